@@ -1,0 +1,38 @@
+"""Exceptions of the harness. A failing candidate is a value (`arena.model.Status`), never one of these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class ArenaError(Exception):
+    """Base of every error this package raises on purpose."""
+
+    exit_code = 3
+
+
+class UsageError(ArenaError):
+    """The user asked for something that cannot be: an unknown task, a bad option, a malformed configuration."""
+
+    exit_code = 2
+
+
+class FileError(UsageError):
+    """A file says something wrong. The message names file, line and key, and what was expected instead."""
+
+    def __init__(self, path: Path | str, problem: str, *, line: int | None = None, key: str | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        self.key = key
+        self.problem = problem
+        where = f"{path}:{line}" if line is not None else str(path)
+        named = f" `{key}`:" if key else ""
+        super().__init__(f"{where}:{named} {problem}")
+
+
+class InfrastructureError(ArenaError):
+    """The harness, the machine or the device failed: no verdict about the candidate can be given."""
+
+
+class RecordError(InfrastructureError):
+    """A record on disk cannot be read, or records that must not be mixed were."""

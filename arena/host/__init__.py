@@ -1,0 +1,1 @@
+"""What runs in the untrusted process. Imports nothing of the judge, and knows nothing worth stealing."""

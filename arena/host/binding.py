@@ -1,0 +1,74 @@
+"""The arguments of every set, as views into the shared buffer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arena.numerics.dtypes import torch_dtype
+from arena.platforms.base import Platform
+from arena.protocol import Bind, NullArgument, ScalarArgument, TensorArgument
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Binding:
+    """One mapped buffer; `values[k]` holds the arguments of set `k`, in call order."""
+
+    def __init__(self, message: Bind, platform: Platform, file: int | None) -> None:
+        self.message = message
+        self._buffer = platform.open(message.buffer, file)
+        self._views = {
+            argument.name: _view(self._buffer.tensor, argument, message.sets)
+            for argument in message.arguments
+            if isinstance(argument, TensorArgument)
+        }
+        self._addresses = {
+            argument.name: (argument, self._views[argument.name].clone())
+            for argument in message.arguments
+            if isinstance(argument, TensorArgument) and argument.addresses_of
+        }
+        passed = {**self._views, **{name: private for name, (_, private) in self._addresses.items()}}
+        self.values: list[list[object]] = [
+            [_value(argument, passed, index) for argument in message.arguments] for index in range(message.sets)
+        ]
+
+    def tensors(self, index: int) -> dict[str, torch.Tensor]:
+        """The tensors of one set by name."""
+        return {name: view[index] for name, view in self._views.items()}
+
+    def resolve_addresses(self) -> None:
+        """Turn byte offsets, as the judge wrote them, into addresses of this process."""
+        for name, (argument, private) in self._addresses.items():
+            for index in range(self.message.sets):
+                base = self._views[argument.addresses_of][index].data_ptr()
+                private[index].copy_(self._views[name][index] + base)
+
+    def close(self) -> None:
+        """Drop every view, then the mapping."""
+        self.values.clear()
+        self._views.clear()
+        self._addresses.clear()
+        self._buffer.close()
+
+
+def _view(buffer: torch.Tensor, argument: TensorArgument, sets: int) -> torch.Tensor:
+    import torch
+
+    typed = buffer.view(torch_dtype(argument.dtype))
+    item = typed.element_size()
+    return torch.as_strided(
+        typed, (sets, *argument.shape), (argument.pitch // item, *argument.strides), argument.offset // item
+    )
+
+
+def _value(
+    argument: TensorArgument | ScalarArgument | NullArgument, tensors: dict[str, torch.Tensor], index: int
+) -> object:
+    match argument:
+        case TensorArgument(name=name):
+            return tensors[name][index]
+        case ScalarArgument(value=value):
+            return value
+        case NullArgument():
+            return None

@@ -1,0 +1,203 @@
+"""Candidates of every language behind one small interface."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from arena.host.binding import Binding
+from arena.numerics.reference import FUNCTION, load_module, results
+from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument, TensorArgument
+
+_WORKSPACE_POISON = 0xA5
+_CTYPES: dict[str, Any] = {
+    "float32": ctypes.c_float,
+    "int64": ctypes.c_int64,
+    "int32": ctypes.c_int32,
+    "bool": ctypes.c_bool,
+}
+
+
+class LoadError(Exception):
+    """The file is there, but it is not a candidate."""
+
+
+class LaunchError(Exception):
+    """The entry returned an error code."""
+
+
+class Entry(Protocol):
+    """A loaded candidate."""
+
+    def bind(self, binding: Binding | None) -> None:
+        """Take the arguments of every set; None forgets them."""
+
+    def call(self, index: int) -> None:
+        """Issue one call on set `index`, on the current stream."""
+
+    def deliver(self, index: int) -> None:
+        """Copy what the last call on set `index` computed into its outputs, where the call itself does not."""
+
+
+def load(message: Load) -> Entry:
+    """Load a candidate."""
+    if message.language is Language.HIP:
+        return HipEntry(Path(message.path), message.entry)
+    if message.language is Language.TRITON:
+        return PythonEntry(Path(message.path), message.entry)
+    return TorchEntry(Path(message.path), message.copies, compiled=message.language is Language.TORCH_COMPILE)
+
+
+class PythonEntry:
+    """A Triton candidate: a Python function that is handed its outputs."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        function = getattr(load_module(path, "candidate"), name, None)
+        if not callable(function):
+            raise LoadError(f"{path.name} defines no function `{name}`")
+        self._function: Callable[..., Any] = function
+        self._values: list[list[object]] = []
+
+    def bind(self, binding: Binding | None) -> None:
+        """Keep the argument lists."""
+        self._values = [] if binding is None else binding.values
+
+    def call(self, index: int) -> None:
+        """Call the function; what it returns is ignored."""
+        self._function(*self._values[index])
+
+    def deliver(self, index: int) -> None:
+        """Outputs were written in place."""
+
+
+class HipEntry:
+    """A HIP candidate: a C function in a shared library."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._name = name
+        try:
+            self._library = ctypes.CDLL(str(path))
+            self._function = getattr(self._library, name)
+        except (OSError, AttributeError) as problem:
+            raise LoadError(str(problem)) from None
+        self._function.restype = ctypes.c_int
+        self._calls: list[tuple[Any, ...]] = []
+        self._workspace: Any = None
+        self._on_device = False
+
+    def bind(self, binding: Binding | None) -> None:
+        """Turn every set's arguments into C values: pointers and scalars, axes, scratch; the stream comes last."""
+        self._calls, self._workspace = [], None
+        if binding is None:
+            return
+        axes = [ctypes.c_int64(size) for size in binding.message.axes]
+        self._on_device = bool(binding.message.buffer.ipc)
+        scratch = self._scratch(axes)
+        for values in binding.values:
+            arguments = [_c_value(a, v) for a, v in zip(binding.message.arguments, values, strict=True)]
+            self._calls.append((*arguments, *axes, *scratch))
+
+    def call(self, index: int) -> None:
+        """Call the function with the current stream; a code other than 0 is an error of the launch."""
+        code = self._function(*self._calls[index], ctypes.c_void_p(self._stream()))
+        if code != 0:
+            raise LaunchError(f"`{self._name}` returned error {code}")
+
+    def deliver(self, index: int) -> None:
+        """Outputs were written in place."""
+
+    def _stream(self) -> int:
+        if not self._on_device:
+            return 0
+        import torch
+
+        return int(torch.cuda.current_stream().cuda_stream)
+
+    def _scratch(self, axes: list[ctypes.c_int64]) -> list[ctypes.c_void_p]:
+        """Poisoned scratch memory, where the library exports how much it needs."""
+        import torch
+
+        size_function = getattr(self._library, f"{self._name}_workspace", None)
+        if size_function is None:
+            return []
+        size_function.restype = ctypes.c_size_t
+        device = "cuda" if self._on_device else "cpu"
+        num_bytes = max(1, size_function(*axes))
+        self._workspace = torch.full((num_bytes,), _WORKSPACE_POISON, dtype=torch.uint8, device=device)
+        return [ctypes.c_void_p(self._workspace.data_ptr())]
+
+
+class TorchEntry:
+    """A reference run as PyTorch runs it: the baseline of a torch2hip task. Its copies are not part of a timed pass."""
+
+    def __init__(self, path: Path, copies: tuple[str, ...], *, compiled: bool) -> None:
+        import torch
+
+        function = getattr(load_module(path, "baseline"), FUNCTION)
+        self._function: Callable[..., Any] = torch.compile(function) if compiled else function
+        self._copies = copies
+        self._binding: Binding | None = None
+        self._values: dict[str, Any] = {}
+        self._kept: dict[int, tuple[Any, ...]] = {}
+
+    def bind(self, binding: Binding | None) -> None:
+        """Keep the tensors by name, beside the scalars, axes and dtypes of the case."""
+        self._binding = binding
+        self._kept.clear()
+        if binding is not None:
+            self._values = _named_values(binding)
+
+    def call(self, index: int) -> None:
+        """Compute, and keep the results until they are asked for."""
+        import torch
+
+        assert self._binding is not None
+        with torch.no_grad():
+            tensors = self._binding.tensors(index)
+            self._kept[index] = results(self._function, self._values, tensors, len(self._copies))
+
+    def deliver(self, index: int) -> None:
+        """Copy the kept results into the declared outputs."""
+        assert self._binding is not None
+        tensors = self._binding.tensors(index)
+        for name, result in zip(self._copies, self._kept[index], strict=True):
+            tensors[name].copy_(result)
+
+
+def blame(problem: Exception, *, loading: bool) -> Blame:
+    """Which failure an exception is, from its type."""
+    import torch
+
+    if isinstance(problem, MemoryError | torch.cuda.OutOfMemoryError):
+        return Blame.OUT_OF_MEMORY
+    if any(kind.__name__ in ("CompilationError", "CompileTimeAssertionFailure") for kind in type(problem).__mro__):
+        return Blame.COMPILE_ERROR
+    if loading:
+        return Blame.COMPILE_ERROR if isinstance(problem, SyntaxError) else Blame.LOAD_ERROR
+    return Blame.LAUNCH_ERROR
+
+
+def _c_value(argument: TensorArgument | ScalarArgument | NullArgument, value: Any) -> Any:
+    match argument:
+        case TensorArgument():
+            return ctypes.c_void_p(value.data_ptr())
+        case ScalarArgument(dtype=dtype):
+            return _CTYPES[dtype](value)
+        case NullArgument():
+            return ctypes.c_void_p(None)
+
+
+def _named_values(binding: Binding) -> dict[str, Any]:
+    from arena.numerics.dtypes import torch_dtype
+
+    values: dict[str, Any] = {}
+    for name, extra in binding.message.extras.items():
+        values[name] = torch_dtype(extra) if isinstance(extra, str) else extra
+    for argument in binding.message.arguments:
+        if isinstance(argument, ScalarArgument):
+            values[argument.name] = argument.value
+        elif isinstance(argument, NullArgument):
+            values[argument.name] = None
+    return values

@@ -1,0 +1,117 @@
+"""The host's loop: obey the judge, one message at a time, and say honestly what went wrong.
+
+Honesty is not relied upon: a host can only make its own candidate fail. What it computes is in the shared buffers.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+from arena.host.binding import Binding
+from arena.host.loaders import Entry, blame, load
+from arena.host.passes import GraphPass, PlainPass, TimedPass
+from arena.platforms.base import Platform
+from arena.protocol import (
+    Arrange,
+    Bind,
+    Blame,
+    Call,
+    Done,
+    Failed,
+    Flush,
+    FromHost,
+    Load,
+    Pass,
+    Prepare,
+    Release,
+    ToHost,
+)
+from arena.wire import Channel, ChannelClosed
+
+_DETAIL_LIMIT = 4000
+
+
+class Host:
+    """One candidate, the buffers of the current case, and nothing else."""
+
+    def __init__(self, channel: Channel[FromHost, ToHost], platform: Platform) -> None:
+        self._channel = channel
+        self._platform = platform
+        self._entry: Entry | None = None
+        self._binding: Binding | None = None
+        self._passes: dict[str, TimedPass] = {}
+
+    def run(self) -> int:
+        """Serve until the judge closes the channel; returns the exit code."""
+        while True:
+            try:
+                message, files = self._channel.receive(None)
+            except ChannelClosed:
+                return 0
+            self._channel.send(self._answer(message, files))
+
+    def _answer(self, message: ToHost, files: list[int]) -> FromHost:
+        try:
+            return self._obey(message, files)
+        except Exception as problem:
+            kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=isinstance(message, Load))
+            return Failed(kind, _explain(problem))
+
+    def _obey(self, message: ToHost, files: list[int]) -> FromHost:
+        host_s = 0.0
+        match message:
+            case Load():
+                self._entry = load(message)
+            case Bind():
+                self._release()
+                self._binding = Binding(message, self._platform, files[0] if files else None)
+                self._loaded.bind(self._binding)
+            case Release():
+                self._release()
+            case Call(set=index):
+                self._loaded.call(index)
+                self._loaded.deliver(index)
+                self._platform.synchronize()
+            case Arrange():
+                self._passes[message.name] = self._arrange(message)
+            case Prepare():
+                if self._binding is not None:
+                    self._binding.resolve_addresses()
+                    self._platform.synchronize()
+            case Pass(name=name):
+                host_s = self._passes[name].run()
+            case Flush(name=name):
+                for index in self._passes[name].sets:
+                    self._loaded.deliver(index)
+                self._platform.synchronize()
+        return Done(host_s)
+
+    @property
+    def _loaded(self) -> Entry:
+        if self._entry is None:
+            raise RuntimeError("nothing is loaded")
+        return self._entry
+
+    def _arrange(self, message: Arrange) -> TimedPass:
+        kind: Callable[[Entry, Platform, tuple[int, ...]], TimedPass] = GraphPass if message.graph else PlainPass
+        return kind(self._loaded, self._platform, message.sets)
+
+    def _release(self) -> None:
+        self._passes.clear()
+        if self._entry is not None:
+            self._entry.bind(None)
+        if self._binding is not None:
+            self._platform.synchronize()
+            self._binding.close()
+            self._binding = None
+
+
+def _in_capture(message: ToHost) -> bool:
+    return isinstance(message, Arrange) and message.graph
+
+
+def _explain(problem: Exception) -> str:
+    """The end of the traceback, where the candidate's own lines are."""
+    text = "".join(traceback.format_exception(problem))
+    return text[-_DETAIL_LIMIT:]

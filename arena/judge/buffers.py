@@ -1,0 +1,187 @@
+"""The shared buffer of one case: `count` sets of arguments, poisoned, guarded, and seen as batched views.
+
+    | edge | tensor 0: set 0 | guard | set 1 | guard | … | tensor 1: set 0 | guard | … | edge |
+
+Everything that is neither an input's nor an output's element is random canary bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from arena.model.task import FLOATING, Arguments, ScalarSpec, Tensor
+from arena.numerics.dtypes import torch_dtype
+from arena.platforms.base import Platform
+from arena.protocol import Argument, Bind, NullArgument, ScalarArgument, TensorArgument
+
+if TYPE_CHECKING:
+    import torch
+
+_ALIGN = 256
+_EDGE_BYTES = 64 * 1024
+# Signalling NaN with a random payload, per item size: (fixed bits, bits that may be random).
+_NAN_POISON = {8: (0x7FF4 << 48, (1 << 48) - 1), 4: (0x7FA0 << 16, (1 << 16) - 1), 2: (0x7F80, 0x3F)}
+_HALF_POISON = (0x7C00, 0x1FF)
+_MIN_CONSTANT_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor's sets lie: bytes to the first one, and from one to the next."""
+
+    offset: int
+    pitch: int
+
+
+def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
+    """Places of all tensors for `count` sets, and the buffer's size in bytes."""
+    places: dict[str, Place] = {}
+    at = _EDGE_BYTES
+    for tensor in (*arguments.inputs, *arguments.outputs):
+        pitch = -(-tensor.span * tensor.item_bytes // _ALIGN) * _ALIGN + _ALIGN
+        places[tensor.name] = Place(at, pitch)
+        at += pitch * count
+    return places, at + _EDGE_BYTES
+
+
+class Sets:
+    """`count` sets of one case's arguments in memory that the host shares."""
+
+    def __init__(self, platform: Platform, arguments: Arguments, count: int, generator: torch.Generator) -> None:
+        self.arguments, self.count = arguments, count
+        self._places, num_bytes = lay_out(arguments, count)
+        self._generator = generator
+        self._buffer = platform.allocate(num_bytes)
+        self._poison: dict[str, int] = {}
+        self.raw = self._buffer.tensor
+        self.scatter_canaries()
+
+    def close(self) -> None:
+        """Give the memory back; the host has unmapped it, or is dead."""
+        del self.raw
+        self._buffer.close()
+
+    @property
+    def files(self) -> list[int]:
+        """Descriptors to send beside `bind_message`."""
+        return [] if self._buffer.file is None else [self._buffer.file]
+
+    def bind_message(self) -> Bind:
+        """What the host needs to find every argument."""
+        task = self.arguments.task
+        names = [axis.name for axis in task.axes]
+        axes = {name: int(self.arguments.names[name]) for name in names}
+        dtypes = {name: str(self.arguments.case.values[name]) for name in task.dtypes}
+        listed = tuple(self._argument(spec.name) for spec in (*task.inputs, *task.outputs))
+        return Bind(self._buffer.handle, self.count, listed, tuple(axes.values()), {**axes, **dtypes})
+
+    def view(self, name: str) -> torch.Tensor:
+        """All sets of one tensor: shape (count, *shape), strided over the buffer."""
+        tensor = self.arguments.tensors[name]
+        assert tensor is not None
+        return self._strided(tensor, torch_dtype(tensor.dtype))
+
+    def offset(self, name: str) -> int:
+        """Where the first set of a tensor starts, in bytes."""
+        return self._places[name].offset
+
+    def write(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        """New values for every input of every set, mutable ones included."""
+        for name, values in inputs.items():
+            self.view(name).copy_(values)
+
+    def scatter_canaries(self) -> None:
+        """Random bytes everywhere: gaps and guards then hold values nobody can guess."""
+        self.raw.random_(0, 256, generator=self._generator)
+
+    def poison(self) -> None:
+        """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room."""
+        import torch
+
+        for tensor in self.arguments.outputs:
+            secret = int(torch.randint(0, 2**31, (1,), generator=self._generator, device=self._generator.device))
+            pattern = _pattern(tensor, secret)
+            self._poison[tensor.name] = pattern
+            self._strided(tensor, _integer_dtype(tensor.item_bytes)).fill_(pattern)
+
+    def unwritten(self) -> str:
+        """The name of an output that still holds poison in any set, or nothing."""
+        for tensor in self.arguments.outputs:
+            held = self._strided(tensor, _integer_dtype(tensor.item_bytes)) == self._poison[tensor.name]
+            held = held.reshape(self.count, -1)
+            if tensor.dtype in FLOATING and tensor.item_bytes > 1:
+                found = bool(held.any())
+            else:
+                found = tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES and bool(held.all(dim=1).any())
+            if found:
+                return tensor.name
+        return ""
+
+    def element_mask(self, name: str) -> torch.Tensor:
+        """For set 0: True at the bytes of the buffer that are elements of the tensor `name`."""
+        import torch
+
+        tensor = self.arguments.tensors[name]
+        assert tensor is not None
+        mask = torch.zeros_like(self.raw, dtype=torch.bool)
+        place = self._places[name]
+        view = torch.as_strided(
+            mask,
+            (*tensor.shape, tensor.item_bytes),
+            (*(stride * tensor.item_bytes for stride in tensor.strides), 1),
+            place.offset,
+        )
+        view.fill_(True)
+        return mask
+
+    def _argument(self, name: str) -> Argument:
+        task = self.arguments.task
+        spec = next(spec for spec in (*task.inputs, *task.outputs) if spec.name == name)
+        if isinstance(spec, ScalarSpec):
+            return ScalarArgument(name, spec.dtype, self.arguments.scalar(spec))
+        tensor = self.arguments.tensors[name]
+        if tensor is None:
+            return NullArgument(name)
+        place = self._places[name]
+        fill = spec.fill
+        addresses_of = str(fill.arguments["of"]) if fill is not None and fill.kind == "addresses" else ""
+        return TensorArgument(
+            name=name,
+            dtype=tensor.dtype,
+            shape=tensor.shape,
+            strides=tensor.strides,
+            offset=place.offset,
+            pitch=place.pitch,
+            role="output" if spec in task.outputs else "input",
+            addresses_of=addresses_of,
+        )
+
+    def _strided(self, tensor: Tensor, dtype: torch.dtype) -> torch.Tensor:
+        import torch
+
+        place, item = self._places[tensor.name], tensor.item_bytes
+        return torch.as_strided(
+            self.raw.view(dtype),
+            (self.count, *tensor.shape),
+            (place.pitch // item, *tensor.strides),
+            place.offset // item,
+        )
+
+
+def _integer_dtype(item_bytes: int) -> torch.dtype:
+    return torch_dtype({8: "int64", 4: "int32", 2: "int16", 1: "int8"}[item_bytes])
+
+
+def _pattern(tensor: Tensor, secret: int) -> int:
+    """The poison of one output as a signed integer of the item's size."""
+    item = tensor.item_bytes
+    if tensor.dtype == "bool":
+        return secret & 1
+    if tensor.dtype in FLOATING and item > 1:
+        fixed, free = _HALF_POISON if tensor.dtype == "float16" else _NAN_POISON[item]
+        return fixed | (1 + secret % free)
+    bits = 8 * item
+    pattern = (secret * 0x9E3779B97F4A7C15) & ((1 << bits) - 1)
+    return pattern - (1 << bits) if pattern >> (bits - 1) else pattern

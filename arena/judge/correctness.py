@@ -1,0 +1,74 @@
+"""The correctness stage: one case, several secret seeds, every byte accounted for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from arena.judge.buffers import Sets
+from arena.judge.hosts import CandidateFailed, Host
+from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.verify import Finding, Tensors, check_canaries, check_inputs, check_results
+from arena.model.task import Arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+from arena.platforms.base import Platform
+from arena.protocol import Call, Prepare
+
+
+@dataclass(frozen=True)
+class CorrectnessCheck:
+    """Checks candidates on single cases: what it needs besides the candidate."""
+
+    platform: Platform
+    reference: Reference
+    seeds: int
+    timeout_s: float
+
+    def run(self, host: Host, arguments: Arguments) -> Finding:
+        """Check one case; a failure of the host is a finding like any other."""
+        generator = secret_generator(self.platform.torch_device)
+        sets = Sets(self.platform, arguments, 1, generator)
+        try:
+            host.ask(sets.bind_message(), self.timeout_s, sets.files)
+            finding = self._over_seeds(host, sets)
+            host.release(self.timeout_s)
+        except CandidateFailed as failure:
+            host.kill()
+            finding = Finding(failure.status, failure.detail)
+        finally:
+            sets.close()
+        return finding
+
+    def _over_seeds(self, host: Host, sets: Sets) -> Finding:
+        worst = 0.0
+        for seed in range(self.seeds):
+            generator = secret_generator(self.platform.torch_device)
+            drawn = draw_inputs(sets.arguments, self.reference, 1, generator)
+            inputs = {name: values[0] for name, values in drawn.items()}
+            finding = self._once(host, sets, inputs)
+            if finding.status is not Status.PASSED:
+                return finding
+            worst = max(worst, finding.error_ratio or 0.0)
+            if seed == self.seeds - 1:
+                again = self._once(host, sets, inputs)
+                if again.status is not Status.PASSED:
+                    return Finding(Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}")
+        return Finding(Status.PASSED, error_ratio=worst)
+
+    def _once(self, host: Host, sets: Sets, inputs: Tensors) -> Finding:
+        """One call on fresh buffers; the judge looks while the host is stopped."""
+        sets.scatter_canaries()
+        sets.write({name: values[None] for name, values in inputs.items()})
+        sets.poison()
+        before = sets.raw.clone()
+        self.platform.synchronize()
+        host.ask(Prepare(), self.timeout_s)
+        host.ask(Call(0), self.timeout_s)
+        host.stop()
+        for finding in (check_canaries(before, sets), check_inputs(inputs, sets, 0)):
+            if finding.status is not Status.PASSED:
+                return finding
+        unwritten = sets.unwritten()
+        if unwritten:
+            return Finding(Status.WRONG_RESULT, f"{unwritten}: some elements were not written")
+        return check_results(sets.arguments, self.reference, inputs, sets, 0)

@@ -1,0 +1,234 @@
+"""Hosts as the judge sees them: forked on demand, commanded, stopped while others run, killed when done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from arena.errors import InfrastructureError
+from arena.model.verdict import Status
+from arena.process import kill_group
+from arena.protocol import (
+    Blame,
+    Done,
+    Ended,
+    Failed,
+    FromHost,
+    FromTemplate,
+    Ready,
+    Reap,
+    Release,
+    Spawn,
+    Spawned,
+    ToHost,
+    ToTemplate,
+)
+from arena.wire import Channel, ChannelClosed, ChannelTimeout
+
+_START_S = 120.0
+_LOG_TAIL_BYTES = 4096
+_BLAMED = {
+    Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
+    Blame.LOAD_ERROR: Status.LOAD_ERROR,
+    Blame.LAUNCH_ERROR: Status.LAUNCH_ERROR,
+    Blame.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
+    Blame.NOT_CAPTURABLE: Status.LAUNCH_ERROR,
+}
+
+
+class CandidateFailed(Exception):
+    """Carries a candidate's failure to the stage that turns it into a verdict; never leaves the judge."""
+
+    def __init__(self, status: Status, detail: str, *, capture: bool = False) -> None:
+        super().__init__(f"{status}: {detail}")
+        self.status = status
+        self.detail = detail
+        self.capture = capture
+
+
+@dataclass(frozen=True)
+class HostFolder:
+    """Where one host lives, and where its compiled Triton kernels go."""
+
+    home: Path
+    cache: Path
+
+
+class Template:
+    """The process that hosts are forked from."""
+
+    def __init__(self, platform: str, *, spins: bool) -> None:
+        ours, theirs = socket.socketpair()
+        self._spins = spins
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "arena.host.template", platform, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=_clean_environment(platform),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._channel: Channel[ToTemplate, FromTemplate] = Channel(ours, FromTemplate)
+
+    def spawn(self, folder: HostFolder, hide: Sequence[Path]) -> Host:
+        """Fork a host; returns when it is behind its walls and waits for commands."""
+        ours, theirs = socket.socketpair()
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the host
+        request = Spawn(str(folder.home), str(folder.cache), tuple(str(path) for path in hide))
+        try:
+            self._channel.send(request, [theirs.fileno(), log.fileno()])
+            answer, _ = self._channel.receive(_START_S)
+        except (ChannelClosed, ChannelTimeout) as problem:
+            raise InfrastructureError(f"the host template is gone ({problem!r}); see `arena doctor`") from None
+        finally:
+            theirs.close()
+        assert isinstance(answer, Spawned)
+        return Host(self, answer.pid, Channel(ours, FromHost, spins=self._spins), log.fileno(), log)
+
+    def ended(self, pid: int) -> int | None:
+        """Exit code of a host, negative for a signal; None where it still runs."""
+        try:
+            self._channel.send(Reap(pid))
+            answer, _ = self._channel.receive(10.0)
+        except (ChannelClosed, ChannelTimeout):
+            return None
+        return answer.code if isinstance(answer, Ended) else None
+
+    def close(self) -> None:
+        """End the template."""
+        self._channel.close()
+        kill_group(self._process.pid)
+        self._process.wait()
+
+
+class Host:
+    """One forked host. Every way of not answering as asked is a `CandidateFailed`."""
+
+    def __init__(
+        self, template: Template, pid: int, channel: Channel[ToHost, FromHost], log: int, keep: object
+    ) -> None:
+        self._template, self._pid, self._channel, self._log, self._keep = template, pid, channel, log, keep
+        self._stopped = False
+        self.isolation = self._welcome()
+
+    def _welcome(self) -> str:
+        try:
+            answer, _ = self._channel.receive(_START_S)
+        except (ChannelClosed, ChannelTimeout) as problem:
+            raise InfrastructureError(f"a host did not start ({problem!r}): {self.log()}") from None
+        if not isinstance(answer, Ready):
+            raise InfrastructureError("a host did not say what walls it is behind")
+        return answer.isolation
+
+    def ask(self, message: ToHost, timeout_s: float, files: Sequence[int] = ()) -> Done:
+        """Command, and wait. Raises `CandidateFailed` for a failure, an early end or silence."""
+        self.resume()
+        try:
+            self._channel.send(message, files)
+            answer, _ = self._channel.receive(timeout_s)
+        except ChannelTimeout:
+            self.kill()
+            raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
+        except ChannelClosed:
+            raise CandidateFailed(Status.CRASH, self._obituary()) from None
+        if isinstance(answer, Failed):
+            raise CandidateFailed(
+                _BLAMED[answer.blame], answer.detail.strip(), capture=answer.blame is Blame.NOT_CAPTURABLE
+            )
+        if not isinstance(answer, Done):
+            self.kill()
+            raise CandidateFailed(Status.CRASH, "the host spoke out of turn")
+        return answer
+
+    def timed(self, message: ToHost, timeout_s: float) -> tuple[float, Done]:
+        """`ask`, with the seconds it took on the judge's clock."""
+        started = time.perf_counter()
+        done = self.ask(message, timeout_s)
+        return time.perf_counter() - started, done
+
+    def stop(self) -> None:
+        """Freeze every thread of the host; its device work is drained, since it has answered."""
+        if not self._stopped:
+            self._signal(signal.SIGSTOP)
+            self._stopped = True
+
+    def resume(self) -> None:
+        """Let it run again."""
+        if self._stopped:
+            self._signal(signal.SIGCONT)
+            self._stopped = False
+
+    def release(self, timeout_s: float) -> None:
+        """Have it unmap the shared buffer, so that the judge may free it."""
+        self.ask(Release(), timeout_s)
+
+    def kill(self) -> None:
+        """End it and everything it started in its session."""
+        kill_group(self._pid)
+        self._channel.close()
+
+    def log(self) -> str:
+        """The end of what it printed: for a person to read, never to judge by."""
+        size = os.fstat(self._log).st_size
+        return os.pread(self._log, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES)).decode("utf-8", "replace").strip()
+
+    def _obituary(self) -> str:
+        code = self._template.ended(self._pid)
+        self.kill()
+        if code is None:
+            how = "the host closed its channel"
+        elif code < 0:
+            how = f"the host was ended by {signal.Signals(-code).name}"
+        else:
+            how = f"the host exited early with code {code}"
+        said = self.log()
+        return f"{how}; it printed: {said}" if said else how
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._pid, number)
+        except ProcessLookupError:
+            return
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        self._template.ended(self._pid)
+
+
+def _clean_environment(platform: str) -> dict[str, str]:
+    """What a host may know of the outside: where programs and device libraries are, and nothing else."""
+    kept = (
+        "PATH",
+        "LD_LIBRARY_PATH",
+        "CUDA_HOME",
+        "ROCM_PATH",
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "PYTHONPATH",
+    )
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment.update(
+        LANG="C.UTF-8",
+        OMP_NUM_THREADS="1",
+        MKL_NUM_THREADS="1",
+        TRITON_DEFAULT_FP_FUSION="1",
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONUNBUFFERED="1",
+    )
+    if platform == "cpu":
+        environment["TRITON_INTERPRET"] = "1"
+    return environment

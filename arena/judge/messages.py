@@ -1,0 +1,70 @@
+"""What the runner asks of a judge, and what the judge answers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from arena.model.environment import Environment
+from arena.model.record import Evaluation
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How thoroughly to evaluate. Times in seconds."""
+
+    heldout: bool = True
+    seeds: int = 3
+    max_work: float | None = None
+    """skip cases whose declared operations plus bytes exceed this; the CPU platform's default is `CPU_MAX_WORK`"""
+    call_timeout_s: float = 60.0
+    timing_budget_s: float = 0.5
+    """time for sampling one case; sampling ends earlier where the interval is narrow enough"""
+    graphs: bool = True
+    eager_stream: bool = False
+    """for torch2hip: also measure PyTorch eager without a graph, and label it"""
+    torch_compile: bool = False
+    """for torch2hip: also measure `torch.compile`, and label it"""
+
+
+CPU_MAX_WORK = 3e6
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Base of all messages."""
+
+
+class Evaluate(Message, frozen=True):
+    """Evaluate one candidate file for one task folder."""
+
+    task: str
+    candidate: str
+    options: Options
+
+
+class Progress(Message, frozen=True):
+    """Where an evaluation is: a stage, and how far into it."""
+
+    stage: str
+    done: int
+    total: int
+
+
+class Hello(Message, frozen=True):
+    """Said once, when the judge is warm."""
+
+    environment: Environment
+
+
+class Result(Message, frozen=True):
+    """The evaluation asked for."""
+
+    evaluation: Evaluation
+
+
+class HarnessFailed(Message, frozen=True):
+    """The harness failed; nothing is said about the candidate."""
+
+    detail: str
+
+
+ToJudge = Evaluate
+FromJudge = Hello | Progress | Result | HarnessFailed

@@ -1,0 +1,120 @@
+"""Is what one call left behind right? Everything here reads the judge's own copies and the shared buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from arena.judge.buffers import Sets
+from arena.model.task import Arguments, Comparison, TensorSpec, Tolerance
+from arena.model.verdict import Status
+from arena.numerics.comparison import default_tolerance, error_ratio, worst_element
+from arena.numerics.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+Tensors = Mapping[str, "torch.Tensor"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found: `passed`, or the first thing that is wrong. `error_ratio`: worst error over what is allowed."""
+
+    status: Status
+    detail: str = ""
+    error_ratio: float | None = None
+
+
+GOOD = Finding(Status.PASSED)
+
+
+def check_results(arguments: Arguments, reference: Reference, inputs: Tensors, sets: Sets, index: int) -> Finding:
+    """Compare every output and mutable input of one set with the reference run on the judge's copy of its inputs."""
+    expected = reference(arguments, inputs)
+    worst = 0.0
+    for name, wanted in expected.items():
+        tensor = arguments.tensors[name]
+        if tensor is None:
+            continue
+        tolerance = tensor.spec.tolerance or default_tolerance(tensor.dtype)
+        actual = _as_written(sets.view(name)[index])
+        if tolerance.comparison is Comparison.DECISION:
+            ratio, where = _regret(arguments, reference, inputs, sets, index, name, tolerance)
+        else:
+            wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
+            ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
+            where = worst_element(actual, wanted) if ratio > 1 else ""
+        if not ratio <= 1:
+            return Finding(Status.WRONG_RESULT, f"{name}: error is {ratio:.3g} × tolerance at {where}", ratio)
+        worst = max(worst, ratio)
+    return Finding(Status.PASSED, error_ratio=worst)
+
+
+def check_inputs(inputs: Tensors, sets: Sets, index: int) -> Finding:
+    """Inputs that are not mutable must be bit for bit what the judge wrote."""
+    arguments = sets.arguments
+    for tensor in arguments.inputs:
+        if not tensor.spec.mutable and not _same_bits(sets.view(tensor.name)[index], inputs[tensor.name]):
+            return Finding(Status.INPUT_MUTATED, f"input {tensor.name} was changed")
+    return GOOD
+
+
+def check_canaries(before: torch.Tensor, sets: Sets) -> Finding:
+    """For a buffer of one set: no byte may differ from `before` but elements of outputs and mutable inputs."""
+    changed = before != sets.raw
+    for tensor in (*sets.arguments.inputs, *sets.arguments.outputs):
+        changed &= ~sets.element_mask(tensor.name)
+    if bool(changed.any()):
+        first = int(changed.to(dtype=before.dtype).argmax())
+        return Finding(
+            Status.OUT_OF_BOUNDS, f"{int(changed.sum())} bytes outside every argument changed {_near(sets, first)}"
+        )
+    return GOOD
+
+
+def _near(sets: Sets, byte: int) -> str:
+    """Which argument a stray write lies closest behind."""
+    nearest = ""
+    for tensor in (*sets.arguments.inputs, *sets.arguments.outputs):
+        if sets.offset(tensor.name) <= byte:
+            past = byte - sets.offset(tensor.name) - tensor.span * tensor.item_bytes
+            nearest = f"(the first lies {past} bytes past the end of {tensor.name})"
+    return nearest or "(before the first argument)"
+
+
+def _as_written(tensor: torch.Tensor) -> torch.Tensor:
+    """Booleans as the bytes they are: 2 is not `true`."""
+    import torch
+
+    return tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor
+
+
+def _same_bits(shared: torch.Tensor, own: torch.Tensor) -> bool:
+    import torch
+
+    same = torch.equal(shared, own)
+    if same or not shared.is_floating_point():
+        return same
+    return torch.equal(shared.contiguous().view(torch.uint8), own.contiguous().view(torch.uint8))
+
+
+def _regret(
+    arguments: Arguments,
+    reference: Reference,
+    inputs: Tensors,
+    sets: Sets,
+    index: int,
+    name: str,
+    tolerance: Tolerance,
+) -> tuple[float, str]:
+    outputs = {spec.name: sets.view(spec.name)[index] for spec in _compared(arguments)}
+    regret = reference.regret(arguments, inputs, outputs)[name].double()
+    worst = float(regret.max()) if regret.numel() else 0.0
+    allowed = tolerance.atol if tolerance.atol is not None else 1e-6
+    return (worst / allowed if worst == worst else float("inf")), f"regret {worst:.6g}"
+
+
+def _compared(arguments: Arguments) -> list[TensorSpec]:
+    return [spec for spec in arguments.task.tensors if spec.mutable or spec in arguments.task.outputs]

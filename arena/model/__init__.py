@@ -1,0 +1,1 @@
+"""The data model: frozen dataclasses and enums, no behaviour beyond what keeps them consistent."""

@@ -1,0 +1,187 @@
+"""What an evaluation leaves behind. Impossible results cannot be built: no timing without correctness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from arena.model.environment import Environment
+from arena.model.verdict import Stage, Status, Verdict
+
+SCHEMA_VERSION = 1
+
+_TIMED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+
+
+class Split(StrEnum):
+    """Whether the agent could see a case."""
+
+    SEEN = "seen"
+    HELDOUT = "heldout"
+
+
+class Mode(StrEnum):
+    """How the calls of one pass were issued."""
+
+    GRAPH = "graph"
+    STREAM = "stream"
+    LOOP = "loop"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % confidence interval, in the unit of the field that holds it."""
+
+    value: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"interval [{self.low}, {self.high}] does not hold its estimate {self.value}")
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval, relative to the value."""
+        return (self.high - self.low) / 2 / self.value if self.value else float("inf")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of interleaved passes; seconds on the judge's clock, and the host's own clock for the long pass."""
+
+    baseline_short_s: float
+    candidate_short_s: float
+    baseline_long_s: float
+    candidate_long_s: float
+    candidate_host_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class CaseTiming:
+    """Latencies of baseline and candidate on one case, with the raw rounds they were computed from."""
+
+    baseline_ms: Estimate
+    candidate_ms: Estimate
+    speedup: Estimate
+    mode: Mode
+    calls_short: int
+    calls_long: int
+    cache: str
+    rounds: tuple[Round, ...]
+    candidate_single_ms: float | None = None
+    roofline_ms: float | None = None
+    noisy: bool = False
+    other_baselines_ms: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def roofline_fraction(self) -> float | None:
+        """Least possible time over measured time, or None where the device's peaks are unknown."""
+        return self.roofline_ms / self.candidate_ms.value if self.roofline_ms is not None else None
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """How baseline and candidate did on one case."""
+
+    case: str
+    split: Split
+    kind: str
+    label: str
+    baseline: Status
+    candidate: Status
+    detail: str = ""
+    error_ratio: float | None = None
+    timing: CaseTiming | None = None
+
+    def __post_init__(self) -> None:
+        if self.timing is not None and self.candidate not in _TIMED:
+            raise ValueError(f"case {self.case}: a timing needs a correct candidate, not {self.candidate}")
+
+    @property
+    def speedup(self) -> Estimate | None:
+        """The speedup that counts: None unless the candidate passed every check of this case."""
+        return self.timing.speedup if self.timing and self.candidate is Status.PASSED else None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the judge says of one candidate."""
+
+    task: str
+    task_type: str
+    task_hash: str
+    candidate_hash: str
+    environment: Environment
+    verdicts: tuple[Verdict, ...]
+    cases: tuple[CaseResult, ...]
+    compile_log: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def status(self) -> Status:
+        """The first status that is not `passed`; held-out failures are results, not gates, and do not count here."""
+        for verdict in self.verdicts:
+            if verdict.stage is not Stage.HELDOUT and verdict.status is not Status.PASSED:
+                return verdict.status
+        return Status.PASSED if self.verdicts else Status.NOT_RUN
+
+    def split(self, split: Split) -> tuple[CaseResult, ...]:
+        """The cases of one split, in order."""
+        return tuple(result for result in self.cases if result.split is split)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One agent, one task, one attempt: the content of one record file.
+
+    `evaluation` is None where nothing was handed in or the harness failed before a verdict.
+    """
+
+    run: str
+    task: str
+    task_type: str
+    task_hash: str
+    agent: str
+    attempt: int
+    status: Status
+    environment: Environment
+    started_at: str
+    seconds: float
+    detail: str = ""
+    evaluation: Evaluation | None = None
+    schema_version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        if self.evaluation is not None and self.evaluation.status is not self.status:
+            raise ValueError(f"trial says {self.status}, its evaluation {self.evaluation.status}")
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What identifies a trial within its run."""
+        return self.agent, self.task, self.attempt
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The head of a run folder: what was asked for, so that a report knows its denominator."""
+
+    run: str
+    started_at: str
+    environment: Environment
+    agents: tuple[str, ...]
+    tasks: tuple[str, ...]
+    attempts: int
+    config: str
+    arena_version: str
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def planned(self) -> tuple[tuple[str, str, int], ...]:
+        """Every trial of the run as (agent, task, attempt), in the order in which they are started."""
+        return tuple(
+            (agent, task, attempt)
+            for attempt in range(1, self.attempts + 1)
+            for task in self.tasks
+            for agent in self.agents
+        )

@@ -1,0 +1,339 @@
+"""Tasks and cases: one kernel problem, and its concrete configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from arena.model.expression import Expression, Number
+from arena.model.record import Split
+
+Scalar = int | float | bool
+DTYPE_BYTES = {
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+}
+FLOATING = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
+
+
+class TaskType(StrEnum):
+    """What is given and what is asked for."""
+
+    HIP2HIP = "hip2hip"
+    """A HIP kernel is given; a faster HIP kernel is asked for."""
+    TRITON2TRITON = "triton2triton"
+    """A Triton kernel is given; a faster Triton kernel is asked for."""
+    TORCH2HIP = "torch2hip"
+    """A PyTorch function is given; a HIP kernel is asked for."""
+
+    @property
+    def kernel_file(self) -> str:
+        """The name of the file an agent hands in."""
+        return "kernel.py" if self is TaskType.TRITON2TRITON else "kernel.hip"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A size the case chooses, in the closed interval [low, high], or one of `values`."""
+
+    name: str
+    doc: str
+    low: int
+    high: int
+    multiple_of: int = 1
+    values: tuple[int, ...] = ()
+
+    def admits(self, size: int) -> bool:
+        """Whether `size` lies in the declared domain."""
+        if self.values:
+            return size in self.values
+        return self.low <= size <= self.high and size % self.multiple_of == 0
+
+    @property
+    def domain_text(self) -> str:
+        """The domain as a person reads it."""
+        if self.values:
+            return "one of " + ", ".join(map(str, self.values))
+        multiple = f", a multiple of {self.multiple_of}" if self.multiple_of > 1 else ""
+        return f"{self.low} … {self.high}{multiple}"
+
+
+class Comparison(StrEnum):
+    """How an output is compared with the reference."""
+
+    CLOSE = "close"
+    """error ≤ atol × RMS(reference) + rtol × |reference|"""
+    EXACT = "exact"
+    """bit for bit: integers, masks, copies"""
+    QUANTIZED = "quantized"
+    """at most one code step off, in at most 1 % of the elements"""
+    DECISION = "decision"
+    """a choice: its regret, which reference.py computes in float64, is at most `atol`"""
+
+
+class Precision(StrEnum):
+    """The arithmetic in which the reference runs."""
+
+    FLOAT64 = "float64"
+    """floating inputs are widened to float64: the default"""
+    FLOAT32 = "float32"
+    """floating inputs are widened to float32: where the rounding of a quantization is part of the task"""
+    NATIVE = "native"
+    """inputs as they are: copies and bookkeeping"""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A comparison and its bounds; None means the default of the output's dtype."""
+
+    comparison: Comparison = Comparison.CLOSE
+    atol: float | None = None
+    rtol: float | None = None
+
+
+@dataclass(frozen=True)
+class Fill:
+    """How an input is filled: a kind and its arguments, numbers or expressions over the case."""
+
+    kind: str
+    arguments: Mapping[str, Expression | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A declared input or output tensor. `dtype` is a name of `DTYPE_BYTES` or `$variable`."""
+
+    name: str
+    shape: tuple[Expression, ...]
+    dtype: str
+    doc: str = ""
+    strides: tuple[Expression, ...] = ()
+    fill: Fill | None = None
+    mutable: bool = False
+    optional: bool = False
+    tolerance: Tolerance | None = None
+
+
+@dataclass(frozen=True)
+class ScalarSpec:
+    """A declared scalar input: `float32`, `int64`, `int32` or `bool`, with the value used where a case sets none."""
+
+    name: str
+    dtype: str
+    value: Scalar
+    doc: str = ""
+
+
+InputSpec = TensorSpec | ScalarSpec
+
+
+@dataclass(frozen=True)
+class Case:
+    """One concrete configuration of a task."""
+
+    id: str
+    split: Split
+    kind: str
+    values: Mapping[str, Scalar | str]
+    omit: frozenset[str] = frozenset()
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """`M=4 N=256 float32`, for tables and logs."""
+        parts = [value if isinstance(value, str) else f"{name}={value}" for name, value in self.values.items()]
+        return " ".join([*parts, *(f"without {name}" for name in sorted(self.omit))])
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a call must do at least: dense-equivalent floating-point operations and bytes of memory traffic."""
+
+    flops: Expression
+    bytes: Expression | None = None
+    number_format: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kernel problem, as its folder declares it."""
+
+    id: str
+    task_type: TaskType
+    suite: str
+    name: str
+    summary: str
+    entry: str
+    axes: tuple[Axis, ...]
+    dtypes: Mapping[str, tuple[str, ...]]
+    constraints: tuple[Expression, ...]
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    work: Work
+    seen: tuple[Case, ...]
+    heldout: tuple[Case, ...]
+    path: Path
+    content_hash: str
+    source: str = ""
+    latency_bound: str = ""
+    intermediate: str = ""
+    precision: Precision = Precision.FLOAT64
+
+    @property
+    def reference_path(self) -> Path:
+        """The PyTorch function that defines what is correct."""
+        return self.path / "reference.py"
+
+    @property
+    def starting_kernel(self) -> Path | None:
+        """The kernel given to the agent; None for torch2hip."""
+        path = self.path / self.task_type.kernel_file
+        return None if self.task_type is TaskType.TORCH2HIP else path
+
+    @property
+    def expert(self) -> Path | None:
+        """A better solution, known correct, where the task has one."""
+        path = self.path / f"expert{Path(self.task_type.kernel_file).suffix}"
+        return path if path.is_file() else None
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Seen, then held-out."""
+        return self.seen + self.heldout
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        """Every tensor argument in call order: inputs, then outputs."""
+        return (*(spec for spec in self.inputs if isinstance(spec, TensorSpec)), *self.outputs)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor argument of one case: concrete shape and strides in elements, dtype by name."""
+
+    spec: TensorSpec
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        """The argument's name."""
+        return self.spec.name
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last one, gaps included."""
+        if 0 in self.shape:
+            return 0
+        return 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+
+    @property
+    def numel(self) -> int:
+        """Number of elements, gaps left out."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes per element."""
+        return DTYPE_BYTES[self.dtype]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A case with every size worked out."""
+
+    task: Task
+    case: Case
+    names: Mapping[str, Number]
+    tensors: Mapping[str, Tensor | None]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The input tensors that the case passes."""
+        found = (self.tensors[spec.name] for spec in self.task.inputs if isinstance(spec, TensorSpec))
+        return tuple(tensor for tensor in found if tensor is not None)
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The output tensors."""
+        found = (self.tensors[spec.name] for spec in self.task.outputs)
+        return tuple(tensor for tensor in found if tensor is not None)
+
+    def scalar(self, spec: ScalarSpec) -> Scalar:
+        """The value of a scalar input in this case."""
+        value = self.case.values.get(spec.name, spec.value)
+        assert not isinstance(value, str)
+        return value
+
+    @property
+    def flops(self) -> float:
+        """Declared floating-point operations of one call."""
+        return float(self.task.work.flops.value(self.names))
+
+    @property
+    def num_bytes(self) -> float:
+        """Bytes one call must move: declared, else every input and output once (a mutable input twice)."""
+        if self.task.work.bytes is not None:
+            return float(self.task.work.bytes.value(self.names))
+        moved = sum(t.numel * t.item_bytes * (2 if t.spec.mutable else 1) for t in self.inputs)
+        return float(moved + sum(t.numel * t.item_bytes for t in self.outputs))
+
+    @property
+    def number_format(self) -> str:
+        """The format whose peak rate bounds the arithmetic: declared, else the first floating input's dtype."""
+        declared = self.task.work.number_format
+        if declared:
+            return str(self.case.values[declared[1:]]) if declared.startswith("$") else declared
+        floating = [tensor.dtype for tensor in self.inputs if tensor.dtype in FLOATING]
+        return floating[0] if floating else "float32"
+
+
+def arguments(task: Task, case: Case) -> Arguments:
+    """Work out the sizes of one case. Raises `ExpressionError` where a shape has no value for it."""
+    names: dict[str, Number] = {}
+    for scalar in task.inputs:
+        if isinstance(scalar, ScalarSpec):
+            names[scalar.name] = scalar.value
+    names.update({name: value for name, value in case.values.items() if not isinstance(value, str)})
+    for variable in task.dtypes:
+        names[f"{variable}_bytes"] = DTYPE_BYTES[str(case.values[variable])]
+    tensors: dict[str, Tensor | None] = {}
+    for spec in task.tensors:
+        tensors[spec.name] = None if spec.name in case.omit else _concrete(spec, case, names)
+    return Arguments(task, case, names, tensors)
+
+
+def _concrete(spec: TensorSpec, case: Case, names: Mapping[str, Number]) -> Tensor:
+    shape = tuple(size.integer(names) for size in spec.shape)
+    if spec.strides:
+        strides = tuple(stride.integer(names) for stride in spec.strides)
+    else:
+        strides = _contiguous(shape)
+    dtype = str(case.values[spec.dtype[1:]]) if spec.dtype.startswith("$") else spec.dtype
+    return Tensor(spec, shape, strides, dtype)
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

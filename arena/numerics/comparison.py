@@ -1,0 +1,111 @@
+"""Is an output right? Errors are measured against the reference's own scale, and a ratio above 1 fails.
+
+Non-finite values are never a wildcard: NaN must meet NaN and an infinity the same infinity, in place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arena.model.task import Comparison, Tolerance
+from arena.numerics.dtypes import bounds, torch_dtype
+
+if TYPE_CHECKING:
+    import torch
+
+_QUANTIZED_FRACTION = 0.01
+
+
+def default_tolerance(dtype: str) -> Tolerance:
+    """`close` for floating outputs, `exact` for all others."""
+    return Tolerance(Comparison.CLOSE if dtype.startswith(("float", "bfloat")) else Comparison.EXACT)
+
+
+def error_ratio(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, dtype: str) -> torch.Tensor:
+    """Worst error over allowed error, a float64 scalar on the tensors' device; above 1 means wrong.
+
+    `actual` has the output's dtype, `expected` what the reference gave (float64, for `close`).
+    """
+    import torch
+
+    if expected.shape != actual.shape:
+        raise ValueError(f"the reference gives shape {tuple(expected.shape)}, declared is {tuple(actual.shape)}")
+    if actual.numel() == 0:
+        return torch.zeros((), dtype=torch.float64, device=actual.device)
+    if tolerance.comparison is Comparison.EXACT:
+        return _exact(actual, expected.to(actual.dtype))
+    if tolerance.comparison is Comparison.QUANTIZED:
+        return _quantized(actual, expected.to(torch_dtype(dtype)))
+    return _close(actual, expected, *bounds(tolerance, dtype))
+
+
+def worst_element(actual: torch.Tensor, expected: torch.Tensor) -> str:
+    """`[3, 17]: 0.5 instead of 0.25`: where the absolute difference is largest, for a person to look at."""
+    import torch
+
+    got, wanted = actual.double(), expected.double()
+    difference = torch.where(got.isfinite() & wanted.isfinite(), (got - wanted).abs(), torch.inf)
+    difference = torch.where((got == wanted) | (got.isnan() & wanted.isnan()), 0.0, difference)
+    flat = int(difference.argmax())
+    index = [int(i) for i in torch.unravel_index(torch.tensor(flat), actual.shape)]
+    return f"{index}: {got.flatten()[flat].item():.6g} instead of {wanted.flatten()[flat].item():.6g}"
+
+
+def _exact(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    same = actual == expected
+    if actual.is_floating_point():
+        same = same | (actual.isnan() & expected.isnan())
+    return torch.where(same.all(), 0.0, torch.inf).to(torch.float64)
+
+
+def _close(actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: float) -> torch.Tensor:
+    import torch
+
+    got, wanted = actual.to(torch.float64), expected.to(torch.float64)
+    finite = wanted.isfinite()
+    if actual.dtype != torch.float64:
+        wanted = _overflowed(wanted, actual.dtype)
+        finite = wanted.isfinite()
+    count = finite.sum().clamp(min=1)
+    rms = (torch.where(finite, wanted, 0.0).square().sum() / count).sqrt()
+    allowed = atol * rms + rtol * wanted.abs()
+    difference = (got - wanted).abs()
+    ratio = torch.where(difference == 0, 0.0, difference / allowed)
+    agree = (got == wanted) | (got.isnan() & wanted.isnan())
+    ratio = torch.where(finite, ratio, torch.where(agree, 0.0, torch.inf))
+    return torch.where(ratio.isnan(), torch.inf, ratio).max()
+
+
+def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The reference with what the output's dtype cannot hold turned into what rounding makes of it."""
+    import torch
+
+    if dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        return wanted
+    rounded = wanted.to(dtype).to(torch.float64)
+    return torch.where(rounded.isfinite(), wanted, rounded)
+
+
+def _quantized(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """At most one code off, in at most 1 % of the elements (at least one element is allowed)."""
+    import torch
+
+    steps = (_codes(actual) - _codes(expected)).abs()
+    off = (steps > 0).sum()
+    allowed = max(1, int(_QUANTIZED_FRACTION * actual.numel()))
+    ratio = off.to(torch.float64) / allowed
+    return torch.where((steps > 1).any(), torch.inf, ratio)
+
+
+def _codes(values: torch.Tensor) -> torch.Tensor:
+    """Integers in the order of the values, neighbours one apart; NaN is far from everything."""
+    import torch
+
+    if not values.is_floating_point():
+        return values.to(torch.int64)
+    bits = values.contiguous().view(torch.uint8).to(torch.int64)
+    magnitude = bits & 0x7F
+    code = torch.where(bits >= 0x80, -magnitude, magnitude)
+    return torch.where(values.to(torch.float32).isnan(), 1 << 20, code)

@@ -1,0 +1,118 @@
+"""References: Python modules in task folders, called with the arguments whose names they ask for."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from arena.errors import FileError
+from arena.model.task import Arguments, Precision, ScalarSpec, TensorSpec
+from arena.numerics.dtypes import torch_dtype
+
+if TYPE_CHECKING:
+    import torch
+
+FUNCTION = "reference"
+INPUT_BUILDER = "make_inputs"
+REGRET = "regret"
+
+
+class Reference:
+    """The reference of one task, loaded into this process. Only for processes that are trusted with it."""
+
+    def __init__(self, path: Path) -> None:
+        self._module = load_module(path, f"arena_reference_{path.parent.name}")
+        self._function = _function(self._module, FUNCTION, path)
+        self._path = path
+
+    def __call__(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Expected outputs and mutable inputs by name, from one set of inputs in their own dtypes."""
+        precision = arguments.task.precision
+        widened = {name: _widen(tensor, precision) for name, tensor in inputs.items()}
+        names = expected_names(arguments)
+        return dict(zip(names, results(self._function, known_values(arguments), widened, len(names)), strict=True))
+
+    def make_inputs(self, arguments: Arguments, generator: torch.Generator) -> dict[str, torch.Tensor]:
+        """One draw of the inputs whose fill is `custom`."""
+        build = _function(self._module, INPUT_BUILDER, self._path)
+        made = build(known_values(arguments), generator)
+        assert isinstance(made, dict)
+        return made
+
+    def regret(
+        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
+        """For `decision` outputs: how much worse, in float64, each choice is than the best."""
+        function = _function(self._module, REGRET, self._path)
+        widened = {name: _widen(tensor, arguments.task.precision) for name, tensor in inputs.items()}
+        given = call_by_name(function, known_values(arguments), {**widened, **outputs})
+        assert isinstance(given, dict)
+        return given
+
+
+def load_module(path: Path, name: str) -> ModuleType:
+    """Run a Python file as a module called `name`."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise FileError(path, "is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def known_values(arguments: Arguments) -> dict[str, Any]:
+    """Axes, scalars and dtypes of a case by name; None for inputs that it leaves out."""
+    values: dict[str, Any] = dict(arguments.names)
+    values.update({name: torch_dtype(str(arguments.case.values[name])) for name in arguments.task.dtypes})
+    for spec in arguments.task.inputs:
+        if isinstance(spec, ScalarSpec):
+            values[spec.name] = arguments.scalar(spec)
+        elif arguments.tensors[spec.name] is None:
+            values[spec.name] = None
+    return values
+
+
+def expected_names(arguments: Arguments) -> list[str]:
+    """What a reference returns, in order: the outputs, then the mutable inputs as they are after the call."""
+    mutable = [spec.name for spec in arguments.task.inputs if isinstance(spec, TensorSpec) and spec.mutable]
+    return [spec.name for spec in arguments.task.outputs] + mutable
+
+
+def results(
+    function: Callable[..., Any], values: Mapping[str, Any], inputs: Mapping[str, torch.Tensor], count: int
+) -> tuple[torch.Tensor, ...]:
+    """Call a reference by name and return its results as a tuple of `count` tensors."""
+    given = call_by_name(function, values, inputs)
+    found = given if isinstance(given, tuple) else (given,)
+    if len(found) != count:
+        raise ValueError(f"the reference returned {len(found)} tensors, declared are {count}")
+    return found
+
+
+def call_by_name(function: Callable[..., Any], values: Mapping[str, Any], inputs: Mapping[str, Any]) -> Any:
+    """Call `function` with exactly the parameters it names."""
+    available = {**values, **inputs}
+    wanted = inspect.signature(function).parameters
+    missing = [name for name in wanted if name not in available]
+    if missing:
+        raise ValueError(f"the reference asks for {', '.join(missing)}, which the task does not declare")
+    return function(**{name: available[name] for name in wanted})
+
+
+def _function(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise FileError(path, f"defines no function `{name}`")
+    assert callable(function)
+    return function  # type: ignore[no-any-return]
+
+
+def _widen(tensor: torch.Tensor, precision: Precision) -> torch.Tensor:
+    """A copy that the reference may do with as it likes, in the arithmetic that the task declares."""
+    if precision is Precision.NATIVE or not tensor.is_floating_point():
+        return tensor.clone()
+    return tensor.to(torch_dtype(precision.value), copy=True)

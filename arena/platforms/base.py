@@ -1,0 +1,56 @@
+"""What a platform offers to judge and host: facts, buffers that two processes share, and a device-wide wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from arena.model.environment import DeviceFacts
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Handle:
+    """What another process needs to open a shared buffer: a device handle in hex, or a descriptor sent beside it."""
+
+    num_bytes: int
+    ipc: str = ""
+
+
+class SharedBuffer(Protocol):
+    """Memory that judge and host both see, as one flat uint8 tensor."""
+
+    tensor: torch.Tensor
+    handle: Handle
+    file: int | None
+
+    def close(self) -> None:
+        """Give the memory (or this process's view of it) back."""
+
+
+class Platform(Protocol):
+    """One kind of device. Vendor words stop here."""
+
+    name: str
+    torch_device: str
+    graphs: bool
+    """whether passes can be captured as device graphs"""
+    spins: bool
+    """whether waiting processes should poll rather than sleep: worth it where a pass takes microseconds"""
+
+    def facts(self) -> DeviceFacts:
+        """What is known of the device; may initialise it."""
+
+    def allocate(self, num_bytes: int) -> SharedBuffer:
+        """Memory of its own, never part of a pool, so that sharing it exports nothing else."""
+
+    def open(self, handle: Handle, file: int | None) -> SharedBuffer:
+        """The same memory in another process."""
+
+    def synchronize(self) -> None:
+        """Wait for all work of this process on the device; raises `RuntimeError` for a device fault."""
+
+    def stream(self) -> int:
+        """The current stream as a raw handle; 0 on the CPU."""

@@ -1,0 +1,90 @@
+"""The CPU platform: kernels run emulated, memory is sealed shared memory, latencies are those of the emulation."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.model.environment import DeviceFacts
+from arena.platforms.base import Handle, SharedBuffer
+
+if TYPE_CHECKING:
+    import torch
+
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+
+
+class MemoryFile:
+    """A sealed memfd mapped into this process; neither side can resize it under the other."""
+
+    def __init__(self, file: int, num_bytes: int) -> None:
+        import torch
+
+        self.file: int | None = file
+        self.handle = Handle(num_bytes)
+        self._map = mmap.mmap(file, num_bytes)
+        self.tensor: torch.Tensor = torch.frombuffer(self._map, dtype=torch.uint8)
+
+    def close(self) -> None:
+        """Drop the descriptor; the mapping goes with the last tensor that views it."""
+        if self.file is not None:
+            os.close(self.file)
+            self.file = None
+
+
+class CpuPlatform:
+    """Triton through its interpreter, HIP through this project's header; always there."""
+
+    name = "cpu"
+    torch_device = "cpu"
+    graphs = False
+    spins = False
+
+    def __init__(self, wave_size: int = 32) -> None:
+        self._wave_size = wave_size
+
+    def facts(self) -> DeviceFacts:
+        """The processor's name and memory; no peaks, since an emulation has no roofline."""
+        return DeviceFacts(
+            platform="cpu",
+            vendor="cpu",
+            arch="cpu",
+            name=_processor(),
+            wave_size=self._wave_size,
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            last_level_cache_bytes=0,
+            driver=platform.release(),
+        )
+
+    def allocate(self, num_bytes: int) -> SharedBuffer:
+        """A new sealed memory file of zeros."""
+        file = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(file, num_bytes)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
+        return MemoryFile(file, num_bytes)
+
+    def open(self, handle: Handle, file: int | None) -> SharedBuffer:
+        """Map a memory file that came over the socket."""
+        if file is None:
+            raise ValueError("a CPU buffer travels as a file descriptor")
+        return MemoryFile(file, handle.num_bytes)
+
+    def synchronize(self) -> None:
+        """Nothing runs behind our back on the CPU."""
+
+    def stream(self) -> int:
+        """The CPU has one queue: the calling thread."""
+        return 0
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,32 @@
+"""The CUDA platform: NVIDIA devices."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from arena.model.environment import DeviceFacts
+from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
+
+
+class CudaPlatform(GpuPlatform):
+    """Triton's NVIDIA backend, and HIP sources through nvcc."""
+
+    name = "cuda"
+    names = RuntimeNames("cuda", "libcudart.so")
+
+    def facts(self) -> DeviceFacts:
+        """Facts of device 0 through PyTorch; the driver's version from the kernel module."""
+        import torch
+
+        major, minor = torch.cuda.get_device_capability(0)
+        return gpu_facts("cuda", "nvidia", f"sm_{major}{minor}", wave_size=32, driver=_driver())
+
+
+def _driver() -> str:
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    found = re.search(r"\d+\.\d+(\.\d+)?", text)
+    return found.group(0) if found else ""

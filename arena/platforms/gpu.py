@@ -1,0 +1,187 @@
+"""What ROCm and CUDA share. PyTorch answers to `torch.cuda` on both; the runtimes differ in names, not in shape."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arena.errors import InfrastructureError
+from arena.model.environment import DeviceFacts
+from arena.platforms.base import Handle, SharedBuffer
+from arena.platforms.peaks import find_peaks
+
+if TYPE_CHECKING:
+    import torch
+
+_IPC_BYTES = 64
+_LAZY_PEER_ACCESS = 1
+
+
+class _IpcHandle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_char * _IPC_BYTES),)
+
+
+@dataclass(frozen=True)
+class RuntimeNames:
+    """How a vendor's runtime library and its functions are called."""
+
+    prefix: str
+    library: str
+
+
+class Runtime:
+    """The few runtime calls that PyTorch does not offer: plain allocations and their inter-process handles."""
+
+    def __init__(self, names: RuntimeNames) -> None:
+        import torch
+
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        self._prefix = names.prefix
+        self._library = ctypes.CDLL(_loaded(names.library))
+
+    def malloc(self, num_bytes: int) -> int:
+        """Device address of a new allocation, on a boundary of its own."""
+        pointer = ctypes.c_void_p()
+        self._call("Malloc", ctypes.byref(pointer), ctypes.c_size_t(num_bytes))
+        assert pointer.value is not None
+        return pointer.value
+
+    def free(self, address: int) -> None:
+        """Free what `malloc` gave."""
+        self._call("Free", ctypes.c_void_p(address))
+
+    def export(self, address: int) -> str:
+        """The inter-process handle of an allocation, in hex."""
+        handle = _IpcHandle()
+        self._call("IpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+        return bytes(handle).hex()
+
+    def open(self, handle: str) -> int:
+        """Device address, in this process, of another process's allocation."""
+        pointer = ctypes.c_void_p()
+        raw = _IpcHandle.from_buffer_copy(bytes.fromhex(handle))
+        self._call("IpcOpenMemHandle", ctypes.byref(pointer), raw, ctypes.c_uint(_LAZY_PEER_ACCESS))
+        assert pointer.value is not None
+        return pointer.value
+
+    def close(self, address: int) -> None:
+        """Unmap what `open` gave."""
+        self._call("IpcCloseMemHandle", ctypes.c_void_p(address))
+
+    def synchronize(self) -> None:
+        """Wait for the device; unlike `torch.cuda.synchronize`, no Python attribute a candidate could replace."""
+        self._call("DeviceSynchronize")
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        code = getattr(self._library, self._prefix + name)(*arguments)
+        if code != 0:
+            raise RuntimeError(f"{self._prefix}{name} returned error {code}")
+
+
+class DeviceBuffer:
+    """A device allocation of its own, seen as one flat uint8 tensor."""
+
+    file: int | None = None
+
+    def __init__(self, runtime: Runtime, address: int, handle: Handle, owner: bool) -> None:
+        import torch
+
+        self.handle = handle
+        self._runtime, self._address, self._owner = runtime, address, owner
+        self.tensor: torch.Tensor = torch.as_tensor(_ArrayView(address, handle.num_bytes), device="cuda")
+
+    def close(self) -> None:
+        """Free the allocation, or this process's mapping of it."""
+        if self._address:
+            (self._runtime.free if self._owner else self._runtime.close)(self._address)
+            self._address = 0
+
+
+class _ArrayView:
+    """Tells PyTorch of foreign device memory through the CUDA array interface, version 3."""
+
+    def __init__(self, address: int, num_bytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (num_bytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+class GpuPlatform:
+    """Base of the two GPU platforms; a subclass says how its runtime is called and what its device is."""
+
+    name = "gpu"
+    torch_device = "cuda"
+    graphs = True
+    spins = True
+    names: RuntimeNames
+
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime library; the first use initialises the device in this process."""
+        if self._runtime is None:
+            self._runtime = Runtime(self.names)
+        return self._runtime
+
+    def facts(self) -> DeviceFacts:
+        """What PyTorch and the vendor's library say of device 0."""
+        raise NotImplementedError
+
+    def allocate(self, num_bytes: int) -> SharedBuffer:
+        """A plain device allocation that can be exported."""
+        address = self.runtime.malloc(num_bytes)
+        return DeviceBuffer(self.runtime, address, Handle(num_bytes, self.runtime.export(address)), owner=True)
+
+    def open(self, handle: Handle, file: int | None) -> SharedBuffer:
+        """Map another process's allocation."""
+        return DeviceBuffer(self.runtime, self.runtime.open(handle.ipc), handle, owner=False)
+
+    def synchronize(self) -> None:
+        """Wait for the device through the runtime itself."""
+        self.runtime.synchronize()
+
+    def stream(self) -> int:
+        """PyTorch's current stream."""
+        import torch
+
+        return int(torch.cuda.current_stream().cuda_stream)
+
+
+def gpu_facts(platform: str, vendor: str, arch: str, wave_size: int, driver: str) -> DeviceFacts:
+    """Facts of device 0, with the peaks of its row in the table where it has one."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(0)
+    row = find_peaks(properties.name, arch)
+    cache = max(int(getattr(properties, "L2_cache_size", 0)), row.cache_bytes if row else 0)
+    return DeviceFacts(
+        platform=platform,
+        vendor=vendor,
+        arch=arch,
+        name=properties.name,
+        wave_size=wave_size,
+        memory_bytes=properties.total_memory,
+        last_level_cache_bytes=cache,
+        driver=driver,
+        peak_bandwidth_gbs=row.bandwidth_gbs if row else None,
+        peak_tflops=dict(row.tflops) if row else {},
+        peak_source=row.source if row else "",
+    )
+
+
+def _loaded(library: str) -> str:
+    """Path of the runtime library that PyTorch has already loaded: a second copy would be a second runtime."""
+    pattern = re.compile(rf"\s(/\S*/{re.escape(library)}\S*)$", re.MULTILINE)
+    found = pattern.search(Path("/proc/self/maps").read_text(encoding="utf-8"))
+    if found is None:
+        raise InfrastructureError(f"PyTorch has not loaded {library}: is this a GPU build of torch? See `arena doctor`")
+    return found.group(1)

@@ -1,0 +1,108 @@
+"""Peak bandwidth and arithmetic rates of known devices, from their makers' data sheets.
+
+Dense, boost clock, no sparsity. Rates in TFLOP/s (TOP/s for int8), the faster of the vector and matrix units; bandwidth
+in GB/s; cache in bytes. They are upper bounds, which is what a roofline floor needs. An MI250X answers to HIP as two
+devices: the row is one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Data-sheet figures of one product."""
+
+    product: str
+    arch: str
+    bandwidth_gbs: float
+    cache_bytes: int
+    tflops: dict[str, float]
+    source: str
+
+
+def _rates(fp64: float, fp32: float, tf32: float, fp16: float, fp8: float, int8: float) -> dict[str, float]:
+    rates = {
+        "float64": fp64,
+        "float32": fp32,
+        "tf32": tf32,
+        "float16": fp16,
+        "bfloat16": fp16,
+        "float8_e4m3fn": fp8,
+        "float8_e5m2": fp8,
+        "int8": int8,
+    }
+    return {name: rate for name, rate in rates.items() if rate}
+
+
+_CDNA2 = "AMD Instinct {} accelerator data sheet (CDNA 2), per device as HIP counts them"
+_CDNA3 = "AMD Instinct {} accelerator data sheet (CDNA 3)"
+_HOPPER = "NVIDIA {} Tensor Core GPU data sheet, SXM, figures with sparsity halved"
+
+PEAKS: tuple[Peaks, ...] = (
+    Peaks("MI210", "gfx90a", 1638.4, 8 * MIB, _rates(45.3, 45.3, 0, 181.0, 0, 181.0), _CDNA2.format("MI210")),
+    Peaks("MI250X", "gfx90a", 1638.4, 8 * MIB, _rates(47.9, 47.9, 0, 191.5, 0, 191.5), _CDNA2.format("MI250X")),
+    Peaks(
+        "MI300X",
+        "gfx942",
+        5300.0,
+        256 * MIB,
+        _rates(163.4, 163.4, 653.7, 1307.4, 2614.9, 2614.9),
+        _CDNA3.format("MI300X"),
+    ),
+    Peaks(
+        "MI325X",
+        "gfx942",
+        6000.0,
+        256 * MIB,
+        _rates(163.4, 163.4, 653.7, 1307.4, 2614.9, 2614.9),
+        _CDNA3.format("MI325X"),
+    ),
+    Peaks(
+        "MI355X",
+        "gfx950",
+        8000.0,
+        256 * MIB,
+        _rates(78.6, 157.3, 0, 2516.6, 5033.2, 5033.2),
+        "AMD Instinct MI355X GPU data sheet (CDNA 4)",
+    ),
+    Peaks(
+        "RX 7900 XTX",
+        "gfx1100",
+        960.0,
+        96 * MIB,
+        _rates(1.9, 61.4, 0, 122.8, 0, 122.8),
+        "AMD Radeon RX 7900 XTX specifications (RDNA 3)",
+    ),
+    Peaks(
+        "A100",
+        "sm_80",
+        2039.0,
+        40 * MIB,
+        _rates(19.5, 19.5, 156.0, 312.0, 0, 624.0),
+        "NVIDIA A100 80GB Tensor Core GPU data sheet, SXM",
+    ),
+    Peaks("H100", "sm_90", 3350.0, 50 * MIB, _rates(67.0, 67.0, 494.7, 989.4, 1978.9, 1978.9), _HOPPER.format("H100")),
+    Peaks("H200", "sm_90", 4800.0, 60 * MIB, _rates(67.0, 67.0, 494.7, 989.4, 1978.9, 1978.9), _HOPPER.format("H200")),
+    Peaks(
+        "B200",
+        "sm_100",
+        8000.0,
+        126 * MIB,
+        _rates(40.0, 80.0, 1125.0, 2250.0, 4500.0, 4500.0),
+        "NVIDIA Blackwell (HGX B200) data sheet, per GPU, figures with sparsity halved",
+    ),
+)
+
+
+def find_peaks(name: str, arch: str) -> Peaks | None:
+    """The row whose product stands in the device's name and whose arch agrees; None for a device not in the table."""
+    rows = [row for row in PEAKS if row.arch == arch and row.product.replace(" ", "").lower() in _squeezed(name)]
+    return max(rows, key=lambda row: len(row.product), default=None)
+
+
+def _squeezed(name: str) -> str:
+    return name.replace(" ", "").lower()

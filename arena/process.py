@@ -1,0 +1,121 @@
+"""The one helper that runs child processes: own session, hard timeout, capped log, partial output kept."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+LOG_LIMIT_BYTES = 256 * 1024
+_READ_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a child process left behind: exit code (negative: signal), its merged output, and the seconds it took."""
+
+    returncode: int
+    output: str
+    seconds: float
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with exit code 0."""
+        return self.returncode == 0 and not self.timed_out
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    timeout_s: float,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    log_limit_bytes: int = LOG_LIMIT_BYTES,
+) -> Finished:
+    """Run `command` in its own session and return its exit code and merged stdout and stderr.
+
+    At `timeout_s` the whole process group is killed and what was printed so far is kept. Output beyond
+    `log_limit_bytes` is read and dropped, so that a chatty child neither blocks nor fills memory.
+    Raises `FileNotFoundError` where the program does not exist.
+    """
+    started = time.monotonic()
+    child = subprocess.Popen(
+        [str(part) for part in command],
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=cwd,
+        env=None if env is None else dict(env),
+        start_new_session=True,
+    )
+    try:
+        if stdin and child.stdin is not None:
+            _feed(child.stdin, stdin)
+        output, timed_out = _drain(child, started + timeout_s, log_limit_bytes)
+    finally:
+        kill_group(child.pid)
+        child.wait()
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                stream.close()
+    return Finished(child.returncode, output, time.monotonic() - started, timed_out)
+
+
+def kill_group(pid: int) -> None:
+    """Kill the process group led by `pid`; a group that is already gone is fine."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _feed(stream: IO[bytes], data: bytes) -> None:
+    try:
+        stream.write(data)
+        stream.close()
+    except BrokenPipeError:
+        return
+
+
+def _drain(child: subprocess.Popen[bytes], deadline: float, limit: int) -> tuple[str, bool]:
+    """Read the child's output until it ends or the deadline passes; return the text and whether time ran out."""
+    assert child.stdout is not None
+    kept = bytearray()
+    dropped = 0
+    timed_out = False
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                timed_out = True
+                break
+            if not selector.select(min(left, 0.5)):
+                if child.poll() is not None:
+                    break
+                continue
+            chunk = os.read(child.stdout.fileno(), _READ_BYTES)
+            if not chunk:
+                timed_out = not _ends_by(child, deadline)
+                break
+            room = max(0, limit - len(kept))
+            kept += chunk[:room]
+            dropped += max(0, len(chunk) - room)
+    text = kept.decode("utf-8", errors="replace")
+    return (f"{text}\n[{dropped} more bytes of output dropped]" if dropped else text), timed_out
+
+
+def _ends_by(child: subprocess.Popen[bytes], deadline: float) -> bool:
+    try:
+        child.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True

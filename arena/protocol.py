@@ -1,0 +1,191 @@
+"""What judge, template and host say to each other.
+
+The judge commands, the host obeys or says why it could not; nothing a host says can turn a failure into a success.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from arena.platforms.base import Handle
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Base of all messages."""
+
+
+# --- judge → template
+
+
+class Spawn(Message, frozen=True):
+    """Fork a host. Files sent beside it: the host's end of its channel, and its log."""
+
+    folder: str
+    """the host's own folder: its home, temporary files and caches"""
+    cache: str
+    """where Triton keeps compiled kernels"""
+    hide: tuple[str, ...] = ()
+    """folders the host must not see"""
+    threads: int = 1
+
+
+class Reap(Message, frozen=True):
+    """How did this host end? Waits briefly."""
+
+    pid: int
+
+
+# --- template → judge
+
+
+class Spawned(Message, frozen=True):
+    """A host was forked."""
+
+    pid: int
+
+
+class Ended(Message, frozen=True):
+    """How a host ended: exit code, negative for a signal; None while it still runs."""
+
+    pid: int
+    code: int | None
+
+
+# --- judge → host
+
+
+class Language(StrEnum):
+    """What kind of file a host loads."""
+
+    TRITON = "triton"
+    HIP = "hip"
+    TORCH = "torch"
+    """a reference, as the baseline of a torch2hip task"""
+    TORCH_COMPILE = "torch_compile"
+
+
+class Load(Message, frozen=True):
+    """Load a candidate: a Python file or a shared library."""
+
+    language: Language
+    path: str
+    entry: str
+    copies: tuple[str, ...] = ()
+    """for `torch`: the names of the buffers its results are copied into, in the order in which it returns them"""
+
+
+class TensorArgument(Message, frozen=True):
+    """A tensor in the shared buffer: set `k` starts `offset + k * pitch` bytes in. Strides in elements."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    pitch: int
+    role: Literal["input", "output"]
+    addresses_of: str = ""
+    """elements are byte offsets into this tensor, to be turned into device addresses by the host"""
+
+
+class ScalarArgument(Message, frozen=True):
+    """A scalar; its dtype says how a C function takes it."""
+
+    name: str
+    dtype: str
+    value: bool | int | float
+
+
+class NullArgument(Message, frozen=True):
+    """An optional tensor that this case leaves out."""
+
+    name: str
+
+
+Argument = TensorArgument | ScalarArgument | NullArgument
+
+
+class Bind(Message, frozen=True):
+    """Map a shared buffer with `sets` sets of arguments; replaces what was bound before."""
+
+    buffer: Handle
+    sets: int
+    arguments: tuple[Argument, ...]
+    axes: tuple[int, ...]
+    extras: dict[str, bool | int | float | str] = {}
+    """axes and dtypes by name, for a `torch` baseline that asks for them"""
+
+
+class Release(Message, frozen=True):
+    """Forget what was bound and arranged, and unmap the buffer."""
+
+
+class Call(Message, frozen=True):
+    """Call the entry once on one set, and wait for the device."""
+
+    set: int
+
+
+class Arrange(Message, frozen=True):
+    """Make a pass called `name`: one call on each of these sets, in order; as a device graph, or as plain calls."""
+
+    name: str
+    sets: tuple[int, ...]
+    graph: bool
+
+
+class Prepare(Message, frozen=True):
+    """New data is in the buffers: work out addresses again, and be awake for what comes next."""
+
+
+class Pass(Message, frozen=True):
+    """Run an arranged pass, and wait for the device."""
+
+    name: str
+
+
+class Flush(Message, frozen=True):
+    """For `torch`: copy what an arranged pass computed into the output buffers."""
+
+    name: str
+
+
+# --- host → judge
+
+
+class Ready(Message, frozen=True):
+    """Said once, before any candidate code is loaded: the walls this host is behind."""
+
+    isolation: str
+
+
+class Done(Message, frozen=True):
+    """Done as told. `host_s`: what the host's own clock says of it, a diagnostic that is never the measurement."""
+
+    host_s: float = 0.0
+
+
+class Blame(StrEnum):
+    """What a host may accuse its own candidate of."""
+
+    COMPILE_ERROR = "compile_error"
+    LOAD_ERROR = "load_error"
+    LAUNCH_ERROR = "launch_error"
+    OUT_OF_MEMORY = "out_of_memory"
+    NOT_CAPTURABLE = "not_capturable"
+
+
+class Failed(Message, frozen=True):
+    """Not done, and why."""
+
+    blame: Blame
+    detail: str
+
+
+ToTemplate = Spawn | Reap
+FromTemplate = Spawned | Ended
+ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush
+FromHost = Ready | Done | Failed

@@ -1,0 +1,1 @@
+"""Task folders read strictly into frozen dataclasses."""

@@ -1,0 +1,257 @@
+"""From a validated document to a `Task`: the checks that a schema cannot make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from arena.errors import FileError
+from arena.model.expression import Expression, ExpressionError
+from arena.model.record import Split
+from arena.model.task import (
+    Axis,
+    Case,
+    Comparison,
+    Fill,
+    InputSpec,
+    Precision,
+    ScalarSpec,
+    Task,
+    TaskType,
+    TensorSpec,
+    Tolerance,
+    Work,
+    arguments,
+)
+from arena.taskfile.strict_yaml import Document
+
+CASE_KEYS = frozenset({"kind", "note", "omit"})
+
+
+def build_task(document: Document, seen: Document, heldout: Document, identity: Mapping[str, str]) -> Task:
+    """Turn three validated documents into a task; raises `FileError` for the first thing that does not fit.
+
+    `identity` holds `id`, `task_type`, `suite` and `content_hash`.
+    """
+    data = document.data
+    folder = document.path.parent
+    if data["name"] != folder.name:
+        raise document.error(["name"], f"must be the folder's name, {folder.name}")
+    axes = tuple(_axis(document, name, spec) for name, spec in data["axes"].items())
+    dtypes = {name: tuple(choices) for name, choices in data.get("dtypes", {}).items()}
+    inputs = tuple(_input(document, name, spec) for name, spec in data["inputs"].items())
+    scalars = {spec.name for spec in inputs if isinstance(spec, ScalarSpec)}
+    known = {axis.name for axis in axes} | scalars
+    shared = known & set(dtypes)
+    if shared:
+        raise document.error(["dtypes", sorted(shared)[0]], "is an axis or scalar already")
+    task = Task(
+        id=identity["id"],
+        task_type=TaskType(identity["task_type"]),
+        suite=identity["suite"],
+        name=data["name"],
+        summary=data["summary"].strip(),
+        entry=data["entry"],
+        axes=axes,
+        dtypes=dtypes,
+        constraints=tuple(
+            _expression(document, ["constraints", i], text) for i, text in enumerate(data.get("constraints", []))
+        ),
+        inputs=inputs,
+        outputs=tuple(_tensor(document, ("outputs", name), spec) for name, spec in data["outputs"].items()),
+        work=_work(document, data["work"]),
+        seen=_cases(seen, Split.SEEN),
+        heldout=_cases(heldout, Split.HELDOUT),
+        path=folder,
+        content_hash=identity["content_hash"],
+        source=data.get("source", ""),
+        latency_bound=data.get("latency_bound", ""),
+        precision=Precision(data.get("precision", "float64")),
+        intermediate=data.get("intermediate", ""),
+    )
+    _check_names(document, task)
+    for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
+        for index, case in enumerate(cases):
+            _check_case(case_document, index, task, case)
+    _check_distinct(seen, heldout, task)
+    return task
+
+
+def _axis(document: Document, name: str, spec: dict[str, Any]) -> Axis:
+    values = tuple(spec.get("values", ()))
+    low, high = spec.get("domain", (min(values, default=0), max(values, default=0)))
+    if low > high:
+        raise document.error(["axes", name, "domain"], f"is empty: {low} is above {high}")
+    return Axis(name, spec["doc"], low, high, spec.get("multiple_of", 1), values)
+
+
+def _input(document: Document, name: str, spec: dict[str, Any]) -> InputSpec:
+    if "scalar" in spec:
+        return ScalarSpec(name, spec["scalar"], spec["value"], spec.get("doc", ""))
+    return _tensor(document, ("inputs", name), spec)
+
+
+def _tensor(document: Document, place: tuple[str, str], spec: dict[str, Any]) -> TensorSpec:
+    def expressions(key: str) -> tuple[Expression, ...]:
+        return tuple(_expression(document, [*place, key, i], text) for i, text in enumerate(spec.get(key, [])))
+
+    strides = expressions("strides")
+    shape = expressions("shape")
+    if strides and len(strides) != len(shape):
+        raise document.error([*place, "strides"], f"{len(strides)} strides for {len(shape)} dimensions")
+    compare = spec.get("compare")
+    if compare is not None and place[0] == "inputs" and not spec.get("mutable"):
+        raise document.error([*place, "compare"], "only a mutable input is compared")
+    return TensorSpec(
+        name=place[1],
+        shape=shape,
+        dtype=spec["dtype"],
+        doc=spec.get("doc", ""),
+        strides=strides,
+        fill=_fill(document, [*place, "fill"], spec["fill"]) if "fill" in spec else None,
+        mutable=spec.get("mutable", False),
+        optional=spec.get("optional", False),
+        tolerance=_tolerance(compare) if compare is not None else None,
+    )
+
+
+def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]) -> Fill:
+    if isinstance(spec, str):
+        return Fill(spec)
+    ((kind, value),) = spec.items()
+    if isinstance(value, list):
+        value = dict(zip(("low", "high") if kind != "normal" else ("mean", "std"), value, strict=True))
+    elif not isinstance(value, dict):
+        value = {"value": value}
+    arguments: dict[str, Expression | str] = {}
+    for name, text in value.items():
+        is_name = kind == "addresses" and name == "of"
+        arguments[name] = text if is_name else _expression(document, [*place, kind], text)
+    return Fill(kind, arguments)
+
+
+def _tolerance(spec: str | dict[str, Any]) -> Tolerance:
+    if isinstance(spec, str):
+        return Tolerance(Comparison(spec))
+    ((comparison, bounds),) = spec.items()
+    return Tolerance(Comparison(comparison), bounds.get("atol"), bounds.get("rtol"))
+
+
+def _work(document: Document, spec: dict[str, Any]) -> Work:
+    num_bytes = _expression(document, ["work", "bytes"], spec["bytes"]) if "bytes" in spec else None
+    return Work(_expression(document, ["work", "flops"], spec["flops"]), num_bytes, spec.get("format", ""))
+
+
+def _expression(document: Document, place: list[str | int], text: object) -> Expression:
+    try:
+        return Expression(str(text))
+    except ExpressionError as problem:
+        raise document.error(place, str(problem)) from None
+
+
+def _cases(document: Document, split: Split) -> tuple[Case, ...]:
+    cases = []
+    for index, item in enumerate(document.data):
+        if split is Split.HELDOUT and "kind" not in item:
+            raise document.error([index], "`kind` is missing: a held-out case says in which way it differs")
+        values = {name: value for name, value in item.items() if name not in CASE_KEYS}
+        cases.append(
+            Case(
+                id=f"{split}-{index + 1:02d}",
+                split=split,
+                kind=item.get("kind", ""),
+                values=values,
+                omit=frozenset(item.get("omit", ())),
+                note=item.get("note", ""),
+            )
+        )
+    return tuple(cases)
+
+
+def _check_names(document: Document, task: Task) -> None:
+    """Every name in every expression and `$dtype` must be declared."""
+    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    tensors = {spec.name for spec in task.tensors}
+    sizes = {axis.name for axis in task.axes}
+    for clash in sorted((tensors & sizes) | (scalars & sizes)):
+        raise document.error(["axes", clash], "is also the name of an argument")
+    if not task.outputs and not any(spec.mutable for spec in task.inputs if isinstance(spec, TensorSpec)):
+        raise document.error(["outputs"], "nothing to check: no output and no mutable input")
+    known = sizes | scalars | {f"{name}_bytes" for name in task.dtypes}
+    places: list[tuple[list[str | int], Expression]] = [
+        (["constraints", i], expression) for i, expression in enumerate(task.constraints)
+    ]
+    places.append((["work", "flops"], task.work.flops))
+    if task.work.bytes is not None:
+        places.append((["work", "bytes"], task.work.bytes))
+    for spec in task.tensors:
+        side = "outputs" if spec in task.outputs else "inputs"
+        places += [([side, spec.name, "shape", i], size) for i, size in enumerate(spec.shape)]
+        places += [([side, spec.name, "strides", i], step) for i, step in enumerate(spec.strides)]
+        if spec.fill is not None:
+            places += [
+                ([side, spec.name, "fill"], argument)
+                for argument in spec.fill.arguments.values()
+                if isinstance(argument, Expression)
+            ]
+        if spec.dtype.startswith("$") and spec.dtype[1:] not in task.dtypes:
+            raise document.error([side, spec.name, "dtype"], f"{spec.dtype} is not declared under `dtypes`")
+    for place, expression in places:
+        for name in sorted(expression.names - known):
+            raise document.error(place, f"`{name}` is not an axis, a scalar or `<dtype>_bytes`")
+
+
+def _check_case(document: Document, index: int, task: Task, case: Case) -> None:
+    axes = {axis.name: axis for axis in task.axes}
+    scalars = {spec.name: spec for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    optional = {spec.name for spec in task.tensors if spec.optional}
+    expected = ", ".join([*axes, *task.dtypes, *scalars, *sorted(CASE_KEYS)])
+    for name, value in case.values.items():
+        problem = _value_problem(name, value, axes, task.dtypes, scalars, expected)
+        if problem:
+            raise document.error([index, name], problem)
+    for name in [*axes, *task.dtypes]:
+        if name not in case.values:
+            raise document.error([index], f"`{name}` is missing")
+    for name in sorted(case.omit - optional):
+        raise document.error([index, "omit"], f"{name} is not an optional input")
+    try:
+        worked_out = arguments(task, case)
+        for constraint in task.constraints:
+            if not constraint.value(worked_out.names):
+                raise document.error([index], f"breaks the constraint `{constraint.text}`")
+        _ = worked_out.flops, worked_out.num_bytes
+    except ExpressionError as problem:
+        raise document.error([index], str(problem)) from None
+
+
+def _value_problem(
+    name: str,
+    value: object,
+    axes: Mapping[str, Axis],
+    dtypes: Mapping[str, tuple[str, ...]],
+    scalars: Mapping[str, ScalarSpec],
+    expected: str,
+) -> str:
+    if name in axes:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return f"{value!r} is not a whole number"
+        return "" if axes[name].admits(value) else f"{value} is outside the domain ({axes[name].domain_text})"
+    if name in dtypes:
+        return "" if value in dtypes[name] else f"{value!r} is not one of {', '.join(dtypes[name])}"
+    if name in scalars:
+        dtype = scalars[name].dtype
+        is_bool = isinstance(value, bool)
+        is_number = not is_bool and isinstance(value, (int, float) if dtype == "float32" else int)
+        return "" if (is_bool if dtype == "bool" else is_number) else f"{value!r} is not a {dtype}"
+    return f"unknown key; expected one of: {expected}"
+
+
+def _check_distinct(seen: Document, heldout: Document, task: Task) -> None:
+    first: dict[object, str] = {}
+    for document, cases in ((seen, task.seen), (heldout, task.heldout)):
+        for index, case in enumerate(cases):
+            key = (frozenset(case.values.items()), case.omit)
+            if key in first:
+                raise FileError(document.path, f"equals {first[key]}", line=document.lines[(index,)], key=case.id)
+            first[key] = case.id

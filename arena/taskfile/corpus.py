@@ -1,0 +1,101 @@
+"""The tasks on disk: found by folder, loaded whole, selected by glob."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from arena.errors import FileError, UsageError
+from arena.model.task import Task, TaskType
+from arena.taskfile import strict_yaml
+from arena.taskfile.build import build_task
+
+TASKS = Path(__file__).parent.parent.parent / "tasks"
+_HASHED_SUFFIXES = (".yaml", ".py", ".hip")
+
+
+def load_task(folder: Path) -> Task:
+    """Load one task folder, `<tasks>/<task type>/<suite>/<name>`; raises `FileError` for whatever is wrong with it."""
+    folder = folder.resolve()
+    task_type, suite, name = folder.parts[-3:]
+    if task_type not in TaskType.__members__.values():
+        raise FileError(folder, f"must lie under tasks/<task type>/<suite>/, task type one of {', '.join(TaskType)}")
+    identity = {
+        "id": f"{task_type}/{suite}/{name}",
+        "task_type": task_type,
+        "suite": suite,
+        "content_hash": content_hash(folder),
+    }
+    documents = (
+        strict_yaml.read(folder / "task.yaml", "task"),
+        strict_yaml.read(folder / "seen.yaml", "cases"),
+        strict_yaml.read(folder / "heldout.yaml", "cases"),
+    )
+    task = build_task(*documents, identity)
+    for needed in (task.reference_path, task.starting_kernel):
+        if needed is not None and not needed.is_file():
+            raise FileError(needed, "is missing")
+    return task
+
+
+def content_hash(folder: Path) -> str:
+    """SHA-256 over the names and bytes of the files that define a task."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in _HASHED_SUFFIXES:
+            data = path.read_bytes()
+            digest.update(f"{path.name}\0{len(data)}\0".encode())
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def load_corpus(root: Path = TASKS) -> tuple[Task, ...]:
+    """Load every task below `root`; one bad file fails the load, nothing is skipped."""
+    folders = [root / task_id for task_id in task_ids(root)]
+    return tuple(load_task(folder) for folder in folders)
+
+
+def task_ids(root: Path = TASKS) -> tuple[str, ...]:
+    """Ids of every task folder, read from the folder names alone."""
+    if not root.is_dir():
+        raise UsageError(f"{root}: no such folder of tasks")
+    found = []
+    for task_type in TaskType:
+        for folder in sorted((root / task_type).glob("*/*/")):
+            if (folder / "task.yaml").is_file() or any(folder.glob("*.py")):
+                found.append(folder.relative_to(root).as_posix())  # noqa: PERF401
+    return tuple(found)
+
+
+def select(ids: Sequence[str], patterns: Iterable[str]) -> tuple[str, ...]:
+    """Ids that match any pattern: a whole id, a glob (`hip2hip/*`), a bare name, or `!pattern` to leave out.
+
+    Raises `UsageError` for a pattern that matches nothing, with the nearest names.
+    """
+    patterns = list(patterns)
+    wanted = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
+    unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    for pattern in [*wanted, *unwanted]:
+        if not any(_matches(task_id, pattern) for task_id in ids):
+            raise UsageError(_no_match(pattern, ids))
+    return tuple(
+        task_id
+        for task_id in ids
+        if any(_matches(task_id, pattern) for pattern in wanted)
+        and not any(_matches(task_id, pattern) for pattern in unwanted)
+    )
+
+
+def _matches(task_id: str, pattern: str) -> bool:
+    return fnmatchcase(task_id, pattern) or task_id.rsplit("/", 1)[-1] == pattern
+
+
+def _no_match(pattern: str, ids: Sequence[str]) -> str:
+    import difflib
+
+    names = [*ids, *(task_id.rsplit("/", 1)[-1] for task_id in ids)]
+    near = difflib.get_close_matches(pattern, names, n=3, cutoff=0.4)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; `arena tasks list` shows all"
+    return f"no task matches {pattern!r}{hint}"

@@ -1,0 +1,128 @@
+"""YAML without surprises: positions kept, duplicate keys refused, `1e-2` a number and `no` a string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import yaml
+
+from arena.errors import FileError
+
+Place = tuple[str | int, ...]
+SCHEMAS = Path(__file__).parent.parent / "schemas"
+
+_INTEGER = re.compile(r"[-+]?[0-9](_?[0-9])*")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: plain data, and the line of every key and item."""
+
+    path: Path
+    data: Any
+    lines: dict[Place, int]
+
+    def error(self, place: Sequence[str | int], problem: str) -> FileError:
+        """An error at `place`, or at the nearest place above it whose line is known."""
+        where = tuple(place)
+        while where and where not in self.lines:
+            where = where[:-1]
+        key = ".".join(map(str, place))
+        return FileError(self.path, problem, line=self.lines.get(where, 1), key=key or None)
+
+
+def read(path: Path, schema: str) -> Document:
+    """Read `path` and hold it against `arena/schemas/<schema>.json`; every fault is a `FileError`."""
+    document = parse(path)
+    validate(document, schema)
+    return document
+
+
+def parse(path: Path) -> Document:
+    """Parse one YAML document strictly."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise FileError(path, f"cannot be read ({problem.strerror})") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as problem:
+        line = problem.problem_mark.line + 1 if problem.problem_mark else None
+        raise FileError(path, f"not valid YAML: {problem.problem}", line=line) from None
+    if node is None:
+        raise FileError(path, "the file is empty", line=1)
+    lines: dict[Place, int] = {}
+    return Document(path, _plain(path, node, (), lines), lines)
+
+
+def validate(document: Document, schema: str) -> None:
+    """Hold a document against a schema; the first fault, in file order, is raised."""
+    faults = sorted(_validator(schema).iter_errors(document.data), key=lambda fault: list(map(str, fault.path)))
+    if faults:
+        fault = jsonschema.exceptions.best_match(faults)
+        place = list(fault.absolute_path)
+        if fault.validator == "additionalProperties" and isinstance(fault.instance, dict):
+            unknown = sorted(set(fault.instance) - set(fault.schema.get("properties", {})))
+            known = ", ".join(sorted(fault.schema.get("properties", {})))
+            raise document.error([*place, unknown[0]], f"unknown key; expected one of: {known}")
+        raise document.error(place, _say(fault))
+
+
+def _say(fault: jsonschema.ValidationError) -> str:
+    if fault.validator == "required":
+        return fault.message.replace(" is a required property", " is missing")
+    if fault.validator == "enum":
+        return f"{fault.instance!r} is not one of {', '.join(map(str, fault.schema['enum']))}"
+    return str(fault.message)
+
+
+@cache
+def _validator(schema: str) -> jsonschema.Draft202012Validator:
+    content = msgspec.json.decode((SCHEMAS / f"{schema}.json").read_bytes())
+    return jsonschema.Draft202012Validator(content)
+
+
+def _plain(path: Path, node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
+    lines.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(path, node)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(path, item, (*place, index), lines) for index, item in enumerate(node.value)]
+    assert isinstance(node, yaml.MappingNode)
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise FileError(path, "a key must be a plain word", line=line)
+        key = str(key_node.value)
+        if key in result:
+            first = lines[(*place, key)]
+            raise FileError(path, f"key given twice, first on line {first}", line=line, key=key)
+        lines[(*place, key)] = line
+        result[key] = _plain(path, value_node, (*place, key), lines)
+    return result
+
+
+def _scalar(path: Path, node: yaml.ScalarNode) -> Any:
+    text = str(node.value)
+    if node.style is not None:
+        return text
+    if node.tag not in _TAGS:
+        raise FileError(path, f"tag {node.tag} is not allowed", line=node.start_mark.line + 1)
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "value"))

@@ -1,0 +1,62 @@
+"""What every toolchain takes and gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to build for: an arch (`cpu`, `sm_90`, `gfx942`) and, where it can be chosen, the wave size."""
+
+    arch: str
+    wave_size: int = 32
+
+    @property
+    def vendor(self) -> str:
+        """`amd`, `nvidia` or `cpu`."""
+        if self.arch.startswith("gfx"):
+            return "amd"
+        return "nvidia" if self.arch.startswith("sm_") else "cpu"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One HIP candidate: the text of its `kernel.hip` and of the `task.h` generated for it."""
+
+    kernel: str
+    task_header: str
+    name: str = "kernel.hip"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A shared library with the candidate's entry in it."""
+
+    library: Path
+    log: str
+    seconds: float
+    cached: bool
+
+
+@dataclass(frozen=True)
+class BuildFailed:
+    """The compiler refused the candidate; `log` is what it said, with the candidate's own line numbers."""
+
+    log: str
+    seconds: float
+    timed_out: bool = False
+
+
+class HipToolchain(Protocol):
+    """Turns a HIP source into a shared library for one target."""
+
+    name: str
+
+    def version(self) -> str:
+        """The compiler's own version line; part of the build cache's key."""
+
+    def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
+        """Compile, or fetch from the build cache."""

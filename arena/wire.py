@@ -1,0 +1,115 @@
+"""Typed messages over a Unix socket, with file descriptors beside them. Never pickle: one end may be hostile."""
+
+from __future__ import annotations
+
+import array
+import select
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Generic, TypeVar, cast
+
+import msgspec
+
+MAX_FRAME_BYTES = 1 << 20
+MAX_FILES = 4
+_HEADER = struct.Struct("!I")
+
+Out = TypeVar("Out")
+In = TypeVar("In")
+
+
+class ChannelClosed(Exception):
+    """The other end is gone, or said something that is no message."""
+
+
+class ChannelTimeout(Exception):
+    """Nothing came in time."""
+
+
+class Channel(Generic[Out, In]):
+    """One end of a connection that sends `Out` and receives `In`; frames carry their length and are JSON inside.
+
+    `spins`: a bounded wait polls instead of sleeping. `takes_files`: descriptors are accepted, else dropped.
+    """
+
+    def __init__(
+        self, connection: socket.socket, incoming: object, *, spins: bool = False, takes_files: bool = False
+    ) -> None:
+        connection.setblocking(False)
+        self._socket = connection
+        self._ancillary_bytes = socket.CMSG_SPACE(MAX_FILES * 4) if takes_files else 0
+        self._decoder: msgspec.json.Decoder[In] = msgspec.json.Decoder(cast(type[In], incoming))
+        self._spins = spins
+        self._buffer = bytearray()
+        self._files: list[int] = []
+
+    def fileno(self) -> int:
+        """The socket's descriptor, for `select`."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+    def send(self, message: Out, files: Sequence[int] = (), timeout_s: float = 30.0) -> None:
+        """Send one message; raises `ChannelClosed` where nobody listens any more."""
+        body = msgspec.json.encode(message)
+        data = memoryview(_HEADER.pack(len(body)) + body)
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        deadline = time.monotonic() + timeout_s
+        while data:
+            try:
+                sent = self._socket.sendmsg([data], ancillary)
+            except BlockingIOError:
+                self._wait(deadline, write=True)
+                continue
+            except OSError as problem:
+                raise ChannelClosed(str(problem)) from None
+            data, ancillary = data[sent:], []
+
+    def receive(self, timeout_s: float | None) -> tuple[In, list[int]]:
+        """The next message and the files sent with it. Raises `ChannelTimeout` or `ChannelClosed`."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        size = _HEADER.unpack(self._take(_HEADER.size, deadline))[0]
+        if size > MAX_FRAME_BYTES:
+            raise ChannelClosed(f"a frame of {size} bytes")
+        body = self._take(size, deadline)
+        files, self._files = self._files, []
+        try:
+            return self._decoder.decode(body), files
+        except msgspec.MsgspecError as problem:
+            raise ChannelClosed(f"not a message: {problem}") from None
+
+    def _take(self, count: int, deadline: float | None) -> bytes:
+        while len(self._buffer) < count:
+            try:
+                data, ancillary, _, _ = self._socket.recvmsg(65536, self._ancillary_bytes)
+            except BlockingIOError:
+                self._wait(deadline, write=False)
+                continue
+            except OSError as problem:
+                raise ChannelClosed(str(problem)) from None
+            for level, kind, content in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    descriptors = array.array("i")
+                    descriptors.frombytes(content[: len(content) - len(content) % descriptors.itemsize])
+                    self._files.extend(descriptors)
+            if not data:
+                raise ChannelClosed("end of file")
+            self._buffer += data
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return taken
+
+    def _wait(self, deadline: float | None, *, write: bool) -> None:
+        """Sleep until the socket is ready; where the channel spins, return at once until the deadline."""
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise ChannelTimeout
+        if self._spins and left is not None:
+            return
+        reading, writing = ([], [self._socket]) if write else ([self._socket], [])
+        if not any(select.select(reading, writing, [], left)):
+            raise ChannelTimeout
