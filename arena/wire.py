@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-MAX_FRAME_BYTES = 1 << 20
+MAX_FRAME_BYTES = 16 << 20
 MAX_FILES = 4
 _HEADER = struct.Struct("!I")
 

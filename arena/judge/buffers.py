@@ -7,7 +7,7 @@ Everything that is neither an input's nor an output's element is random canary b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -106,11 +106,11 @@ class Sets:
             self._poison[tensor.name] = pattern
             self._strided(tensor, _integer_dtype(tensor.item_bytes)).fill_(pattern)
 
-    def unwritten(self) -> str:
-        """The name of an output that still holds poison in any set, or nothing."""
+    def unwritten(self, used: Sequence[int]) -> str:
+        """The name of an output that still holds poison in one of the sets `used`, or nothing."""
         for tensor in self.arguments.outputs:
             held = self._strided(tensor, _integer_dtype(tensor.item_bytes)) == self._poison[tensor.name]
-            held = held.reshape(self.count, -1)
+            held = held.reshape(self.count, -1)[list(used)]
             if tensor.dtype in FLOATING and tensor.item_bytes > 1:
                 found = bool(held.any())
             else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from arena.judge.buffers import Sets
 from arena.judge.hosts import CandidateFailed, Host
 from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.subject import Subject
 from arena.judge.verify import Finding, Tensors, check_canaries, check_inputs, check_results
 from arena.model.task import Arguments
 from arena.model.verdict import Status
@@ -24,8 +25,12 @@ class CorrectnessCheck:
     seeds: int
     timeout_s: float
 
-    def run(self, host: Host, arguments: Arguments) -> Finding:
+    def run(self, subject: Subject, arguments: Arguments) -> Finding:
         """Check one case; a failure of the host is a finding like any other."""
+        try:
+            host = subject.ready(arguments.case)
+        except CandidateFailed as failure:
+            return Finding(failure.status, failure.detail)
         generator = secret_generator(self.platform.torch_device)
         sets = Sets(self.platform, arguments, 1, generator)
         try:
@@ -33,11 +38,30 @@ class CorrectnessCheck:
             finding = self._over_seeds(host, sets)
             host.release(self.timeout_s)
         except CandidateFailed as failure:
-            host.kill()
+            subject.close()
             finding = Finding(failure.status, failure.detail)
         finally:
             sets.close()
         return finding
+
+    def first_call(self, subject: Subject, arguments: Arguments) -> Finding:
+        """Call once and look at nothing but whether it could be called: where Triton compiles."""
+        sets = Sets(self.platform, arguments, 1, secret_generator(self.platform.torch_device))
+        try:
+            drawn = draw_inputs(arguments, self.reference, 1, secret_generator(self.platform.torch_device))
+            sets.write(drawn)
+            self.platform.synchronize()
+            host = subject.ready(arguments.case)
+            host.ask(sets.bind_message(), self.timeout_s, sets.files)
+            host.ask(Prepare(), self.timeout_s)
+            host.ask(Call(0), self.timeout_s)
+            host.release(self.timeout_s)
+        except CandidateFailed as failure:
+            subject.close()
+            return Finding(failure.status, failure.detail)
+        finally:
+            sets.close()
+        return Finding(Status.PASSED)
 
     def _over_seeds(self, host: Host, sets: Sets) -> Finding:
         worst = 0.0
@@ -68,7 +92,7 @@ class CorrectnessCheck:
         for finding in (check_canaries(before, sets), check_inputs(inputs, sets, 0)):
             if finding.status is not Status.PASSED:
                 return finding
-        unwritten = sets.unwritten()
+        unwritten = sets.unwritten([0])
         if unwritten:
             return Finding(Status.WRONG_RESULT, f"{unwritten}: some elements were not written")
         return check_results(sets.arguments, self.reference, inputs, sets, 0)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from arena.errors import InfrastructureError
 from arena.model.verdict import Status
@@ -199,12 +198,8 @@ class Host:
         except ProcessLookupError:
             return
 
-    def __enter__(self) -> Host:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def bury(self) -> None:
+        """Kill it, and have the template collect what is left."""
         self.kill()
         self._template.ended(self._pid)
 

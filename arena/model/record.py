@@ -48,13 +48,15 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of interleaved passes; seconds on the judge's clock, and the host's own clock for the long pass."""
+    """One round of interleaved passes: seconds on the judge's clock, and on the host's own for the long pass."""
 
     baseline_short_s: float
     candidate_short_s: float
     baseline_long_s: float
     candidate_long_s: float
     candidate_host_s: float = 0.0
+    baseline_single_s: float = 0.0
+    candidate_single_s: float = 0.0
 
 
 @dataclass(frozen=True)

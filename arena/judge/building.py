@@ -1,0 +1,57 @@
+"""The compile stage: from the file an agent handed in to a program that hosts can load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from arena.judge.hosts import CandidateFailed
+from arena.judge.subject import Program
+from arena.model.environment import DeviceFacts
+from arena.model.task import Case, Task, TaskType
+from arena.model.verdict import Status
+from arena.protocol import Language
+from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.hip_compilers import toolchain_for
+from arena.toolchains.task_header import dtype_key, task_header
+
+# Included once more at the end: a candidate that never included it, and gets the signature wrong, does not compile.
+_CHECKED = '\n#include "task.h"\n'
+
+
+def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: DeviceFacts) -> tuple[Program, str]:
+    """Compile a candidate for every dtype its cases need; returns the program and the compiler's log.
+
+    Raises `CandidateFailed` with `compile_error`. Triton kernels are compiled by the host that launches them first.
+    """
+    if task.task_type is TaskType.TRITON2TRITON:
+        return Program(task, Language.TRITON, {"": candidate}), ""
+    toolchain = toolchain_for(Target(facts.arch, facts.wave_size))
+    text = candidate.read_text(encoding="utf-8", errors="replace") + _CHECKED
+    by_key = {dtype_key(task, case): case for case in cases}
+
+    def build(case: Case) -> Built | BuildFailed:
+        source = Source(text, task_header(task, case), candidate.name)
+        return toolchain.build(source, Target(facts.arch, facts.wave_size))
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        outcomes = dict(zip(by_key, pool.map(build, by_key.values()), strict=True))
+    files = {}
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, BuildFailed):
+            status = Status.TIMEOUT if outcome.timed_out else Status.COMPILE_ERROR
+            raise CandidateFailed(status, f"for {key}: {outcome.log.strip()}")
+        files[key] = outcome.library
+    return Program(task, Language.HIP, files), "\n".join(filter(None, (o.log.strip() for o in outcomes.values())))
+
+
+def baseline_program(
+    task: Task, cases: Iterable[Case], facts: DeviceFacts, *, language: Language = Language.TORCH
+) -> Program:
+    """The program whose time is to be beaten: the starting kernel, or PyTorch running the reference."""
+    if task.starting_kernel is not None:
+        return build_program(task, task.starting_kernel, cases, facts)[0]
+    copies = tuple(spec.name for spec in (*task.outputs, *(s for s in task.tensors if s.mutable)))
+    return Program(task, language, {"": task.reference_path}, copies)

@@ -1,0 +1,89 @@
+"""A judge as the runner sees it: a process that is started once and asked many times. Imports no torch."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from arena.errors import InfrastructureError
+from arena.judge.messages import Evaluate, FromJudge, HarnessFailed, Hello, Options, Progress, Result, ToJudge
+from arena.model.environment import Environment
+from arena.model.record import Evaluation
+from arena.process import kill_group
+from arena.wire import Channel, ChannelClosed, ChannelTimeout
+
+_START_S = 180.0
+_SILENCE_S = 1800.0
+
+
+class JudgeClient:
+    """A judge process for one platform (`auto`: the best one here)."""
+
+    def __init__(self, platform: str) -> None:
+        ours, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "arena.judge.service", platform, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._channel: Channel[ToJudge, FromJudge] = Channel(ours, FromJudge)
+        self._environment: Environment | None = None
+
+    @property
+    def environment(self) -> Environment:
+        """Device and versions; waits until the judge is warm."""
+        if self._environment is None:
+            answer = self._receive(_START_S)
+            if isinstance(answer, HarnessFailed):
+                raise InfrastructureError(f"the judge did not start: {answer.detail}")
+            if not isinstance(answer, Hello):
+                raise InfrastructureError("the judge spoke out of turn")
+            self._environment = answer.environment
+        return self._environment
+
+    def evaluate(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> Evaluation:
+        """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
+        _ = self.environment
+        self._channel.send(Evaluate(str(task.resolve()), str(candidate.resolve()), options))
+        while True:
+            answer = self._receive(_SILENCE_S)
+            if isinstance(answer, Result):
+                return answer.evaluation
+            if isinstance(answer, Progress):
+                on_progress(answer)
+            elif isinstance(answer, HarnessFailed):
+                raise InfrastructureError(answer.detail)
+
+    def close(self) -> None:
+        """End the judge; it takes its hosts with it."""
+        self._channel.close()
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            kill_group(self._process.pid)
+            self._process.wait()
+
+    def __enter__(self) -> JudgeClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _receive(self, timeout_s: float) -> FromJudge:
+        try:
+            return self._channel.receive(timeout_s)[0]
+        except ChannelTimeout:
+            raise InfrastructureError(f"the judge said nothing for {timeout_s:.0f} s") from None
+        except ChannelClosed:
+            raise InfrastructureError(f"the judge ended (exit code {self._process.poll()}); see above") from None

@@ -1,0 +1,132 @@
+"""The device as a measuring bench: cache eviction, the cost of an empty call, and how long passes should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from arena.judge.buffers import lay_out
+from arena.judge.inputs import secret_generator
+from arena.judge.plausibility import Limits
+from arena.judge.side import Plan
+from arena.model.environment import DeviceFacts
+from arena.model.task import Arguments
+from arena.platforms.base import Platform
+
+if TYPE_CHECKING:
+    import torch
+
+_CACHE_MULTIPLE = 2
+_EMPTY_CALLS = 200
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a kind of device is measured. Times in seconds, sizes in bytes, widths relative."""
+
+    pass_s: float
+    most_calls: int
+    most_bytes: int
+    least_rounds: int
+    target_half_width: float
+    noisy_half_width: float
+    clock_slack_ms: float
+    baseline_drift: float
+
+
+_GPU = Habits(3e-3, 512, 4 << 30, 8, 0.004, 0.02, 0.03, 0.10)
+_CPU = Habits(0.0, 1, 1 << 30, 4, 0.03, 0.15, 2.0, 1.5)
+_CUSTOM_CALLS = 32
+
+
+class Bench:
+    """What the performance stage knows of its device."""
+
+    def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
+        self.platform, self.facts = platform, facts
+        self.generator = secret_generator(platform.torch_device)
+        self._habits = _CPU if facts.emulated else _GPU
+
+    @property
+    def least_rounds(self) -> int:
+        """Rounds measured at least, however narrow the interval: a slow warm-up cannot shorten them."""
+        return self._habits.least_rounds
+
+    @property
+    def target_half_width(self) -> float:
+        """Relative half width of a speedup's interval at which sampling may end."""
+        return self._habits.target_half_width
+
+    @property
+    def noisy_half_width(self) -> float:
+        """Relative half width above which a speedup is reported as noisy."""
+        return self._habits.noisy_half_width
+
+    def plan(self, arguments: Arguments, call_s: float, *, custom: bool) -> Plan:
+        """Pass lengths for calls of about `call_s` seconds, within the memory that sets may take.
+
+        On the CPU a pass is one call against none: calls take milliseconds, and reaching the host microseconds.
+        """
+        habits = self._habits
+        if not self.platform.graphs:
+            return Plan(0, 1)
+        set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
+        fit = habits.most_bytes // max(set_bytes, 1) // 3
+        wanted = int(habits.pass_s / call_s)
+        short = max(2, min(wanted, fit, _CUSTOM_CALLS if custom else habits.most_calls))
+        return Plan(short, 2 * short)
+
+    def evict_cache(self) -> None:
+        """Write more than the last-level cache holds, so that a pass finds it full of something else."""
+        if self._scratch is not None:
+            self._scratch.add_(1)
+
+    def cache_state(self, arguments: Arguments, plan: Plan) -> str:
+        """How the cache was made cold: by the sheer size of the sets, or by eviction alone."""
+        if self._scratch is None:
+            return "not controlled"
+        bytes_long = plan.long * arguments.num_bytes
+        return "distinct sets" if bytes_long > _CACHE_MULTIPLE * self.facts.last_level_cache_bytes else "evicted"
+
+    def limits(self, arguments: Arguments) -> Limits:
+        """Bounds on a believable timing of this case."""
+        facts = self.facts
+        return Limits(
+            roofline_ms=facts.roofline_ms(arguments.flops, arguments.num_bytes, arguments.number_format),
+            empty_call_ms=self._empty_call_ms,
+            clock_slack_ms=self._habits.clock_slack_ms,
+            baseline_drift=self._habits.baseline_drift,
+        )
+
+    @cached_property
+    def _scratch(self) -> torch.Tensor | None:
+        import torch
+
+        num_bytes = _CACHE_MULTIPLE * self.facts.last_level_cache_bytes
+        if not num_bytes or not self.platform.graphs:
+            return None
+        return torch.zeros(num_bytes // 4, dtype=torch.int32, device=self.platform.torch_device)
+
+    @cached_property
+    def _empty_call_ms(self) -> float:
+        """What one graph node costs that does next to nothing; 0 on the CPU."""
+        import torch
+
+        if not self.platform.graphs:
+            return 0.0
+        cell = torch.zeros(1, device=self.platform.torch_device)
+        cell.add_(1)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(_EMPTY_CALLS):
+                cell.add_(1)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        times = []
+        for _ in range(5):
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end))
+        return float(min(times)) / _EMPTY_CALLS

@@ -1,0 +1,64 @@
+"""From raw rounds to a latency, a speedup and their intervals. Pure numbers: no device, no process.
+
+A pass of n calls takes a + n·t; a, the cost of reaching the host and back, cancels in the slope between two lengths:
+t = (T(long) - T(short)) / (long - short). Medians over rounds resist preemption; intervals are percentile bootstraps
+over whole rounds (Efron, 1979), which keeps the pairing of baseline and candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from arena.model.record import Estimate, Round
+
+RESAMPLES = 1000
+_CONFIDENCE = 0.95
+_LEAST_S = 1e-12
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def slopes(short_s: Sequence[float], long_s: Sequence[float], calls: int) -> Array:
+    """Seconds per call of each round, from passes that differ by `calls` calls."""
+    difference: Array = (np.asarray(long_s) - np.asarray(short_s)) / calls
+    return difference
+
+
+def baseline_slopes(rounds: Sequence[Round], calls: int) -> Array:
+    """Seconds per call of the baseline, a value a round."""
+    return slopes([r.baseline_short_s for r in rounds], [r.baseline_long_s for r in rounds], calls)
+
+
+def candidate_slopes(rounds: Sequence[Round], calls: int) -> Array:
+    """Seconds per call of the candidate, a value a round."""
+    return slopes([r.candidate_short_s for r in rounds], [r.candidate_long_s for r in rounds], calls)
+
+
+def latency_ms(values_s: Array) -> Estimate:
+    """Median of per-round seconds as milliseconds, with its interval."""
+    medians = np.median(values_s[_resamples(len(values_s))], axis=1)
+    return _estimate(float(np.median(values_s)) * 1e3, medians * 1e3)
+
+
+def speedup(baseline_s: Array, candidate_s: Array) -> Estimate:
+    """Ratio of the medians, with the interval of whole rounds resampled together."""
+    picks = _resamples(len(baseline_s))
+    ratios = _positive(np.median(baseline_s[picks], axis=1)) / _positive(np.median(candidate_s[picks], axis=1))
+    value = _positive(np.median(baseline_s)) / _positive(np.median(candidate_s))
+    return _estimate(float(value), ratios)
+
+
+def _positive(values: np.ndarray | np.float64) -> Array:
+    return np.maximum(values, _LEAST_S)
+
+
+def _resamples(count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return np.random.default_rng(count).integers(0, count, size=(RESAMPLES, count))
+
+
+def _estimate(value: float, resampled: Array) -> Estimate:
+    tail = (1 - _CONFIDENCE) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return Estimate(value, min(float(low), value), max(float(high), value))

@@ -1,0 +1,187 @@
+"""One candidate through the gates: compile, correctness, performance, then the cases it never saw."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from arena.judge.baselines import Baselines, Book
+from arena.judge.building import build_program
+from arena.judge.correctness import CorrectnessCheck
+from arena.judge.device import Bench
+from arena.judge.hosts import CandidateFailed, Template
+from arena.judge.messages import Options
+from arena.judge.performance import PerformanceCheck
+from arena.judge.selection import select_cases
+from arena.judge.side import Side
+from arena.judge.subject import Subject
+from arena.judge.verify import Finding
+from arena.model.environment import Environment
+from arena.model.record import CaseResult, CaseTiming, Evaluation, Split
+from arena.model.task import Case, Task, arguments
+from arena.model.verdict import Stage, Status, Verdict
+from arena.numerics.reference import Reference
+
+Report = Callable[[Stage, int, int], None]
+_HOPELESS = (Status.TIMEOUT,)
+
+
+class Contest:
+    """The evaluation of one candidate for one task."""
+
+    def __init__(
+        self, task: Task, candidate: Path, options: Options, bench: Bench, template: Template, book: Book
+    ) -> None:
+        self._task, self._options, self._bench, self._template = task, options, bench, template
+        self._folder = Path(tempfile.mkdtemp(prefix="arena-candidate-"))
+        self._file = self._folder / task.task_type.kernel_file
+        shutil.copyfile(candidate, self._file)
+        self._seen = select_cases(task, task.seen, options.max_work)
+        self._heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
+        reference = Reference(task.reference_path)
+        self._right = CorrectnessCheck(bench.platform, reference, options.seeds, options.call_timeout_s)
+        self._fast = PerformanceCheck(bench, reference, options.timing_budget_s)
+        self._results = {case.id: _not_run(case) for case in (*self._seen, *self._heldout)}
+        cases = (*self._seen, *self._heldout)
+        self._baselines = Baselines(task, cases, options, template, self._right, self._fast, book)
+        self._candidate: Subject | None = None
+        self._log = ""
+
+    def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
+        """Pass the gates in order and stop at the first that stays shut."""
+        verdicts: list[Verdict] = []
+        gates: list[tuple[Stage, Callable[[Report], Finding]]] = [
+            (Stage.COMPILE, self._compile),
+            (Stage.CORRECTNESS, self._correctness),
+            (Stage.PERFORMANCE, self._performance),
+            (Stage.HELDOUT, self._generalization),
+        ]
+        try:
+            for stage, gate in gates[: None if self._heldout else -1]:
+                started = time.monotonic()
+                finding = gate(report)
+                verdicts.append(Verdict(stage, finding.status, finding.detail, time.monotonic() - started))
+                if finding.status is not Status.PASSED:
+                    break
+            isolation = self._candidate.isolation if self._candidate else ""
+        finally:
+            self._clean_up()
+        return Evaluation(
+            task=self._task.id,
+            task_type=self._task.task_type,
+            task_hash=self._task.content_hash,
+            candidate_hash=self._hash,
+            environment=environment(isolation),
+            verdicts=tuple(verdicts),
+            cases=tuple(self._results.values()),
+            compile_log=self._log,
+            seconds={verdict.stage: verdict.seconds for verdict in verdicts},
+        )
+
+    def _compile(self, report: Report) -> Finding:
+        """Build for every dtype that will be needed, load, and have Triton compile for the smallest seen case."""
+        report(Stage.COMPILE, 0, 1)
+        self._hash = hashlib.sha256(self._file.read_bytes()).hexdigest()
+        cases = (*self._seen, *self._heldout)
+        facts = self._bench.facts
+        try:
+            program, self._log = build_program(self._task, self._file, cases, facts)
+        except CandidateFailed as failure:
+            return Finding(failure.status, failure.detail)
+        for case in self._seen:
+            self._baselines.known(case)
+        hidden = (self._task.path.parents[2],)
+        self._candidate = Subject(program, self._template, None, hidden, self._options.call_timeout_s)
+        smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
+        try:
+            self._candidate.ready(smallest)
+        except CandidateFailed as failure:
+            return Finding(failure.status, failure.detail)
+        first = self._right.first_call(self._candidate, arguments(self._task, smallest))
+        return first if first.status is Status.COMPILE_ERROR else Finding(Status.PASSED)
+
+    def _correctness(self, report: Report) -> Finding:
+        return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
+
+    def _performance(self, report: Report) -> Finding:
+        return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
+
+    def _generalization(self, report: Report) -> Finding:
+        """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh host."""
+        self._of_candidate.close()
+        for case in self._heldout:
+            self._baselines.known(case)
+        return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
+
+    def _over_cases(
+        self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], Finding], report: Report
+    ) -> Finding:
+        """Judge every case, so that each has its own status; the first that fails is the stage's."""
+        first = Finding(Status.PASSED)
+        for done, case in enumerate(cases):
+            report(stage, done, len(cases))
+            finding = judge(case)
+            if first.status is Status.PASSED and finding.status is not Status.PASSED:
+                first = Finding(finding.status, f"{case.label}: {finding.detail}")
+            if finding.status in _HOPELESS:
+                break
+        return first
+
+    def _check(self, case: Case) -> Finding:
+        finding = self._right.run(self._of_candidate, arguments(self._task, case))
+        self._results[case.id] = self._result(case, finding)
+        return finding
+
+    def _time(self, case: Case) -> Finding:
+        """Time a case that was right; where the baseline itself is wrong there is nothing to compare with."""
+        known = self._baselines.known(case)
+        if known.solo_ms is None:
+            return Finding(Status.PASSED)
+        platform, timeout_s = self._bench.platform, self._options.call_timeout_s
+        candidate = Side(self._of_candidate, platform, timeout_s, graphs=self._options.graphs)
+        finding, timing = self._fast.compare(
+            self._baselines.side(), candidate, arguments(self._task, case), (known.solo_ms, known.call_s)
+        )
+        if timing is not None:
+            timing = replace(timing, other_baselines_ms=known.others_ms)
+        error_ratio = self._results[case.id].error_ratio
+        judged = Finding(finding.status, finding.detail, error_ratio)
+        self._results[case.id] = self._result(case, judged, timing)
+        return finding
+
+    def _check_and_time(self, case: Case) -> Finding:
+        finding = self._check(case)
+        return finding if finding.status is not Status.PASSED else self._time(case)
+
+    def _result(self, case: Case, finding: Finding, timing: CaseTiming | None = None) -> CaseResult:
+        return CaseResult(
+            case=case.id,
+            split=case.split,
+            kind=case.kind,
+            label=case.label,
+            baseline=self._baselines.known(case).finding.status,
+            candidate=finding.status,
+            detail=finding.detail,
+            error_ratio=finding.error_ratio,
+            timing=timing,
+        )
+
+    @property
+    def _of_candidate(self) -> Subject:
+        assert self._candidate is not None
+        return self._candidate
+
+    def _clean_up(self) -> None:
+        self._baselines.close()
+        if self._candidate is not None:
+            self._candidate.discard()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _not_run(case: Case) -> CaseResult:
+    return CaseResult(case.id, Split(case.split), case.kind, case.label, Status.NOT_RUN, Status.NOT_RUN)

@@ -1,0 +1,193 @@
+"""The performance stage: interleaved passes over fresh data, every pass verified, until the interval is narrow."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from arena.judge import estimates
+from arena.judge.device import Bench
+from arena.judge.hosts import CandidateFailed
+from arena.judge.inputs import draw_inputs, has_custom
+from arena.judge.plausibility import Timing, doubt
+from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
+from arena.judge.verify import Finding, check_inputs, check_results
+from arena.model.record import CaseTiming, Estimate, Round
+from arena.model.task import Arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T")
+_SAMPLED_CALLS = 2
+_PROBE_CALLS = 16
+_PROBE_REPEATS = 3
+
+
+@dataclass
+class PerformanceCheck:
+    """Times candidates against the baseline on one device."""
+
+    bench: Bench
+    reference: Reference
+    budget_s: float
+    _random: random.Random = field(default_factory=lambda: random.Random(secrets.randbits(64)))
+
+    def solo(self, side: Side, arguments: Arguments) -> tuple[Estimate, float]:
+        """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
+        call_s = self.probe(side, arguments)
+        plan = self.bench.plan(arguments, call_s, custom=has_custom(arguments))
+        side.bind(arguments, self.reference, _passes(plan))
+        shorts, longs = [], []
+        for _ in range(self.bench.least_rounds):
+            self._refresh(arguments, plan, side)
+            times = {name: self._pass(side, name)[0] for name in self._shuffled(SHORT, LONG)}
+            shorts.append(times[SHORT])
+            longs.append(times[LONG])
+        side.unbind()
+        return estimates.latency_ms(estimates.slopes(shorts, longs, plan.long - plan.short)), call_s
+
+    def probe(self, side: Side, arguments: Arguments) -> float:
+        """A rough figure of the seconds a call takes, on one set over and over: only to plan with."""
+        many, one = (0,) * _PROBE_CALLS, (0,)
+        if not self.bench.platform.graphs:
+            return 0.0
+        side.bind(arguments, self.reference, {PROBE: many, SINGLE: one})
+        best = {name: min(self._pass(side, name)[0] for _ in range(_PROBE_REPEATS)) for name in (PROBE, SINGLE)}
+        side.unbind()
+        return max((best[PROBE] - best[SINGLE]) / (_PROBE_CALLS - 1), 1e-6)
+
+    def compare(
+        self, baseline: Side, candidate: Side, arguments: Arguments, solo: tuple[Estimate, float]
+    ) -> tuple[Finding, CaseTiming | None]:
+        """Time both, pass by pass in turn. A failure of the candidate is a finding without a timing."""
+        try:
+            call_s = min(solo[1], self.probe(candidate, arguments))
+            plan = self.bench.plan(arguments, call_s, custom=has_custom(arguments))
+            for side in (baseline, candidate):
+                side.bind(arguments, self.reference, _passes(plan))
+            rounds, finding = self._rounds(baseline, candidate, arguments, plan)
+            if finding.status is not Status.PASSED:
+                return finding, None
+            timing = self._timing(rounds, plan, arguments, candidate)
+            status, why = doubt(
+                Timing(timing.baseline_ms, timing.candidate_ms, solo[0], rounds, plan.long),
+                self.bench.limits(arguments),
+            )
+            return Finding(status, why), timing
+        except CandidateFailed as failure:
+            candidate.abandon()
+            return Finding(failure.status, failure.detail), None
+        finally:
+            _unbind_quietly(candidate)
+            baseline.unbind()
+
+    def _rounds(self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan) -> tuple[list[Round], Finding]:
+        rounds: list[Round] = []
+        deadline = time.monotonic() + self.budget_s
+        while len(rounds) < self.bench.least_rounds or time.monotonic() < deadline:
+            measured, finding = self._round(baseline, candidate, arguments, plan)
+            if finding.status is not Status.PASSED:
+                return rounds, finding
+            rounds.append(measured)
+            if len(rounds) >= self.bench.least_rounds and len(rounds) % 4 == 0:
+                calls = plan.long - plan.short
+                pair = estimates.baseline_slopes(rounds, calls), estimates.candidate_slopes(rounds, calls)
+                if estimates.speedup(*pair).half_width < self.bench.target_half_width:
+                    break
+        return rounds, Finding(Status.PASSED)
+
+    def _round(self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan) -> tuple[Round, Finding]:
+        """Fresh data, each pass once on each side in random order, then a look at what the candidate wrote."""
+        inputs = self._refresh(arguments, plan, baseline, candidate)
+        times: dict[tuple[str, Side], float] = {}
+        host_s = 0.0
+        names = (SHORT, LONG, SINGLE) if plan.short else (SHORT, LONG)
+        for name in self._shuffled(*names):
+            for side in self._shuffled(baseline, candidate):
+                seconds, host_clock = self._pass(side, name)
+                times[name, side] = seconds
+                if name == LONG and side is candidate:
+                    host_s = host_clock
+        finding = self._verify(candidate, arguments, plan, names, inputs)
+        measured = Round(
+            times[SHORT, baseline],
+            times[SHORT, candidate],
+            times[LONG, baseline],
+            times[LONG, candidate],
+            host_s,
+            times.get((SINGLE, baseline), 0.0),
+            times.get((SINGLE, candidate), 0.0),
+        )
+        return measured, finding
+
+    def _pass(self, side: Side, name: str) -> tuple[float, float]:
+        self.bench.evict_cache()
+        self.bench.platform.synchronize()
+        return side.run(name)
+
+    def _refresh(self, arguments: Arguments, plan: Plan, *sides: Side) -> dict[str, torch.Tensor]:
+        inputs = draw_inputs(arguments, self.reference, plan.sets, self.bench.generator)
+        for side in sides:
+            side.refresh(inputs)
+        return inputs
+
+    def _verify(
+        self, side: Side, arguments: Arguments, plan: Plan, names: tuple[str, ...], inputs: dict[str, torch.Tensor]
+    ) -> Finding:
+        """No call of any pass may have been skipped; a secret sample of each pass is compared with the reference."""
+        for name in names:
+            side.collect(name)
+        used = [index for name in names for index in plan.indices(name)]
+        unwritten = side.sets.unwritten(used)
+        if unwritten:
+            return Finding(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it")
+        for name in names:
+            indices = plan.indices(name)
+            for index in self._random.sample(indices, min(_SAMPLED_CALLS, len(indices))):
+                own = {key: values[index] for key, values in inputs.items()}
+                for finding in (
+                    check_inputs(own, side.sets, index),
+                    check_results(arguments, self.reference, own, side.sets, index),
+                ):
+                    if finding.status is not Status.PASSED:
+                        return Finding(finding.status, f"in a timed pass: {finding.detail}")
+        return Finding(Status.PASSED)
+
+    def _timing(self, rounds: list[Round], plan: Plan, arguments: Arguments, candidate: Side) -> CaseTiming:
+        calls = plan.long - plan.short
+        baseline_s = estimates.baseline_slopes(rounds, calls)
+        candidate_s = estimates.candidate_slopes(rounds, calls)
+        ratio = estimates.speedup(baseline_s, candidate_s)
+        return CaseTiming(
+            baseline_ms=estimates.latency_ms(baseline_s),
+            candidate_ms=estimates.latency_ms(candidate_s),
+            speedup=ratio,
+            mode=candidate.mode,
+            calls_short=plan.short,
+            calls_long=plan.long,
+            cache=self.bench.cache_state(arguments, plan),
+            rounds=tuple(rounds),
+            roofline_ms=self.bench.limits(arguments).roofline_ms,
+            noisy=ratio.half_width > self.bench.noisy_half_width,
+        )
+
+    def _shuffled(self, *items: T) -> list[T]:
+        return self._random.sample(items, len(items))
+
+
+def _passes(plan: Plan) -> dict[str, tuple[int, ...]]:
+    return {name: plan.indices(name) for name in (SHORT, LONG, SINGLE)}
+
+
+def _unbind_quietly(side: Side) -> None:
+    """Free a candidate's buffers; if its host no longer answers, it has nothing more to say."""
+    try:
+        side.unbind()
+    except CandidateFailed:
+        side.abandon()

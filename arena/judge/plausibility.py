@@ -1,0 +1,98 @@
+"""Is a timing believable? Each doubt is a small function over numbers; the first that speaks decides.
+
+Bounds are held against the optimistic end of an interval: noise alone must not convict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from arena.model.record import Estimate, Round
+from arena.model.verdict import Status
+
+_ROOFLINE_SLACK = 0.9
+_EMPTY_NODE_SLACK = 0.7
+_DEFERRAL = 0.5
+_CLOCK_DISAGREEMENT = 0.25
+_DEVIATIONS = 3.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds a timing on a platform: milliseconds, but for `baseline_drift`, a ratio."""
+
+    roofline_ms: float | None
+    empty_call_ms: float
+    clock_slack_ms: float
+    baseline_drift: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The numbers under doubt. `long`: calls in a long pass."""
+
+    baseline_ms: Estimate
+    candidate_ms: Estimate
+    solo_ms: Estimate
+    rounds: Sequence[Round]
+    long: int
+
+
+def doubt(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    """`passed`, or what is not believable and why."""
+    for look in (_too_fast, _deferred, _clocks_disagree, _baseline_moved):
+        status, why = look(timing, limits)
+        if status is not Status.PASSED:
+            return status, why
+    return Status.PASSED, ""
+
+
+def _too_fast(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    fastest = timing.candidate_ms.high
+    if limits.roofline_ms is not None and fastest < _ROOFLINE_SLACK * limits.roofline_ms:
+        return Status.IMPLAUSIBLE, f"{fastest:.4g} ms is under the roofline of {limits.roofline_ms:.4g} ms"
+    if fastest < _EMPTY_NODE_SLACK * limits.empty_call_ms:
+        return Status.IMPLAUSIBLE, f"{fastest:.4g} ms is under an empty kernel's {limits.empty_call_ms:.4g} ms"
+    return Status.PASSED, ""
+
+
+def _deferred(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    """Calls of a long pass that cost far less than a call alone were not made where they were asked for.
+
+    The cost of a single call is taken from the difference to the baseline's single-call passes, in which the constant
+    cost of a pass cancels.
+    """
+    ours = np.asarray([r.candidate_single_s for r in timing.rounds])
+    theirs = np.asarray([r.baseline_single_s for r in timing.rounds])
+    if not ours.any():
+        return Status.PASSED, ""
+    difference = (ours - theirs) * 1e3
+    error = float(np.std(difference)) / max(len(difference), 1) ** 0.5
+    single = timing.baseline_ms.value + float(np.median(difference)) - _DEVIATIONS * error - limits.clock_slack_ms
+    if timing.candidate_ms.high < _DEFERRAL * single:
+        return Status.IMPLAUSIBLE, f"{timing.candidate_ms.value:.4g} ms a call in a long pass, {single:.4g} ms alone"
+    return Status.PASSED, ""
+
+
+def _clocks_disagree(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    host = float(np.median([r.candidate_host_s for r in timing.rounds])) * 1e3 / timing.long
+    slack = limits.clock_slack_ms / timing.long
+    judge = timing.candidate_ms
+    low = judge.low * (1 - _CLOCK_DISAGREEMENT) - slack
+    high = judge.high * (1 + _CLOCK_DISAGREEMENT) + slack
+    if not low <= host <= high:
+        return Status.TIMING_MISMATCH, f"the host's clock says {host:.4g} ms a call, the judge's {judge.value:.4g} ms"
+    return Status.PASSED, ""
+
+
+def _baseline_moved(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    alone, beside = timing.solo_ms, timing.baseline_ms
+    if beside.low > alone.high * (1 + limits.baseline_drift) or beside.high < alone.low / (1 + limits.baseline_drift):
+        return (
+            Status.TIMING_MISMATCH,
+            f"the baseline takes {beside.value:.4g} ms beside this candidate, {alone.value:.4g} ms alone",
+        )
+    return Status.PASSED, ""

@@ -1,0 +1,127 @@
+"""One side of a comparison: a program, its host, and the buffers of the case being timed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from arena.judge.buffers import Sets
+from arena.judge.hosts import CandidateFailed, Host
+from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.subject import Subject
+from arena.model.record import Mode
+from arena.model.task import Arguments
+from arena.numerics.reference import Reference
+from arena.platforms.base import Platform
+from arena.protocol import Arrange, Call, Flush, Pass, Prepare
+
+if TYPE_CHECKING:
+    import torch
+
+SHORT, LONG, SINGLE, PROBE = "short", "long", "single", "probe"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many calls the passes of a round have. A set is used by one pass of a round only."""
+
+    short: int
+    long: int
+
+    @property
+    def sets(self) -> int:
+        """Distinct sets a round needs, the one of the single call included."""
+        return self.short + self.long + 1
+
+    def indices(self, name: str) -> tuple[int, ...]:
+        """The sets of one pass, in call order."""
+        first = {LONG: 0, SHORT: self.long, SINGLE: self.long + self.short}[name]
+        count = {LONG: self.long, SHORT: self.short, SINGLE: 1}[name]
+        return tuple(range(first, first + count))
+
+
+class Side:
+    """Baseline or candidate while it is timed."""
+
+    def __init__(self, subject: Subject, platform: Platform, timeout_s: float, *, graphs: bool = True) -> None:
+        self._subject, self._platform, self._timeout_s = subject, platform, timeout_s
+        self._sets: Sets | None = None
+        self.mode = Mode.LOOP
+        if platform.graphs:
+            self.mode = Mode.GRAPH if graphs else Mode.STREAM
+
+    @property
+    def host(self) -> Host:
+        """The host that is alive now."""
+        return self._subject.host
+
+    @property
+    def sets(self) -> Sets:
+        """The buffers bound now."""
+        assert self._sets is not None
+        return self._sets
+
+    def bind(self, arguments: Arguments, reference: Reference, passes: Mapping[str, tuple[int, ...]]) -> None:
+        """Share buffers for a case, warm up on data that is thrown away, and arrange the passes.
+
+        A candidate that cannot be captured gets a fresh host and plain calls.
+        """
+        try:
+            self._bind(arguments, reference, passes)
+        except CandidateFailed as failure:
+            if not failure.capture:
+                raise
+            self.mode = Mode.STREAM
+            self.abandon()
+            self._bind(arguments, reference, passes)
+
+    def _bind(self, arguments: Arguments, reference: Reference, passes: Mapping[str, tuple[int, ...]]) -> None:
+        self.unbind()
+        self._subject.ready(arguments.case)
+        generator = secret_generator(self._platform.torch_device)
+        count = 1 + max((index for indices in passes.values() for index in indices), default=0)
+        self._sets = Sets(self._platform, arguments, count, generator)
+        self._sets.write(draw_inputs(arguments, reference, count, generator))
+        self._sets.poison()
+        self._platform.synchronize()
+        self.host.ask(self._sets.bind_message(), self._timeout_s, self._sets.files)
+        self.host.ask(Prepare(), self._timeout_s)
+        self.host.ask(Call(0), self._timeout_s)
+        for name, indices in passes.items():
+            self.host.ask(Arrange(name, indices, graph=self.mode is Mode.GRAPH), self._timeout_s)
+        self.host.stop()
+
+    def refresh(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        """New data in every set, outputs poisoned again."""
+        self.sets.write(inputs)
+        self.sets.poison()
+
+    def run(self, name: str) -> tuple[float, float]:
+        """Run a pass: seconds on the judge's clock, and what the host's own clock says."""
+        self.host.ask(Prepare(), self._timeout_s)
+        seconds, done = self.host.timed(Pass(name), self._timeout_s)
+        self.host.stop()
+        return seconds, done.host_s
+
+    def collect(self, name: str) -> None:
+        """Have results that the pass only computed put where the judge looks for them."""
+        if self._subject.program.copies:
+            self.host.ask(Flush(name), self._timeout_s)
+            self.host.stop()
+
+    def unbind(self) -> None:
+        """Have the host unmap the buffers, then free them."""
+        if self._sets is not None:
+            sets, self._sets = self._sets, None
+            try:
+                self.host.release(self._timeout_s)
+            finally:
+                sets.close()
+
+    def abandon(self) -> None:
+        """Kill the host, whose word or device context is worth nothing any more, and free the buffers."""
+        self._subject.close()
+        if self._sets is not None:
+            self._sets.close()
+            self._sets = None

@@ -1,0 +1,78 @@
+"""A program under evaluation and the host it lives in: started when first needed, replaced when dead."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from arena.errors import InfrastructureError
+from arena.judge.hosts import Host, HostFolder, Template
+from arena.model.task import Case, Task
+from arena.protocol import Language, Load
+from arena.toolchains.task_header import dtype_key
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a host loads: one file under the key `""`, or one library for each tuple of dtypes."""
+
+    task: Task
+    language: Language
+    files: Mapping[str, Path]
+    copies: tuple[str, ...] = ()
+
+    def key(self, case: Case) -> str:
+        """Which of its files a case needs."""
+        return "" if "" in self.files else dtype_key(self.task, case)
+
+    def load_message(self, key: str) -> Load:
+        """How a host is told to load it."""
+        return Load(self.language, str(self.files[key]), self.task.entry, self.copies)
+
+
+class Subject:
+    """A program with at most one live host."""
+
+    def __init__(
+        self, program: Program, template: Template, cache: Path | None, hide: tuple[Path, ...], timeout_s: float
+    ) -> None:
+        self.program = program
+        self._template, self._hide, self._timeout_s = template, hide, timeout_s
+        self._home = Path(tempfile.mkdtemp(prefix="arena-host-"))
+        self._cache = cache or self._home / "triton"
+        self._host: Host | None = None
+        self._loaded: str | None = None
+        self.isolation = ""
+
+    @property
+    def host(self) -> Host:
+        """The live host."""
+        if self._host is None:
+            raise InfrastructureError("no host is running")
+        return self._host
+
+    def ready(self, case: Case) -> Host:
+        """A live host with what the case needs loaded. Raises `CandidateFailed` where that does not load."""
+        if self._host is None:
+            self._host = self._template.spawn(HostFolder(self._home, self._cache), self._hide)
+            self.isolation = self._host.isolation
+        key = self.program.key(case)
+        if self._loaded != key:
+            self._host.ask(self.program.load_message(key), self._timeout_s)
+            self._loaded = key
+        return self._host
+
+    def close(self) -> None:
+        """Kill the host, if there is one; the next `ready` starts another."""
+        if self._host is not None:
+            self._host.bury()
+            self._host = None
+        self._loaded = None
+
+    def discard(self) -> None:
+        """Kill the host and delete everything it wrote."""
+        self.close()
+        shutil.rmtree(self._home, ignore_errors=True)

@@ -1,0 +1,86 @@
+"""`task.h`: the prototype a HIP candidate must define, generated from task.yaml: a wrong one does not compile."""
+
+from __future__ import annotations
+
+from arena.model.task import Case, ScalarSpec, Task, TensorSpec
+
+_C_TYPES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "__half",
+    "bfloat16": "__hip_bfloat16",
+    "float8_e4m3fn": "__hip_fp8_e4m3",
+    "float8_e5m2": "__hip_fp8_e5m2",
+    "int64": "int64_t",
+    "int32": "int32_t",
+    "int16": "int16_t",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "bool": "bool",
+}
+_HEADERS = {
+    "float16": "hip/hip_fp16.h",
+    "bfloat16": "hip/hip_bf16.h",
+    "float8_e4m3fn": "hip/hip_fp8.h",
+    "float8_e5m2": "hip/hip_fp8.h",
+}
+
+
+def dtype_key(task: Task, case: Case) -> str:
+    """The dtypes a case chooses, such as `float16`; one library is built for each."""
+    return "-".join(str(case.values[name]) for name in task.dtypes) or "fixed"
+
+
+def alias(variable: str) -> str:
+    """C++ name of a dtype variable: `dtype` is `T`, `weight_dtype` is `WeightT`."""
+    stem = variable.removesuffix("dtype").rstrip("_")
+    return "".join(word.capitalize() for word in stem.split("_") if word) + "T"
+
+
+def task_header(task: Task, case: Case) -> str:
+    """The text of `task.h` for the dtypes of one case."""
+    chosen = {name: str(case.values[name]) for name in task.dtypes}
+    dtypes = {*chosen.values(), *(spec.dtype for spec in task.tensors)}
+    includes = ["hip/hip_runtime.h", *sorted({_HEADERS[name] for name in dtypes if name in _HEADERS})]
+    lines = [
+        f"// Generated from task.yaml of {task.id}: do not edit.",
+        "#pragma once",
+        *(f"#include <{header}>" for header in includes),
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "",
+        *(f"using {alias(name)} = {_C_TYPES[dtype]};" for name, dtype in chosen.items()),
+        "",
+        "// Scratch memory: define ARENA_WORKSPACE before including this file, and the size function below.",
+        "#ifdef ARENA_WORKSPACE",
+        f'extern "C" size_t {task.entry}_workspace({", ".join(_axes(task))});',
+        prototype(task, workspace=True),
+        "#else",
+        prototype(task),
+        "#endif",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def prototype(task: Task, *, workspace: bool = False) -> str:
+    """The declaration of the entry: pointers and scalars in order, the axes, scratch if asked for, the stream."""
+    parameters = [_parameter(spec) for spec in task.inputs]
+    parameters += [f"{_element(spec)}* {spec.name}" for spec in task.outputs]
+    parameters += [*_axes(task), *(["void* workspace"] if workspace else []), "hipStream_t stream"]
+    return f'extern "C" hipError_t {task.entry}({", ".join(parameters)});'
+
+
+def _axes(task: Task) -> list[str]:
+    return [f"int64_t {axis.name}" for axis in task.axes]
+
+
+def _parameter(spec: TensorSpec | ScalarSpec) -> str:
+    if isinstance(spec, ScalarSpec):
+        return f"{_C_TYPES[spec.dtype]} {spec.name}"
+    constant = "" if spec.mutable else "const "
+    return f"{constant}{_element(spec)}* {spec.name}"
+
+
+def _element(spec: TensorSpec) -> str:
+    return alias(spec.dtype[1:]) if spec.dtype.startswith("$") else _C_TYPES[spec.dtype]
