@@ -1,0 +1,104 @@
+"""Run configurations: what a file says, what the command line overrides, and what then holds.
+
+Precedence, strongest first: the command line, the file, the defaults of `RunConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from arena.errors import FileError
+from arena.taskfile import strict_yaml
+
+Option = bool | int | float
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent as a configuration asks for it. `folder` is resolved against the configuration's own folder."""
+
+    name: str
+    kind: str
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line sets; None and () leave the file's word."""
+
+    name: str | None = None
+    platform: str | None = None
+    tasks: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    attempts: int | None = None
+    max_work: float | None = None
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run does, with nothing left open but which tasks the selectors match."""
+
+    name: str
+    tasks: tuple[str, ...]
+    agents: tuple[AgentSpec, ...]
+    platform: str = "auto"
+    attempts: int = 1
+    evaluation: Mapping[str, Option] = field(default_factory=dict)
+    text: str = ""
+
+
+def load_config(path: Path) -> RunConfig:
+    """Read a run configuration; every fault is a `FileError` with its line."""
+    document = strict_yaml.read(path, "run")
+    data: dict[str, Any] = document.data
+    agents = tuple(_agent(path, item) for item in data["agents"])
+    names = [agent.name for agent in agents]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise document.error(["agents", index], f"a second agent called {name}; give it a `name` of its own")
+    for index, agent in enumerate(agents):
+        if agent.folder is not None and not agent.folder.is_dir():
+            raise document.error(["agents", index, "folder"], f"{agent.folder} is not a folder")
+    return RunConfig(
+        name=data.get("name", path.stem),
+        tasks=tuple(data["tasks"]),
+        agents=agents,
+        platform=data.get("platform", "auto"),
+        attempts=data.get("attempts", 1),
+        evaluation=data.get("evaluation", {}),
+        text=path.read_text(encoding="utf-8"),
+    )
+
+
+def override(config: RunConfig, overrides: Overrides) -> RunConfig:
+    """The configuration with the command line's word put above the file's."""
+    changed = config
+    if overrides.name is not None:
+        changed = replace(changed, name=overrides.name)
+    if overrides.platform is not None:
+        changed = replace(changed, platform=overrides.platform)
+    if overrides.tasks:
+        changed = replace(changed, tasks=overrides.tasks)
+    if overrides.attempts is not None:
+        changed = replace(changed, attempts=overrides.attempts)
+    if overrides.max_work is not None:
+        changed = replace(changed, evaluation={**changed.evaluation, "max_work": overrides.max_work})
+    if overrides.agents:
+        changed = replace(changed, agents=_chosen(config, overrides.agents))
+    return changed
+
+
+def _chosen(config: RunConfig, names: tuple[str, ...]) -> tuple[AgentSpec, ...]:
+    known = {agent.name: agent for agent in config.agents}
+    for name in names:
+        if name not in known:
+            raise FileError("--agents", f"no agent {name!r} in this configuration; it has {', '.join(known)}")
+    return tuple(known[name] for name in names)
+
+
+def _agent(path: Path, item: Mapping[str, str]) -> AgentSpec:
+    folder = (path.parent / item["folder"]).resolve() if "folder" in item else None
+    return AgentSpec(item.get("name", item["kind"]), item["kind"], folder)

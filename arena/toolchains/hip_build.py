@@ -1,0 +1,104 @@
+"""What the HIP toolchains share: one compiler call in a clean folder and environment, behind the build cache."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from arena import process
+from arena.toolchains.base import BuildFailed, Built
+from arena.toolchains.build_cache import BuildCache, content_key
+
+LOG_NAME = "build.log"
+
+
+class Runner(Protocol):
+    """Runs a command as `arena.process.run` does; a judge passes one that runs it in the sandbox."""
+
+    def __call__(
+        self, command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
+    ) -> process.Finished:
+        """Run it in `cwd` with exactly the environment `env`."""
+        ...
+
+
+def run_plainly(
+    command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
+) -> process.Finished:
+    """Run the compiler without a sandbox."""
+    return process.run(command, timeout_s=timeout_s, cwd=cwd, env=env)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One compiler call: input files by name, the command without its output, and what else decides the result."""
+
+    files: Mapping[str, str]
+    command: Sequence[str]
+    output: str
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The build cache's key."""
+        parts = {f"file {name}": text for name, text in self.files.items()}
+        parts |= {f"identity {name}": text for name, text in self.identity.items()}
+        return content_key({**parts, "command": "\0".join(self.command), "output": self.output})
+
+
+def compiler_environment(scratch: Path) -> dict[str, str]:
+    """Return the whole environment of a compiler: nothing of the user's but the search path for programs."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "LC_ALL": "C",
+        "CCACHE_DISABLE": "1",
+    }
+
+
+def build_cached(
+    recipe: Recipe,
+    cache: BuildCache,
+    *,
+    timeout_s: float,
+    run: Runner = run_plainly,
+    explain: Callable[[str], str] = str,
+) -> Built | BuildFailed:
+    """Return what the recipe makes, from the cache or by one compiler call. Failures are not kept.
+
+    `explain` turns the compiler's words on a failure into the log that is handed back.
+    """
+    started = time.monotonic()
+    key = recipe.key
+    entry = cache.find(key)
+    if entry is not None:
+        log = (entry / LOG_NAME).read_text(encoding="utf-8")
+        return Built(entry / recipe.output, log, time.monotonic() - started, cached=True)
+    with cache.staging() as staging:
+        work, result, scratch = staging / "work", staging / "result", staging / "tmp"
+        for folder in (work, result, scratch):
+            folder.mkdir()
+        for name, text in recipe.files.items():
+            (work / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+        command = [*recipe.command, "-o", str(result / recipe.output)]
+        done = run(command, timeout_s=timeout_s, cwd=work, env=compiler_environment(scratch))
+        seconds = time.monotonic() - started
+        if not done.ok or not (result / recipe.output).is_file():
+            return BuildFailed(explain(done.output), seconds, done.timed_out)
+        (result / LOG_NAME).write_text(done.output, encoding="utf-8")
+        entry = cache.publish(result, key)
+    return Built(entry / recipe.output, done.output, time.monotonic() - started, cached=False)
+
+
+def folder_texts(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
+    """Return the files below `folder` by relative name: header sets are part of a build's identity."""
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for pattern in patterns
+        for path in sorted(folder.rglob(pattern))
+    }

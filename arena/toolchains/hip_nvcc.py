@@ -1,0 +1,82 @@
+"""HIP for NVIDIA: the candidate's source as it is, through nvcc with a generated HIP header set."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cached_property
+from pathlib import Path
+
+from arena.errors import InfrastructureError
+from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.build_cache import BuildCache, content_key
+from arena.toolchains.hip_build import Recipe, Runner, build_cached, compiler_environment, run_plainly
+from arena.toolchains.hip_nvcc_headers import header_set, runtime_names
+
+WAVE_SIZE = 32
+# The static CUDA runtime shares the primary context with the one that torch loaded, and has no path to get wrong.
+FLAGS = (
+    *("-O3", "-std=c++17", "-shared", "-cudart", "static", "-Xcompiler", "-fPIC"),
+    *("--expt-relaxed-constexpr", "--extended-lambda"),  # both are plain HIP
+    # nvcc reads device code once for the host too, where CUDA still declares, as deprecated, shuffles without a mask.
+    "-Wno-deprecated-declarations",
+    "-diag-suppress=69",  # the truncation of HIP's 64-bit lane masks to CUDA's 32 bits
+)
+
+
+class HipNvccToolchain:
+    """Builds for `sm_XX`."""
+
+    name = "hip-nvcc"
+
+    def __init__(self, cache: BuildCache, *, compiler: str = "nvcc", run: Runner = run_plainly) -> None:
+        self._cache = cache
+        self._wanted = compiler
+        self._run = run
+
+    def version(self) -> str:
+        """nvcc's release line."""
+        return self._version
+
+    def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
+        """Compile, or fetch from the build cache. Raises `InfrastructureError` where nvcc or torch is missing."""
+        if target.vendor != "nvidia" or target.wave_size != WAVE_SIZE:
+            raise ValueError(f"not an NVIDIA target with a wave size of 32: {target}")
+        headers = self._headers
+        command = [
+            *(self.compiler, *FLAGS, f"-arch={target.arch}", f"-I{headers}", "-I."),
+            *("-x", "cu", source.name),
+        ]
+        files = {source.name: source.kernel, "task.h": source.task_header}
+        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, "headers": headers.name})
+        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run)
+
+    @cached_property
+    def compiler(self) -> str:
+        """The path of nvcc."""
+        path = shutil.which(self._wanted)
+        if path is None:
+            raise InfrastructureError("nvcc is not on PATH: install the CUDA toolkit (Debian: nvidia-cuda-toolkit)")
+        return path
+
+    @cached_property
+    def _version(self) -> str:
+        with self._cache.staging() as scratch:
+            environment = compiler_environment(scratch)
+            done = self._run([self.compiler, "--version"], timeout_s=30.0, cwd=scratch, env=environment)
+        release = [line for line in done.output.splitlines() if "release" in line]
+        return release[0] if release else done.output.strip()
+
+    @cached_property
+    def _headers(self) -> Path:
+        """The include folder: written once per content, whose hash names it."""
+        texts = header_set(runtime_names())
+        key = content_key(texts)
+        entry = self._cache.find(key)
+        if entry is not None:
+            return entry
+        with self._cache.staging() as staging:
+            folder = staging / "include"
+            for name, text in texts.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(text, encoding="utf-8")
+            return self._cache.publish(folder, key)

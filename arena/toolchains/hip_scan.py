@@ -1,0 +1,141 @@
+"""Reads C++ just well enough to rewrite it: comments and literals blanked, brackets matched, scopes known."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+_OPAQUE = re.compile(
+    r"""
+      (?P<number> (?<!\w) \d (?:'?[\w.])* )
+    | // (?: \\\r?\n | [^\n] )*
+    | /\* .*? \*/
+    | R"(?P<delimiter>[^()\\\s]{0,16})\( .*? \)(?P=delimiter)"
+    | " (?: \\. | [^"\\\n] )* "
+    | ' (?: \\. | [^'\\\n] )* '
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_DIRECTIVE = re.compile(r"^[ \t]*\#(?:\\\r?\n|[^\n])*", re.MULTILINE)
+_NAMESPACE = re.compile(r'(?:\bnamespace\b[\w\s:]*|\bextern\s*"[ ]*")\s*$')
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+_OPENS = {close: opening for opening, close in _CLOSES.items()}
+
+
+def mask(text: str) -> str:
+    """Blank comments and the insides of literals; length, newlines and everything else stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match.group()
+        if match.group("number") is not None:
+            return found
+        spaces = re.sub(r"[^\n]", " ", found)
+        for broken in re.finditer(r"\\(?=\n)", found):  # a continued line still is one
+            spaces = f"{spaces[: broken.start()]}\\{spaces[broken.end() :]}"
+        return spaces if found[0] == "/" else found[0] + spaces[1:-1] + found[-1]
+
+    return _OPAQUE.sub(blank, text)
+
+
+def without_comments(text: str) -> str:
+    """Return the text with a space for each comment; literals stay."""
+    return _OPAQUE.sub(lambda found: " " if found.group().startswith(("//", "/*")) else found.group(), text)
+
+
+@dataclass(frozen=True)
+class Directives:
+    """Where the preprocessor's lines are, continuation lines included."""
+
+    spans: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def of(masked: str) -> Directives:
+        """Find them in masked text."""
+        return Directives(tuple(match.span() for match in _DIRECTIVE.finditer(masked)))
+
+    def end_of_piece(self, at: int, length: int) -> int:
+        """Return where the text that belongs together with position `at` ends: its directive, or the file."""
+        index = bisect_right(self.spans, (at, length + 1)) - 1
+        if index >= 0 and self.spans[index][0] <= at < self.spans[index][1]:
+            return self.spans[index][1]
+        return length
+
+    def contains(self, at: int) -> bool:
+        """Whether position `at` is in a directive."""
+        return self.end_of_piece(at, -1) != -1
+
+
+def match_forward(masked: str, opening: int, end: int) -> int | None:
+    """Return the position of the bracket that closes the one at `opening`, before `end`."""
+    stack: list[str] = []
+    for at in range(opening, end):
+        char = masked[at]
+        if char in _CLOSES:
+            stack.append(_CLOSES[char])
+        elif char in _OPENS:
+            if not stack or stack.pop() != char:
+                return None
+            if not stack:
+                return at
+    return None
+
+
+def match_backward(masked: str, closing: int) -> int | None:
+    """Return the position of the bracket that opens what `closing` closes; `>` matches `<`, and `->` is neither."""
+    stack: list[str] = []
+    opens = {**_OPENS, ">": "<"}
+    for at in range(closing, -1, -1):
+        char = masked[at]
+        if char == ">" and (masked[at - 1 : at] == "-" or stack[-1:] not in ([], ["<"])):
+            continue  # an arrow, or a comparison inside brackets
+        if char in opens:
+            stack.append(opens[char])
+        elif char in ("(", "[", "{") or (char == "<" and stack and stack[-1] == "<"):
+            if not stack or stack.pop() != char:
+                return None
+            if not stack:
+                return at
+        elif char == ";" and "{" not in stack:
+            return None
+    return None
+
+
+def is_namespace_scope(masked: str, at: int, directives: Directives) -> bool:
+    """Whether a declaration at `at` stands outside of every function and class."""
+    if directives.contains(at):
+        return False
+    code = masked[:at]
+    for begin, end in directives.spans:
+        if begin < at:
+            code = code[:begin] + " " * (min(end, at) - begin) + code[min(end, at) :]
+    local = 0
+    stack: list[bool] = []
+    boundary = 0
+    for position in (match.start() for match in re.finditer(r"[{};]", code)):
+        char = code[position]
+        if char == "{":
+            stack.append(_NAMESPACE.search(code[boundary:position]) is None)
+            local += stack[-1]
+        elif char == "}" and stack:
+            local -= stack.pop()
+        boundary = position + 1
+    return local == 0
+
+
+def split_top_level(masked: str, begin: int, end: int) -> list[tuple[int, int]]:
+    """Return the spans between commas outside of brackets; pieces with unbalanced `<` are joined."""
+    cuts, depth, angles = [begin - 1], 0, 0
+    for at in range(begin, end):
+        char = masked[at]
+        if char in _CLOSES:
+            depth += 1
+        elif char in _OPENS:
+            depth -= 1
+        elif depth == 0 and char == "<":
+            angles += 1
+        elif depth == 0 and char == ">" and masked[at - 1] != "-":
+            angles -= 1
+        elif depth == 0 and char == "," and angles == 0:
+            cuts.append(at)
+    return [(a + 1, b) for a, b in zip(cuts, [*cuts[1:], end], strict=True)]
