@@ -1,0 +1,1 @@
+"""From records to numbers, tables, plots and pages. Never imports torch: a report is rebuilt on a laptop."""

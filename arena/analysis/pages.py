@@ -1,0 +1,152 @@
+"""The report: one self-contained page, and beside it the same numbers as markdown, CSV, JSON and PNG."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from arena.analysis import formats, tables, views
+from arena.analysis.doubts import Doubt, doubts
+from arena.analysis.figures import DARK
+from arena.analysis.groups import ALL, Group, groups
+from arena.analysis.plots import PLOTS, render
+from arena.analysis.rows import Outcome, TrialRow, trial_rows
+from arena.errors import UsageError
+from arena.records import Run
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written: the page, every file beside it, and the measures and doubts that it states."""
+
+    index: Path
+    files: tuple[Path, ...]
+    title: str
+    groups: tuple[Group, ...]
+    doubts: tuple[Doubt, ...]
+
+
+@dataclass(frozen=True)
+class PlotView:
+    """A drawn plot as data URIs for light and dark pages."""
+
+    name: str
+    title: str
+    caption: str
+    timed: bool
+    light: str
+    dark: str
+
+
+def write_report(runs: Sequence[Run], out: Path) -> Report:
+    """Write the report of one or more runs into the folder `out`, which is made where it does not exist.
+
+    Several runs must have been measured on the same kind of device, else `RecordError`. An agent that occurs in
+    two of them is labelled `agent (run)`.
+    """
+    if not runs:
+        raise UsageError("a report needs at least one run: `arena report RUN`")
+    rows = trial_rows(runs)
+    measured, found = groups(rows), doubts(runs, rows)
+    emulated = runs[0].info.environment.device.emulated
+    title = ", ".join(run.info.run for run in runs)
+    (out / "plots").mkdir(parents=True, exist_ok=True)
+    plots, files = _plots(measured, emulated, out / "plots")
+    files += _data_files(runs, rows, measured, found, out)
+    files.append(_write(out / "summary.md", _summary(title, runs, measured, found, emulated)))
+    index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots))
+    return Report(index, tuple(files), title, tuple(measured), tuple(found))
+
+
+def _data_files(
+    runs: Sequence[Run], rows: Sequence[TrialRow], measured: Sequence[Group], found: Sequence[Doubt], out: Path
+) -> list[Path]:
+    emulated = runs[0].info.environment.device.emulated
+    return [
+        tables.write_csv(tables.trials_frame(rows), out / "trials.csv"),
+        tables.write_csv(tables.cases_frame(rows), out / "cases.csv"),
+        tables.write_csv(tables.measures_frame(measured, emulated), out / "measures.csv"),
+        _write(out / "report.json", tables.report_json(runs, measured, found, rows)),
+    ]
+
+
+def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[list[PlotView], list[Path]]:
+    drawn, files = [], []
+    for plot in PLOTS:
+        light = render(plot, measured, emulated=emulated)
+        dark = render(plot, measured, emulated=emulated, palette=DARK)
+        path = folder / f"{plot.name}.png"
+        if light is None or dark is None:
+            path.unlink(missing_ok=True)
+            continue
+        path.write_bytes(light)
+        files.append(path)
+        drawn.append(PlotView(plot.name, plot.title, plot.caption, plot.timed, _data_uri(light), _data_uri(dark)))
+    return drawn, files
+
+
+def _summary(title: str, runs: Sequence[Run], measured: Sequence[Group], found: Sequence[Doubt], emulated: bool) -> str:
+    lines = [f"# {title}", ""]
+    for run in runs:
+        environment = run.info.environment
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
+        where = f"{formats.device_line(environment)}; isolation {environment.isolation}; {versions}"
+        lines.append(f"- {run.info.run}: {where}; {len(run.trials)} of {len(run.info.planned)} trials recorded")
+    if emulated:
+        lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
+    lines += ["", tables.markdown(tables.headline_frame(measured)) if measured else "No trials were planned.\n"]
+    lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/measures.md.")
+    if found:
+        lines += ["", "## What to doubt", ""]
+        lines += [f"- {doubt.problem}. Next: {doubt.next_step}" for doubt in found]
+    return "\n".join(lines) + "\n"
+
+
+def _page(
+    title: str,
+    runs: Sequence[Run],
+    rows: Sequence[TrialRow],
+    measured: Sequence[Group],
+    found: Sequence[Doubt],
+    plots: Sequence[PlotView],
+) -> str:
+    engine = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    headline = tables.headline_frame(measured)
+    overall = [group for group in measured if group.task_type == ALL]
+    return engine.get_template("report.html.j2").render(
+        title=title,
+        runs=[views.run_view(run) for run in runs],
+        emulated=formats.EMULATED if runs[0].info.environment.device.emulated else "",
+        doubts=found,
+        columns=list(headline.columns),
+        headline=headline.to_numpy().tolist(),
+        plots=plots,
+        outcomes=[(outcome, views.outcome_name(outcome)) for outcome in Outcome],
+        overall=overall,
+        kinds=views.kind_lines(overall),
+        groups=measured,
+        measures=views.measure_views(measured, best=False),
+        best=views.measure_views(measured, best=True) if any(run.info.attempts > 1 for run in runs) else [],
+        types=views.type_views(rows),
+    )
+
+
+def _data_uri(image: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(image).decode("ascii")
+
+
+def _write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

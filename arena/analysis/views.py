@@ -1,0 +1,196 @@
+"""What the page template shows, as text: no number is formatted inside the template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arena.analysis import formats
+from arena.analysis.groups import MISSING, Group
+from arena.analysis.measures import MEASURES, Unit
+from arena.analysis.rows import CaseRow, Outcome, TrialRow
+from arena.model.record import Split
+from arena.model.verdict import Status
+from arena.records import Run
+
+
+@dataclass(frozen=True)
+class RunView:
+    """The head of one run."""
+
+    name: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """One case of one trial."""
+
+    label: str
+    split: str
+    kind: str
+    baseline: str
+    candidate: str
+    outcome: str
+    latency: str
+    speedup: str
+    noisy: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class TrialView:
+    """One line of the task table. `tone` is `good`, `bad` or `none`."""
+
+    agent: str
+    attempt: str
+    status: str
+    tone: str
+    speedup: str
+    seen: str
+    heldout: str
+    heldout_tone: str
+    detail: str
+    cases: tuple[CaseView, ...]
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """All trials of one task."""
+
+    name: str
+    trials: tuple[TrialView, ...]
+
+    @property
+    def cases(self) -> int:
+        """How many case results there are to expand."""
+        return sum(len(trial.cases) for trial in self.trials)
+
+
+@dataclass(frozen=True)
+class TypeView:
+    """All tasks of one task type."""
+
+    name: str
+    tasks: tuple[TaskView, ...]
+
+
+@dataclass(frozen=True)
+class MeasureView:
+    """One measure in every group: over the mean of attempts and, where that says more, over the best."""
+
+    title: str
+    name: str
+    timed: bool
+    values: tuple[str, ...]
+
+
+def run_view(run: Run) -> RunView:
+    """Platform, device, isolation and versions of a run."""
+    info, device = run.info, run.info.environment.device
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(info.environment.versions.items()))
+    facts = [
+        ("platform", device.platform if device.vendor == device.platform else f"{device.platform} ({device.vendor})"),
+        ("device", f"{device.name}, {device.arch}, wave size {device.wave_size}"),
+        ("driver", device.driver or "not stated"),
+        ("isolation", info.environment.isolation),
+        ("versions", ", ".join(filter(None, [f"arena {info.arena_version}", versions]))),
+        ("agents", ", ".join(info.agents)),
+        ("trials", f"{len(info.planned)} planned, {len(run.trials)} recorded; {_plan(run)}"),
+        ("started", info.started_at),
+        ("config", info.config if len(info.config) <= 120 and "\n" not in info.config else "in the run's head"),
+    ]
+    return RunView(info.run, tuple(facts))
+
+
+def type_views(rows: Sequence[TrialRow]) -> list[TypeView]:
+    """The task table: by task type, then by task."""
+    several = any(row.attempt > 1 for row in rows)
+    views = []
+    for task_type in sorted({row.task_type for row in rows}):
+        mine = [row for row in rows if row.task_type == task_type]
+        tasks = dict.fromkeys(row.task for row in mine)
+        found = (
+            TaskView(
+                task.removeprefix(f"{task_type}/"), tuple(_trial(row, several) for row in mine if row.task == task)
+            )
+            for task in sorted(tasks)
+        )
+        views.append(TypeView(task_type, tuple(found)))
+    return views
+
+
+def measure_views(groups: Sequence[Group], *, best: bool) -> list[MeasureView]:
+    """Every measure as text, in the order of the groups; those that no group can state are left out."""
+    views = []
+    for measure in MEASURES:
+        known = [(group.best if best else group.mean).get(measure.name) for group in groups]
+        if any(value is not None for value in known):
+            values = tuple(formats.quantity(value, measure.unit) for value in known)
+            views.append(MeasureView(measure.title, measure.name, measure.timed, values))
+    return views
+
+
+def kind_lines(overall: Sequence[Group]) -> list[tuple[str, str, str, str]]:
+    """Agent, kind, passed of all, drop: one line per agent and kind of held-out case."""
+    return [
+        (group.label, kind.kind, formats.ratio_of(kind.passed, kind.cases), formats.quantity(kind.drop, Unit.SHARE))
+        for group in overall
+        for kind in group.kinds
+    ]
+
+
+def outcome_name(outcome: Outcome) -> str:
+    """An outcome in words."""
+    return str(outcome).replace("_", " ")
+
+
+def _plan(run: Run) -> str:
+    info = run.info
+    parts = ((len(info.agents), "agent"), (len(info.tasks), "task"), (info.attempts, "attempt"))
+    return " × ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
+
+
+def _trial(row: TrialRow, several: bool) -> TrialView:
+    return TrialView(
+        agent=row.label,
+        attempt=f"#{row.attempt}" if several else "",
+        status=str(row.status or MISSING).replace("_", " "),
+        tone=_tone(row),
+        speedup=formats.speedup(row.speedup),
+        seen=_passed(row, Split.SEEN),
+        heldout=_passed(row, Split.HELDOUT) if row.heldout_ran else formats.NONE,
+        heldout_tone=("good" if row.heldout_correct else "bad") if row.heldout_ran else "none",
+        detail=row.detail,
+        cases=tuple(_case(case) for case in row.cases),
+    )
+
+
+def _tone(row: TrialRow) -> str:
+    if row.status in (None, Status.HARNESS_ERROR, Status.NOT_RUN):
+        return "none"
+    return "good" if row.status is Status.PASSED else "bad"
+
+
+def _passed(row: TrialRow, split: Split) -> str:
+    cases = row.split(split)
+    return formats.ratio_of(sum(case.correct for case in cases), len(cases))
+
+
+def _case(case: CaseRow) -> CaseView:
+    result, timing = case.result, case.result.timing
+    latencies = ""
+    if timing:
+        latencies = f"{formats.latency(timing.baseline_ms)} → {formats.latency(timing.candidate_ms)}"
+    return CaseView(
+        label=result.label,
+        split="held-out" if result.split is Split.HELDOUT else "seen",
+        kind=result.kind,
+        baseline=str(result.baseline).replace("_", " "),
+        candidate=str(result.candidate).replace("_", " "),
+        outcome=outcome_name(case.outcome) if case.outcome else "",
+        latency=latencies or formats.NONE,
+        speedup=formats.speedup(result.speedup),
+        noisy=case.noisy,
+        detail=result.detail,
+    )
