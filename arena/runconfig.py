@@ -47,6 +47,9 @@ class RunConfig:
     platform: str = "auto"
     attempts: int = 1
     evaluation: Mapping[str, Option] = field(default_factory=dict)
+    heldout: Path | None = None
+    """folder with held-out cases that replace the committed ones, as `arena heldout sample` writes it"""
+    path: str = ""
     text: str = ""
 
 
@@ -54,14 +57,11 @@ def load_config(path: Path) -> RunConfig:
     """Read a run configuration; every fault is a `FileError` with its line."""
     document = strict_yaml.read(path, "run")
     data: dict[str, Any] = document.data
-    agents = tuple(_agent(path, item) for item in data["agents"])
+    agents = tuple(_agent(document, index) for index in range(len(data["agents"])))
     names = [agent.name for agent in agents]
     for index, name in enumerate(names):
         if name in names[:index]:
             raise document.error(["agents", index], f"a second agent called {name}; give it a `name` of its own")
-    for index, agent in enumerate(agents):
-        if agent.folder is not None and not agent.folder.is_dir():
-            raise document.error(["agents", index, "folder"], f"{agent.folder} is not a folder")
     return RunConfig(
         name=data.get("name", path.stem),
         tasks=tuple(data["tasks"]),
@@ -69,6 +69,8 @@ def load_config(path: Path) -> RunConfig:
         platform=data.get("platform", "auto"),
         attempts=data.get("attempts", 1),
         evaluation=data.get("evaluation", {}),
+        heldout=_folder(document, ["heldout"], data.get("heldout")),
+        path=str(path),
         text=path.read_text(encoding="utf-8"),
     )
 
@@ -99,6 +101,17 @@ def _chosen(config: RunConfig, names: tuple[str, ...]) -> tuple[AgentSpec, ...]:
     return tuple(known[name] for name in names)
 
 
-def _agent(path: Path, item: Mapping[str, str]) -> AgentSpec:
-    folder = (path.parent / item["folder"]).resolve() if "folder" in item else None
+def _agent(document: strict_yaml.Document, index: int) -> AgentSpec:
+    item = document.data["agents"][index]
+    folder = _folder(document, ["agents", index, "folder"], item.get("folder"))
     return AgentSpec(item.get("name", item["kind"]), item["kind"], folder)
+
+
+def _folder(document: strict_yaml.Document, place: list[str | int], text: str | None) -> Path | None:
+    """A folder named in a configuration, seen from where the configuration lies."""
+    if text is None:
+        return None
+    folder = (document.path.parent / text).resolve()
+    if not folder.is_dir():
+        raise document.error(place, f"{folder} is not a folder")
+    return folder

@@ -21,7 +21,7 @@ from arena.model.record import Evaluation, RunInfo, Trial
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.runconfig import RunConfig
-from arena.taskfile.corpus import TASKS, load_corpus, load_task, select, task_ids
+from arena.taskfile.corpus import HELDOUT, TASKS, load_corpus, load_task, select, task_ids
 
 SUBMISSIONS = "submissions"
 
@@ -34,7 +34,12 @@ class Evaluator(Protocol):
         """Where it measures."""
 
     def evaluate(
-        self, task: Path, candidate: Path, options: Options, on_progress: Callable[[Progress], None]
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None = None,
     ) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
 
@@ -73,7 +78,8 @@ class Plan:
             agents=tuple(self.agents),
             tasks=tuple(self.tasks),
             attempts=self.config.attempts,
-            config=self.config.text,
+            config=self.config.path,
+            config_text=self.config.text,
             arena_version=arena.__version__,
         )
 
@@ -82,6 +88,8 @@ def plan_run(config: RunConfig, tasks_root: Path = TASKS) -> Plan:
     """Load the whole corpus (one bad file fails it), select tasks, and make the agents."""
     corpus = {task.id: task for task in load_corpus(tasks_root)}
     chosen = select(tuple(corpus), config.tasks)
+    if config.heldout is not None:
+        corpus.update({name: load_task(corpus[name].path, _fresh_cases(config.heldout, name)) for name in chosen})
     agents = {spec.name: make_agent(spec) for spec in config.agents}
     options = Options(**config.evaluation)  # type: ignore[arg-type]
     return Plan(config, {task_id: corpus[task_id] for task_id in chosen}, agents, options)
@@ -101,12 +109,19 @@ def run(plan: Plan, folder: Path, evaluator: Evaluator, watcher: Watcher) -> rec
 
 
 def evaluate_file(
-    task_name: str, candidate: Path, options: Options, evaluator: Evaluator, watcher: Watcher
+    task: Task, candidate: Path, options: Options, evaluator: Evaluator, on_progress: Callable[[Progress], None]
 ) -> Evaluation:
-    """Evaluate one file outside of any run. `task_name`: an id, a bare name, or a task folder."""
+    """Evaluate one file outside of any run."""
     if not candidate.is_file():
         raise UsageError(f"{candidate}: no such file")
-    return evaluator.evaluate(find_task(task_name).path, candidate, options, watcher.progress)
+    return evaluator.evaluate(task.path, candidate, options, on_progress)
+
+
+def _fresh_cases(folder: Path, task_id: str) -> Path:
+    path = folder / task_id / HELDOUT
+    if not path.is_file():
+        raise UsageError(f"{path} is missing: `arena heldout sample` writes one for every task it is given")
+    return path
 
 
 def find_task(name: str, tasks_root: Path = TASKS) -> Task:
@@ -162,7 +177,7 @@ def _trial(
     with tempfile.TemporaryDirectory(prefix="arena-workspace-") as place:
         try:
             submission = plan.agents[agent].work(Workspace(Path(place), task, attempt))
-            trial = _judged(base, submission, task, plan.options, evaluator, watcher)
+            trial = _judged(base, submission, plan, task, evaluator, watcher)
             _keep(submission, folder, key)
         except InfrastructureError as problem:
             trial = replace(base, status=Status.HARNESS_ERROR, detail=str(problem))
@@ -170,11 +185,12 @@ def _trial(
 
 
 def _judged(
-    base: Trial, submission: Submission, task: Task, options: Options, evaluator: Evaluator, watcher: Watcher
+    base: Trial, submission: Submission, plan: Plan, task: Task, evaluator: Evaluator, watcher: Watcher
 ) -> Trial:
     if submission.candidate is None:
         return replace(base, detail=submission.detail)
-    evaluation = evaluator.evaluate(task.path, submission.candidate, options, watcher.progress)
+    fresh = None if plan.config.heldout is None else _fresh_cases(plan.config.heldout, task.id)
+    evaluation = evaluator.evaluate(task.path, submission.candidate, plan.options, watcher.progress, fresh)
     gate = next((v for v in evaluation.verdicts if v.status is evaluation.status), None)
     return replace(
         base,

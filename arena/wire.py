@@ -31,17 +31,15 @@ class ChannelTimeout(Exception):
 class Channel(Generic[Out, In]):
     """One end of a connection that sends `Out` and receives `In`; frames carry their length and are JSON inside.
 
-    `spins`: a bounded wait polls instead of sleeping. `takes_files`: descriptors are accepted, else dropped.
+    `takes_files`: descriptors sent beside messages are accepted, else dropped by the kernel.
     """
 
-    def __init__(
-        self, connection: socket.socket, incoming: object, *, spins: bool = False, takes_files: bool = False
-    ) -> None:
+    def __init__(self, connection: socket.socket, incoming: object, *, takes_files: bool = False) -> None:
         connection.setblocking(False)
         self._socket = connection
         self._ancillary_bytes = socket.CMSG_SPACE(MAX_FILES * 4) if takes_files else 0
         self._decoder: msgspec.json.Decoder[In] = msgspec.json.Decoder(cast(type[In], incoming))
-        self._spins = spins
+        self._spins = False
         self._buffer = bytearray()
         self._files: list[int] = []
 
@@ -69,8 +67,12 @@ class Channel(Generic[Out, In]):
                 raise ChannelClosed(str(problem)) from None
             data, ancillary = data[sent:], []
 
-    def receive(self, timeout_s: float | None) -> tuple[In, list[int]]:
-        """The next message and the files sent with it. Raises `ChannelTimeout` or `ChannelClosed`."""
+    def receive(self, timeout_s: float | None, *, spins: bool = False) -> tuple[In, list[int]]:
+        """The next message and the files sent with it. Raises `ChannelTimeout` or `ChannelClosed`.
+
+        `spins`: poll instead of sleeping, which wakes up within a microsecond rather than tens of them.
+        """
+        self._spins = spins and timeout_s is not None
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         size = _HEADER.unpack(self._take(_HEADER.size, deadline))[0]
         if size > MAX_FRAME_BYTES:
@@ -108,7 +110,7 @@ class Channel(Generic[Out, In]):
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             raise ChannelTimeout
-        if self._spins and left is not None:
+        if self._spins and not write:
             return
         reading, writing = ([], [self._socket]) if write else ([self._socket], [])
         if not any(select.select(reading, writing, [], left)):

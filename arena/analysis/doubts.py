@@ -48,7 +48,9 @@ def _of_run(run: Run, rows: Sequence[TrialRow]) -> Iterator[Doubt]:
         )
     broken = _named(rows, lambda row: row.status is Status.HARNESS_ERROR, record=True)
     if broken:
-        yield Doubt(f"{name}: the harness failed in {_count(broken, 'trial')}, counted as failed", broken, again)
+        yield Doubt(
+            f"{name}: the harness failed in {_count(broken, 'trial')}, counted as failed", broken, f"`{resume}`"
+        )
     skipped = _named(rows, lambda row: row.status is Status.PASSED and not row.heldout_ran, record=True)
     if skipped:
         problem = f"{name}: {_count(skipped, 'trial')} passed on seen cases but never tried on held-out ones"

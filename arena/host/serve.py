@@ -5,6 +5,7 @@ Honesty is not relied upon: a host can only make its own candidate fail. What it
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable
 
@@ -27,9 +28,10 @@ from arena.protocol import (
     Release,
     ToHost,
 )
-from arena.wire import Channel, ChannelClosed
+from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _DETAIL_LIMIT = 4000
+_ALERT_S = 0.02
 
 
 class Host:
@@ -41,15 +43,24 @@ class Host:
         self._entry: Entry | None = None
         self._binding: Binding | None = None
         self._passes: dict[str, TimedPass] = {}
+        self._alert = False
 
     def run(self) -> int:
         """Serve until the judge closes the channel; returns the exit code."""
         while True:
             try:
-                message, files = self._channel.receive(None)
+                message, files = self._next()
             except ChannelClosed:
                 return 0
             self._channel.send(self._answer(message, files))
+            self._alert = isinstance(message, Prepare) and self._platform.spins
+
+    def _next(self) -> tuple[ToHost, list[int]]:
+        """The next command; right after `Prepare` it is a timed one, and worth staying awake for."""
+        if self._alert:
+            with contextlib.suppress(ChannelTimeout):
+                return self._channel.receive(_ALERT_S, spins=True)
+        return self._channel.receive(None)
 
     def _answer(self, message: ToHost, files: list[int]) -> FromHost:
         try:
@@ -78,7 +89,7 @@ class Host:
             case Prepare():
                 if self._binding is not None:
                     self._binding.resolve_addresses()
-                    self._platform.synchronize()
+                self._platform.nudge()
             case Pass(name=name):
                 host_s = self._passes[name].run()
             case Flush(name=name):

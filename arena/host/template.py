@@ -83,9 +83,7 @@ def _become_host(platform_name: str, message: Spawn, files: list[int]) -> None:
         _own_environment(message)
         level = sandbox.enter(sandbox.Walls(hide=message.hide))
         device = platform(platform_name)
-        channel: Channel[FromHost, ToHost] = Channel(
-            socket.socket(fileno=channel_file), ToHost, spins=False, takes_files=True
-        )
+        channel: Channel[FromHost, ToHost] = Channel(socket.socket(fileno=channel_file), ToHost, takes_files=True)
         channel.send(Ready(level))
         code = Host(channel, device).run()
     except SystemExit as exit_request:

@@ -9,7 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from arena.errors import InfrastructureError
-from arena.judge.messages import Evaluate, FromJudge, HarnessFailed, Hello, Options, Progress, Result, ToJudge
+from arena.judge.messages import (
+    Evaluate,
+    FromJudge,
+    HarnessFailed,
+    Hello,
+    Options,
+    Progress,
+    Prove,
+    Proved,
+    Result,
+    ToJudge,
+)
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.process import kill_group
@@ -52,18 +63,31 @@ class JudgeClient:
         candidate: Path,
         options: Options,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        heldout: Path | None = None,
     ) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
+        cases = str(heldout.resolve()) if heldout else ""
+        request = Evaluate(str(task.resolve()), str(candidate.resolve()), options, cases)
+        answer = self._ask(request, on_progress)
+        assert isinstance(answer, Result)
+        return answer.evaluation
+
+    def prove(self, task: Path, heldout: Path, options: Options) -> dict[str, str]:
+        """Check the baseline on held-out cases: by case id `passed`, or what is wrong."""
+        answer = self._ask(Prove(str(task.resolve()), str(heldout.resolve()), options), lambda progress: None)
+        assert isinstance(answer, Proved)
+        return answer.cases
+
+    def _ask(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
         _ = self.environment
-        self._channel.send(Evaluate(str(task.resolve()), str(candidate.resolve()), options))
+        self._channel.send(request)
         while True:
             answer = self._receive(_SILENCE_S)
-            if isinstance(answer, Result):
-                return answer.evaluation
-            if isinstance(answer, Progress):
-                on_progress(answer)
-            elif isinstance(answer, HarnessFailed):
+            if isinstance(answer, HarnessFailed):
                 raise InfrastructureError(answer.detail)
+            if not isinstance(answer, Progress):
+                return answer
+            on_progress(answer)
 
     def close(self) -> None:
         """End the judge; it takes its hosts with it."""

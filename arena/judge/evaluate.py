@@ -43,9 +43,7 @@ class Contest:
         shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options.max_work)
         self._heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
-        reference = Reference(task.reference_path)
-        self._right = CorrectnessCheck(bench.platform, reference, options.seeds, options.call_timeout_s)
-        self._fast = PerformanceCheck(bench, reference, options.timing_budget_s)
+        self._right, self._fast = checks(task, options, bench)
         self._results = {case.id: _not_run(case) for case in (*self._seen, *self._heldout)}
         cases = (*self._seen, *self._heldout)
         self._baselines = Baselines(task, cases, options, template, self._right, self._fast, book)
@@ -181,6 +179,13 @@ class Contest:
         if self._candidate is not None:
             self._candidate.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def checks(task: Task, options: Options, bench: Bench) -> tuple[CorrectnessCheck, PerformanceCheck]:
+    """What decides whether a program is right, and how fast it is, on single cases of a task."""
+    reference = Reference(task.reference_path)
+    right = CorrectnessCheck(bench.platform, reference, options.seeds, options.call_timeout_s)
+    return right, PerformanceCheck(bench, reference, options.timing_budget_s)
 
 
 def _not_run(case: Case) -> CaseResult:

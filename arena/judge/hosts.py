@@ -35,6 +35,15 @@ from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _START_S = 120.0
 _LOG_TAIL_BYTES = 4096
+_KEPT = (
+    "PATH",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "ROCM_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+)
 _BLAMED = {
     Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
     Blame.LOAD_ERROR: Status.LOAD_ERROR,
@@ -91,7 +100,7 @@ class Template:
         finally:
             theirs.close()
         assert isinstance(answer, Spawned)
-        return Host(self, answer.pid, Channel(ours, FromHost, spins=self._spins), log.fileno(), log)
+        return Host(self, answer.pid, Channel(ours, FromHost), log.fileno(), log, spins=self._spins)
 
     def ended(self, pid: int) -> int | None:
         """Exit code of a host, negative for a signal; None where it still runs."""
@@ -113,9 +122,17 @@ class Host:
     """One forked host. Every way of not answering as asked is a `CandidateFailed`."""
 
     def __init__(
-        self, template: Template, pid: int, channel: Channel[ToHost, FromHost], log: int, keep: object
+        self,
+        template: Template,
+        pid: int,
+        channel: Channel[ToHost, FromHost],
+        log: int,
+        keep: object,
+        *,
+        spins: bool,
     ) -> None:
         self._template, self._pid, self._channel, self._log, self._keep = template, pid, channel, log, keep
+        self._spins = spins
         self._stopped = False
         self.isolation = self._welcome()
 
@@ -128,12 +145,15 @@ class Host:
             raise InfrastructureError("a host did not say what walls it is behind")
         return answer.isolation
 
-    def ask(self, message: ToHost, timeout_s: float, files: Sequence[int] = ()) -> Done:
-        """Command, and wait. Raises `CandidateFailed` for a failure, an early end or silence."""
+    def ask(self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False) -> Done:
+        """Command, and wait, without sleeping if it is `timed`.
+
+        Raises `CandidateFailed` for a failure, an early end or silence.
+        """
         self.resume()
         try:
             self._channel.send(message, files)
-            answer, _ = self._channel.receive(timeout_s)
+            answer, _ = self._channel.receive(timeout_s, spins=timed and self._spins)
         except ChannelTimeout:
             self.kill()
             raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
@@ -151,7 +171,7 @@ class Host:
     def timed(self, message: ToHost, timeout_s: float) -> tuple[float, Done]:
         """`ask`, with the seconds it took on the judge's clock."""
         started = time.perf_counter()
-        done = self.ask(message, timeout_s)
+        done = self.ask(message, timeout_s, timed=True)
         return time.perf_counter() - started, done
 
     def stop(self) -> None:

@@ -38,6 +38,16 @@ class Evaluate(Message, frozen=True):
     task: str
     candidate: str
     options: Options
+    heldout: str = ""
+    """a file of held-out cases in place of the task's own"""
+
+
+class Prove(Message, frozen=True):
+    """Is the baseline right on the held-out cases? For fresh ones, before anybody relies on them."""
+
+    task: str
+    heldout: str
+    options: Options
 
 
 class Progress(Message, frozen=True):
@@ -66,5 +76,11 @@ class HarnessFailed(Message, frozen=True):
     detail: str
 
 
-ToJudge = Evaluate
-FromJudge = Hello | Progress | Result | HarnessFailed
+class Proved(Message, frozen=True):
+    """By case id: `passed`, or what is wrong. A case too large for this platform is not in it."""
+
+    cases: dict[str, str]
+
+
+ToJudge = Evaluate | Prove
+FromJudge = Hello | Progress | Result | Proved | HarnessFailed

@@ -13,14 +13,28 @@ from msgspec import structs
 
 import arena
 from arena.errors import ArenaError
-from arena.judge.baselines import Book
+from arena.judge.baselines import Baselines, Book
 from arena.judge.device import Bench
-from arena.judge.evaluate import Contest
+from arena.judge.evaluate import Contest, checks
 from arena.judge.hosts import Template
-from arena.judge.messages import CPU_MAX_WORK, Evaluate, FromJudge, HarnessFailed, Hello, Progress, Result, ToJudge
+from arena.judge.messages import (
+    CPU_MAX_WORK,
+    Evaluate,
+    FromJudge,
+    HarnessFailed,
+    Hello,
+    Options,
+    Progress,
+    Prove,
+    Proved,
+    Result,
+    ToJudge,
+)
+from arena.judge.selection import select_cases
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
-from arena.model.verdict import Stage
+from arena.model.task import Task, arguments
+from arena.model.verdict import Stage, Status
 from arena.platforms import detect, platform
 from arena.platforms.base import Platform
 from arena.taskfile.corpus import load_task
@@ -44,16 +58,32 @@ class Judge:
 
     def evaluate(self, request: Evaluate, channel: Channel[FromJudge, ToJudge]) -> Evaluation:
         """Evaluate one candidate."""
-        options = request.options
-        if options.max_work is None and self._bench.facts.emulated:
-            options = structs.replace(options, max_work=CPU_MAX_WORK)
 
         def report(stage: Stage, done: int, total: int) -> None:
             channel.send(Progress(stage, done, total))
 
-        task = load_task(Path(request.task))
+        task = _task(request)
+        options = self._bounded(request.options)
         contest = Contest(task, Path(request.candidate), options, self._bench, self._template, self._book)
         return contest.run(self.environment, report)
+
+    def prove(self, request: Prove) -> dict[str, str]:
+        """Check the baseline on the held-out cases that this platform can run."""
+        task, options = _task(request), self._bounded(request.options)
+        cases = select_cases(task, task.heldout, options.max_work)
+        right, fast = checks(task, options, self._bench)
+        baselines = Baselines(task, cases, options, self._template, right, fast, {})
+        try:
+            found = {case.id: right.run(baselines.subject, arguments(task, case)) for case in cases}
+        finally:
+            baselines.close()
+        return {name: f.status if f.status is Status.PASSED else f"{f.status}: {f.detail}" for name, f in found.items()}
+
+    def _bounded(self, options: Options) -> Options:
+        """An emulation runs small cases only, unless it is told otherwise."""
+        if options.max_work is None and self._bench.facts.emulated:
+            return structs.replace(options, max_work=CPU_MAX_WORK)
+        return options
 
     def close(self) -> None:
         """End the template and with it every host."""
@@ -79,8 +109,14 @@ def main(platform_name: str, descriptor: int) -> None:
         judge.close()
 
 
-def _answer(judge: Judge, request: Evaluate, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
+def _task(request: ToJudge) -> Task:
+    return load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
+
+
+def _answer(judge: Judge, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
     try:
+        if isinstance(request, Prove):
+            return Proved(judge.prove(request))
         return Result(judge.evaluate(request, channel))
     except ArenaError as problem:
         return HarnessFailed(str(problem))

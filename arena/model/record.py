@@ -166,7 +166,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """The head of a run folder: what was asked for, so that a report knows its denominator."""
+    """The head of a run folder: what was asked for, so that a report knows its denominator.
+
+    `config` is the configuration's path as it was typed, `config_text` what the file said.
+    """
 
     run: str
     started_at: str
@@ -176,6 +179,7 @@ class RunInfo:
     attempts: int
     config: str
     arena_version: str
+    config_text: str = ""
     schema_version: int = SCHEMA_VERSION
 
     @property

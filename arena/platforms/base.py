@@ -52,5 +52,5 @@ class Platform(Protocol):
     def synchronize(self) -> None:
         """Wait for all work of this process on the device; raises `RuntimeError` for a device fault."""
 
-    def stream(self) -> int:
-        """The current stream as a raw handle; 0 on the CPU."""
+    def nudge(self) -> None:
+        """Run next to nothing and wait, so that the device is switched to this process before a timed pass."""

@@ -76,9 +76,8 @@ class CpuPlatform:
     def synchronize(self) -> None:
         """Nothing runs behind our back on the CPU."""
 
-    def stream(self) -> int:
-        """The CPU has one queue: the calling thread."""
-        return 0
+    def nudge(self) -> None:
+        """There is no device to switch."""
 
 
 def _processor() -> str:

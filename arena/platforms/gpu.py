@@ -124,6 +124,7 @@ class GpuPlatform:
 
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
+        self._cell: torch.Tensor | None = None
 
     @property
     def runtime(self) -> Runtime:
@@ -149,11 +150,14 @@ class GpuPlatform:
         """Wait for the device through the runtime itself."""
         self.runtime.synchronize()
 
-    def stream(self) -> int:
-        """PyTorch's current stream."""
+    def nudge(self) -> None:
+        """One tiny kernel: switching the device between processes costs some 0.2 ms, and varies."""
         import torch
 
-        return int(torch.cuda.current_stream().cuda_stream)
+        if self._cell is None:
+            self._cell = torch.zeros(1, device="cuda")
+        self._cell.add_(1)
+        self.synchronize()
 
 
 def gpu_facts(platform: str, vendor: str, arch: str, wave_size: int, driver: str) -> DeviceFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 
 from arena.model.environment import DeviceFacts
 from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
@@ -38,9 +39,9 @@ class RocmPlatform(GpuPlatform):
 def ask_hip() -> HipAnswer:
     """Ask the HIP runtime through hip-python; every way of not having a device is an answer, not an exception."""
     try:
-        from hip import hip
+        hip = import_module("hip.hip")
     except ImportError as problem:
-        return HipAnswer(0, f"hip-python cannot be imported ({problem}); `pip install hip-python` and a HIP runtime")
+        return HipAnswer(0, f"hip-python cannot be imported ({problem})")
     error, count = _ask(hip.hipGetDeviceCount)
     if error:
         return HipAnswer(0, error)

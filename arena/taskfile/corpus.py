@@ -13,11 +13,15 @@ from arena.taskfile import strict_yaml
 from arena.taskfile.build import build_task
 
 TASKS = Path(__file__).parent.parent.parent / "tasks"
+HELDOUT = "heldout.yaml"
 _HASHED_SUFFIXES = (".yaml", ".py", ".hip")
 
 
-def load_task(folder: Path) -> Task:
-    """Load one task folder, `<tasks>/<task type>/<suite>/<name>`; raises `FileError` for whatever is wrong with it."""
+def load_task(folder: Path, heldout: Path | None = None) -> Task:
+    """Load one task folder, `<tasks>/<task type>/<suite>/<name>`; raises `FileError` for whatever is wrong with it.
+
+    `heldout` names a file of held-out cases to use in place of the committed one; the content hash is then its own.
+    """
     folder = folder.resolve()
     task_type, suite, name = folder.parts[-3:]
     if task_type not in TaskType.__members__.values():
@@ -26,12 +30,12 @@ def load_task(folder: Path) -> Task:
         "id": f"{task_type}/{suite}/{name}",
         "task_type": task_type,
         "suite": suite,
-        "content_hash": content_hash(folder),
+        "content_hash": content_hash(folder, heldout),
     }
     documents = (
         strict_yaml.read(folder / "task.yaml", "task"),
         strict_yaml.read(folder / "seen.yaml", "cases"),
-        strict_yaml.read(folder / "heldout.yaml", "cases"),
+        strict_yaml.read(heldout or folder / HELDOUT, "cases"),
     )
     task = build_task(*documents, identity)
     for needed in (task.reference_path, task.starting_kernel):
@@ -40,12 +44,12 @@ def load_task(folder: Path) -> Task:
     return task
 
 
-def content_hash(folder: Path) -> str:
+def content_hash(folder: Path, heldout: Path | None = None) -> str:
     """SHA-256 over the names and bytes of the files that define a task."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in _HASHED_SUFFIXES:
-            data = path.read_bytes()
+            data = (heldout if heldout and path.name == HELDOUT else path).read_bytes()
             digest.update(f"{path.name}\0{len(data)}\0".encode())
             digest.update(data)
     return digest.hexdigest()

@@ -81,8 +81,12 @@ def _say(fault: jsonschema.ValidationError) -> str:
     if fault.validator == "required":
         return fault.message.replace(" is a required property", " is missing")
     if fault.validator == "enum":
-        return f"{fault.instance!r} is not one of {', '.join(map(str, fault.schema['enum']))}"
+        return f"{fault.instance!r} is not one of {', '.join(map(str, _enumerated(fault)))}"
     return str(fault.message)
+
+
+def _enumerated(fault: jsonschema.ValidationError) -> Sequence[object]:
+    return fault.schema.get("enum", ()) if isinstance(fault.schema, dict) else ()
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Compilers and interpreters: from source text to something a host can load."""

@@ -1,0 +1,36 @@
+# Everything from a fresh machine: `make run` measures and reports, `make test` tests, `make check` lints and types.
+# `make setup PYTHON=/path/to/python` builds on another interpreter; an installed ROCm or CUDA torch is kept.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: run test unit check setup clean help
+
+help:
+	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
+
+run: $(STAMP)
+	$(BIN)/arena run configs/quickstart.yaml
+
+test: $(STAMP)
+	$(BIN)/pytest -n auto --dist loadfile
+
+unit: $(STAMP)
+	$(BIN)/pytest -n auto --dist loadfile -m "not system"
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt tools/setup.sh
+	PYTHON=$(PYTHON) VENV=$(VENV) bash tools/setup.sh
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

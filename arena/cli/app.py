@@ -1,0 +1,31 @@
+"""The command tree. Each command lives in a module of its own and imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import typer
+
+from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, tasks
+
+_EPILOG = """
+Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure);
+130 interrupted.
+"""
+
+app = typer.Typer(
+    name="arena",
+    help="Measure how well AI coding agents optimise GPU kernels, and whether their kernels survive unseen shapes.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.add_typer(tasks.app, name="tasks")
+app.add_typer(heldout.app, name="heldout")
+app.command("agents", epilog=agents.EXAMPLES)(agents.agents)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command("clean", epilog=clean.EXAMPLES)(clean.clean)

@@ -1,0 +1,38 @@
+"""`arena clean`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.console import examples, out
+from arena.errors import UsageError
+
+EXAMPLES = examples(
+    "arena clean                       # build and Triton caches",
+    "arena clean --run runs/quickstart # one run folder",
+)
+
+
+def clean(
+    run: Annotated[list[Path] | None, typer.Option(help="Delete this run folder instead of the caches.")] = None,
+    dry_run: Annotated[bool, typer.Option(help="Only say what would be deleted.")] = False,
+) -> None:
+    """Delete build caches, or run folders that are named. Records are never deleted unless asked for."""
+    from arena.records import HEAD
+    from arena.toolchains.hip_compilers import default_cache_root
+
+    folders = run or [default_cache_root().parent]
+    for folder in folders:
+        if run and not (folder / HEAD).is_file():
+            raise UsageError(f"{folder}: not a run folder (no {HEAD}); nothing was deleted")
+    for folder in folders:
+        if folder.is_dir():
+            out.print(f"{'would delete' if dry_run else 'deleting'} {folder}", highlight=False)
+            if not dry_run:
+                shutil.rmtree(folder)
+        else:
+            out.print(f"{folder}: nothing there", highlight=False)

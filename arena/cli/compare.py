@@ -1,0 +1,34 @@
+"""`arena compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.console import examples, out, print_json
+
+EXAMPLES = examples(
+    "arena compare runs/monday runs/tuesday --first-agent expert --second-agent expert",
+    "arena compare runs/quickstart runs/quickstart --first-agent noop --second-agent expert",
+)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="A run folder.", exists=True, file_okay=False)],
+    second: Annotated[Path, typer.Argument(help="Another, or the same.", exists=True, file_okay=False)],
+    first_agent: Annotated[str | None, typer.Option(help="Which agent of the first run.")] = None,
+    second_agent: Annotated[str | None, typer.Option(help="Which agent of the second run.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
+) -> None:
+    """Compare two runs, or two agents of one, paired by task and case, with intervals and paired tests."""
+    from arena.analysis.compare import compare_runs
+    from arena.analysis.tables import comparison_markdown
+    from arena.records import read_run
+
+    comparison = compare_runs(read_run(first), read_run(second), first_agent, second_agent)
+    if as_json:
+        print_json(comparison)
+    else:
+        out.print(comparison_markdown(comparison), markup=False, highlight=False)

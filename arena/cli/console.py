@@ -1,0 +1,23 @@
+"""Where output goes: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+from rich.console import Console
+
+out = Console(soft_wrap=False)
+err = Console(stderr=True)
+
+
+def examples(*lines: str) -> str:
+    """The block of examples that every `--help` ends in."""
+    return "[bold]Examples[/bold]\n\n" + "\n\n".join(f"  {line}" for line in lines)
+
+
+def print_json(value: object) -> None:
+    """A result for machines: indented JSON on stdout."""
+    data = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.flush()

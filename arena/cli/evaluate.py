@@ -1,0 +1,66 @@
+"""`arena evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.console import err, examples, out, print_json
+
+EXAMPLES = examples(
+    "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
+    "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
+    "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
+)
+
+
+def evaluate(
+    task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
+    file: Annotated[Path, typer.Argument(help="The candidate: kernel.py or kernel.hip.")],
+    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    heldout: Annotated[bool, typer.Option(help="Also evaluate the held-out cases.")] = True,
+    max_work: Annotated[
+        float | None, typer.Option(help="Skip cases whose declared operations plus bytes exceed this.", min=1)
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
+    timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
+    eager_stream: Annotated[bool, typer.Option(help="torch2hip: also time PyTorch eager without a graph.")] = False,
+    torch_compile: Annotated[bool, typer.Option(help="torch2hip: also time torch.compile.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")] = False,
+) -> None:
+    """Evaluate one candidate file: compile, correctness, performance, held-out cases. Exit code 1 if it fails."""
+    from arena import runner
+    from arena.cli import render
+    from arena.judge.client import JudgeClient
+    from arena.judge.messages import Options, Progress
+    from arena.model.verdict import Status
+
+    options = Options(
+        heldout=heldout,
+        seeds=seeds,
+        max_work=max_work,
+        call_timeout_s=timeout,
+        eager_stream=eager_stream,
+        torch_compile=torch_compile,
+    )
+    found = runner.find_task(task)
+    with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
+
+        def show(progress: Progress) -> None:
+            status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
+
+        evaluation = runner.evaluate_file(found, file, options, judge, show)
+    if as_json:
+        print_json(evaluation)
+    else:
+        out.print(render.evaluation_table(evaluation))
+        for line in render.failing_cases(evaluation):
+            out.print(line, markup=False)
+        for verdict in evaluation.verdicts:
+            if verdict.status is not Status.PASSED:
+                out.print(f"{verdict.stage}: {verdict.status}: {verdict.detail}", markup=False)
+        out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")
+    if evaluation.status is not Status.PASSED:
+        raise typer.Exit(1)

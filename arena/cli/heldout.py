@@ -1,0 +1,64 @@
+"""`arena heldout`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.console import err, examples, out
+
+app = typer.Typer(help="Renew the held-out cases.", no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.callback()
+def _group() -> None:
+    """Renew the held-out cases."""
+
+
+@app.command(
+    "sample",
+    epilog=examples(
+        "arena heldout sample --seed 7 --out private",
+        "arena heldout sample --seed 7 --tasks rms_norm --max-work 1e6 --out private",
+    ),
+)
+def sample(
+    seed: Annotated[int, typer.Option(help="The same seed draws the same cases.")],
+    out_dir: Annotated[Path, typer.Option("--out", help="Folder for <task id>/heldout.yaml.")],
+    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; all without.")] = None,
+    count: Annotated[int, typer.Option(help="Cases per task.", min=5)] = 8,
+    platform: Annotated[str, typer.Option(help="Where to prove them: auto, cpu, cuda or rocm.")] = "auto",
+    max_work: Annotated[
+        float | None, typer.Option(help="Largest declared operations plus bytes of a case.", min=1)
+    ] = None,
+) -> None:
+    """Draw fresh held-out cases from the declared domains and prove the baseline right on them.
+
+    Use them with `heldout: FOLDER` in a run configuration. On the CPU platform only small cases can be proven: without
+    --max-work the output says how many were not.
+    """
+    from arena.judge.client import JudgeClient
+    from arena.judge.messages import Options
+    from arena.taskfile.corpus import HELDOUT, load_corpus, select
+    from arena.taskfile.sampling import sample_cases, to_yaml
+
+    corpus = {task.id: task for task in load_corpus()}
+    wrong = 0
+    with JudgeClient(platform) as judge:
+        for name in select(tuple(corpus), tasks or ["*"]):
+            cases = sample_cases(corpus[name], count, seed, max_work)
+            path = out_dir / name / HELDOUT
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(to_yaml(cases), encoding="utf-8")
+            proven = judge.prove(corpus[name].path, path, Options())
+            failed = {case: why for case, why in proven.items() if why != "passed"}
+            wrong += len(failed)
+            unproven = len(cases) - len(proven)
+            note = f", {unproven} too large for this platform and not proven" if unproven else ""
+            out.print(f"{path}: {len(cases)} cases, {len(proven) - len(failed)} proven{note}", highlight=False)
+            for case, why in failed.items():
+                err.print(f"[red]{name} {case}: {why}[/red]", highlight=False)
+    if wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,81 @@
+"""What a run shows while it runs: a bar with time left on a terminal, a line per trial elsewhere. All on stderr."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from arena.judge.messages import Progress as Step
+from arena.model.record import Split, Trial
+from arena.model.verdict import Status
+
+
+class RunDisplay:
+    """Implements `arena.runner.Watcher`; use as a context manager."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[step]}"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._bar = self._progress.add_task("trials", total=None, step="waiting for the judge")
+        self._step = ""
+
+    def __enter__(self) -> RunDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def planned(self, total: int, recorded: int) -> None:
+        """Set the bar's length; trials with a record are done already."""
+        self._progress.update(self._bar, total=total, completed=recorded)
+        if recorded:
+            self._console.print(f"{recorded} of {total} trials are recorded already; going on with the rest")
+
+    def started(self, agent: str, task: str, attempt: int) -> None:
+        """Name the trial beside the bar."""
+        self._step = f"{agent} · {task} · attempt {attempt}"
+        self._progress.update(self._bar, step=self._step)
+
+    def progress(self, progress: Step) -> None:
+        """Name the stage beside the trial."""
+        count = f" {progress.done + 1}/{progress.total}" if progress.total > 1 else ""
+        self._progress.update(self._bar, step=f"{self._step} · {progress.stage}{count}")
+
+    def finished(self, trial: Trial) -> None:
+        """One line for the log, and a step of the bar."""
+        self._progress.advance(self._bar)
+        colour = {Status.PASSED: "green", Status.NOTHING_SUBMITTED: "dim"}.get(trial.status, "red")
+        self._console.print(
+            f"[{colour}]{trial.status:<18}[/{colour}] {escape(trial.agent):<12} {trial.task:<56} "
+            f"{_cases(trial)} {trial.seconds:6.1f} s",
+            highlight=False,
+        )
+
+
+def _cases(trial: Trial) -> str:
+    """`seen 3/3, held-out 4/6`."""
+    if trial.evaluation is None:
+        return " " * 25
+    counts = []
+    for split, label in ((Split.SEEN, "seen"), (Split.HELDOUT, "held-out")):
+        cases = trial.evaluation.split(split)
+        passed = sum(case.candidate is Status.PASSED for case in cases)
+        counts.append(f"{label} {passed}/{len(cases)}")
+    return f"{', '.join(counts):<25}"

@@ -1,0 +1,111 @@
+"""Results as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.markup import escape
+from rich.table import Table
+
+from arena.analysis.formats import EMULATED
+from arena.analysis.intervals import Quantity
+from arena.analysis.summary import Summary
+from arena.model.record import CaseResult, Evaluation
+from arena.model.verdict import Status
+
+_DETAIL_LENGTH = 110
+
+
+def summary_table(summary: Summary) -> Table:
+    """One row per agent and task type."""
+    table = Table(title="Agents", caption=f"Speedups are of {EMULATED}." if summary.emulated else None)
+    for heading in ("agent", "task type"):
+        table.add_column(heading)
+    for heading in ("trials", "compiled", "seen", "held-out", "drop", "mean speedup", "geo-mean"):
+        table.add_column(heading, justify="right")
+    for row in summary.rows:
+        table.add_row(
+            escape(row.agent),
+            row.task_type,
+            str(row.trials),
+            str(row.compiled),
+            str(row.correct_seen),
+            "–" if row.correct_heldout is None else str(row.correct_heldout),
+            _share(row.drop),
+            _ratio(row.mean_speedup),
+            _ratio(row.geomean_speedup),
+            style="bold" if row.task_type == "all" else "",
+        )
+    return table
+
+
+def failures_table(summary: Summary) -> Table | None:
+    """One row per trial that did not pass; None where all did."""
+    if not summary.failures:
+        return None
+    table = Table(title="Trials that did not pass")
+    for heading in ("agent", "task", "status", "detail"):
+        table.add_column(heading, overflow="fold")
+    for failure in summary.failures:
+        table.add_row(escape(failure.agent), failure.task, failure.status, escape(last_line(failure.detail)))
+    return table
+
+
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """One row per case."""
+    emulated = evaluation.environment.device.emulated
+    table = Table(
+        title=f"{evaluation.task}: {evaluation.status}", caption=f"Latencies are {EMULATED}." if emulated else None
+    )
+    for heading in ("case", "kind", "sizes", "status"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("error / tolerance", "baseline ms", "candidate ms", "speedup", "roofline"):
+        table.add_column(heading, justify="right")
+    for result in evaluation.cases:
+        table.add_row(result.case, result.kind, result.label, _status(result.candidate), *_numbers(result))
+    return table
+
+
+def failing_cases(evaluation: Evaluation) -> Iterable[str]:
+    """What went wrong, case by case."""
+    for result in evaluation.cases:
+        if result.detail:
+            yield f"{result.case} ({result.label}): {result.detail}"
+
+
+def last_line(text: str) -> str:
+    """The line of an explanation that says most: the last one, cut to fit."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = lines[-1] if lines else ""
+    return line if len(line) <= _DETAIL_LENGTH else line[: _DETAIL_LENGTH - 1] + "…"
+
+
+def _numbers(result: CaseResult) -> tuple[str, str, str, str, str]:
+    error = "–" if result.error_ratio is None else f"{result.error_ratio:.3g}"
+    timing = result.timing
+    if timing is None:
+        return error, "–", "–", "–", "–"
+    speedup = f"{timing.speedup.value:.3f} [{timing.speedup.low:.3f}, {timing.speedup.high:.3f}]"
+    fraction = "–" if timing.roofline_fraction is None else f"{timing.roofline_fraction:.0%}"
+    noisy = " ~" if timing.noisy else ""
+    return error, f"{timing.baseline_ms.value:.4g}", f"{timing.candidate_ms.value:.4g}", speedup + noisy, fraction
+
+
+def _status(status: Status) -> str:
+    colour = {Status.PASSED: "green", Status.NOT_RUN: "dim"}.get(status, "red")
+    return f"[{colour}]{status}[/{colour}]"
+
+
+def _ratio(quantity: Quantity | None) -> str:
+    return "–" if quantity is None else _with_interval(quantity, "{:.2f}×", "{:.2f}")
+
+
+def _share(quantity: Quantity | None) -> str:
+    return "–" if quantity is None else _with_interval(quantity, "{:.0%}", "{:.0%}")
+
+
+def _with_interval(quantity: Quantity, value: str, bound: str) -> str:
+    text = value.format(quantity.value)
+    if quantity.low is None or quantity.high is None:
+        return text
+    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}]"

@@ -1,0 +1,57 @@
+"""`arena report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arena.cli.console import err, examples, out, print_json
+
+if TYPE_CHECKING:
+    from arena.records import Run
+
+EXAMPLES = examples(
+    "arena report runs/quickstart",
+    "arena report runs/monday runs/tuesday --out reports/both",
+)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.", exists=True, file_okay=False)],
+    out_dir: Annotated[Path | None, typer.Option("--out", help="Where to write; default reports/<run>.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Write the report of one or more runs: index.html, summary.md, CSV, JSON and plots. Needs no GPU and no torch."""
+    from arena.analysis.summary import summary_table
+    from arena.records import read_run
+
+    read = [read_run(path) for path in runs]
+    target = out_dir or Path("reports") / "+".join(run.info.run for run in read)
+    if as_json:
+        from arena.analysis.pages import write_report
+
+        write_report(read, target)
+        print_json([summary_table(run) for run in read])
+    else:
+        write_and_show(read, target)
+
+
+def write_and_show(runs: Sequence[Run], target: Path) -> None:
+    """Write a report, print its tables, and say where it is."""
+    from arena.analysis.pages import write_report
+    from arena.analysis.summary import summary_table
+    from arena.cli import render
+
+    written = write_report(runs, target)
+    for run in runs:
+        summary = summary_table(run)
+        failures = render.failures_table(summary)
+        if failures is not None:
+            out.print(failures)
+        out.print(render.summary_table(summary))
+    for doubt in written.doubts:
+        err.print(f"[yellow]doubt[/yellow]: {doubt.problem}; {doubt.next_step}", highlight=False)
+    out.print(f"report: {written.index}", highlight=False)

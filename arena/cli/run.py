@@ -1,0 +1,54 @@
+"""`arena run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.console import err, examples
+
+EXAMPLES = examples(
+    "arena run configs/quickstart.yaml",
+    "arena run configs/quickstart.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
+    "arena run configs/quickstart.yaml          # again: goes on where it stopped",
+)
+RUNS = Path("runs")
+REPORTS = Path("reports")
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="Run configuration (YAML).", exists=True, dir_okay=False)],
+    name: Annotated[str | None, typer.Option(help="Name of the run; its folder is RUNS-DIR/NAME.")] = None,
+    platform: Annotated[str | None, typer.Option(help="auto, cpu, cuda or rocm.")] = None,
+    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` leaves out.")] = None,
+    agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
+    attempts: Annotated[int | None, typer.Option(help="Attempts per task and agent.", min=1)] = None,
+    max_work: Annotated[
+        float | None, typer.Option(help="Skip cases whose declared operations plus bytes exceed this.", min=1)
+    ] = None,
+    runs_dir: Annotated[Path, typer.Option(help="Where run folders live.")] = RUNS,
+    reports_dir: Annotated[Path, typer.Option(help="Where reports go.")] = REPORTS,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
+) -> None:
+    """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
+    from arena import runner
+    from arena.cli import report as report_command
+    from arena.cli.progress import RunDisplay
+    from arena.judge.client import JudgeClient
+    from arena.model.verdict import Status
+    from arena.runconfig import Overrides, load_config, override
+
+    wanted = Overrides(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, max_work)
+    chosen = override(load_config(config), wanted)
+    plan = runner.plan_run(chosen)
+    folder = runs_dir / chosen.name
+    with JudgeClient(chosen.platform) as judge, RunDisplay(err) as display:
+        done = runner.run(plan, folder, judge, display)
+    if with_report:
+        report_command.write_and_show([done], reports_dir / chosen.name)
+    broken = sum(trial.status is Status.HARNESS_ERROR for trial in done.trials)
+    if broken:
+        err.print(f"[red]{broken} trials ended without a verdict: the harness failed; see {folder}/trials[/red]")
+        raise typer.Exit(3)

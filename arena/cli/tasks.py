@@ -1,0 +1,74 @@
+"""`arena tasks`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from arena.cli.console import examples, out, print_json
+
+app = typer.Typer(help="Look at the tasks.", no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.command("list", epilog=examples("arena tasks list", "arena tasks list 'hip2hip/*' --json"))
+def list_tasks(
+    patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List tasks, with a count per task type. Loads every task: a malformed one is an error."""
+    from arena.model.task import TaskType
+    from arena.taskfile.corpus import load_corpus, select
+
+    corpus = {task.id: task for task in load_corpus()}
+    chosen = [corpus[name] for name in select(tuple(corpus), patterns or ["*"])]
+    if as_json:
+        print_json([{"id": task.id, "summary": task.summary, "hash": task.content_hash} for task in chosen])
+        return
+    table = Table("task", "seen", "held-out", "expert", "computes")
+    for task in chosen:
+        expert = "yes" if task.expert else ""
+        table.add_row(task.id, str(len(task.seen)), str(len(task.heldout)), expert, task.summary)
+    out.print(table)
+    counts = {kind: sum(task.task_type is kind for task in chosen) for kind in TaskType}
+    out.print(", ".join(f"{count} {kind}" for kind, count in counts.items()) + f": {len(chosen)} in all")
+
+
+@app.command("show", epilog=examples("arena tasks show rms_norm", "arena tasks show hip2hip/modules/softmax --json"))
+def show(
+    task: Annotated[str, typer.Argument(help="Task id, bare name or folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Show one task: signature, domain, cases, and what a call must do at least."""
+    from arena.model.task import TaskType, arguments
+    from arena.runner import find_task
+    from arena.toolchains.task_header import prototype
+
+    found = find_task(task)
+    cases = [(case, arguments(found, case)) for case in found.cases]
+    if as_json:
+        print_json(
+            {
+                "id": found.id,
+                "summary": found.summary,
+                "hash": found.content_hash,
+                "cases": [{"id": c.id, "kind": c.kind, "flops": a.flops, "bytes": a.num_bytes} for c, a in cases],
+            }
+        )
+        return
+    out.print(f"[bold]{found.id}[/bold]: {found.summary}")
+    if found.task_type is TaskType.TRITON2TRITON:
+        names = ", ".join(spec.name for spec in (*found.inputs, *found.outputs))
+        out.print(f"def {found.entry}({names})", markup=False)
+    else:
+        out.print(prototype(found), markup=False)
+    for axis in found.axes:
+        out.print(f"  {axis.name}: {axis.doc}, {axis.domain_text}", markup=False)
+    for name, choices in found.dtypes.items():
+        out.print(f"  {name}: {', '.join(choices)}", markup=False)
+    table = Table("case", "kind", "sizes", "Mflop", "MB")
+    for case, worked_out in cases:
+        megabytes = f"{worked_out.num_bytes / 1e6:.3g}"
+        table.add_row(case.id, case.kind, case.label, f"{worked_out.flops / 1e6:.3g}", megabytes)
+    out.print(table)
