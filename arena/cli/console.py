@@ -7,7 +7,8 @@ import sys
 import msgspec
 from rich.console import Console
 
-out = Console(soft_wrap=False)
+_WIDTH = 150  # where nobody tells us: a log or a pipe
+out = Console(width=None if sys.stdout.isatty() else _WIDTH)
 err = Console(stderr=True)
 
 

@@ -245,5 +245,5 @@ def _clean_environment(platform: str) -> dict[str, str]:
         PYTHONUNBUFFERED="1",
     )
     if platform == "cpu":
-        environment["TRITON_INTERPRET"] = "1"
+        environment.update(TRITON_INTERPRET="1", HIP_CPU_THREADS="1")
     return environment

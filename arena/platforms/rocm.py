@@ -39,8 +39,8 @@ class RocmPlatform(GpuPlatform):
 def ask_hip() -> HipAnswer:
     """Ask the HIP runtime through hip-python; every way of not having a device is an answer, not an exception."""
     try:
-        hip = import_module("hip.hip")
-    except ImportError as problem:
+        hip = import_module("hip").hip
+    except (ImportError, AttributeError) as problem:
         return HipAnswer(0, f"hip-python cannot be imported ({problem})")
     error, count = _ask(hip.hipGetDeviceCount)
     if error:
@@ -63,4 +63,4 @@ def _ask(function: object) -> tuple[str, int]:
         code, value = function()
     except (RuntimeError, OSError) as problem:
         return str(problem), 0
-    return ("", int(value)) if int(code) == 0 else (str(code).rsplit(".", 1)[-1], 0)
+    return ("", int(value)) if int(code) == 0 else (str(getattr(code, "name", code)), 0)
