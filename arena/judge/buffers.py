@@ -110,12 +110,14 @@ class Sets:
         """The name of an output that still holds poison in one of the sets `used`, or nothing."""
         for tensor in self.arguments.outputs:
             held = self._strided(tensor, _integer_dtype(tensor.item_bytes)) == self._poison[tensor.name]
-            held = held.reshape(self.count, -1)[list(used)]
+            held = held.reshape(self.count, -1)
             if tensor.dtype in FLOATING and tensor.item_bytes > 1:
-                found = bool(held.any())
+                by_set = held.any(dim=1)
+            elif tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES:
+                by_set = held.all(dim=1)
             else:
-                found = tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES and bool(held.all(dim=1).any())
-            if found:
+                continue
+            if bool(by_set[list(used)].any()):
                 return tensor.name
         return ""
 

@@ -35,9 +35,29 @@ class Habits:
     baseline_drift: float
 
 
-_GPU = Habits(3e-3, 512, 4 << 30, 8, 0.004, 0.02, 0.03, 0.10)
-_CPU = Habits(0.0, 1, 1 << 30, 4, 0.03, 0.15, 2.0, 1.5)
+_GPU = Habits(
+    pass_s=4e-3,
+    most_calls=1024,
+    most_bytes=16 << 30,
+    least_rounds=8,
+    target_half_width=0.003,
+    noisy_half_width=0.01,
+    clock_slack_ms=0.03,
+    baseline_drift=0.10,
+)
+_CPU = Habits(
+    pass_s=0.0,
+    most_calls=1,
+    most_bytes=1 << 30,
+    least_rounds=4,
+    target_half_width=0.03,
+    noisy_half_width=0.15,
+    clock_slack_ms=2.0,
+    baseline_drift=1.5,
+)
 _CUSTOM_CALLS = 32
+_MEMORY_SHARE = 8
+_SHORT_SHARE = 8
 
 
 class Bench:
@@ -72,10 +92,11 @@ class Bench:
         if not self.platform.graphs:
             return Plan(0, 1)
         set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
-        fit = habits.most_bytes // max(set_bytes, 1) // 3
+        memory = min(habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE)
+        fit = memory // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1)
         wanted = int(habits.pass_s / call_s)
-        short = max(2, min(wanted, fit, _CUSTOM_CALLS if custom else habits.most_calls))
-        return Plan(short, 2 * short)
+        long = max(3, min(wanted, fit, _CUSTOM_CALLS if custom else habits.most_calls))
+        return Plan(max(1, long // _SHORT_SHARE), long)
 
     def evict_cache(self) -> None:
         """Write more than the last-level cache holds, so that a pass finds it full of something else."""

@@ -1,8 +1,9 @@
 """From raw rounds to a latency, a speedup and their intervals. Pure numbers: no device, no process.
 
 A pass of n calls takes a + n·t; a, the cost of reaching the host and back, cancels in the slope between two lengths:
-t = (T(long) - T(short)) / (long - short). Medians over rounds resist preemption; intervals are percentile bootstraps
-over whole rounds (Efron, 1979), which keeps the pairing of baseline and candidate.
+t = (T(long) - T(short)) / (long - short). The further apart the lengths, the less noise is left in t. Medians over
+rounds resist preemption; intervals are percentile bootstraps over whole rounds (Efron, 1979), which keeps the pairing
+of baseline and candidate.
 """
 
 from __future__ import annotations

@@ -1,0 +1,37 @@
+"""What all tests share: the interpreter where there is no GPU, one warm judge, and the hook for the `gpu` marker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+HAS_GPU = torch.cuda.is_available()
+if not HAS_GPU:
+    os.environ["TRITON_INTERPRET"] = "1"
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+
+from arena.judge.client import JudgeClient  # noqa: E402
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip = pytest.mark.skip(reason="needs a CUDA or ROCm device")
+    for item in items:
+        if "gpu" in item.keywords and not HAS_GPU:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def cpu_judge() -> Iterator[JudgeClient]:
+    """A warm judge for the CPU platform."""
+    with JudgeClient("cpu") as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def gpu_judge() -> Iterator[JudgeClient]:
+    """A warm judge for the GPU of this machine."""
+    with JudgeClient("auto") as judge:
+        yield judge

@@ -1,0 +1,119 @@
+"""The architecture holds: imports point down, importing is free, files and functions stay small."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import arena
+
+PACKAGE = Path(arena.__file__).parent
+LAYERS = {
+    "errors": 0,
+    "model": 1,
+    "taskfile": 2,
+    "runconfig": 2,
+    "records": 2,
+    "process": 2,
+    "sandbox": 2,
+    "wire": 2,
+    "platforms": 3,
+    "toolchains": 3,
+    "numerics": 3,
+    "protocol": 3,
+    "host": 4,
+    "judge": 4,
+    "agents": 4,
+    "analysis": 4,
+    "runner": 5,
+    "cli": 6,
+}
+# What may not be imported although the layer would allow it, and the reason is in DESIGN.
+FORBIDDEN = {
+    "host": {"judge", "agents", "analysis"},
+    "judge": {"host", "agents", "analysis"},
+    "agents": {"judge", "host", "analysis", "platforms", "toolchains", "numerics"},
+    "analysis": {"judge", "host", "agents", "platforms", "toolchains", "numerics"},
+    "runner": {"analysis"},
+}
+HEAVY = {"torch", "triton", "numpy", "pandas", "matplotlib", "scipy"}
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 50
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def unit(path: Path) -> str:
+    """The name of the layer's module that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def arena_imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "arena" else [f"arena.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("arena.")}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path: Path) -> None:
+    mine = unit(path)
+    if mine == "__init__":
+        return
+    assert mine in LAYERS, f"{mine} has no layer: add it to the table"
+    for other in arena_imports(path) - {mine, "__version__"}:
+        assert other in LAYERS, f"{path}: imports arena.{other}, which has no layer"
+        peers_may = LAYERS[other] == LAYERS[mine]
+        assert LAYERS[other] <= LAYERS[mine], f"{path}: layer {LAYERS[mine]} imports {other} of {LAYERS[other]}"
+        assert other not in FORBIDDEN.get(mine, set()), f"{path}: {mine} must not import {other}"
+        assert not peers_may or LAYERS[mine] <= 3, f"{path}: {mine} and {other} are peers"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_FILE_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < MAX_FUNCTION_LINES, f"{path}:{node.lineno} {node.name}"
+
+
+def test_headers_stay_small() -> None:
+    for path in PACKAGE.rglob("*"):
+        if path.suffix in (".h", ".hpp", ".cpp", ".j2", ".css"):
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES, path
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+@pytest.mark.parametrize("module", ["arena.cli", "arena.cli.app", "arena.runner", "arena.judge.client"])
+def test_importing_is_light(module: str) -> None:
+    assert not loaded_after(f"import {module}") & HEAVY
+
+
+@pytest.mark.parametrize("module", ["arena.analysis.pages", "arena.analysis.compare", "arena.cli.render"])
+def test_analysis_needs_no_torch(module: str) -> None:
+    assert not loaded_after(f"import {module}") & {"torch", "triton"}
+
+
+def test_only_the_command_line_prints_or_exits() -> None:
+    for path in FILES:
+        if unit(path) == "cli":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                assert called not in ("print", "sys.exit", "exit", "quit"), f"{path}:{node.lineno}: {called}"
