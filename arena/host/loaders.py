@@ -166,17 +166,26 @@ class TorchEntry:
             tensors[name].copy_(result)
 
 
-def blame(problem: Exception, *, loading: bool) -> Blame:
+def blame(problem: BaseException, *, loading: bool) -> Blame:
     """Which failure an exception is, from its type."""
     import torch
 
     if isinstance(problem, MemoryError | torch.cuda.OutOfMemoryError):
         return Blame.OUT_OF_MEMORY
-    if any(kind.__name__ in ("CompilationError", "CompileTimeAssertionFailure") for kind in type(problem).__mro__):
+    names = {kind.__name__ for kind in type(problem).__mro__}
+    if names & {"CompilationError", "CompileTimeAssertionFailure"}:
         return Blame.COMPILE_ERROR
+    if "InterpreterError" in names:
+        return _blame_of_interpreted(problem)
     if loading:
         return Blame.COMPILE_ERROR if isinstance(problem, SyntaxError) else Blame.LOAD_ERROR
     return Blame.LAUNCH_ERROR
+
+
+def _blame_of_interpreted(problem: BaseException) -> Blame:
+    """An interpreted kernel fails when it runs; what a compiler would have refused is told by the cause's type."""
+    cause = problem.__cause__ or problem.__context__
+    return Blame.COMPILE_ERROR if isinstance(cause, NameError | AttributeError | TypeError) else Blame.LAUNCH_ERROR
 
 
 def _c_value(argument: TensorArgument | ScalarArgument | NullArgument, value: Any) -> Any:

@@ -52,7 +52,7 @@ _CPU = Habits(
     least_rounds=4,
     target_half_width=0.03,
     noisy_half_width=0.15,
-    clock_slack_ms=2.0,
+    clock_slack_ms=0.5,
     baseline_drift=1.5,
 )
 _CUSTOM_CALLS = 32

@@ -1,0 +1,60 @@
+"""Candidates that try to look better than they are, each with the status it must get, on the CPU and on a GPU.
+
+The expected status stands in the first line of each file under `tests/cheats/<task>/`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from arena.judge.client import JudgeClient
+from arena.judge.messages import Options
+from arena.model.record import Evaluation
+from arena.model.verdict import Stage, Status
+from arena.taskfile.corpus import TASKS
+
+CHEATS = Path(__file__).parent.parent / "cheats"
+TASK_OF = {"rms_norm": "triton2triton/normalization/rms_norm", "softmax": "hip2hip/modules/softmax"}
+FILES = sorted(path for path in CHEATS.glob("*/*") if path.suffix in (".py", ".hip"))
+OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
+
+
+def expected(path: Path) -> Status:
+    """The status in the first line."""
+    found = re.search(r"expect: (\w+)", path.read_text(encoding="utf-8").splitlines()[0])
+    assert found, f"{path} does not say what to expect"
+    return Status(found.group(1))
+
+
+def evaluate(judge: JudgeClient, path: Path, options: Options) -> Evaluation:
+    return judge.evaluate(TASKS / TASK_OF[path.parent.name], path, options)
+
+
+def check(evaluation: Evaluation, path: Path) -> None:
+    wanted = expected(path)
+    why = [(verdict.stage, verdict.detail) for verdict in evaluation.verdicts]
+    assert evaluation.status is wanted, why
+    if wanted is not Status.PASSED:
+        assert evaluation.verdicts[-1].detail, "a failure says why"
+    if wanted is Status.COMPILE_ERROR:
+        assert evaluation.verdicts[-1].stage is Stage.COMPILE
+    assert all(case.speedup is None for case in evaluation.cases if case.candidate is not Status.PASSED)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_on_cpu(cpu_judge: JudgeClient, path: Path) -> None:
+    check(evaluate(cpu_judge, path, Options(max_work=5e4, **_asdict(OPTIONS))), path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_on_gpu(gpu_judge: JudgeClient, path: Path) -> None:
+    check(evaluate(gpu_judge, path, Options(max_work=1e7, **_asdict(OPTIONS))), path)
+
+
+def _asdict(options: Options) -> dict[str, float | bool]:
+    return {name: getattr(options, name) for name in ("heldout", "seeds", "call_timeout_s", "timing_budget_s")}
