@@ -6,11 +6,11 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 LOG_LIMIT_BYTES = 256 * 1024
 _READ_BYTES = 65536
@@ -47,25 +47,26 @@ def run(
     Raises `FileNotFoundError` where the program does not exist.
     """
     started = time.monotonic()
-    child = subprocess.Popen(
-        [str(part) for part in command],
-        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        start_new_session=True,
-    )
+    # A file rather than a pipe: a child that reads nothing, or prints before it reads, cannot block us.
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin)
+        source.seek(0)
+        child = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=source if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            start_new_session=True,
+        )
     try:
-        if stdin and child.stdin is not None:
-            _feed(child.stdin, stdin)
         output, timed_out = _drain(child, started + timeout_s, log_limit_bytes)
     finally:
         kill_group(child.pid)
         child.wait()
-        for stream in (child.stdin, child.stdout):
-            if stream is not None:
-                stream.close()
+        if child.stdout is not None:
+            child.stdout.close()
     return Finished(child.returncode, output, time.monotonic() - started, timed_out)
 
 
@@ -74,14 +75,6 @@ def kill_group(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
-        return
-
-
-def _feed(stream: IO[bytes], data: bytes) -> None:
-    try:
-        stream.write(data)
-        stream.close()
-    except BrokenPipeError:
         return
 
 

@@ -177,8 +177,8 @@ def _trial(
     with tempfile.TemporaryDirectory(prefix="arena-workspace-") as place:
         try:
             submission = plan.agents[agent].work(Workspace(Path(place), task, attempt))
+            _keep(submission, folder, key)  # first: a harness that fails must not lose an agent's work
             trial = _judged(base, submission, plan, task, evaluator, watcher)
-            _keep(submission, folder, key)
         except InfrastructureError as problem:
             trial = replace(base, status=Status.HARNESS_ERROR, detail=str(problem))
     return replace(trial, seconds=time.monotonic() - clock)

@@ -72,4 +72,5 @@ def _hide(libc: ctypes.CDLL, folders: Sequence[str]) -> bool:
         return False
     if libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None) != 0:
         return False
-    return all(libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"size=4k") == 0 for folder in folders)
+    hidden = [libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"size=4k") == 0 for folder in folders]
+    return all(hidden)

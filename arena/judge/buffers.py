@@ -7,6 +7,7 @@ Everything that is neither an input's nor an output's element is random canary b
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -98,11 +99,8 @@ class Sets:
 
     def poison(self) -> None:
         """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room."""
-        import torch
-
         for tensor in self.arguments.outputs:
-            secret = int(torch.randint(0, 2**31, (1,), generator=self._generator, device=self._generator.device))
-            pattern = _pattern(tensor, secret)
+            pattern = _pattern(tensor, secrets.randbits(31))
             self._poison[tensor.name] = pattern
             self._strided(tensor, _integer_dtype(tensor.item_bytes)).fill_(pattern)
 

@@ -40,7 +40,7 @@ _GPU = Habits(
     most_calls=1024,
     most_bytes=16 << 30,
     least_rounds=8,
-    target_half_width=0.003,
+    target_half_width=0.005,
     noisy_half_width=0.01,
     clock_slack_ms=0.03,
     baseline_drift=0.10,
@@ -56,6 +56,8 @@ _CPU = Habits(
     baseline_drift=1.5,
 )
 _CUSTOM_CALLS = 32
+_LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets depends on which
+_LONGEST_PASS_S = 20e-3
 _MEMORY_SHARE = 8
 _SHORT_SHARE = 8
 
@@ -95,7 +97,8 @@ class Bench:
         memory = min(habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE)
         fit = memory // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1)
         wanted = int(habits.pass_s / call_s)
-        long = max(3, min(wanted, fit, _CUSTOM_CALLS if custom else habits.most_calls))
+        least = min(_LEAST_CALLS, max(3, int(_LONGEST_PASS_S / call_s)))
+        long = max(3, min(max(wanted, least), fit, _CUSTOM_CALLS if custom else habits.most_calls))
         return Plan(max(1, long // _SHORT_SHARE), long)
 
     def evict_cache(self) -> None:

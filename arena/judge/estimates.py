@@ -44,15 +44,10 @@ def latency_ms(values_s: Array) -> Estimate:
 
 
 def speedup(baseline_s: Array, candidate_s: Array) -> Estimate:
-    """Ratio of the medians, with the interval of whole rounds resampled together."""
-    picks = _resamples(len(baseline_s))
-    ratios = _positive(np.median(baseline_s[picks], axis=1)) / _positive(np.median(candidate_s[picks], axis=1))
-    value = _positive(np.median(baseline_s)) / _positive(np.median(candidate_s))
-    return _estimate(float(value), ratios)
-
-
-def _positive(values: np.ndarray | np.float64) -> Array:
-    return np.maximum(values, _LEAST_S)
+    """Median of the rounds' ratios: both sides saw the same data in a round, so that ragged data cancels."""
+    ratios = np.maximum(baseline_s, _LEAST_S) / np.maximum(candidate_s, _LEAST_S)
+    medians = np.median(ratios[_resamples(len(ratios))], axis=1)
+    return _estimate(float(np.median(ratios)), medians)
 
 
 def _resamples(count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

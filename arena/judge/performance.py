@@ -27,6 +27,7 @@ T = TypeVar("T")
 _SAMPLED_CALLS = 2
 _LARGE_ELEMENTS = 1 << 22
 _PATIENCE = 3
+_SINGLE_EVERY = 4
 _PROBE_CALLS = 16
 _PROBE_REPEATS = 3
 
@@ -95,7 +96,9 @@ class PerformanceCheck:
         late = deadline + (_PATIENCE - 1) * self.budget_s
         width = float("inf")
         while len(rounds) < self.bench.least_rounds or time.monotonic() < deadline or self._worth_more(width, late):
-            measured, finding = self._round(baseline, candidate, arguments, plan)
+            with_single = plan.short > 0 and len(rounds) % _SINGLE_EVERY == 0
+            names = (SHORT, LONG, SINGLE) if with_single else (SHORT, LONG)
+            measured, finding = self._round(baseline, candidate, arguments, plan, names)
             if finding.status is not Status.PASSED:
                 return rounds, finding
             rounds.append(measured)
@@ -111,12 +114,13 @@ class PerformanceCheck:
         """Whether a result that would be reported as noisy gets more than its share of time."""
         return width > self.bench.noisy_half_width and time.monotonic() < late
 
-    def _round(self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan) -> tuple[Round, Finding]:
+    def _round(
+        self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan, names: tuple[str, ...]
+    ) -> tuple[Round, Finding]:
         """Fresh data, each pass once on each side in random order, then a look at what the candidate wrote."""
         inputs = self._refresh(arguments, plan, baseline, candidate)
         times: dict[tuple[str, Side], float] = {}
         host_s = 0.0
-        names = (SHORT, LONG, SINGLE) if plan.short else (SHORT, LONG)
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
                 seconds, host_clock = self._pass(side, name)

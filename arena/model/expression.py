@@ -15,6 +15,7 @@ from arena.errors import UsageError
 Number = int | float | bool
 MAX_LENGTH = 400
 MAX_VALUE = 2**63
+_MAX_POWER_BITS = 128
 
 _BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
@@ -35,10 +36,11 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
 
 
 def _power(base: Number, exponent: Number) -> Number:
-    if abs(exponent) > 64:
-        raise ValueError("exponent above 64")
+    if abs(exponent) > 64 or (abs(base) > 1 and exponent * math.log2(abs(base)) > _MAX_POWER_BITS):
+        raise ValueError("a power out of all proportion")
     result = base**exponent
-    assert isinstance(result, int | float)
+    if not isinstance(result, int | float):
+        raise ValueError("a fractional power of a negative number")
     return result
 
 
@@ -73,6 +75,11 @@ class Expression:
         for node in ast.walk(self._tree):
             if not isinstance(node, _ALLOWED):
                 raise ExpressionError(f"`{self.text}`: {type(node).__name__} is not arithmetic")
+            if isinstance(node, ast.Constant) and not isinstance(node.value, int | float):
+                raise ExpressionError(f"`{self.text}`: {node.value!r} is not a number")
+            if isinstance(node, ast.Call) and ast.unparse(node.func) not in _FUNCTIONS:
+                known = ", ".join(_FUNCTIONS)
+                raise ExpressionError(f"`{self.text}`: no function {ast.unparse(node.func)}; there are {known}")
 
     @cached_property
     def _tree(self) -> ast.expr:
@@ -82,6 +89,8 @@ class Expression:
             return ast.parse(self.text.strip(), mode="eval").body
         except SyntaxError as problem:
             raise ExpressionError(f"`{self.text}`: not an expression ({problem.msg})") from None
+        except (ValueError, RecursionError, MemoryError) as problem:
+            raise ExpressionError(f"{self.text!r}: not an expression ({problem})") from None
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -97,7 +106,7 @@ class Expression:
             raise ExpressionError(f"`{self.text}`: unknown name {missing}") from None
         except (ArithmeticError, TypeError, ValueError) as problem:
             raise ExpressionError(f"`{self.text}`: {problem}") from None
-        if not isinstance(result, bool | int | float) or abs(result) > MAX_VALUE:
+        if not isinstance(result, bool | int | float) or not abs(result) <= MAX_VALUE:  # NaN too
             raise ExpressionError(f"`{self.text}`: no sensible value")
         return result
 

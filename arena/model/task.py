@@ -214,6 +214,11 @@ class Task:
         """Seen, then held-out."""
         return self.seen + self.heldout
 
+    def identity(self, case: Case) -> frozenset[tuple[str, object]]:
+        """What makes a case the same as another: its values, scalars it leaves at their default included."""
+        defaults: dict[str, object] = {spec.name: spec.value for spec in self.inputs if isinstance(spec, ScalarSpec)}
+        return frozenset({**defaults, **case.values}.items()) | {(name, None) for name in case.omit}
+
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
         """Every tensor argument in call order: inputs, then outputs."""

@@ -70,7 +70,10 @@ def _bernoulli(values: Values, tensor: Tensor, count: int, generator: torch.Gene
 
 
 def _constant(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
-    return _empty(tensor, count, generator).fill_(values["value"])
+    import torch
+
+    dtype = torch_dtype(tensor.dtype)
+    return torch.full((count, *tensor.shape), values["value"], dtype=dtype, device=generator.device)
 
 
 def _permutation(_: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:

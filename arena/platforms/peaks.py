@@ -7,6 +7,7 @@ devices: the row is one of them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 MIB = 1024 * 1024
@@ -100,9 +101,11 @@ PEAKS: tuple[Peaks, ...] = (
 
 def find_peaks(name: str, arch: str) -> Peaks | None:
     """The row whose product stands in the device's name and whose arch agrees; None for a device not in the table."""
-    rows = [row for row in PEAKS if row.arch == arch and row.product.replace(" ", "").lower() in _squeezed(name)]
+    rows = [row for row in PEAKS if row.arch == arch and _named(row.product, name)]
     return max(rows, key=lambda row: len(row.product), default=None)
 
 
-def _squeezed(name: str) -> str:
-    return name.replace(" ", "").lower()
+def _named(product: str, name: str) -> bool:
+    """Whether a device's name holds the product's as words of its own: a GH200 is no H200."""
+    words = r"\s*".join(map(re.escape, product.split()))
+    return re.search(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9])", name, re.IGNORECASE) is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 
 from arena.model.environment import DeviceFacts
 from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
@@ -39,8 +38,8 @@ class RocmPlatform(GpuPlatform):
 def ask_hip() -> HipAnswer:
     """Ask the HIP runtime through hip-python; every way of not having a device is an answer, not an exception."""
     try:
-        hip = import_module("hip").hip
-    except (ImportError, AttributeError) as problem:
+        from hip import hip
+    except (ImportError, RuntimeError, OSError) as problem:
         return HipAnswer(0, f"hip-python cannot be imported ({problem})")
     error, count = _ask(hip.hipGetDeviceCount)
     if error:
@@ -48,9 +47,9 @@ def ask_hip() -> HipAnswer:
     if count == 0:
         return HipAnswer(0, "the HIP runtime sees no device")
     properties = hip.hipDeviceProp_t()
-    (code,) = hip.hipGetDeviceProperties(properties, 0)
-    if code != hip.hipError_t.hipSuccess:
-        return HipAnswer(0, str(code))
+    error, _ = _ask(lambda: (*hip.hipGetDeviceProperties(properties, 0), 0))
+    if error:
+        return HipAnswer(0, error)
     driver = str(_ask(hip.hipDriverGetVersion)[1])
     arch = properties.gcnArchName.decode().split(":", 1)[0]
     return HipAnswer(count, properties.name.decode(), driver, arch, int(properties.warpSize))

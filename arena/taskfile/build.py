@@ -26,6 +26,8 @@ from arena.model.task import (
 from arena.taskfile.strict_yaml import Document
 
 CASE_KEYS = frozenset({"kind", "note", "omit"})
+_CODES = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fn", "float8_e5m2"})
+_Places = list[tuple[list[str | int], Expression]]
 
 
 def build_task(document: Document, seen: Document, heldout: Document, identity: Mapping[str, str]) -> Task:
@@ -40,11 +42,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     axes = tuple(_axis(document, name, spec) for name, spec in data["axes"].items())
     dtypes = {name: tuple(choices) for name, choices in data.get("dtypes", {}).items()}
     inputs = tuple(_input(document, name, spec) for name, spec in data["inputs"].items())
-    scalars = {spec.name for spec in inputs if isinstance(spec, ScalarSpec)}
-    known = {axis.name for axis in axes} | scalars
-    shared = known & set(dtypes)
-    if shared:
-        raise document.error(["dtypes", sorted(shared)[0]], "is an axis or scalar already")
+    texts = enumerate(data.get("constraints", []))
     task = Task(
         id=identity["id"],
         task_type=TaskType(identity["task_type"]),
@@ -54,9 +52,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         entry=data["entry"],
         axes=axes,
         dtypes=dtypes,
-        constraints=tuple(
-            _expression(document, ["constraints", i], text) for i, text in enumerate(data.get("constraints", []))
-        ),
+        constraints=tuple(_expression(document, ["constraints", i], text) for i, text in texts),
         inputs=inputs,
         outputs=tuple(_tensor(document, ("outputs", name), spec) for name, spec in data["outputs"].items()),
         work=_work(document, data["work"]),
@@ -70,6 +66,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         intermediate=data.get("intermediate", ""),
     )
     _check_names(document, task)
+    _check_expressions(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
             _check_case(case_document, index, task, case)
@@ -87,6 +84,8 @@ def _axis(document: Document, name: str, spec: dict[str, Any]) -> Axis:
 
 def _input(document: Document, name: str, spec: dict[str, Any]) -> InputSpec:
     if "scalar" in spec:
+        if not _is_scalar(spec["value"], spec["scalar"]):
+            raise document.error(["inputs", name, "value"], f"{spec['value']!r} is not a {spec['scalar']}")
         return ScalarSpec(name, spec["scalar"], spec["value"], spec.get("doc", ""))
     return _tensor(document, ("inputs", name), spec)
 
@@ -169,36 +168,59 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
 
 
 def _check_names(document: Document, task: Task) -> None:
-    """Every name in every expression and `$dtype` must be declared."""
-    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
-    tensors = {spec.name for spec in task.tensors}
+    """A name means one thing, and every `$dtype` and tensor that is referred to is declared."""
+    arguments = {spec.name for spec in (*task.inputs, *task.outputs)}
     sizes = {axis.name for axis in task.axes}
-    for clash in sorted((tensors & sizes) | (scalars & sizes)):
-        raise document.error(["axes", clash], "is also the name of an argument")
+    for section, names, others in (
+        ("axes", sizes, arguments | CASE_KEYS),
+        ("dtypes", set(task.dtypes), arguments | sizes | CASE_KEYS),
+        ("outputs", {spec.name for spec in task.outputs}, {spec.name for spec in task.inputs}),
+    ):
+        for clash in sorted(names & others):
+            raise document.error([section, clash], "is the name of something else already")
     if not task.outputs and not any(spec.mutable for spec in task.inputs if isinstance(spec, TensorSpec)):
         raise document.error(["outputs"], "nothing to check: no output and no mutable input")
-    known = sizes | scalars | {f"{name}_bytes" for name in task.dtypes}
-    places: list[tuple[list[str | int], Expression]] = [
-        (["constraints", i], expression) for i, expression in enumerate(task.constraints)
-    ]
+    if task.work.number_format.startswith("$") and task.work.number_format[1:] not in task.dtypes:
+        raise document.error(["work", "format"], f"{task.work.number_format} is not declared under `dtypes`")
+    for spec in task.tensors:
+        _check_tensor(document, task, spec)
+
+
+def _check_tensor(document: Document, task: Task, spec: TensorSpec) -> None:
+    side = "outputs" if spec in task.outputs else "inputs"
+    if spec.dtype.startswith("$") and spec.dtype[1:] not in task.dtypes:
+        raise document.error([side, spec.name, "dtype"], f"{spec.dtype} is not declared under `dtypes`")
+    if spec.tolerance is not None and spec.tolerance.comparison is Comparison.QUANTIZED:
+        choices = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (spec.dtype,)
+        for dtype in sorted(set(choices) - _CODES):
+            raise document.error([side, spec.name, "compare"], f"{dtype} has no code steps; expected integers or fp8")
+    of = spec.fill.arguments.get("of") if spec.fill is not None else None
+    if of is not None and of not in {other.name for other in task.tensors}:
+        raise document.error([side, spec.name, "fill"], f"`{of}` is not a tensor of this task")
+
+
+def _check_expressions(document: Document, task: Task) -> None:
+    """Every name in every expression must be declared."""
+    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    known = {axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes}
+    places: _Places = [(["constraints", i], expression) for i, expression in enumerate(task.constraints)]
     places.append((["work", "flops"], task.work.flops))
     if task.work.bytes is not None:
         places.append((["work", "bytes"], task.work.bytes))
     for spec in task.tensors:
-        side = "outputs" if spec in task.outputs else "inputs"
-        places += [([side, spec.name, "shape", i], size) for i, size in enumerate(spec.shape)]
-        places += [([side, spec.name, "strides", i], step) for i, step in enumerate(spec.strides)]
-        if spec.fill is not None:
-            places += [
-                ([side, spec.name, "fill"], argument)
-                for argument in spec.fill.arguments.values()
-                if isinstance(argument, Expression)
-            ]
-        if spec.dtype.startswith("$") and spec.dtype[1:] not in task.dtypes:
-            raise document.error([side, spec.name, "dtype"], f"{spec.dtype} is not declared under `dtypes`")
+        places += _places(spec, "outputs" if spec in task.outputs else "inputs")
     for place, expression in places:
         for name in sorted(expression.names - known):
             raise document.error(place, f"`{name}` is not an axis, a scalar or `<dtype>_bytes`")
+
+
+def _places(spec: TensorSpec, side: str) -> _Places:
+    places: _Places = [([side, spec.name, "shape", i], size) for i, size in enumerate(spec.shape)]
+    places += [([side, spec.name, "strides", i], step) for i, step in enumerate(spec.strides)]
+    if spec.fill is not None:
+        arguments = spec.fill.arguments.values()
+        places += [([side, spec.name, "fill"], text) for text in arguments if isinstance(text, Expression)]
+    return places
 
 
 def _check_case(document: Document, index: int, task: Task, case: Case) -> None:
@@ -241,17 +263,21 @@ def _value_problem(
         return "" if value in dtypes[name] else f"{value!r} is not one of {', '.join(dtypes[name])}"
     if name in scalars:
         dtype = scalars[name].dtype
-        is_bool = isinstance(value, bool)
-        is_number = not is_bool and isinstance(value, (int, float) if dtype == "float32" else int)
-        return "" if (is_bool if dtype == "bool" else is_number) else f"{value!r} is not a {dtype}"
+        return "" if _is_scalar(value, dtype) else f"{value!r} is not a {dtype}"
     return f"unknown key; expected one of: {expected}"
+
+
+def _is_scalar(value: object, dtype: str) -> bool:
+    is_bool = isinstance(value, bool)
+    is_number = not is_bool and isinstance(value, (int, float) if dtype == "float32" else int)
+    return is_bool if dtype == "bool" else is_number
 
 
 def _check_distinct(seen: Document, heldout: Document, task: Task) -> None:
     first: dict[object, str] = {}
     for document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
-            key = (frozenset(case.values.items()), case.omit)
+            key = task.identity(case)
             if key in first:
                 raise FileError(document.path, f"equals {first[key]}", line=document.lines[(index,)], key=case.id)
             first[key] = case.id

@@ -23,9 +23,12 @@ def load_task(folder: Path, heldout: Path | None = None) -> Task:
     `heldout` names a file of held-out cases to use in place of the committed one; the content hash is then its own.
     """
     folder = folder.resolve()
-    task_type, suite, name = folder.parts[-3:]
+    task_type, suite, name = ("", "", "", *folder.parts)[-3:]
     if task_type not in TaskType.__members__.values():
         raise FileError(folder, f"must lie under tasks/<task type>/<suite>/, task type one of {', '.join(TaskType)}")
+    for needed in (folder / "task.yaml", heldout or folder / HELDOUT):
+        if not needed.is_file():
+            raise FileError(needed, "is missing")
     identity = {
         "id": f"{task_type}/{suite}/{name}",
         "task_type": task_type,
@@ -38,9 +41,9 @@ def load_task(folder: Path, heldout: Path | None = None) -> Task:
         strict_yaml.read(heldout or folder / HELDOUT, "cases"),
     )
     task = build_task(*documents, identity)
-    for needed in (task.reference_path, task.starting_kernel):
-        if needed is not None and not needed.is_file():
-            raise FileError(needed, "is missing")
+    for defining in (task.reference_path, task.starting_kernel):
+        if defining is not None and not defining.is_file():
+            raise FileError(defining, "is missing")
     return task
 
 

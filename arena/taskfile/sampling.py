@@ -29,7 +29,7 @@ def sample_cases(task: Task, count: int, seed: int, max_work: float | None = Non
     the largest case the task already has. Raises `UsageError` where the domain has too few.
     """
     generator = random.Random(f"{seed}/{task.id}")
-    taken = {_identity(case.values) for case in task.cases}
+    taken = {task.identity(case) for case in task.cases}
     roof = max(arguments(task, case).num_bytes for case in task.cases)
     found: list[Case] = []
     for attempt in range(_TRIES * count):
@@ -38,8 +38,8 @@ def sample_cases(task: Task, count: int, seed: int, max_work: float | None = Non
         kind = KINDS[len(found) % len(KINDS)] if attempt % 50 else generator.choice(KINDS)
         values = _draw(task, kind, generator)
         case = Case(f"{Split.HELDOUT}-{len(found) + 1:02d}", Split.HELDOUT, kind, values, note=f"sampled, seed {seed}")
-        if _identity(values) not in taken and _fits(task, case, max_work, roof):
-            taken.add(_identity(values))
+        if task.identity(case) not in taken and _fits(task, case, max_work, roof):
+            taken.add(task.identity(case))
             found.append(case)
     if len(found) < count:
         raise UsageError(f"{task.id}: only {len(found)} of {count} fresh cases found; the domain may be too small")
@@ -133,7 +133,3 @@ def _fits(task: Task, case: Case, max_work: float | None, roof: float) -> bool:
         return worked_out.num_bytes <= roof and (max_work is None or work <= max_work)
     except ExpressionError:
         return False
-
-
-def _identity(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
-    return frozenset(values.items())

@@ -36,8 +36,7 @@ class Document:
         where = tuple(place)
         while where and where not in self.lines:
             where = where[:-1]
-        key = ".".join(map(str, place))
-        return FileError(self.path, problem, line=self.lines.get(where, 1), key=key or None)
+        return FileError(self.path, problem, line=self.lines.get(where, 1), key=_key(tuple(place)))
 
 
 def read(path: Path, schema: str) -> Document:
@@ -53,15 +52,21 @@ def parse(path: Path) -> Document:
         text = path.read_text(encoding="utf-8")
     except OSError as problem:
         raise FileError(path, f"cannot be read ({problem.strerror})") from None
+    except UnicodeDecodeError as problem:
+        at = problem.object[: problem.start].count(b"\n") + 1
+        raise FileError(path, f"not UTF-8 ({problem.reason})", line=at) from None
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else None
         raise FileError(path, f"not valid YAML: {problem.problem}", line=line) from None
+    except yaml.reader.ReaderError as problem:
+        at = text[: problem.position].count("\n") + 1
+        raise FileError(path, f"not valid YAML: {problem.reason}", line=at) from None
     if node is None:
         raise FileError(path, "the file is empty", line=1)
     lines: dict[Place, int] = {}
-    return Document(path, _plain(path, node, (), lines), lines)
+    return Document(path, _plain(path, node, (), lines, set()), lines)
 
 
 def validate(document: Document, schema: str) -> None:
@@ -80,6 +85,12 @@ def validate(document: Document, schema: str) -> None:
 def _say(fault: jsonschema.ValidationError) -> str:
     if fault.validator == "required":
         return fault.message.replace(" is a required property", " is missing")
+    if fault.validator == "minItems" and isinstance(fault.instance, list):
+        return f"{len(fault.instance)} items given, at least {fault.validator_value} expected"
+    if fault.validator == "oneOf" and isinstance(fault.instance, dict):
+        branches: Any = fault.validator_value
+        names = [name for branch in branches for name in branch.get("required", ())]
+        return f"exactly one of {', '.join(names)} expected"
     if fault.validator == "enum":
         return f"{fault.instance!r} is not one of {', '.join(map(str, _enumerated(fault)))}"
     return str(fault.message)
@@ -89,18 +100,35 @@ def _enumerated(fault: jsonschema.ValidationError) -> Sequence[object]:
     return fault.schema.get("enum", ()) if isinstance(fault.schema, dict) else ()
 
 
+def _is_integer(_: object, value: object) -> bool:
+    """JSON Schema takes 1.0 for an integer; a size or a count is written without a point."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_STRICT: type[jsonschema.Draft202012Validator] = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+)
+
+
 @cache
 def _validator(schema: str) -> jsonschema.Draft202012Validator:
     content = msgspec.json.decode((SCHEMAS / f"{schema}.json").read_bytes())
-    return jsonschema.Draft202012Validator(content)
+    return _STRICT(content)
 
 
-def _plain(path: Path, node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
-    lines.setdefault(place, node.start_mark.line + 1)
+def _plain(path: Path, node: yaml.Node, place: Place, lines: dict[Place, int], visited: set[int]) -> Any:
+    line = node.start_mark.line + 1
+    lines.setdefault(place, line)
+    if id(node) in visited:
+        raise FileError(path, "an alias is not allowed: write the value out", line=line, key=_key(place))
+    visited.add(id(node))
+    if node.tag not in _TAGS:
+        raise FileError(path, f"tag {node.tag} is not allowed", line=line, key=_key(place))
     if isinstance(node, yaml.ScalarNode):
-        return _scalar(path, node)
+        return _scalar(node)
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(path, item, (*place, index), lines) for index, item in enumerate(node.value)]
+        return [_plain(path, item, (*place, index), lines, visited) for index, item in enumerate(node.value)]
     assert isinstance(node, yaml.MappingNode)
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
@@ -112,16 +140,18 @@ def _plain(path: Path, node: yaml.Node, place: Place, lines: dict[Place, int]) -
             first = lines[(*place, key)]
             raise FileError(path, f"key given twice, first on line {first}", line=line, key=key)
         lines[(*place, key)] = line
-        result[key] = _plain(path, value_node, (*place, key), lines)
+        result[key] = _plain(path, value_node, (*place, key), lines, visited)
     return result
 
 
-def _scalar(path: Path, node: yaml.ScalarNode) -> Any:
+def _key(place: Place) -> str | None:
+    return ".".join(map(str, place)) or None
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
     text = str(node.value)
     if node.style is not None:
         return text
-    if node.tag not in _TAGS:
-        raise FileError(path, f"tag {node.tag} is not allowed", line=node.start_mark.line + 1)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INTEGER.fullmatch(text):
@@ -129,4 +159,5 @@ def _scalar(path: Path, node: yaml.ScalarNode) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "value"))
+_PLAIN_TAGS = ("str", "int", "float", "bool", "null", "timestamp", "value", "seq", "map")
+_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in _PLAIN_TAGS)
