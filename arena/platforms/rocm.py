@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+from importlib import import_module
+from typing import Any
 
 from arena.model.environment import DeviceFacts
 from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
@@ -38,8 +41,8 @@ class RocmPlatform(GpuPlatform):
 def ask_hip() -> HipAnswer:
     """Ask the HIP runtime through hip-python; every way of not having a device is an answer, not an exception."""
     try:
-        from hip import hip
-    except (ImportError, RuntimeError, OSError) as problem:
+        hip: Any = import_module("hip").hip
+    except (ImportError, AttributeError, RuntimeError, OSError) as problem:
         return HipAnswer(0, f"hip-python cannot be imported ({problem})")
     error, count = _ask(hip.hipGetDeviceCount)
     if error:
@@ -53,6 +56,13 @@ def ask_hip() -> HipAnswer:
     driver = str(_ask(hip.hipDriverGetVersion)[1])
     arch = properties.gcnArchName.decode().split(":", 1)[0]
     return HipAnswer(count, properties.name.decode(), driver, arch, int(properties.warpSize))
+
+
+def _bindings() -> Any:
+    """hip-python's module, which loads the HIP runtime library when it is imported or first called."""
+    from hip import hip
+
+    return hip
 
 
 def _ask(function: object) -> tuple[str, int]:

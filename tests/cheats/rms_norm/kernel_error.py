@@ -21,7 +21,6 @@ def honest(x, weight, eps, y):
     row_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=triton.next_power_of_2(columns))
 
 
-
 @triton.jit
 def bad_kernel(y_ptr):
     tl.store(y_ptr, undefined_name)

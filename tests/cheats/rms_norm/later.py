@@ -25,7 +25,6 @@ def honest(x, weight, eps, y):
     row_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=triton.next_power_of_2(columns))
 
 
-
 _streams = []
 
 

@@ -22,7 +22,6 @@ def honest(x, weight, eps, y):
     row_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=triton.next_power_of_2(columns))
 
 
-
 def rms_norm(x, weight, eps, y):
     honest(x.to(torch.bfloat16).to(x.dtype), weight, eps, y)
     y.copy_(y.to(torch.bfloat16))

@@ -21,7 +21,6 @@ def honest(x, weight, eps, y):
     row_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=triton.next_power_of_2(columns))
 
 
-
 def rms_norm(x, weight, eps, y):
     honest(x, weight, eps, y)
     weight.mul_(2.0)

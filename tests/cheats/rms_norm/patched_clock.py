@@ -24,7 +24,6 @@ def honest(x, weight, eps, y):
     row_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=triton.next_power_of_2(columns))
 
 
-
 _real = time.perf_counter
 time.perf_counter = lambda: _real() * 1e-3
 torch.cuda.Event.elapsed_time = lambda self, other: 1e-3

@@ -21,7 +21,6 @@ def honest(x, weight, eps, y):
     row_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=triton.next_power_of_2(columns))
 
 
-
 @triton.jit
 def stray_kernel(y_ptr, index):
     tl.store(y_ptr + index, 1.0)

@@ -22,7 +22,6 @@ def honest(x, weight, eps, y):
     row_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=triton.next_power_of_2(columns))
 
 
-
 def rms_norm(x, weight, eps, y):
     other = torch.empty(x.shape[1], x.shape[0], dtype=x.dtype, device=x.device)
     y.set_(other)

@@ -1,0 +1,32 @@
+"""Cross-entropy with label smoothing (Szegedy et al., 2016), averaged over the batch."""
+
+from typing import Any
+
+import torch
+
+
+def reference(logits: torch.Tensor, target: torch.Tensor, smoothing: float) -> torch.Tensor:
+    """logits: (M, C); target: (M,) int64; loss: a scalar.
+
+    Classes are averaged, not summed: a float16 sum over 256000 of them overflows.
+    """
+    log_probabilities = torch.log_softmax(logits, dim=-1)
+    hard = -log_probabilities.gather(1, target.unsqueeze(1)).squeeze(1)
+    uniform = -log_probabilities.mean(dim=-1)
+    return ((1.0 - smoothing) * hard + smoothing * uniform).mean()
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator) -> dict[str, torch.Tensor]:
+    """Logits of a classifier that has learned something: the target's is higher, and rows are shifted.
+
+    With logits that know nothing of the target, the smoothed and the plain loss have the same mean, and a
+    kernel could ignore either term; a shift makes the mean of the logits matter, and exp() without the
+    maximum overflow.
+    """
+    rows, classes, device = case["M"], case["C"], generator.device
+    logits = torch.randn(rows, classes, generator=generator, device=device)
+    target = torch.randint(0, classes, (rows, 1), generator=generator, device=device)
+    gain = 6.0 * torch.rand(rows, 1, generator=generator, device=device)
+    logits.scatter_add_(1, target, gain)
+    logits += 90.0 + 10.0 * torch.rand(rows, 1, generator=generator, device=device)
+    return {"logits": logits.to(case["dtype"]), "target": target.squeeze(1)}
