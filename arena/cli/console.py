@@ -9,7 +9,7 @@ from rich.console import Console
 
 _WIDTH = 150  # where nobody tells us: a log or a pipe
 out = Console(width=None if sys.stdout.isatty() else _WIDTH)
-err = Console(stderr=True)
+err = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
 
 
 def examples(*lines: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from rich.markup import escape
@@ -40,15 +41,24 @@ def summary_table(summary: Summary) -> Table:
 
 
 def failures_table(summary: Summary) -> Table | None:
-    """One row per trial that did not pass; None where all did."""
-    if not summary.failures:
+    """One row per candidate that did not pass; None where all did."""
+    failed = [failure for failure in summary.failures if failure.status != Status.NOTHING_SUBMITTED]
+    if not failed:
         return None
-    table = Table(title="Trials that did not pass")
+    table = Table(title="Candidates that did not pass")
     for heading in ("agent", "task", "status", "detail"):
         table.add_column(heading, overflow="fold")
-    for failure in summary.failures:
-        table.add_row(escape(failure.agent), failure.task, failure.status, escape(last_line(failure.detail)))
+    for failure in failed:
+        table.add_row(escape(failure.agent), failure.task, failure.status, escape(telling_line(failure.detail)))
     return table
+
+
+def absences(summary: Summary) -> str:
+    """How many tasks each agent handed in nothing for; empty where none did."""
+    counts = Counter(failure.agent for failure in summary.failures if failure.status == Status.NOTHING_SUBMITTED)
+    if not counts:
+        return ""
+    return "handed in nothing, counted as failed: " + ", ".join(f"{agent} {n}" for agent, n in counts.items())
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
@@ -73,10 +83,10 @@ def failing_cases(evaluation: Evaluation) -> Iterable[str]:
             yield f"{result.case} ({result.label}): {result.detail}"
 
 
-def last_line(text: str) -> str:
-    """The line of an explanation that says most: the last one, cut to fit."""
+def telling_line(text: str) -> str:
+    """The line of an explanation that says most: the first that names an error, else the last; cut to fit."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = lines[-1] if lines else ""
+    line = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
     return line if len(line) <= _DETAIL_LENGTH else line[: _DETAIL_LENGTH - 1] + "…"
 
 

@@ -51,6 +51,9 @@ def write_and_show(runs: Sequence[Run], target: Path) -> None:
         failures = render.failures_table(summary)
         if failures is not None:
             out.print(failures)
+        absent = render.absences(summary)
+        if absent:
+            out.print(absent, highlight=False)
         out.print(render.summary_table(summary))
     for doubt in written.doubts:
         err.print(f"[yellow]doubt[/yellow]: {doubt.problem}; {doubt.next_step}", highlight=False)
