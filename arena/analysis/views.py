@@ -94,7 +94,7 @@ def run_view(run: Run) -> RunView:
         ("device", f"{device.name}, {device.arch}, wave size {device.wave_size}"),
         ("driver", device.driver or "not stated"),
         ("isolation", info.environment.isolation),
-        ("versions", ", ".join(filter(None, [f"arena {info.arena_version}", versions]))),
+        ("versions", versions),
         ("agents", ", ".join(info.agents)),
         ("trials", f"{len(info.planned)} planned, {len(run.trials)} recorded; {_plan(run)}"),
         ("started", info.started_at),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform as host_platform
 import socket
 import sys
+import tempfile
 import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,7 +17,7 @@ from arena.errors import ArenaError
 from arena.judge.baselines import Baselines, Book
 from arena.judge.device import Bench
 from arena.judge.evaluate import Contest, checks
-from arena.judge.hosts import Template
+from arena.judge.hosts import HostFolder, Template
 from arena.judge.messages import (
     CPU_MAX_WORK,
     Evaluate,
@@ -51,10 +52,18 @@ class Judge:
         self._template = Template(device.name, spins=device.spins)
         self._bench = Bench(device, device.facts())
         self._book: Book = {}
+        self._isolation = self._walls()
 
     def environment(self, isolation: str = "") -> Environment:
         """Device, versions and the walls that hosts are behind."""
-        return Environment(self._bench.facts, isolation, _versions())
+        return Environment(self._bench.facts, isolation or self._isolation, _versions())
+
+    def _walls(self) -> str:
+        """The level that a host gets here, asked of one that is started for nothing else."""
+        with tempfile.TemporaryDirectory(prefix="arena-host-") as home:
+            host = self._template.spawn(HostFolder(Path(home), Path(home)), ())
+            host.bury()
+            return host.isolation
 
     def evaluate(self, request: Evaluate, channel: Channel[FromJudge, ToJudge]) -> Evaluation:
         """Evaluate one candidate."""

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
@@ -47,14 +48,10 @@ def check(evaluation: Evaluation, path: Path) -> None:
 @pytest.mark.system
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_on_cpu(cpu_judge: JudgeClient, path: Path) -> None:
-    check(evaluate(cpu_judge, path, Options(max_work=5e4, **_asdict(OPTIONS))), path)
+    check(evaluate(cpu_judge, path, structs.replace(OPTIONS, max_work=5e4)), path)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_on_gpu(gpu_judge: JudgeClient, path: Path) -> None:
-    check(evaluate(gpu_judge, path, Options(max_work=1e7, **_asdict(OPTIONS))), path)
-
-
-def _asdict(options: Options) -> dict[str, float | bool]:
-    return {name: getattr(options, name) for name in ("heldout", "seeds", "call_timeout_s", "timing_budget_s")}
+    check(evaluate(gpu_judge, path, structs.replace(OPTIONS, max_work=1e7)), path)
