@@ -80,6 +80,7 @@ class Host:
                 self._loaded.bind(self._binding)
             case Release():
                 self._release()
+                self._platform.free_cache()
             case Call(set=index):
                 self._loaded.call(index)
                 self._loaded.deliver(index)

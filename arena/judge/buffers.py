@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from arena.model.task import FLOATING, Arguments, ScalarSpec, Tensor
 from arena.numerics.dtypes import torch_dtype
-from arena.platforms.base import Platform
+from arena.platforms.base import Platform, SharedBuffer
 from arena.protocol import Argument, Bind, NullArgument, ScalarArgument, TensorArgument
 
 if TYPE_CHECKING:
@@ -48,21 +48,29 @@ def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
 
 
 class Sets:
-    """`count` sets of one case's arguments in memory that the host shares."""
+    """`count` sets of one case's arguments in memory that the host shares: in `arena`, where it is given and fits."""
 
-    def __init__(self, platform: Platform, arguments: Arguments, count: int, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        arguments: Arguments,
+        count: int,
+        generator: torch.Generator,
+        arena: SharedBuffer | None = None,
+    ) -> None:
         self.arguments, self.count = arguments, count
         self._places, num_bytes = lay_out(arguments, count)
         self._generator = generator
-        self._buffer = platform.allocate(num_bytes)
+        self._owned = arena is None or arena.handle.num_bytes < num_bytes
+        self._buffer = platform.allocate(num_bytes) if arena is None or self._owned else arena
         self._poison: dict[str, int] = {}
-        self.raw = self._buffer.tensor
-        self.scatter_canaries()
+        self.raw = self._buffer.tensor[:num_bytes]
 
     def close(self) -> None:
-        """Give the memory back; the host has unmapped it, or is dead."""
+        """Give the memory back, unless it lies in an arena; the host has unmapped it, or is dead."""
         del self.raw
-        self._buffer.close()
+        if self._owned:
+            self._buffer.close()
 
     @property
     def files(self) -> list[int]:

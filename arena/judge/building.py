@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from arena.judge.hosts import CandidateFailed
@@ -21,13 +22,22 @@ from arena.toolchains.task_header import dtype_key, task_header
 _CHECKED = '\n#include "task.h"\n'
 
 
-def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: DeviceFacts) -> tuple[Program, str]:
-    """Compile a candidate for every dtype its cases need; returns the program and the compiler's log.
+@dataclass(frozen=True)
+class Build:
+    """A program ready to load, what the compilers said, and the seconds of the longest single build."""
+
+    program: Program
+    log: str = ""
+    seconds: float = 0.0
+
+
+def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: DeviceFacts) -> Build:
+    """Compile a candidate for every dtype its cases need, at once.
 
     Raises `CandidateFailed` with `compile_error`. Triton kernels are compiled by the host that launches them first.
     """
     if task.task_type is TaskType.TRITON2TRITON:
-        return Program(task, Language.TRITON, {"": candidate}), ""
+        return Build(Program(task, Language.TRITON, {"": candidate}))
     toolchain = toolchain_for(Target(facts.arch, facts.wave_size))
     text = candidate.read_text(encoding="utf-8", errors="replace") + _CHECKED
     by_key = {dtype_key(task, case): case for case in cases}
@@ -44,7 +54,8 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
             status = Status.TIMEOUT if outcome.timed_out else Status.COMPILE_ERROR
             raise CandidateFailed(status, f"for {key}: {outcome.log.strip()}")
         files[key] = outcome.library
-    return Program(task, Language.HIP, files), "\n".join(filter(None, (o.log.strip() for o in outcomes.values())))
+    log = "\n".join(filter(None, (outcome.log.strip() for outcome in outcomes.values())))
+    return Build(Program(task, Language.HIP, files), log, max(outcome.seconds for outcome in outcomes.values()))
 
 
 def baseline_program(
@@ -52,6 +63,6 @@ def baseline_program(
 ) -> Program:
     """The program whose time is to be beaten: the starting kernel, or PyTorch running the reference."""
     if task.starting_kernel is not None:
-        return build_program(task, task.starting_kernel, cases, facts)[0]
+        return build_program(task, task.starting_kernel, cases, facts).program
     copies = tuple(spec.name for spec in (*task.outputs, *(s for s in task.tensors if s.mutable)))
     return Program(task, language, {"": task.reference_path}, copies)

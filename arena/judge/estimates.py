@@ -37,24 +37,33 @@ def candidate_slopes(rounds: Sequence[Round], calls: int) -> Array:
     return slopes([r.candidate_short_s for r in rounds], [r.candidate_long_s for r in rounds], calls)
 
 
-def latency_ms(values_s: Array) -> Estimate:
-    """Median of per-round seconds as milliseconds, with its interval."""
-    medians = np.median(values_s[_resamples(len(values_s))], axis=1)
-    return _estimate(float(np.median(values_s)) * 1e3, medians * 1e3)
+def latency_ms(values_s: Array, swapped: Sequence[bool] = ()) -> Estimate:
+    """Median of per-round seconds as milliseconds, with its interval; the mean of both placements' medians."""
+    return _combined(values_s * 1e3, swapped)
 
 
-def speedup(baseline_s: Array, candidate_s: Array) -> Estimate:
-    """Median of the rounds' ratios: both sides saw the same data in a round, so that ragged data cancels."""
-    ratios = np.maximum(baseline_s, _LEAST_S) / np.maximum(candidate_s, _LEAST_S)
-    medians = np.median(ratios[_resamples(len(ratios))], axis=1)
-    return _estimate(float(np.median(ratios)), medians)
+def speedup(rounds: Sequence[Round], calls: int) -> Estimate:
+    """Median of the rounds' ratios: both sides saw the same data in a round, so that ragged data cancels.
+
+    Where the sides changed places, the geometric mean of both placements' medians, in which the places cancel: a
+    crossover design.
+    """
+    baseline_s, candidate_s = baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)
+    logs = np.log(np.maximum(baseline_s, _LEAST_S) / np.maximum(candidate_s, _LEAST_S))
+    combined = _combined(logs, [r.swapped for r in rounds])
+    return Estimate(*(float(np.exp(value)) for value in (combined.value, combined.low, combined.high)))
+
+
+def _combined(values: Array, swapped: Sequence[bool]) -> Estimate:
+    """Mean over placements of the median over rounds; resampled within each placement."""
+    mask = np.asarray(swapped if len(swapped) else [False] * len(values))
+    parts = [values[mask == place] for place in (False, True) if (mask == place).any()]
+    value = float(np.mean([np.median(part) for part in parts]))
+    resampled = np.mean([np.median(part[_resamples(len(part))], axis=1) for part in parts], axis=0)
+    tail = (1 - _CONFIDENCE) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def _resamples(count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     return np.random.default_rng(count).integers(0, count, size=(RESAMPLES, count))
-
-
-def _estimate(value: float, resampled: Array) -> Estimate:
-    tail = (1 - _CONFIDENCE) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
-    return Estimate(value, min(float(low), value), max(float(high), value))

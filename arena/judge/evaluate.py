@@ -49,6 +49,7 @@ class Contest:
         self._baselines = Baselines(task, cases, options, template, self._right, self._fast, book)
         self._candidate: Subject | None = None
         self._log = ""
+        self._build_s = 0.0
 
     def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
         """Pass the gates in order and stop at the first that stays shut."""
@@ -78,7 +79,7 @@ class Contest:
             verdicts=tuple(verdicts),
             cases=tuple(self._results.values()),
             compile_log=self._log,
-            seconds={verdict.stage: verdict.seconds for verdict in verdicts},
+            seconds={**{v.stage.value: v.seconds for v in verdicts}, "build": self._build_s},
         )
 
     def _compile(self, report: Report) -> Finding:
@@ -88,13 +89,14 @@ class Contest:
         cases = (*self._seen, *self._heldout)
         facts = self._bench.facts
         try:
-            program, self._log = build_program(self._task, self._file, cases, facts)
+            build = build_program(self._task, self._file, cases, facts)
         except CandidateFailed as failure:
             return Finding(failure.status, failure.detail)
+        self._log, self._build_s = build.log, build.seconds
         for case in self._seen:
             self._baselines.known(case)
         hidden = (self._task.path.parents[2],)
-        self._candidate = Subject(program, self._template, None, hidden, self._options.call_timeout_s)
+        self._candidate = Subject(build.program, self._template, None, hidden, self._options.call_timeout_s)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
             self._candidate.ready(smallest)

@@ -1,4 +1,4 @@
-"""Fresh inputs for any number of sets: declared fills in batches, custom ones one by one."""
+"""Fresh inputs for any number of sets at once: declared fills, and those a task builds itself."""
 
 from __future__ import annotations
 
@@ -27,26 +27,11 @@ def draw_inputs(
 ) -> dict[str, torch.Tensor]:
     """Every input tensor by name, shape (count, *shape); unpredictable, and as the task's fills say."""
     drawn = {t.name: draw(t, arguments, count, generator) for t in arguments.inputs if not is_custom(t.spec.fill)}
-    if has_custom(arguments):
-        drawn.update(_custom(arguments, reference, count, generator))
+    custom = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
+    made = reference.make_inputs(arguments, generator, count) if custom else {}
+    for tensor in custom:
+        values, wanted = made.get(tensor.name), (count, *tensor.shape)
+        if values is None or tuple(values.shape) != wanted:
+            raise ArenaError(f"{arguments.task.id}: make_inputs gives no `{tensor.name}` of shape {list(wanted)}")
+        drawn[tensor.name] = values.to(torch_dtype(tensor.dtype))
     return drawn
-
-
-def has_custom(arguments: Arguments) -> bool:
-    """Whether some inputs are built set by set in Python, which limits how many sets are worth having."""
-    return any(is_custom(tensor.spec.fill) for tensor in arguments.inputs)
-
-
-def _custom(
-    arguments: Arguments, reference: Reference, count: int, generator: torch.Generator
-) -> dict[str, torch.Tensor]:
-    import torch
-
-    made = [reference.make_inputs(arguments, generator) for _ in range(count)]
-    wanted = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
-    for tensor in wanted:
-        if any(tensor.name not in one or tuple(one[tensor.name].shape) != tensor.shape for one in made):
-            raise ArenaError(f"{arguments.task.id}: make_inputs gives no {tensor.name} of shape {list(tensor.shape)}")
-    return {
-        tensor.name: torch.stack([one[tensor.name].to(torch_dtype(tensor.dtype)) for one in made]) for tensor in wanted
-    }

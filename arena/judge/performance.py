@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from arena.judge import estimates
 from arena.judge.device import Bench
 from arena.judge.hosts import CandidateFailed
-from arena.judge.inputs import draw_inputs, has_custom
+from arena.judge.inputs import draw_inputs
 from arena.judge.plausibility import Timing, doubt
 from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
 from arena.judge.verify import Finding, check_inputs, check_results
@@ -27,6 +27,7 @@ T = TypeVar("T")
 _SAMPLED_CALLS = 2
 _LARGE_ELEMENTS = 1 << 22
 _PATIENCE = 3
+_LOOK_EVERY = 4
 _SINGLE_EVERY = 4
 _PROBE_CALLS = 16
 _PROBE_REPEATS = 3
@@ -44,8 +45,8 @@ class PerformanceCheck:
     def solo(self, side: Side, arguments: Arguments) -> tuple[Estimate, float]:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
         call_s = self.probe(side, arguments)
-        plan = self.bench.plan(arguments, call_s, custom=has_custom(arguments))
-        side.bind(arguments, self.reference, _passes(plan))
+        plan = self.bench.plan(arguments, call_s)
+        side.bind(arguments, self.reference, _passes(plan), self.bench.arenas[0])
         shorts, longs = [], []
         for _ in range(self.bench.least_rounds):
             self._refresh(arguments, plan, side)
@@ -71,17 +72,17 @@ class PerformanceCheck:
         """Time both, pass by pass in turn. A failure of the candidate is a finding without a timing."""
         try:
             call_s = min(solo[1], self.probe(candidate, arguments))
-            plan = self.bench.plan(arguments, call_s, custom=has_custom(arguments))
-            for side in (baseline, candidate):
-                side.bind(arguments, self.reference, _passes(plan))
-            rounds, finding = self._rounds(baseline, candidate, arguments, plan)
-            if finding.status is not Status.PASSED:
-                return finding, None
+            plan = self.bench.plan(arguments, call_s)
+            rounds: list[Round] = []
+            places = self.bench.places(arguments, plan)
+            for place in places:
+                baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
+                candidate.bind(arguments, self.reference, _passes(plan), place.candidate)
+                finding = self._rounds(baseline, candidate, arguments, plan, rounds, place.swapped, len(places))
+                if finding.status is not Status.PASSED:
+                    return finding, None
             timing = self._timing(rounds, plan, arguments, candidate)
-            status, why = doubt(
-                Timing(timing.baseline_ms, timing.candidate_ms, solo[0], rounds, plan.long),
-                self.bench.limits(arguments),
-            )
+            status, why = doubt(self._evidence(timing, solo[0]), self.bench.limits(arguments))
             return Finding(status, why), timing
         except CandidateFailed as failure:
             candidate.abandon()
@@ -90,29 +91,38 @@ class PerformanceCheck:
             _unbind_quietly(candidate)
             baseline.unbind()
 
-    def _rounds(self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan) -> tuple[list[Round], Finding]:
-        rounds: list[Round] = []
-        deadline = time.monotonic() + self.budget_s
-        late = deadline + (_PATIENCE - 1) * self.budget_s
-        width = float("inf")
-        while len(rounds) < self.bench.least_rounds or time.monotonic() < deadline or self._worth_more(width, late):
-            with_single = plan.short > 0 and len(rounds) % _SINGLE_EVERY == 0
+    def _rounds(
+        self,
+        baseline: Side,
+        candidate: Side,
+        arguments: Arguments,
+        plan: Plan,
+        rounds: list[Round],
+        swapped: bool,
+        places: int,
+    ) -> Finding:
+        """Add rounds for one placement, of which there are `places`; both get as many."""
+        budget_s, least = self.budget_s / places, -(-self.bench.least_rounds // places)
+        target = len(rounds) if swapped else None
+        began, width, done = time.monotonic(), float("inf"), 0
+        while done < (target or least) or (target is None and self._worth_more(width, began, budget_s)):
+            with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
             names = (SHORT, LONG, SINGLE) if with_single else (SHORT, LONG)
             measured, finding = self._round(baseline, candidate, arguments, plan, names)
             if finding.status is not Status.PASSED:
-                return rounds, finding
-            rounds.append(measured)
-            if len(rounds) >= self.bench.least_rounds and len(rounds) % 4 == 0:
-                calls = plan.long - plan.short
-                pair = estimates.baseline_slopes(rounds, calls), estimates.candidate_slopes(rounds, calls)
-                width = estimates.speedup(*pair).half_width
-                if width < self.bench.target_half_width:
-                    break
-        return rounds, Finding(Status.PASSED)
+                return finding
+            rounds.append(replace(measured, swapped=swapped))
+            done += 1
+            if done >= least and done % _LOOK_EVERY == 0:
+                width = estimates.speedup(rounds, plan.long - plan.short).half_width
+        return Finding(Status.PASSED)
 
-    def _worth_more(self, width: float, late: float) -> bool:
-        """Whether a result that would be reported as noisy gets more than its share of time."""
-        return width > self.bench.noisy_half_width and time.monotonic() < late
+    def _worth_more(self, width: float, began: float, budget_s: float) -> bool:
+        """Whether to go on: not when narrow enough; beyond the budget only for what would be reported as noisy."""
+        if width < self.bench.target_half_width:
+            return False
+        patience = _PATIENCE if width > self.bench.noisy_half_width else 1
+        return time.monotonic() < began + patience * budget_s
 
     def _round(
         self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan, names: tuple[str, ...]
@@ -178,12 +188,11 @@ class PerformanceCheck:
 
     def _timing(self, rounds: list[Round], plan: Plan, arguments: Arguments, candidate: Side) -> CaseTiming:
         calls = plan.long - plan.short
-        baseline_s = estimates.baseline_slopes(rounds, calls)
-        candidate_s = estimates.candidate_slopes(rounds, calls)
-        ratio = estimates.speedup(baseline_s, candidate_s)
+        ratio = estimates.speedup(rounds, calls)
+        swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
-            baseline_ms=estimates.latency_ms(baseline_s),
-            candidate_ms=estimates.latency_ms(candidate_s),
+            baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),
+            candidate_ms=estimates.latency_ms(estimates.candidate_slopes(rounds, calls), swapped),
             speedup=ratio,
             mode=candidate.mode,
             calls_short=plan.short,
@@ -193,6 +202,14 @@ class PerformanceCheck:
             roofline_ms=self.bench.limits(arguments).roofline_ms,
             noisy=ratio.half_width > self.bench.noisy_half_width,
         )
+
+    @staticmethod
+    def _evidence(timing: CaseTiming, solo_ms: Estimate) -> Timing:
+        """What the doubts look at; the baseline is held against itself alone in the same place."""
+        calls = timing.calls_long - timing.calls_short
+        there = [measured for measured in timing.rounds if not measured.swapped]
+        beside_ms = estimates.latency_ms(estimates.baseline_slopes(there, calls))
+        return Timing(timing.baseline_ms, timing.candidate_ms, solo_ms, beside_ms, timing.rounds, timing.calls_long)
 
     def _shuffled(self, *items: T) -> list[T]:
         return self._random.sample(items, len(items))

@@ -37,6 +37,9 @@ class Timing:
     baseline_ms: Estimate
     candidate_ms: Estimate
     solo_ms: Estimate
+    """the baseline alone, before the candidate existed"""
+    beside_ms: Estimate
+    """the baseline in the same place, in turn with the candidate"""
     rounds: Sequence[Round]
     long: int
 
@@ -90,7 +93,7 @@ def _clocks_disagree(timing: Timing, limits: Limits) -> tuple[Status, str]:
 
 
 def _baseline_moved(timing: Timing, limits: Limits) -> tuple[Status, str]:
-    alone, beside = _widened(timing.solo_ms), _widened(timing.baseline_ms)
+    alone, beside = _widened(timing.solo_ms), _widened(timing.beside_ms)
     if beside.low > alone.high * (1 + limits.baseline_drift) or beside.high < alone.low / (1 + limits.baseline_drift):
         return (
             Status.TIMING_MISMATCH,

@@ -13,7 +13,7 @@ from arena.judge.subject import Subject
 from arena.model.record import Mode
 from arena.model.task import Arguments
 from arena.numerics.reference import Reference
-from arena.platforms.base import Platform
+from arena.platforms.base import Platform, SharedBuffer
 from arena.protocol import Arrange, Call, Flush, Pass, Prepare
 
 if TYPE_CHECKING:
@@ -62,26 +62,38 @@ class Side:
         assert self._sets is not None
         return self._sets
 
-    def bind(self, arguments: Arguments, reference: Reference, passes: Mapping[str, tuple[int, ...]]) -> None:
+    def bind(
+        self,
+        arguments: Arguments,
+        reference: Reference,
+        passes: Mapping[str, tuple[int, ...]],
+        arena: SharedBuffer | None = None,
+    ) -> None:
         """Share buffers for a case, warm up on data that is thrown away, and arrange the passes.
 
         A candidate that cannot be captured gets a fresh host and plain calls.
         """
         try:
-            self._bind(arguments, reference, passes)
+            self._bind(arguments, reference, passes, arena)
         except CandidateFailed as failure:
             if not failure.capture:
                 raise
             self.mode = Mode.STREAM
             self.abandon()
-            self._bind(arguments, reference, passes)
+            self._bind(arguments, reference, passes, arena)
 
-    def _bind(self, arguments: Arguments, reference: Reference, passes: Mapping[str, tuple[int, ...]]) -> None:
+    def _bind(
+        self,
+        arguments: Arguments,
+        reference: Reference,
+        passes: Mapping[str, tuple[int, ...]],
+        arena: SharedBuffer | None,
+    ) -> None:
         self.unbind()
         self._subject.ready(arguments.case)
         generator = secret_generator(self._platform.torch_device)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
-        self._sets = Sets(self._platform, arguments, count, generator)
+        self._sets = Sets(self._platform, arguments, count, generator, arena)
         self._sets.write(draw_inputs(arguments, reference, count, generator))
         self._sets.poison()
         self._platform.synchronize()

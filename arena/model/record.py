@@ -57,6 +57,8 @@ class Round:
     candidate_host_s: float = 0.0
     baseline_single_s: float = 0.0
     candidate_single_s: float = 0.0
+    swapped: bool = False
+    """whether the two sides had changed buffers: two places in memory are not equally fast"""
 
 
 @dataclass(frozen=True)

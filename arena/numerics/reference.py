@@ -36,10 +36,10 @@ class Reference:
         names = expected_names(arguments)
         return dict(zip(names, results(self._function, known_values(arguments), widened, len(names)), strict=True))
 
-    def make_inputs(self, arguments: Arguments, generator: torch.Generator) -> dict[str, torch.Tensor]:
-        """One draw of the inputs whose fill is `custom`."""
+    def make_inputs(self, arguments: Arguments, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+        """`count` draws of the inputs whose fill is `custom`: each of shape (count, *shape)."""
         build = _function(self._module, INPUT_BUILDER, self._path)
-        made = build(known_values(arguments), generator)
+        made = build(known_values(arguments), generator, count)
         assert isinstance(made, dict)
         return made
 

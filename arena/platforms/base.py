@@ -52,5 +52,8 @@ class Platform(Protocol):
     def synchronize(self) -> None:
         """Wait for all work of this process on the device; raises `RuntimeError` for a device fault."""
 
+    def free_cache(self) -> None:
+        """Give device memory that this process holds without using it back to others."""
+
     def nudge(self) -> None:
         """Run next to nothing and wait, so that the device is switched to this process before a timed pass."""

@@ -76,6 +76,9 @@ class CpuPlatform:
     def synchronize(self) -> None:
         """Nothing runs behind our back on the CPU."""
 
+    def free_cache(self) -> None:
+        """The allocator of the CPU holds nothing back."""
+
     def nudge(self) -> None:
         """There is no device to switch."""
 

@@ -138,8 +138,12 @@ class GpuPlatform:
         raise NotImplementedError
 
     def allocate(self, num_bytes: int) -> SharedBuffer:
-        """A plain device allocation that can be exported."""
-        address = self.runtime.malloc(num_bytes)
+        """A plain device allocation that can be exported; PyTorch's idle cache is given back first if need be."""
+        try:
+            address = self.runtime.malloc(num_bytes)
+        except RuntimeError:
+            self.free_cache()
+            address = self.runtime.malloc(num_bytes)
         return DeviceBuffer(self.runtime, address, Handle(num_bytes, self.runtime.export(address)), owner=True)
 
     def open(self, handle: Handle, file: int | None) -> SharedBuffer:
@@ -149,6 +153,15 @@ class GpuPlatform:
     def synchronize(self) -> None:
         """Wait for the device through the runtime itself."""
         self.runtime.synchronize()
+
+    def free_cache(self) -> None:
+        """Give memory that PyTorch holds without using it back to the device."""
+        import gc
+
+        import torch
+
+        gc.collect()
+        torch.cuda.empty_cache()
 
     def nudge(self) -> None:
         """One tiny kernel: switching the device between processes costs some 0.2 ms, and varies."""

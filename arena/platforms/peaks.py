@@ -87,6 +87,14 @@ PEAKS: tuple[Peaks, ...] = (
         "NVIDIA A100 80GB Tensor Core GPU data sheet, SXM",
     ),
     Peaks("H100", "sm_90", 3350.0, 50 * MIB, _rates(67.0, 67.0, 494.7, 989.4, 1978.9, 1978.9), _HOPPER.format("H100")),
+    Peaks(
+        "H100 NVL",
+        "sm_90",
+        3938.0,
+        50 * MIB,
+        _rates(60.0, 60.0, 417.5, 835.5, 1670.5, 1670.5),
+        "NVIDIA H100 Tensor Core GPU data sheet, NVL, figures with sparsity halved",
+    ),
     Peaks("H200", "sm_90", 4800.0, 60 * MIB, _rates(67.0, 67.0, 494.7, 989.4, 1978.9, 1978.9), _HOPPER.format("H200")),
     Peaks(
         "B200",

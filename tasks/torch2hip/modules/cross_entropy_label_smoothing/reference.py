@@ -16,17 +16,17 @@ def reference(logits: torch.Tensor, target: torch.Tensor, smoothing: float) -> t
     return ((1.0 - smoothing) * hard + smoothing * uniform).mean()
 
 
-def make_inputs(case: dict[str, Any], generator: torch.Generator) -> dict[str, torch.Tensor]:
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """Logits of a classifier that has learned something: the target's is higher, and rows are shifted.
 
     With logits that know nothing of the target, the smoothed and the plain loss have the same mean, and a
     kernel could ignore either term; a shift makes the mean of the logits matter, and exp() without the
     maximum overflow.
     """
-    rows, classes, device = case["M"], case["C"], generator.device
-    logits = torch.randn(rows, classes, generator=generator, device=device)
-    target = torch.randint(0, classes, (rows, 1), generator=generator, device=device)
-    gain = 6.0 * torch.rand(rows, 1, generator=generator, device=device)
-    logits.scatter_add_(1, target, gain)
-    logits += 90.0 + 10.0 * torch.rand(rows, 1, generator=generator, device=device)
-    return {"logits": logits.to(case["dtype"]), "target": target.squeeze(1)}
+    rows, classes, dtype = (count, case["M"], 1), case["C"], case["dtype"]
+    chance = {"generator": generator, "device": generator.device}
+    logits = torch.randn(count, case["M"], classes, dtype=dtype, **chance)
+    target = torch.randint(0, classes, rows, **chance)
+    logits.scatter_add_(2, target, 6.0 * torch.rand(rows, dtype=dtype, **chance))
+    logits += 90.0 + 10.0 * torch.rand(rows, dtype=dtype, **chance)
+    return {"logits": logits, "target": target.squeeze(2)}

@@ -5,13 +5,16 @@ from typing import Any
 import torch
 
 
-def make_inputs(case: dict[str, Any], generator: torch.Generator) -> dict[str, torch.Tensor]:
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """slot_mapping: distinct slots in random order, with -1 in (num_tokens + 5) // 8 random places."""
-    tokens, slots = case["num_tokens"], case["num_blocks"] * case["block_size"]
-    mapping = torch.randperm(slots, generator=generator, device=generator.device)[:tokens].clone()
-    padding = torch.randperm(tokens, generator=generator, device=generator.device)[: (tokens + 5) // 8]
-    mapping[padding] = -1
-    return {"slot_mapping": mapping}
+
+    def shuffled(size: int) -> torch.Tensor:
+        return torch.rand(count, size, generator=generator, device=generator.device).argsort(dim=-1)
+
+    tokens = case["num_tokens"]
+    mapping = shuffled(case["num_blocks"] * case["block_size"])[:, :tokens]
+    padding = shuffled(tokens)[:, : (tokens + 5) // 8]
+    return {"slot_mapping": mapping.scatter(1, padding, -1)}
 
 
 def reference(

@@ -1,0 +1,186 @@
+"""Right or wrong: scales, non-finite values, quantized and exact outputs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.model.task import DTYPE_BYTES, FLOATING, Comparison, Tolerance
+from arena.numerics.comparison import default_tolerance, error_ratio, worst_element
+from arena.numerics.dtypes import bounds, torch_dtype
+
+INF, NAN = math.inf, math.nan
+CLOSE = Tolerance(Comparison.CLOSE, atol=0.01, rtol=0.1)
+EXACT = Tolerance(Comparison.EXACT)
+QUANTIZED = Tolerance(Comparison.QUANTIZED)
+
+
+def ratio(actual: list[float], expected: list[float], tolerance: Tolerance = CLOSE, dtype: str = "float32") -> float:
+    got = torch.tensor(actual, dtype=torch.float64).to(torch_dtype(dtype))
+    return float(error_ratio(got, torch.tensor(expected, dtype=torch.float64), tolerance, dtype))
+
+
+def test_close_by_hand() -> None:
+    """RMS of (3, 4) is sqrt(12.5); allowed at the 4 is 0.01 * RMS + 0.1 * 4."""
+    assert ratio([3, 4.25], [3, 4]) == pytest.approx(0.25 / (0.01 * math.sqrt(12.5) + 0.4))
+    assert ratio([3, 4], [3, 4]) == 0
+
+
+def test_the_worst_element_counts() -> None:
+    one = ratio([1.1, 1, 1, 1], [1, 1, 1, 1])
+    assert ratio([1.1, 1, 0.8, 1], [1, 1, 1, 1]) == pytest.approx(2 * one, rel=1e-5)
+
+
+def test_defaults_by_dtype() -> None:
+    for dtype in DTYPE_BYTES:
+        wanted = Comparison.CLOSE if dtype in FLOATING else Comparison.EXACT
+        assert default_tolerance(dtype) == Tolerance(wanted)
+    assert bounds(Tolerance(), "float16") == bounds(Tolerance(), "bfloat16") == (1e-2, 1e-2)
+    assert bounds(Tolerance(), "float32") == (1e-4, 1e-4)
+    assert bounds(Tolerance(), "float8_e4m3fn") == (1e-1, 1e-1)
+    assert bounds(Tolerance(atol=0.0), "float16") == (0.0, 1e-2)
+    assert bounds(Tolerance(rtol=0.5), "float16") == (1e-2, 0.5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(-100, 100), st.floats(-100, 100)), min_size=1, max_size=8),
+    st.integers(-20, 20),
+)
+def test_the_scale_of_both_does_not_matter(pairs: list[tuple[float, float]], exponent: int) -> None:
+    actual, expected = (torch.tensor(side, dtype=torch.float64) for side in zip(*pairs, strict=True))
+    factor = 2.0**exponent
+    before = float(error_ratio(actual, expected, CLOSE, "float64"))
+    after = float(error_ratio(actual * factor, expected * factor, CLOSE, "float64"))
+    assert after == pytest.approx(before, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "right"),
+    [
+        ([NAN, 1], [NAN, 1], True),
+        ([NAN, 1], [1, 1], False),
+        ([1, 1], [NAN, 1], False),
+        ([INF, 1], [NAN, 1], False),
+        ([NAN, 1], [INF, 1], False),
+        ([INF, 1], [INF, 1], True),
+        ([-INF, 1], [-INF, 1], True),
+        ([-INF, 1], [INF, 1], False),
+        ([3e38, 1], [INF, 1], False),
+        ([INF, 1], [1, 1], False),
+        ([1, INF], [INF, 1], False),
+        ([NAN, NAN], [NAN, NAN], True),
+        ([0, 0], [NAN, NAN], False),
+        ([-INF, -INF], [-INF, -INF], True),
+    ],
+)
+def test_non_finite_values_are_no_wildcards(actual: list[float], expected: list[float], right: bool) -> None:
+    assert ratio(actual, expected) == (0 if right else INF)
+    assert ratio(actual, expected, EXACT) == (0 if right else INF)
+
+
+def test_an_infinity_does_not_blow_up_the_scale() -> None:
+    """A mask of -inf, as in attention scores: the finite elements are held to their own scale."""
+    assert ratio([-INF, 1.5], [-INF, 1]) == pytest.approx(0.5 / (0.01 + 0.1))
+    assert ratio([-INF, 1.5, NAN], [-INF, 1, NAN]) == pytest.approx(0.5 / (0.01 + 0.1))
+
+
+def test_a_reference_of_zeros_allows_nothing_else() -> None:
+    assert ratio([0, -0.0], [0, 0]) == 0
+    assert ratio([0, 1e-30], [0, 0]) == INF
+    assert ratio([0, NAN], [0, 0]) == INF
+
+
+def test_small_elements_are_held_to_the_scale_of_all() -> None:
+    assert ratio([100, 0.9], [100, 0]) < 2 and ratio([100, 10], [100, 0]) > 1
+
+
+def test_what_the_dtype_cannot_hold_is_an_infinity() -> None:
+    """70000 rounds to infinity in float16; a kernel that writes 65504 instead has saturated, and is wrong."""
+    assert ratio([INF, 1], [70000, 1], dtype="float16") == 0
+    assert ratio([65504, 1], [70000, 1], dtype="float16") == INF
+    assert ratio([-INF, 1], [70000, 1], dtype="float16") == INF
+    assert ratio([INF, 1.2], [70000, 1], dtype="float16") == pytest.approx(0.2 / 0.11, rel=1e-2)
+    assert ratio([70000, 1], [70000, 1], dtype="bfloat16") < 1
+    assert ratio([448, 1], [448, 1], dtype="float8_e4m3fn") == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_default_tolerances_pass_rounding_and_fail_lower_precision(dtype: str) -> None:
+    wanted = torch.randn(4096, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    rounded = wanted.to(torch_dtype(dtype))
+    assert error_ratio(rounded, wanted, default_tolerance(dtype), dtype) < 0.5
+    lower = {"float32": torch.bfloat16}.get(dtype, torch.float8_e4m3fn)
+    worse = wanted.to(lower).to(torch_dtype(dtype))
+    assert error_ratio(worse, wanted, default_tolerance(dtype), dtype) > 1
+
+
+@pytest.mark.parametrize("tolerance", [CLOSE, EXACT, QUANTIZED])
+def test_nothing_is_right(tolerance: Tolerance) -> None:
+    assert ratio([], [], tolerance, "int8" if tolerance is QUANTIZED else "float32") == 0
+
+
+def test_another_shape_is_an_error_of_the_reference() -> None:
+    with pytest.raises(ValueError, match=r"the reference gives shape \(1,\), declared is \(2,\)"):
+        ratio([1, 2], [1])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "bool", "float32", "float16", "float8_e4m3fn"])
+def test_exact(dtype: str) -> None:
+    assert ratio([0, 1, 1], [0, 1, 1], EXACT, dtype) == 0
+    assert ratio([0, 1, 0], [0, 1, 1], EXACT, dtype) == INF
+
+
+def codes(count: int, off: dict[int, int], dtype: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Expected codes, and actual ones that are `off` by so many steps at some places."""
+    steps = torch.arange(count) % 60 + 8
+    moved = steps.clone()
+    for place, by in off.items():
+        moved[place] += by
+    if dtype.startswith("float8"):
+        views = [values.to(torch.uint8).view(torch_dtype(dtype)) for values in (moved, steps)]
+        return views[0], views[1]
+    return moved.to(torch_dtype(dtype)), steps.to(torch_dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize(
+    ("count", "off", "wanted"),
+    [
+        (400, {}, 0.0),
+        (400, {3: 1}, 0.25),
+        (400, {3: 1, 50: -1, 90: 1, 200: -1}, 1.0),
+        (400, dict.fromkeys(range(5), 1), 1.25),
+        (400, {3: 2}, INF),
+        (400, {3: -2}, INF),
+        (10, {3: 1}, 1.0),
+        (10, {3: 1, 4: 1}, 2.0),
+    ],
+)
+def test_quantized(dtype: str, count: int, off: dict[int, int], wanted: float) -> None:
+    actual, expected = codes(count, off, dtype)
+    assert float(error_ratio(actual, expected.double(), QUANTIZED, dtype)) == wanted
+
+
+def test_quantized_steps_cross_zero_and_never_reach_nan() -> None:
+    tiny = 2.0**-9
+    assert ratio([-tiny, 1], [0, 1], QUANTIZED, "float8_e4m3fn") == 1
+    assert ratio([-tiny, 1], [tiny, 1], QUANTIZED, "float8_e4m3fn") == INF
+    assert ratio([-0.0, 1], [0.0, 1], QUANTIZED, "float8_e4m3fn") == 0
+    assert ratio([NAN, 1], [448, 1], QUANTIZED, "float8_e4m3fn") == INF
+    assert ratio([NAN, 1], [NAN, 1], QUANTIZED, "float8_e4m3fn") == 0
+
+
+def test_the_worst_element_is_named() -> None:
+    got, wanted = torch.zeros(3, 4), torch.zeros(3, 4)
+    got[2, 1], wanted[2, 1] = 0.5, 0.25
+    got[0, 0], wanted[0, 0] = NAN, NAN
+    assert worst_element(got, wanted) == "[2, 1]: 0.5 instead of 0.25"
+    got[1, 3] = INF
+    assert worst_element(got, wanted) == "[1, 3]: inf instead of 0"
+    assert worst_element(torch.tensor(1.0), torch.tensor(2.0)) == "[]: 1 instead of 2"
+    assert worst_element(torch.tensor([True, False]), torch.tensor([True, True])) == "[1]: 0 instead of 1"

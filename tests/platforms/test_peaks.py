@@ -1,0 +1,100 @@
+"""The table of peaks: every product once, found by the names that drivers report, rooflines by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from arena.model.environment import DeviceFacts
+from arena.platforms.peaks import PEAKS, find_peaks
+
+PRODUCTS = ("MI210", "MI250X", "MI300X", "MI325X", "MI355X", "A100", "H100", "H200", "B200", "RX 7900 XTX")
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_every_product_stands_once(product: str) -> None:
+    assert [row.product for row in PEAKS].count(product) == 1
+
+
+@pytest.mark.parametrize("row", PEAKS, ids=lambda row: row.product)
+def test_figures_are_sane(row: object) -> None:
+    (found,) = [peaks for peaks in PEAKS if peaks is row]
+    assert found.source and found.cache_bytes >= 1 << 20
+    assert 500 < found.bandwidth_gbs < 10_000
+    assert found.tflops["float64"] <= found.tflops["float32"] <= found.tflops["float16"] <= found.tflops["int8"]
+    assert found.tflops["bfloat16"] == found.tflops["float16"]
+    assert all(rate > 0 for rate in found.tflops.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "product"),
+    [
+        ("AMD Instinct MI210", "gfx90a", "MI210"),
+        ("AMD Instinct MI250X/MI250", "gfx90a", "MI250X"),
+        ("AMD Instinct MI250X / MI250", "gfx90a", "MI250X"),
+        ("AMD Instinct MI300X", "gfx942", "MI300X"),
+        ("AMD Instinct MI300X VF", "gfx942", "MI300X"),
+        ("AMD Instinct MI300X_VF", "gfx942", "MI300X"),
+        ("AMD Instinct MI325X", "gfx942", "MI325X"),
+        ("AMD Instinct MI355X", "gfx950", "MI355X"),
+        ("AMD Radeon RX 7900 XTX", "gfx1100", "RX 7900 XTX"),
+        ("Radeon RX 7900 XTX", "gfx1100", "RX 7900 XTX"),
+        ("NVIDIA A100-SXM4-80GB", "sm_80", "A100"),
+        ("NVIDIA A100 80GB PCIe", "sm_80", "A100"),
+        ("NVIDIA H100 80GB HBM3", "sm_90", "H100"),
+        ("NVIDIA H100 PCIe", "sm_90", "H100"),
+        ("NVIDIA H200", "sm_90", "H200"),
+        ("NVIDIA H200 NVL", "sm_90", "H200"),
+        ("NVIDIA B200", "sm_100", "B200"),
+    ],
+)
+def test_found_by_the_name_a_driver_reports(name: str, arch: str, product: str) -> None:
+    row = find_peaks(name, arch)
+    assert row is not None and row.product == product
+
+
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        ("NVIDIA H200", "sm_80"),
+        ("NVIDIA GH200 480GB", "sm_90"),
+        ("NVIDIA A10", "sm_86"),
+        ("AMD Radeon RX 7900 XT", "gfx1100"),
+        ("AMD Instinct MI300A", "gfx942"),
+        ("", ""),
+    ],
+)
+def test_an_unknown_device_has_no_row(name: str, arch: str) -> None:
+    assert find_peaks(name, arch) is None
+
+
+def test_an_h100_nvl_is_not_held_to_the_bandwidth_of_an_sxm_module() -> None:
+    """Its memory is faster (3.9 TB/s): the lower bound would call honest kernels implausible."""
+    row = find_peaks("NVIDIA H100 NVL", "sm_90")
+    assert row is not None and row.bandwidth_gbs > 3900
+
+
+def device(name: str, arch: str) -> DeviceFacts:
+    row = find_peaks(name, arch)
+    assert row is not None
+    return DeviceFacts(
+        platform="rocm",
+        vendor="amd",
+        arch=arch,
+        name=name,
+        wave_size=64,
+        memory_bytes=0,
+        last_level_cache_bytes=row.cache_bytes,
+        peak_bandwidth_gbs=row.bandwidth_gbs,
+        peak_tflops=row.tflops,
+    )
+
+
+def test_rooflines_by_hand() -> None:
+    """5300 GB/s move 5.3 GB in a millisecond; 1307.4 TFLOP/s do 1.3074e12 operations in one."""
+    mi300x = device("AMD Instinct MI300X", "gfx942")
+    assert mi300x.roofline_ms(0, 5.3e9, "float16") == pytest.approx(1.0)
+    assert mi300x.roofline_ms(1.3074e12, 1e6, "float16") == pytest.approx(1.0)
+    assert mi300x.roofline_ms(0.6537e12, 1e6, "float32") == pytest.approx(1.0)
+    mi210 = device("AMD Instinct MI210", "gfx90a")
+    assert mi210.roofline_ms(45.3e9, 1e3, "float32") == pytest.approx(1.0)
+    assert mi210.roofline_ms(1e15, 1638.4e6, "float8_e4m3fn") == pytest.approx(1.0)

@@ -1,0 +1,100 @@
+"""The tasks on disk: loaded whole, selected by glob, hashed by content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.errors import FileError, UsageError
+from arena.taskfile.corpus import content_hash, load_corpus, select, task_ids
+from tests.taskfile.folders import TASK, write_task
+
+IDS = (
+    "hip2hip/modules/silu",
+    "hip2hip/modules/softmax",
+    "triton2triton/normalization/rms_norm",
+    "triton2triton/normalization/layer_norm",
+    "torch2hip/modules/softmax",
+)
+
+
+def test_the_real_corpus_loads() -> None:
+    corpus = load_corpus()
+    assert tuple(task.id for task in corpus) == task_ids()
+    assert len({task.id for task in corpus}) == len(corpus) > 0
+    for task in corpus:
+        assert len(task.seen) >= 5 and len(task.heldout) >= 5
+
+
+def test_one_bad_file_fails_the_load(tmp_path: Path) -> None:
+    write_task(tmp_path)
+    assert len(load_corpus(tmp_path)) == 1
+    other = write_task(tmp_path, "hip2hip/suite/other", task=TASK.replace("name: scale", "name: other"))
+    with pytest.raises(FileError, match=r"kernel.hip: is missing"):
+        load_corpus(tmp_path)
+    (other / "task.yaml").unlink()
+    with pytest.raises(FileError, match=r"task.yaml: is missing"):
+        load_corpus(tmp_path)
+
+
+def test_a_missing_root_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such folder of tasks"):
+        task_ids(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["task.yaml", "seen.yaml", "heldout.yaml", "reference.py", "kernel.py", "expert.py"])
+def test_the_hash_changes_with_every_defining_file(tmp_path: Path, name: str) -> None:
+    folder = write_task(tmp_path)
+    (folder / "expert.py").write_text("# better\n", encoding="utf-8")
+    before = content_hash(folder)
+    with (folder / name).open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert content_hash(folder) != before
+
+
+def test_the_hash_does_not_change_otherwise(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "a")
+    before = content_hash(folder)
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "reference.cpython-311.pyc").write_bytes(b"x")
+    (folder / "README.md").write_text("notes", encoding="utf-8")
+    (folder / "task.yaml").touch()
+    assert content_hash(folder) == before
+    assert content_hash(write_task(tmp_path / "b")) == before
+
+
+def test_the_hash_knows_which_file_holds_what(tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    (folder / "expert.py").write_text("", encoding="utf-8")
+    before = content_hash(folder)
+    (folder / "expert.py").rename(folder / "faster.py")
+    assert content_hash(folder) != before
+
+
+@pytest.mark.parametrize(
+    ("patterns", "wanted"),
+    [
+        ([], IDS),
+        (["*"], IDS),
+        (["hip2hip/*"], IDS[:2]),
+        (["softmax"], (IDS[1], IDS[4])),
+        (["triton2triton/normalization/rms_norm"], (IDS[2],)),
+        (["*norm", "silu"], (IDS[0], IDS[2], IDS[3])),
+        (["!softmax"], (IDS[0], IDS[2], IDS[3])),
+        (["hip2hip/*", "!hip2hip/modules/silu"], (IDS[1],)),
+        (["*/modules/s[io]*", "!torch2hip/*"], IDS[:2]),
+    ],
+)
+def test_selection(patterns: list[str], wanted: tuple[str, ...]) -> None:
+    assert select(IDS, patterns) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [("rmsnorm", "did you mean rms_norm"), ("!sofmax", "did you mean softmax"), ("zzzzzz", "`arena tasks list`")],
+)
+def test_a_pattern_that_matches_nothing_is_an_error(pattern: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="no task matches") as caught:
+        select(IDS, ["*", pattern])
+    assert hint in str(caught.value)

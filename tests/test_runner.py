@@ -1,0 +1,280 @@
+"""Runs: every planned trial once, resumed where they stopped, and what was handed in is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from arena import records, runner
+from arena.agents import make_agent
+from arena.agents.base import Submission, Workspace
+from arena.errors import FileError, InfrastructureError, RecordError, UsageError
+from arena.judge.messages import Options, Progress
+from arena.model.environment import DeviceFacts, Environment
+from arena.model.record import Evaluation, Trial
+from arena.model.verdict import Stage, Status, Verdict
+from arena.runconfig import AgentSpec, RunConfig
+from arena.taskfile.corpus import content_hash, load_task
+from tests.taskfile.folders import HELDOUT, TASK, write_task
+
+DEVICE = DeviceFacts(
+    platform="cpu",
+    vendor="cpu",
+    arch="cpu",
+    name="a processor",
+    wave_size=32,
+    memory_bytes=1 << 34,
+    last_level_cache_bytes=0,
+)
+HERE = Environment(DEVICE, "session")
+SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
+
+
+@dataclass
+class FakeEvaluator:
+    """Judges by what a candidate says: `WRONG` in it is a wrong result. Fails as a harness where told to."""
+
+    environment: Environment = HERE
+    failing: set[str] = field(default_factory=set)
+    seen: list[tuple[str, str, Path | None]] = field(default_factory=list)
+    options: list[Options] = field(default_factory=list)
+    interrupt_after: int | None = None
+
+    def evaluate(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None = None,
+    ) -> Evaluation:
+        if self.interrupt_after is not None and len(self.seen) >= self.interrupt_after:
+            raise KeyboardInterrupt
+        text = candidate.read_text(encoding="utf-8")
+        self.seen.append((task.name, text, heldout))
+        self.options.append(options)
+        on_progress(Progress("correctness", 1, 1))
+        if task.name in self.failing:
+            raise InfrastructureError("the device fell over")
+        status = Status.WRONG_RESULT if "WRONG" in text else Status.PASSED
+        return Evaluation(
+            task=load_task(task).id,
+            task_type="triton2triton",
+            task_hash=content_hash(task, heldout),
+            candidate_hash=hashlib.sha256(text.encode()).hexdigest(),
+            environment=self.environment,
+            verdicts=(Verdict(Stage.COMPILE, Status.PASSED), Verdict(Stage.CORRECTNESS, status, "so it is")),
+            cases=(),
+        )
+
+
+@dataclass
+class Notes:
+    """A watcher that writes down what it is told."""
+
+    plans: list[tuple[int, int]] = field(default_factory=list)
+    begun: list[tuple[str, str, int]] = field(default_factory=list)
+    steps: list[Progress] = field(default_factory=list)
+    ended: list[Trial] = field(default_factory=list)
+
+    def planned(self, total: int, recorded: int) -> None:
+        self.plans.append((total, recorded))
+
+    def started(self, agent: str, task: str, attempt: int) -> None:
+        self.begun.append((agent, task, attempt))
+
+    def progress(self, progress: Progress) -> None:
+        self.steps.append(progress)
+
+    def finished(self, trial: Trial) -> None:
+        self.ended.append(trial)
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    root = tmp_path / "tasks"
+    write_task(root, SCALE)
+    write_task(root, TWICE, task=TASK.replace("name: scale", "name: twice"))
+    return root
+
+
+def config(*agents: AgentSpec, **changes: object) -> RunConfig:
+    plain = RunConfig(name="demo", tasks=("*",), agents=agents or (AgentSpec("noop", "noop"),), path="demo.yaml")
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def statuses(run: records.Run) -> dict[tuple[str, str, int], Status]:
+    return {trial.key: trial.status for trial in run.trials}
+
+
+def test_every_planned_trial_is_run_and_recorded(tasks: Path, tmp_path: Path) -> None:
+    plan = runner.plan_run(
+        config(AgentSpec("noop", "noop"), AgentSpec("top", "expert"), attempts=2, evaluation={"seeds": 7}), tasks
+    )
+    evaluator, notes = FakeEvaluator(), Notes()
+    run = runner.run(plan, tmp_path / "demo", evaluator, notes)
+    assert [trial.key for trial in run.trials] == list(run.info.planned) == notes.begun
+    assert run.missing == 0 and notes.plans == [(8, 0)]
+    assert [trial.key for trial in notes.ended] == notes.begun and len(notes.steps) == 4
+    for trial in run.trials:
+        assert trial.status is (Status.PASSED if trial.agent == "noop" else Status.NOTHING_SUBMITTED)
+        assert (trial.evaluation is None) is (trial.agent == "top")
+        assert trial.task_hash == plan.tasks[trial.task].content_hash
+        assert trial.seconds > 0
+    assert run.trials[1].detail == "the task has no expert"
+    assert {options.seeds for options in evaluator.options} == {7}
+    assert (run.info.config, run.info.run, run.info.tasks) == ("demo.yaml", "demo", (SCALE, TWICE))
+
+
+def test_a_failing_candidate_is_a_value(tasks: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine" / SCALE).mkdir(parents=True)
+    (tmp_path / "mine" / SCALE / "kernel.py").write_text("# WRONG", encoding="utf-8")
+    plan = runner.plan_run(config(AgentSpec("mine", "replay", tmp_path / "mine")), tasks)
+    run = runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    wrong, nothing = run.trials
+    assert (wrong.status, wrong.detail) == (Status.WRONG_RESULT, "so it is")
+    assert nothing.status is Status.NOTHING_SUBMITTED and "holds no kernel.py" in nothing.detail
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tasks: Path, tmp_path: Path) -> None:
+    plan = runner.plan_run(config(attempts=2), tasks)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(plan, tmp_path / "demo", FakeEvaluator(interrupt_after=1), Notes())
+    before = records.read_run(tmp_path / "demo")
+    assert (len(before.trials), before.missing) == (1, 3)
+    evaluator, notes = FakeEvaluator(), Notes()
+    after = runner.run(plan, tmp_path / "demo", evaluator, notes)
+    assert notes.plans == [(4, 1)] and len(evaluator.seen) == 3
+    assert after.missing == 0 and after.trials[0] == before.trials[0]
+    assert after.info == before.info
+    again = FakeEvaluator()
+    assert runner.run(plan, tmp_path / "demo", again, Notes()) == after and again.seen == []
+
+
+def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Path) -> None:
+    plan = runner.plan_run(config(), tasks)
+    run = runner.run(plan, tmp_path / "demo", FakeEvaluator(failing={"scale"}), Notes())
+    assert statuses(run) == {
+        ("noop", SCALE, 1): Status.HARNESS_ERROR,
+        ("noop", TWICE, 1): Status.PASSED,
+    }
+    assert run.trials[0].detail == "the device fell over" and run.trials[0].evaluation is None
+    evaluator = FakeEvaluator()
+    again = runner.run(plan, tmp_path / "demo", evaluator, Notes())
+    assert set(statuses(again).values()) == {Status.PASSED}
+    assert [name for name, _, _ in evaluator.seen] == ["scale"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tasks": ("scale",)},
+        {"attempts": 2},
+        {"agents": (AgentSpec("other", "noop"),)},
+    ],
+)
+def test_another_run_does_not_go_on_in_this_folder(tasks: Path, tmp_path: Path, changes: dict[str, object]) -> None:
+    runner.run(runner.plan_run(config(), tasks), tmp_path / "demo", FakeEvaluator(), Notes())
+    with pytest.raises(UsageError, match="holds a run of other tasks, agents or attempts"):
+        runner.run(runner.plan_run(config(**changes), tasks), tmp_path / "demo", FakeEvaluator(), Notes())
+    assert len(records.read_run(tmp_path / "demo").trials) == 2
+
+
+def test_a_run_is_not_resumed_on_another_device(tasks: Path, tmp_path: Path) -> None:
+    plan = runner.plan_run(config(), tasks)
+    runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    there = FakeEvaluator(Environment(replace(DEVICE, name="another"), "session"))
+    with pytest.raises(UsageError, match="was begun on a processor; resume it there"):
+        runner.run(plan, tmp_path / "demo", there, Notes())
+
+
+def test_a_truncated_record_is_not_passed_over(tasks: Path, tmp_path: Path) -> None:
+    plan = runner.plan_run(config(), tasks)
+    runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    path = records.trial_path(tmp_path / "demo", "noop", SCALE, 1)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RecordError, match="delete it and resume the run"):
+        runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    path.unlink()
+    assert runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes()).missing == 0
+
+
+@pytest.mark.parametrize("failing", [set(), {"scale", "twice"}], ids=["judged", "harness failed"])
+def test_what_was_handed_in_can_be_replayed(tasks: Path, tmp_path: Path, failing: set[str]) -> None:
+    """Also where the harness failed: an agent's work may have cost hours."""
+    plan = runner.plan_run(config(attempts=2), tasks)
+    runner.run(plan, tmp_path / "demo", FakeEvaluator(failing=failing), Notes())
+    kept = tmp_path / "demo" / runner.SUBMISSIONS / "noop"
+    assert len(list(kept.rglob("kernel.py"))) == 4
+    replay = make_agent(AgentSpec("again", "replay", kept))
+    (tmp_path / "work").mkdir()
+    for task in plan.tasks.values():
+        for attempt in (1, 2):
+            submission = replay.work(Workspace(tmp_path / "work", task, attempt))
+            assert submission.candidate is not None and task.starting_kernel is not None
+            assert submission.candidate.read_bytes() == task.starting_kernel.read_bytes()
+
+
+def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> None:
+    places: list[Path] = []
+
+    class Curious:
+        """Looks around, and hands in nothing."""
+
+        name = "curious"
+
+        def work(self, workspace: Workspace) -> Submission:
+            places.append(workspace.folder)
+            assert list(workspace.folder.iterdir()) == []
+            (workspace.folder / "notes").write_text("mine", encoding="utf-8")
+            return Submission(None, "no idea")
+
+    plan = replace(runner.plan_run(config(), tasks), agents={"curious": Curious()})
+    run = runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    assert {trial.detail for trial in run.trials} == {"no idea"}
+    assert len(set(places)) == 2 and not any(place.exists() for place in places)
+    assert not (tmp_path / "demo" / runner.SUBMISSIONS).exists()
+
+
+def test_fresh_heldout_cases_replace_the_committed_ones(tasks: Path, tmp_path: Path) -> None:
+    fresh = tmp_path / "fresh" / SCALE / "heldout.yaml"
+    fresh.parent.mkdir(parents=True)
+    fresh.write_text(HELDOUT.replace("M: 3, N: 24", "M: 5, N: 24"), encoding="utf-8")
+    committed = runner.plan_run(config(tasks=("scale",)), tasks)
+    plan = runner.plan_run(config(tasks=("scale",), heldout=tmp_path / "fresh"), tasks)
+    assert plan.tasks[SCALE].content_hash != committed.tasks[SCALE].content_hash
+    evaluator = FakeEvaluator()
+    run = runner.run(plan, tmp_path / "demo", evaluator, Notes())
+    assert evaluator.seen[0][2] == fresh
+    assert run.trials[0].task_hash == plan.tasks[SCALE].content_hash
+    with pytest.raises(UsageError, match="`arena heldout sample` writes one"):
+        runner.plan_run(config(heldout=tmp_path / "fresh"), tasks)
+
+
+def test_one_bad_task_fails_the_plan(tasks: Path) -> None:
+    (tasks / TWICE / "seen.yaml").write_text("[]", encoding="utf-8")
+    with pytest.raises(FileError, match=r"seen.yaml"):
+        runner.plan_run(config(tasks=("scale",)), tasks)
+
+
+def test_one_file_outside_of_any_run(tasks: Path, tmp_path: Path) -> None:
+    task = runner.find_task("scale", tasks)
+    assert task.starting_kernel is not None
+    evaluator = FakeEvaluator()
+    judged = runner.evaluate_file(task, task.starting_kernel, Options(), evaluator, lambda progress: None)
+    assert judged.status is Status.PASSED and judged.task == SCALE
+    with pytest.raises(UsageError, match="no such file"):
+        runner.evaluate_file(task, tmp_path / "nothing.py", Options(), evaluator, lambda progress: None)
+
+
+def test_finding_a_task(tasks: Path) -> None:
+    assert runner.find_task(SCALE, tasks).id == runner.find_task(str(tasks / SCALE), tasks).id == SCALE
+    write_task(tasks, "torch2hip/suite/scale")
+    with pytest.raises(UsageError, match=f"'scale' is the name of several tasks: {SCALE}, torch2hip/suite/scale"):
+        runner.find_task("scale", tasks)
+    with pytest.raises(UsageError, match="did you mean"):
+        runner.find_task("scael", tasks)
