@@ -88,7 +88,8 @@ class MeasureView:
 def run_view(run: Run) -> RunView:
     """Platform, device, isolation and versions of a run."""
     info, device = run.info, run.info.environment.device
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(info.environment.versions.items()))
+    found = {"arena": info.arena_version, **info.environment.versions}
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
     facts = [
         ("platform", device.platform if device.vendor == device.platform else f"{device.platform} ({device.vendor})"),
         ("device", f"{device.name}, {device.arch}, wave size {device.wave_size}"),
