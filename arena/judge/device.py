@@ -59,7 +59,6 @@ _LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets dep
 _LONGEST_PASS_S = 20e-3
 _MEMORY_SHARE = 8
 _SHORT_SHARE = 8
-_PLACE_MATTERS = 8
 
 
 @dataclass(frozen=True)
@@ -109,17 +108,16 @@ class Bench:
         long = max(3, min(max(wanted, least), fit, habits.most_calls))
         return Plan(max(1, long // _SHORT_SHARE), long)
 
-    def places(self, arguments: Arguments, plan: Plan) -> tuple[Placement, ...]:
+    @property
+    def placements(self) -> tuple[Placement, ...]:
         """Where to put baseline and candidate, one half of the rounds after the other.
 
-        Two large buffers are not equally fast (seen on an H200: up to 1.5 times), so sides change places halfway. Sets
-        that fit the cache a few times over show no such effect, and stay where they are.
+        Two buffers are not equally fast (seen on an H200: 2 % for small sets, up to 1.5 times for large ones), so the
+        sides change places halfway. On the CPU there is one placement.
         """
         first, second = self.arenas
         straight = Placement(first, second)
-        if lay_out(arguments, plan.sets)[1] < _PLACE_MATTERS * self.facts.last_level_cache_bytes or first is None:
-            return (straight,)
-        return straight, Placement(second, first, swapped=True)
+        return (straight,) if first is None else (straight, Placement(second, first, swapped=True))
 
     @cached_property
     def arenas(self) -> tuple[SharedBuffer | None, SharedBuffer | None]:

@@ -16,9 +16,9 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_work: float | None = None
     """skip cases whose declared operations plus bytes exceed this; the CPU platform's default is `CPU_MAX_WORK`"""
     call_timeout_s: float = 60.0
-    timing_budget_s: float = 0.2
-    """time for sampling one case: ends earlier where the interval is narrow enough, goes on thrice as long where it is
-    too wide to be believed"""
+    timing_budget_s: float = 0.16
+    """time for sampling one case: ends earlier where the interval is narrow enough, goes on six times as long where
+    it is too wide to be believed"""
     graphs: bool = True
     eager_stream: bool = False
     """for torch2hip: also measure PyTorch eager without a graph, and label it"""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _SAMPLED_CALLS = 2
 _LARGE_ELEMENTS = 1 << 22
-_PATIENCE = 3
+_PATIENCE = 6
 _LOOK_EVERY = 4
 _SINGLE_EVERY = 4
 _PROBE_CALLS = 16
@@ -74,7 +74,7 @@ class PerformanceCheck:
             call_s = min(solo[1], self.probe(candidate, arguments))
             plan = self.bench.plan(arguments, call_s)
             rounds: list[Round] = []
-            places = self.bench.places(arguments, plan)
+            places = self.bench.placements
             for place in places:
                 baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
                 candidate.bind(arguments, self.reference, _passes(plan), place.candidate)

@@ -107,8 +107,8 @@ def main(platform_name: str, descriptor: int) -> None:
     except Exception:
         channel.send(HarnessFailed(traceback.format_exc()))
         return
-    channel.send(Hello(judge.environment()))
     try:
+        channel.send(Hello(judge.environment()))
         while True:
             request, _ = channel.receive(None)
             channel.send(_answer(judge, request, channel))

@@ -156,11 +156,8 @@ class GpuPlatform:
 
     def free_cache(self) -> None:
         """Give memory that PyTorch holds without using it back to the device."""
-        import gc
-
         import torch
 
-        gc.collect()
         torch.cuda.empty_cache()
 
     def nudge(self) -> None:

@@ -1,0 +1,102 @@
+"""The command line as a person uses it: help, listings, exit codes, and what the help promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from arena.cli.app import app
+
+COMMANDS = [
+    ["run"],
+    ["evaluate"],
+    ["report"],
+    ["compare"],
+    ["tasks", "list"],
+    ["tasks", "show"],
+    ["heldout", "sample"],
+    ["agents"],
+    ["doctor"],
+    ["clean"],
+]
+ROOT = Path(__file__).parent.parent.parent
+
+
+def arena(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run the real program."""
+    command = [sys.executable, "-c", "from arena.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=110, check=False)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_help_ends_in_examples(command: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*command, "--help"])
+    assert shown.exit_code == 0
+    assert f"arena {' '.join(command)}" in shown.output.split("Examples")[-1]
+
+
+def test_tasks_list_counts_by_type() -> None:
+    shown = CliRunner().invoke(app, ["tasks", "list"])
+    assert shown.exit_code == 0
+    assert "4 hip2hip, 4 triton2triton, 4 torch2hip: 12 in all" in shown.output
+
+
+def test_tasks_show_prints_the_signature_for_machines_too() -> None:
+    shown = CliRunner().invoke(app, ["tasks", "show", "hip2hip/modules/softmax"])
+    assert 'extern "C" hipError_t softmax(const T* x, T* y, int64_t M, int64_t N, hipStream_t stream);' in shown.output
+    as_json = CliRunner().invoke(app, ["tasks", "show", "rms_norm", "--json"])
+    assert msgspec.json.decode(as_json.stdout)["id"] == "triton2triton/normalization/rms_norm"
+
+
+def test_agents_are_listed() -> None:
+    shown = CliRunner().invoke(app, ["agents", "--json"])
+    assert set(msgspec.json.decode(shown.stdout)) == {"noop", "expert", "replay"}
+
+
+def test_doctor_answers_for_machines() -> None:
+    shown = CliRunner().invoke(app, ["doctor", "--json"])
+    names = {check["name"] for check in msgspec.json.decode(shown.stdout)}
+    assert {"torch", "triton", "cpu platform", "cuda platform", "rocm platform", "hip-python"} <= names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("evaluate", "rmsnorm", "README.md"), 2, "did you mean rms_norm"),
+        (("evaluate", "softmax", "README.md"), 2, "several tasks"),
+        (("evaluate", "rms_norm", "nowhere.py"), 2, "no such file"),
+        (("run", "nowhere.yaml"), 2, "does not exist"),
+        (("run", "configs/quickstart.yaml", "--tasks", "nothing*", "--runs-dir", "/tmp/none"), 2, "no task matches"),
+        (("run", "configs/quickstart.yaml", "--agents", "codex"), 2, "no agent 'codex'"),
+        (("report", "configs"), 3, "not a run folder"),
+        (("clean", "--run", "configs"), 2, "nothing was deleted"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_end_with_their_code(arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = arena(*arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bad_configuration_names_file_line_and_key(tmp_path: Path) -> None:
+    config = tmp_path / "bad.yaml"
+    config.write_text("tasks: ['*']\nagents:\n  - {kind: noop, nmae: me}\n", encoding="utf-8")
+    done = arena("run", str(config))
+    assert done.returncode == 2
+    assert "bad.yaml:3:" in done.stderr and "nmae" in done.stderr
+
+
+def test_clean_says_first_and_deletes_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    built = tmp_path / "kernel-arena" / "builds" / "x"
+    built.mkdir(parents=True)
+    assert "would delete" in CliRunner().invoke(app, ["clean", "--dry-run"]).output
+    assert built.is_dir()
+    CliRunner().invoke(app, ["clean"])
+    assert not built.exists()

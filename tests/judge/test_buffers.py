@@ -1,0 +1,140 @@
+"""Layout, poison and canaries of the buffer that judge and host share."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from arena.judge.buffers import Sets, lay_out
+from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.verify import check_canaries, check_inputs, check_results
+from arena.model.task import Arguments, Task, arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+from arena.platforms.cpu import CpuPlatform
+from arena.taskfile.corpus import TASKS, load_task
+
+COUNT = 3
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return load_task(TASKS / "triton2triton/normalization/rms_norm")
+
+
+@pytest.fixture
+def case(task: Task) -> Arguments:
+    return arguments(task, task.seen[0])
+
+
+@pytest.fixture
+def sets(case: Arguments) -> Sets:
+    made = Sets(CpuPlatform(), case, COUNT, secret_generator("cpu"))
+    made.scatter_canaries()
+    return made
+
+
+def inputs(sets: Sets, task: Task) -> dict[str, torch.Tensor]:
+    return draw_inputs(sets.arguments, Reference(task.reference_path), sets.count, secret_generator("cpu"))
+
+
+def test_places_do_not_overlap(case: Arguments) -> None:
+    places, size = lay_out(case, COUNT)
+    spans = []
+    for tensor in (*case.inputs, *case.outputs):
+        place = places[tensor.name]
+        spans += [(place.offset + k * place.pitch, tensor.span * tensor.item_bytes) for k in range(COUNT)]
+    spans.sort()
+    for (start, length), (following, _) in itertools.pairwise(spans):
+        assert start + length + 256 <= following, "a guard of 256 bytes lies behind every tensor"
+    assert spans[-1][0] + spans[-1][1] < size
+
+
+def test_views_hold_what_was_written(sets: Sets, task: Task) -> None:
+    values = inputs(sets, task)
+    sets.write(values)
+    assert torch.equal(sets.view("x"), values["x"])
+    assert sets.view("x").shape == (COUNT, 4, 256)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_poison_is_seen_until_every_element_is_written(task: Task, dtype: str) -> None:
+    case = next(arguments(task, one) for one in task.cases if one.values["dtype"] == dtype)
+    sets = Sets(CpuPlatform(), case, COUNT, secret_generator("cpu"))
+    sets.poison()
+    assert sets.view("y").isnan().all()
+    sets.view("y")[0] = 1.0
+    sets.view("y")[1] = 1.0
+    assert sets.unwritten([0, 1]) == ""
+    assert sets.unwritten([0, 1, 2]) == "y"
+    sets.view("y")[2] = float("nan")
+    assert sets.unwritten([2]) == "", "a NaN that was computed is not poison"
+
+
+def test_poison_changes_every_time(sets: Sets) -> None:
+    seen = set()
+    for _ in range(8):
+        sets.poison()
+        seen.add(int(sets.view("y").view(torch.int32)[0, 0, 0]))
+    assert len(seen) > 4
+
+
+def single(task: Task) -> tuple[Sets, dict[str, torch.Tensor], torch.Tensor]:
+    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), 1, secret_generator("cpu"))
+    sets.scatter_canaries()
+    values = inputs(sets, task)
+    sets.write(values)
+    sets.poison()
+    return sets, {name: value[0] for name, value in values.items()}, sets.raw.clone()
+
+
+def test_a_right_answer_passes_every_look(task: Task) -> None:
+    sets, own, before = single(task)
+    reference = Reference(task.reference_path)
+    sets.view("y")[0] = reference(sets.arguments, own)["y"].float()
+    found = [check_canaries(before, sets), check_inputs(own, sets, 0)]
+    found.append(check_results(sets.arguments, reference, own, sets, 0))
+    assert [one.status for one in found] == [Status.PASSED] * 3
+
+
+@pytest.mark.parametrize("name", ["x", "weight", "y"])
+@pytest.mark.parametrize("side", ["before", "behind"])
+def test_one_stray_byte_is_found(task: Task, name: str, side: str) -> None:
+    sets, _, before = single(task)
+    tensor = sets.arguments.tensors[name]
+    assert tensor is not None
+    behind = sets.offset(name) + tensor.span * tensor.item_bytes
+    sets.raw[sets.offset(name) - 1 if side == "before" else behind] ^= 0xFF
+    found = check_canaries(before, sets)
+    assert found.status is Status.OUT_OF_BOUNDS
+    assert "bytes outside" in found.detail
+
+
+def test_one_flipped_bit_of_an_input_is_found(task: Task) -> None:
+    sets, own, _ = single(task)
+    sets.raw[sets.offset("weight") + 5] ^= 1
+    assert check_inputs(own, sets, 0).status is Status.INPUT_MUTATED
+
+
+def test_one_wrong_element_is_found(task: Task) -> None:
+    sets, own, _ = single(task)
+    reference = Reference(task.reference_path)
+    sets.view("y")[0] = reference(sets.arguments, own)["y"].float()
+    sets.view("y")[0, 3, 17] += 0.01
+    found = check_results(sets.arguments, reference, own, sets, 0)
+    assert found.status is Status.WRONG_RESULT
+    assert "[3, 17]" in found.detail
+
+
+def test_an_arena_is_used_where_the_sets_fit(case: Arguments) -> None:
+    platform = CpuPlatform()
+    size = lay_out(case, COUNT)[1]
+    arena = platform.allocate(size)
+    inside = Sets(platform, case, COUNT, secret_generator("cpu"), arena)
+    outside = Sets(platform, case, 2 * COUNT, secret_generator("cpu"), arena)
+    assert inside.bind_message().buffer.num_bytes == size
+    assert outside.bind_message().buffer.num_bytes > size
+    inside.close()
+    assert arena.file is not None, "closing sets leaves the arena open"

@@ -1,0 +1,77 @@
+"""Latencies and speedups from rounds whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from arena.judge import estimates
+from arena.model.record import Round
+
+CONSTANT_S = 1e-4
+
+
+def rounds(
+    baseline_s: float,
+    candidate_s: float,
+    count: int,
+    *,
+    noise_s: float = 0.0,
+    swapped: bool = False,
+    seed: int = 0,
+) -> list[Round]:
+    """Rounds of passes over 10 and 80 calls, each with the same constant cost and some noise."""
+    generator = np.random.default_rng(seed)
+
+    def took(calls: int, each_s: float) -> float:
+        return (
+            CONSTANT_S + calls * each_s + abs(generator.normal(0.0, noise_s))
+            if noise_s
+            else CONSTANT_S + calls * each_s
+        )
+
+    return [
+        Round(took(10, baseline_s), took(10, candidate_s), took(80, baseline_s), took(80, candidate_s), swapped=swapped)
+        for _ in range(count)
+    ]
+
+
+def test_the_constant_cost_of_a_pass_cancels() -> None:
+    measured = rounds(2e-5, 1e-5, 4)
+    assert estimates.latency_ms(estimates.baseline_slopes(measured, 70)).value == pytest.approx(0.02)
+    assert estimates.latency_ms(estimates.candidate_slopes(measured, 70)).value == pytest.approx(0.01)
+    assert estimates.speedup(measured, 70).value == pytest.approx(2.0)
+
+
+def test_the_interval_holds_the_truth_and_narrows() -> None:
+    few = estimates.speedup(rounds(2e-5, 1e-5, 6, noise_s=2e-5), 70)
+    many = estimates.speedup(rounds(2e-5, 1e-5, 200, noise_s=2e-5), 70)
+    assert few.low <= 2.0 <= few.high
+    assert many.low <= 2.0 <= many.high
+    assert many.half_width < few.half_width / 2
+
+
+def test_one_preempted_pass_does_not_move_the_estimate() -> None:
+    measured = rounds(1e-5, 1e-5, 9)
+    hit = measured[4]
+    measured[4] = Round(hit.baseline_short_s, hit.candidate_short_s, hit.baseline_long_s + 1.0, hit.candidate_long_s)
+    assert estimates.speedup(measured, 70).value == pytest.approx(1.0)
+
+
+def test_places_of_different_speed_cancel() -> None:
+    """Half of the rounds the baseline lies in the slow place, half of them the candidate."""
+    straight = rounds(1.5e-5, 1e-5, 6)
+    crossed = rounds(1e-5, 1.5e-5, 6, swapped=True)
+    assert estimates.speedup(straight, 70).value == pytest.approx(1.5)
+    assert estimates.speedup(straight + crossed, 70).value == pytest.approx(1.0)
+
+
+def test_data_that_varies_from_round_to_round_cancels() -> None:
+    measured = [one for scale in (1, 5, 2, 9, 3, 7, 4) for one in rounds(2e-6 * scale, 1e-6 * scale, 1)]
+    found = estimates.speedup(measured, 70)
+    assert found.value == pytest.approx(2.0)
+    assert found.half_width < 1e-9
+
+
+def test_no_time_at_all_is_no_division_by_zero() -> None:
+    assert estimates.speedup(rounds(1e-5, 0.0, 4), 70).value > 1e6

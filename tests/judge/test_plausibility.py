@@ -1,0 +1,81 @@
+"""Each doubt convicts what it is for, and nothing that noise alone explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from arena.judge.plausibility import Limits, Timing, doubt
+from arena.model.record import Estimate, Round
+from arena.model.verdict import Status
+
+LIMITS = Limits(roofline_ms=0.005, empty_call_ms=0.001, clock_slack_ms=0.03, baseline_drift=0.1)
+LONG = 100
+
+
+def about(value: float, width: float = 0.01) -> Estimate:
+    return Estimate(value, value * (1 - width), value * (1 + width))
+
+
+def made(
+    baseline_ms: float,
+    per_call_ms: float,
+    single_gap_ms: float | None = None,
+    *,
+    candidate_ms: Estimate | None = None,
+    beside_ms: Estimate | None = None,
+) -> Timing:
+    """A timing in which the candidate's lone call costs `single_gap_ms` more than the baseline's."""
+    gap = per_call_ms - baseline_ms if single_gap_ms is None else single_gap_ms
+    host_s = per_call_ms * LONG / 1e3
+    measured: Sequence[Round] = [
+        Round(0.0, 0.0, 0.0, 0.0, host_s, baseline_single_s=0.2e-3, candidate_single_s=(0.2 + gap) / 1e3)
+    ] * 8
+    alone = about(baseline_ms)
+    return Timing(alone, candidate_ms or about(per_call_ms), alone, beside_ms or alone, measured, LONG)
+
+
+def test_an_honest_speedup_is_believed() -> None:
+    assert doubt(made(0.100, 0.020), LIMITS) == (Status.PASSED, "")
+
+
+@pytest.mark.parametrize("candidate_ms", [0.004, 0.0001])
+def test_faster_than_the_roofline_is_implausible(candidate_ms: float) -> None:
+    status, why = doubt(made(0.100, candidate_ms), LIMITS)
+    assert status is Status.IMPLAUSIBLE
+    assert "roofline" in why
+
+
+def test_faster_than_an_empty_kernel_is_implausible() -> None:
+    status, why = doubt(made(0.100, 0.0005), replace(LIMITS, roofline_ms=None))
+    assert status is Status.IMPLAUSIBLE
+    assert "empty kernel" in why
+
+
+def test_calls_that_are_cheap_only_in_company_are_implausible() -> None:
+    """Ten times faster in a long pass, but a lone call takes as long as the baseline's."""
+    status, why = doubt(made(0.200, 0.020, single_gap_ms=0.0), LIMITS)
+    assert status is Status.IMPLAUSIBLE
+    assert "alone" in why
+
+
+@pytest.mark.parametrize("host_ms", [0.001, 0.2])
+def test_clocks_that_disagree_are_a_mismatch(host_ms: float) -> None:
+    timing = made(0.100, 0.050)
+    lying = [replace(measured, candidate_host_s=host_ms * LONG / 1e3) for measured in timing.rounds]
+    status, why = doubt(replace(timing, rounds=lying), LIMITS)
+    assert status is Status.TIMING_MISMATCH
+    assert "clock" in why
+
+
+@pytest.mark.parametrize(("beside_ms", "status"), [(0.2, Status.TIMING_MISMATCH), (0.103, Status.PASSED)])
+def test_a_baseline_that_moved_voids_the_result(beside_ms: float, status: Status) -> None:
+    assert doubt(made(0.100, 0.050, beside_ms=about(beside_ms)), LIMITS)[0] is status
+
+
+def test_a_wide_interval_convicts_nobody() -> None:
+    assert doubt(made(0.100, 0.0044), LIMITS)[0] is Status.IMPLAUSIBLE
+    wide = made(0.100, 0.0044, candidate_ms=Estimate(0.0044, 0.001, 0.02))
+    assert doubt(wide, LIMITS)[0] is Status.PASSED

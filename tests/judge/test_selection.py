@@ -1,0 +1,27 @@
+"""Which cases an emulation runs."""
+
+from __future__ import annotations
+
+from arena.judge.messages import CPU_MAX_WORK
+from arena.judge.selection import declared_work, select_cases
+from arena.model.task import arguments
+from arena.taskfile.corpus import load_corpus
+
+
+def test_every_task_has_two_cases_of_each_split_that_an_emulation_can_run() -> None:
+    for task in load_corpus():
+        for cases in (task.seen, task.heldout):
+            small = [case for case in cases if declared_work(arguments(task, case)) <= 1e6]
+            assert len(small) >= 2, f"{task.id}: {len(small)} small cases"
+
+
+def test_without_a_bound_every_case_is_run() -> None:
+    task = load_corpus()[0]
+    assert select_cases(task, task.seen, None) == task.seen
+
+
+def test_the_bound_keeps_the_order_and_at_least_two_cases() -> None:
+    for task in load_corpus():
+        chosen = select_cases(task, task.heldout, CPU_MAX_WORK)
+        assert list(chosen) == [case for case in task.heldout if case in chosen]
+        assert len(select_cases(task, task.heldout, 1e-9)) == 2
