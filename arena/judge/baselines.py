@@ -71,7 +71,7 @@ class Baselines:
 
     def _subject(self, language: Language) -> Subject:
         program = baseline_program(self.task, self.cases, self.fast.bench.facts, language=language)
-        return Subject(program, self.template, _triton_cache(self.task), (), self.right.timeout_s)
+        return Subject(self.template, _triton_cache(self.task), (), self.right.timeout_s).adopt(program)
 
     def _measure(self, worked_out: Arguments) -> Known:
         finding = self.right.run(self.subject, worked_out)

@@ -124,7 +124,8 @@ class Bench:
         """Two buffers kept for the judge's life: a baseline lies where it lay when it was measured alone."""
         if not self.platform.graphs:
             return None, None
-        return self.platform.allocate(self._arena_bytes), self.platform.allocate(self._arena_bytes)
+        first, second = (self.platform.allocate(self._arena_bytes, lasting=True) for _ in range(2))
+        return first, second
 
     @property
     def _arena_bytes(self) -> int:

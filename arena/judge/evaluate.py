@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,17 +87,21 @@ class Contest:
         """Build for every dtype that will be needed, load, and have Triton compile for the smallest seen case."""
         report(Stage.COMPILE, 0, 1)
         self._hash = hashlib.sha256(self._file.read_bytes()).hexdigest()
-        cases = (*self._seen, *self._heldout)
-        facts = self._bench.facts
-        try:
-            build = build_program(self._task, self._file, cases, facts)
-        except CandidateFailed as failure:
-            return Finding(failure.status, failure.detail)
-        self._log, self._build_s = build.log, build.seconds
         for case in self._seen:
             self._baselines.known(case)
         hidden = (self._task.path.parents[2],)
-        self._candidate = Subject(build.program, self._template, None, hidden, self._options.call_timeout_s)
+        self._candidate = Subject(self._template, None, hidden, self._options.call_timeout_s)
+        cases = (*self._seen, *self._heldout)
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            warming = beside.submit(self._candidate.warm)
+            try:
+                build = build_program(self._task, self._file, cases, self._bench.facts)
+            except CandidateFailed as failure:
+                return Finding(failure.status, failure.detail)
+            finally:
+                warming.result()
+        self._log, self._build_s = build.log, build.seconds
+        self._candidate.adopt(build.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
             self._candidate.ready(smallest)

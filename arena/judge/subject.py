@@ -11,7 +11,7 @@ from pathlib import Path
 from arena.errors import InfrastructureError
 from arena.judge.hosts import Host, HostFolder, Template
 from arena.model.task import Case, Task
-from arena.protocol import Language, Load
+from arena.protocol import Language, Load, Prepare
 from arena.toolchains.task_header import dtype_key
 
 
@@ -34,18 +34,32 @@ class Program:
 
 
 class Subject:
-    """A program with at most one live host."""
+    """A program with at most one live host. The host may be started while the program is still being built."""
 
-    def __init__(
-        self, program: Program, template: Template, cache: Path | None, hide: tuple[Path, ...], timeout_s: float
-    ) -> None:
-        self.program = program
+    def __init__(self, template: Template, cache: Path | None, hide: tuple[Path, ...], timeout_s: float) -> None:
+        self._program: Program | None = None
         self._template, self._hide, self._timeout_s = template, hide, timeout_s
         self._home = Path(tempfile.mkdtemp(prefix="arena-host-"))
         self._cache = cache or self._home / "triton"
         self._host: Host | None = None
         self._loaded: str | None = None
         self.isolation = ""
+
+    @property
+    def program(self) -> Program:
+        """What is loaded."""
+        if self._program is None:
+            raise InfrastructureError("there is no program yet")
+        return self._program
+
+    def adopt(self, program: Program) -> Subject:
+        """Say what to load; returns itself."""
+        self._program = program
+        return self
+
+    def warm(self) -> None:
+        """Start the host and have it wake the device, which takes a while and needs no program."""
+        self._started().ask(Prepare(), self._timeout_s)
 
     @property
     def host(self) -> Host:
@@ -56,13 +70,17 @@ class Subject:
 
     def ready(self, case: Case) -> Host:
         """A live host with what the case needs loaded. Raises `CandidateFailed` where that does not load."""
+        host = self._started()
+        key = self.program.key(case)
+        if self._loaded != key:
+            host.ask(self.program.load_message(key), self._timeout_s)
+            self._loaded = key
+        return host
+
+    def _started(self) -> Host:
         if self._host is None:
             self._host = self._template.spawn(HostFolder(self._home, self._cache), self._hide)
             self.isolation = self._host.isolation
-        key = self.program.key(case)
-        if self._loaded != key:
-            self._host.ask(self.program.load_message(key), self._timeout_s)
-            self._loaded = key
         return self._host
 
     def close(self) -> None:

@@ -17,6 +17,8 @@ class Handle:
 
     num_bytes: int
     ipc: str = ""
+    lasting: bool = False
+    """whether the buffer outlives a case, so that a process that opened it may keep it mapped"""
 
 
 class SharedBuffer(Protocol):
@@ -43,7 +45,7 @@ class Platform(Protocol):
     def facts(self) -> DeviceFacts:
         """What is known of the device; may initialise it."""
 
-    def allocate(self, num_bytes: int) -> SharedBuffer:
+    def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """Memory of its own, never part of a pool, so that sharing it exports nothing else."""
 
     def open(self, handle: Handle, file: int | None) -> SharedBuffer:

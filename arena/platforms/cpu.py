@@ -60,7 +60,7 @@ class CpuPlatform:
             driver=platform.release(),
         )
 
-    def allocate(self, num_bytes: int) -> SharedBuffer:
+    def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """A new sealed memory file of zeros."""
         file = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(file, num_bytes)

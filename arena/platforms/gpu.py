@@ -94,8 +94,8 @@ class DeviceBuffer:
         self.tensor: torch.Tensor = torch.as_tensor(_ArrayView(address, handle.num_bytes), device="cuda")
 
     def close(self) -> None:
-        """Free the allocation, or this process's mapping of it."""
-        if self._address:
+        """Free the allocation, or this process's mapping of it unless it is a lasting one."""
+        if self._address and (self._owner or not self.handle.lasting):
             (self._runtime.free if self._owner else self._runtime.close)(self._address)
             self._address = 0
 
@@ -125,6 +125,7 @@ class GpuPlatform:
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
         self._cell: torch.Tensor | None = None
+        self._mapped: dict[str, DeviceBuffer] = {}
 
     @property
     def runtime(self) -> Runtime:
@@ -137,18 +138,24 @@ class GpuPlatform:
         """What PyTorch and the vendor's library say of device 0."""
         raise NotImplementedError
 
-    def allocate(self, num_bytes: int) -> SharedBuffer:
+    def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """A plain device allocation that can be exported; PyTorch's idle cache is given back first if need be."""
         try:
             address = self.runtime.malloc(num_bytes)
         except RuntimeError:
             self.free_cache()
             address = self.runtime.malloc(num_bytes)
-        return DeviceBuffer(self.runtime, address, Handle(num_bytes, self.runtime.export(address)), owner=True)
+        handle = Handle(num_bytes, self.runtime.export(address), lasting)
+        return DeviceBuffer(self.runtime, address, handle, owner=True)
 
     def open(self, handle: Handle, file: int | None) -> SharedBuffer:
-        """Map another process's allocation."""
-        return DeviceBuffer(self.runtime, self.runtime.open(handle.ipc), handle, owner=False)
+        """Map another process's allocation; a lasting one only once, since mapping gigabytes takes a while."""
+        if handle.ipc not in self._mapped:
+            buffer = DeviceBuffer(self.runtime, self.runtime.open(handle.ipc), handle, owner=False)
+            if not handle.lasting:
+                return buffer
+            self._mapped[handle.ipc] = buffer
+        return self._mapped[handle.ipc]
 
     def synchronize(self) -> None:
         """Wait for the device through the runtime itself."""
