@@ -77,7 +77,7 @@ def _devices() -> Iterator[Check]:
         else:
             yield Check(f"{name} platform", False, "no device", f"nothing is measured on {name}; it needs {what}")
     answer = ask_hip()
-    cost = "facts of AMD devices come from PyTorch alone; `pip install kernel-arena[rocm]` and a HIP runtime (libamdhip64)"
+    cost = "facts of AMD devices come from PyTorch alone; `pip install kernel-arena[rocm]`, and libamdhip64"
     yield Check("hip-python", answer.devices > 0, answer.detail, cost)
 
 

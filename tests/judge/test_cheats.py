@@ -1,6 +1,7 @@
 """Candidates that try to look better than they are, each with the status it must get, on the CPU and on a GPU.
 
-The expected status stands in the first line of each file under `tests/cheats/<task>/`.
+The expected status stands in the first line of each file under `tests/cheats/<task>/`. What they are all built around, a
+plain right kernel, is `_kernel.py` or `_kernel.hip`, put in place of the line `<kernel>`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from arena.taskfile.corpus import TASKS
 
 CHEATS = Path(__file__).parent.parent / "cheats"
 TASK_OF = {"rms_norm": "triton2triton/normalization/rms_norm", "softmax": "hip2hip/modules/softmax"}
-FILES = sorted(path for path in CHEATS.glob("*/*") if path.suffix in (".py", ".hip"))
+FILES = sorted(path for path in CHEATS.glob("*/*") if path.suffix in (".py", ".hip") and path.stem != "_kernel")
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
 
 
@@ -30,8 +31,16 @@ def expected(path: Path) -> Status:
     return Status(found.group(1))
 
 
-def evaluate(judge: JudgeClient, path: Path, options: Options) -> Evaluation:
-    return judge.evaluate(TASKS / TASK_OF[path.parent.name], path, options)
+def assembled(path: Path, folder: Path) -> Path:
+    """The candidate as it is handed in."""
+    kernel = path.with_name(f"_kernel{path.suffix}").read_text(encoding="utf-8")
+    candidate = folder / path.name
+    candidate.write_text(re.sub(r"^(#|//) <kernel>$", lambda _: kernel, path.read_text(encoding="utf-8"), flags=re.M))
+    return candidate
+
+
+def evaluate(judge: JudgeClient, path: Path, folder: Path, options: Options) -> Evaluation:
+    return judge.evaluate(TASKS / TASK_OF[path.parent.name], assembled(path, folder), options)
 
 
 def check(evaluation: Evaluation, path: Path) -> None:
@@ -47,11 +56,11 @@ def check(evaluation: Evaluation, path: Path) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_on_cpu(cpu_judge: JudgeClient, path: Path) -> None:
-    check(evaluate(cpu_judge, path, structs.replace(OPTIONS, max_work=5e4)), path)
+def test_on_cpu(cpu_judge: JudgeClient, path: Path, tmp_path: Path) -> None:
+    check(evaluate(cpu_judge, path, tmp_path, structs.replace(OPTIONS, max_work=5e4)), path)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_on_gpu(gpu_judge: JudgeClient, path: Path) -> None:
-    check(evaluate(gpu_judge, path, structs.replace(OPTIONS, max_work=1e7)), path)
+def test_on_gpu(gpu_judge: JudgeClient, path: Path, tmp_path: Path) -> None:
+    check(evaluate(gpu_judge, path, tmp_path, structs.replace(OPTIONS, max_work=1e7)), path)
