@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from arena import process
+from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built
 from arena.toolchains.build_cache import BuildCache, content_key
 
@@ -102,3 +105,39 @@ def folder_texts(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
         for pattern in patterns
         for path in sorted(folder.rglob(pattern))
     }
+
+
+class SdkToolchain:
+    """What toolchains around an SDK's one compiler driver share: where it is, and what it says of itself."""
+
+    program: str
+    install: str
+
+    def __init__(self, cache: BuildCache, *, compiler: str = "", run: Runner = run_plainly) -> None:
+        self._cache = cache
+        self._wanted = compiler or self.program
+        self._run = run
+
+    def version(self) -> str:
+        """The lines by which the compiler tells its version; part of the build cache's key."""
+        return self._version
+
+    @cached_property
+    def compiler(self) -> str:
+        """The path of the compiler. Raises `InfrastructureError` where it is missing."""
+        path = shutil.which(self._wanted)
+        if path is None:
+            raise InfrastructureError(f"{self._wanted} is not on PATH: {self.install}")
+        return path
+
+    @cached_property
+    def _version(self) -> str:
+        with self._cache.staging() as scratch:
+            environment = compiler_environment(scratch)
+            done = self._run([self.compiler, "--version"], timeout_s=60.0, cwd=scratch, env=environment)
+        lines = [line.strip() for line in done.output.splitlines() if self._tells(line)]
+        return "; ".join(lines) or done.output.strip()
+
+    @staticmethod
+    def _tells(line: str) -> bool:
+        return "version" in line.lower() or "release" in line

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cached_property
 from pathlib import Path
 
-from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built, Source, Target
-from arena.toolchains.build_cache import BuildCache, content_key
-from arena.toolchains.hip_build import Recipe, Runner, build_cached, compiler_environment, run_plainly
+from arena.toolchains.build_cache import content_key
+from arena.toolchains.hip_build import Recipe, SdkToolchain, build_cached
 from arena.toolchains.hip_nvcc_headers import header_set, runtime_names
 
 WAVE_SIZE = 32
@@ -23,19 +21,12 @@ FLAGS = (
 )
 
 
-class HipNvccToolchain:
+class HipNvccToolchain(SdkToolchain):
     """Builds for `sm_XX`."""
 
     name = "hip-nvcc"
-
-    def __init__(self, cache: BuildCache, *, compiler: str = "nvcc", run: Runner = run_plainly) -> None:
-        self._cache = cache
-        self._wanted = compiler
-        self._run = run
-
-    def version(self) -> str:
-        """nvcc's release line."""
-        return self._version
+    program = "nvcc"
+    install = "install the CUDA toolkit (Debian: nvidia-cuda-toolkit)"
 
     def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
         """Compile, or fetch from the build cache. Raises `InfrastructureError` where nvcc or torch is missing."""
@@ -49,22 +40,6 @@ class HipNvccToolchain:
         files = {source.name: source.kernel, "task.h": source.task_header}
         recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, "headers": headers.name})
         return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run)
-
-    @cached_property
-    def compiler(self) -> str:
-        """The path of nvcc."""
-        path = shutil.which(self._wanted)
-        if path is None:
-            raise InfrastructureError("nvcc is not on PATH: install the CUDA toolkit (Debian: nvidia-cuda-toolkit)")
-        return path
-
-    @cached_property
-    def _version(self) -> str:
-        with self._cache.staging() as scratch:
-            environment = compiler_environment(scratch)
-            done = self._run([self.compiler, "--version"], timeout_s=30.0, cwd=scratch, env=environment)
-        release = [line for line in done.output.splitlines() if "release" in line]
-        return release[0] if release else done.output.strip()
 
     @cached_property
     def _headers(self) -> Path:
