@@ -34,27 +34,39 @@ class JudgeClient:
     """A judge process for one platform (`auto`: the best one here)."""
 
     def __init__(self, platform: str) -> None:
+        self._platform = platform
+        self._environment: Environment | None = None
+        self._start()
+
+    def _start(self) -> None:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "arena.judge.service", platform, str(theirs.fileno())],
+            [sys.executable, "-m", "arena.judge.service", self._platform, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
         theirs.close()
         self._channel: Channel[ToJudge, FromJudge] = Channel(ours, FromJudge)
-        self._environment: Environment | None = None
+        self._greeted = False
+        self._broken = False
+
+    @property
+    def pid(self) -> int:
+        """The process id of the judge."""
+        return self._process.pid
 
     @property
     def environment(self) -> Environment:
         """Device and versions; waits until the judge is warm."""
-        if self._environment is None:
+        if not self._greeted:
             answer = self._receive(_START_S)
             if isinstance(answer, HarnessFailed):
                 raise InfrastructureError(f"the judge did not start: {answer.detail}")
             if not isinstance(answer, Hello):
                 raise InfrastructureError("the judge spoke out of turn")
-            self._environment = answer.environment
+            self._environment, self._greeted = answer.environment, True
+        assert self._environment is not None
         return self._environment
 
     def evaluate(
@@ -79,8 +91,21 @@ class JudgeClient:
         return answer.cases
 
     def _ask(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
+        """Ask; after any failure the next question goes to a new judge, since the old one's device may be poisoned."""
+        if self._broken:
+            self.close()
+            self._start()
+        self._broken = True
+        answer = self._exchange(request, on_progress)
+        self._broken = False
+        return answer
+
+    def _exchange(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
         _ = self.environment
-        self._channel.send(request)
+        try:
+            self._channel.send(request)
+        except ChannelClosed:
+            raise InfrastructureError("the judge has ended") from None
         while True:
             answer = self._receive(_SILENCE_S)
             if isinstance(answer, HarnessFailed):

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 import arena
-from arena.errors import ArenaError
+from arena.errors import ArenaError, InfrastructureError
 from arena.judge.baselines import Baselines, Book
 from arena.judge.device import Bench
 from arena.judge.evaluate import Contest, checks
@@ -103,7 +103,10 @@ def main(platform_name: str, descriptor: int) -> None:
     """Serve until the runner closes the channel."""
     channel: Channel[FromJudge, ToJudge] = Channel(socket.socket(fileno=descriptor), ToJudge)
     try:
-        judge = Judge(platform(detect() if platform_name == "auto" else platform_name))
+        judge = Judge(_device(platform_name))
+    except ArenaError as problem:
+        channel.send(HarnessFailed(str(problem)))
+        return
     except Exception:
         channel.send(HarnessFailed(traceback.format_exc()))
         return
@@ -116,6 +119,14 @@ def main(platform_name: str, descriptor: int) -> None:
         return
     finally:
         judge.close()
+
+
+def _device(name: str) -> Platform:
+    """The platform asked for; raises `InfrastructureError` where this machine has no such device."""
+    best = detect()
+    if name not in ("auto", "cpu", best):
+        raise InfrastructureError(f"no {name} device here, PyTorch offers {best}; `arena doctor` says what is missing")
+    return platform(best if name == "auto" else name)
 
 
 def _task(request: ToJudge) -> Task:

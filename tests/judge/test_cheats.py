@@ -1,7 +1,7 @@
 """Candidates that try to look better than they are, each with the status it must get, on the CPU and on a GPU.
 
-The expected status stands in the first line of each file under `tests/cheats/<task>/`. What they are all built around, a
-plain right kernel, is `_kernel.py` or `_kernel.hip`, put in place of the line `<kernel>`.
+The expected status stands in the first line of each file under `tests/cheats/<task>/`. What they are all built around,
+a plain right kernel, is `_kernel.py` or `_kernel.hip`, put in place of the line `<kernel>`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,97 @@
+"""The judge as a process: what hosts can see, and what happens when a judge dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arena.errors import InfrastructureError
+from arena.judge.client import JudgeClient
+from arena.judge.messages import Options
+from arena.model.record import Evaluation
+from arena.model.verdict import Stage, Status
+from arena.taskfile.corpus import TASKS, load_task
+
+RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
+START = RMS_NORM / "kernel.py"
+QUICK = Options(heldout=False, seeds=1, max_work=2e4, timing_budget_s=0.02)
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def judge_with_secret() -> Iterator[JudgeClient]:
+    """A judge with something in its environment that hosts must not inherit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARENA_SECRET", "1")
+        with JudgeClient("cpu") as judge:
+            yield judge
+
+
+def evaluate(judge: JudgeClient, folder: Path, before_entry: str) -> Evaluation:
+    """The starting kernel behind a few lines that look around when the file is loaded."""
+    candidate = folder / "kernel.py"
+    candidate.write_text(before_entry + "\n" + START.read_text(encoding="utf-8"), encoding="utf-8")
+    return judge.evaluate(RMS_NORM, candidate, QUICK)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(f"import os; assert not os.listdir({str(TASKS)!r})", id="tasks"),
+        pytest.param("import module_that_is_absent", id="a-module-that-is-not-there"),
+        pytest.param(
+            "import socket\ntry:\n    socket.create_connection(('127.0.0.1', 22), 1)\n"
+            "except OSError as problem:\n    assert problem.errno == 101, problem\nelse:\n    raise SystemExit(3)",
+            id="network",
+        ),
+        pytest.param("import os; assert 'ARENA_SECRET' not in os.environ", id="environment"),
+        pytest.param("import os; assert os.path.basename(os.getcwd()).startswith('arena-host-')", id="folder"),
+        pytest.param("import os; assert len(os.listdir('/proc/self/fd')) < 12", id="descriptors"),
+    ],
+)
+def test_what_a_host_can_see(tmp_path: Path, judge_with_secret: JudgeClient, look: str) -> None:
+    level = judge_with_secret.environment.isolation
+    if "network" not in level or "mount" not in level:
+        pytest.skip(f"namespaces are not allowed here: {level}")
+    wanted = Status.LOAD_ERROR if "absent" in look else Status.PASSED
+    evaluation = evaluate(judge_with_secret, tmp_path, look)
+    assert evaluation.status is wanted, [verdict.detail for verdict in evaluation.verdicts]
+
+
+def test_a_judge_that_dies_is_replaced(tmp_path: Path) -> None:
+    with JudgeClient("cpu") as judge:
+        assert evaluate(judge, tmp_path, "").status is Status.PASSED
+        os.kill(judge.pid, signal.SIGKILL)
+        with pytest.raises(InfrastructureError, match="judge"):
+            evaluate(judge, tmp_path, "")
+        assert evaluate(judge, tmp_path, "").status is Status.PASSED
+
+
+def test_a_device_that_is_not_there_is_said_plainly() -> None:
+    with JudgeClient("rocm") as judge, pytest.raises(InfrastructureError, match="no rocm device here"):
+        _ = judge.environment
+
+
+def test_a_candidate_that_fails_leaves_the_next_one_unharmed(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    crash = evaluate(cpu_judge, tmp_path, "import os; os.kill(os.getpid(), 11)")
+    assert crash.status is Status.CRASH
+    assert "SIGSEGV" in crash.verdicts[-1].detail
+    assert evaluate(cpu_judge, tmp_path, "").status is Status.PASSED
+
+
+def test_gates_stop_at_the_first_failure(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    evaluation = evaluate(cpu_judge, tmp_path, "raise ImportError('no')")
+    assert [verdict.stage for verdict in evaluation.verdicts] == [Stage.COMPILE]
+    assert {case.candidate for case in evaluation.cases} == {Status.NOT_RUN}
+
+
+def test_cases_are_those_of_the_task(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    evaluation = evaluate(cpu_judge, tmp_path, "")
+    task = load_task(RMS_NORM)
+    assert evaluation.task_hash == task.content_hash
+    assert {case.case for case in evaluation.cases} <= {case.id for case in task.seen}
