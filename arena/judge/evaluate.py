@@ -22,6 +22,7 @@ from arena.judge.selection import select_cases
 from arena.judge.side import Side
 from arena.judge.subject import Subject
 from arena.judge.verify import Finding
+from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.model.environment import Environment
 from arena.model.record import CaseResult, CaseTiming, Evaluation, Split
 from arena.model.task import Case, Task, arguments
@@ -49,6 +50,7 @@ class Contest:
         cases = (*self._seen, *self._heldout)
         self._baselines = Baselines(task, cases, options, template, self._right, self._fast, book)
         self._candidate: Subject | None = None
+        self._twin: Subject | None = None
         self._log = ""
         self._build_s = 0.0
 
@@ -96,12 +98,15 @@ class Contest:
             warming = beside.submit(self._candidate.warm)
             try:
                 build = build_program(self._task, self._file, cases, self._bench.facts)
+                other = build_other_wave(self._task, self._file, cases, self._bench.facts)
             except CandidateFailed as failure:
                 return Finding(failure.status, failure.detail)
             finally:
                 warming.result()
         self._log, self._build_s = build.log, build.seconds
         self._candidate.adopt(build.program)
+        if other is not None:
+            self._twin = Subject(self._template, None, hidden, self._options.call_timeout_s).adopt(other.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
             self._candidate.ready(smallest)
@@ -138,7 +143,10 @@ class Contest:
         return first
 
     def _check(self, case: Case) -> Finding:
-        finding = self._right.run(self._of_candidate, arguments(self._task, case))
+        worked_out = arguments(self._task, case)
+        finding = self._right.run(self._of_candidate, worked_out)
+        if self._twin is not None:
+            finding = at_both_wave_sizes(finding, self._right.run(self._twin, worked_out))
         self._results[case.id] = self._result(case, finding)
         return finding
 
@@ -183,8 +191,9 @@ class Contest:
 
     def _clean_up(self) -> None:
         self._baselines.close()
-        if self._candidate is not None:
-            self._candidate.discard()
+        for subject in (self._candidate, self._twin):
+            if subject is not None:
+                subject.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -24,11 +24,11 @@ FILES = sorted(path for path in CHEATS.glob("*/*") if path.suffix in (".py", ".h
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
 
 
-def expected(path: Path) -> Status:
-    """The status in the first line."""
-    found = re.search(r"expect: (\w+)", path.read_text(encoding="utf-8").splitlines()[0])
+def expected(path: Path, *, emulated: bool) -> Status:
+    """The status in the first line: `expect: crash`, or `expect: passed, emulated: wave_size_dependent`."""
+    found = re.search(r"expect: (\w+)(?:, emulated: (\w+))?", path.read_text(encoding="utf-8").splitlines()[0])
     assert found, f"{path} does not say what to expect"
-    return Status(found.group(1))
+    return Status((found.group(2) if emulated else None) or found.group(1))
 
 
 def assembled(path: Path, folder: Path) -> Path:
@@ -44,7 +44,7 @@ def evaluate(judge: JudgeClient, path: Path, folder: Path, options: Options) -> 
 
 
 def check(evaluation: Evaluation, path: Path) -> None:
-    wanted = expected(path)
+    wanted = expected(path, emulated=evaluation.environment.device.emulated)
     why = [(verdict.stage, verdict.detail) for verdict in evaluation.verdicts]
     assert evaluation.status is wanted, why
     if wanted is not Status.PASSED:

@@ -1,0 +1,40 @@
+"""Wave size: on the CPU platform a HIP candidate must be right at 32 and at 64 lanes, as on NVIDIA and on AMD."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from arena.judge.building import Build, build_program
+from arena.judge.hosts import CandidateFailed
+from arena.judge.verify import Finding
+from arena.model.environment import DeviceFacts
+from arena.model.task import Case, Task, TaskType
+from arena.model.verdict import Status
+
+OTHER_WAVE = 64
+
+
+def build_other_wave(task: Task, candidate: Path, cases: Iterable[Case], facts: DeviceFacts) -> Build | None:
+    """The candidate built for the other wave size; None where a device or a language leaves no choice.
+
+    Raises `CandidateFailed` with `wave_size_dependent` where only the first wave size builds.
+    """
+    if not facts.emulated or task.task_type is TaskType.TRITON2TRITON:
+        return None
+    try:
+        return build_program(task, candidate, cases, replace(facts, wave_size=OTHER_WAVE))
+    except CandidateFailed as failure:
+        detail = f"builds at wave size {facts.wave_size}, but not at {OTHER_WAVE}: {failure.detail}"
+        raise CandidateFailed(Status.WAVE_SIZE_DEPENDENT, detail) from None
+
+
+def at_both_wave_sizes(first: Finding, other: Finding) -> Finding:
+    """One finding from two: what is right at one wave size alone is `wave_size_dependent`."""
+    passed = (first.status is Status.PASSED, other.status is Status.PASSED)
+    if passed == (True, False):
+        return Finding(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 32; at 64, {other.status}: {other.detail}")
+    if passed == (False, True):
+        return Finding(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 64; at 32, {first.status}: {first.detail}")
+    return first
