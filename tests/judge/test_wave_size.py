@@ -29,7 +29,7 @@ def test_wrong_at_both_is_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "other", "said"), [(GOOD, BAD, "right at wave size 32"), (BAD, GOOD, "at 64; at 32")]
+    ("first", "other", "said"), [(GOOD, BAD, "right at wave size 32"), (BAD, GOOD, "size 64; at 32")]
 )
 def test_right_at_one_only_depends_on_the_wave_size(first: Finding, other: Finding, said: str) -> None:
     found = at_both_wave_sizes(first, other)
