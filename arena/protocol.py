@@ -6,7 +6,6 @@ The judge commands, the host obeys or says why it could not; nothing a host says
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
 
 import msgspec
 
@@ -29,7 +28,6 @@ class Spawn(Message, frozen=True):
     """where Triton keeps compiled kernels"""
     hide: tuple[str, ...] = ()
     """folders the host must not see"""
-    threads: int = 1
 
 
 class Reap(Message, frozen=True):
@@ -86,7 +84,6 @@ class TensorArgument(Message, frozen=True):
     strides: tuple[int, ...]
     offset: int
     pitch: int
-    role: Literal["input", "output"]
     addresses_of: str = ""
     """elements are byte offsets into this tensor, to be turned into device addresses by the host"""
 

@@ -33,7 +33,7 @@ def with_five_cases(task: Task, root: Path) -> Task:
     lines = (folder / "seen.yaml").read_text(encoding="utf-8").splitlines()
     cases = [line for line in lines if line.startswith("-")]
     assert len(cases) == len(task.seen), f"{task.id}: a case a line is expected"
-    kept = cases[:3] + cases[-2:]
+    kept = cases[: CASES - 2] + cases[-2:]
     (folder / "seen.yaml").write_text("\n".join(kept) + "\n", encoding="utf-8")
     return load_task(folder)
 

@@ -17,11 +17,8 @@ class Noop:
 
     def work(self, workspace: Workspace) -> Submission:
         """Copy the starting kernel; torch2hip has none, and a translation is not made up."""
-        start = workspace.task.starting_kernel
-        if start is None:
-            return Submission(None, "a torch2hip task has no starting kernel to hand in")
-        shutil.copyfile(start, workspace.candidate)
-        return Submission(workspace.candidate)
+        absence = "a torch2hip task has no starting kernel to hand in"
+        return _hand_in(workspace, workspace.task.starting_kernel, absence)
 
 
 class Expert:
@@ -32,11 +29,7 @@ class Expert:
 
     def work(self, workspace: Workspace) -> Submission:
         """Copy the expert."""
-        expert = workspace.task.expert
-        if expert is None:
-            return Submission(None, "the task has no expert")
-        shutil.copyfile(expert, workspace.candidate)
-        return Submission(workspace.candidate)
+        return _hand_in(workspace, workspace.task.expert, "the task has no expert")
 
 
 class Replay:
@@ -50,10 +43,15 @@ class Replay:
 
     def work(self, workspace: Workspace) -> Submission:
         """Copy the candidate of this attempt, else the one for all attempts."""
-        base = self._folder / workspace.task.id
-        for place in (base / str(workspace.attempt), base):
-            file = place / workspace.candidate.name
-            if file.is_file():
-                shutil.copyfile(file, workspace.candidate)
-                return Submission(workspace.candidate)
-        return Submission(None, f"{self._folder.name}/{workspace.task.id} holds no {workspace.candidate.name}")
+        base, name = self._folder / workspace.task.id, workspace.candidate.name
+        places = (base / str(workspace.attempt) / name, base / name)
+        file = next((place for place in places if place.is_file()), None)
+        return _hand_in(workspace, file, f"{self._folder.name}/{workspace.task.id} holds no {name}")
+
+
+def _hand_in(workspace: Workspace, file: Path | None, absence: str) -> Submission:
+    """Put `file` where the candidate is expected; where there is none, nothing is handed in, for the reason given."""
+    if file is None:
+        return Submission(None, absence)
+    shutil.copyfile(file, workspace.candidate)
+    return Submission(workspace.candidate)

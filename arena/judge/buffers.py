@@ -162,7 +162,6 @@ class Sets:
             strides=tensor.strides,
             offset=place.offset,
             pitch=place.pitch,
-            role="output" if spec in task.outputs else "input",
             addresses_of=addresses_of,
         )
 

@@ -78,6 +78,10 @@ class Bench:
         self.generator = secret_generator(platform.torch_device)
         self._habits = _CPU if facts.emulated else _GPU
 
+    def calibrate(self) -> None:
+        """Measure what bounds a timing while no candidate exists that could disturb it."""
+        _ = self._empty_call_ms
+
     @property
     def least_rounds(self) -> int:
         """Rounds measured at least, however narrow the interval: a slow warm-up cannot shorten them."""

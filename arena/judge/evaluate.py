@@ -123,7 +123,9 @@ class Contest:
 
     def _generalization(self, report: Report) -> Finding:
         """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh host."""
-        self._of_candidate.close()
+        for subject in (self._of_candidate, self._twin):
+            if subject is not None:
+                subject.close()
         for case in self._heldout:
             self._baselines.known(case)
         return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)

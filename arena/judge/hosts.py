@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from arena.errors import InfrastructureError
 from arena.model.verdict import Status
@@ -100,7 +101,7 @@ class Template:
         finally:
             theirs.close()
         assert isinstance(answer, Spawned)
-        return Host(self, answer.pid, Channel(ours, FromHost), log.fileno(), log, spins=self._spins)
+        return Host(self, answer.pid, Channel(ours, FromHost), log, spins=self._spins)
 
     def ended(self, pid: int) -> int | None:
         """Exit code of a host, negative for a signal; None where it still runs."""
@@ -126,12 +127,11 @@ class Host:
         template: Template,
         pid: int,
         channel: Channel[ToHost, FromHost],
-        log: int,
-        keep: object,
+        log: IO[bytes],
         *,
         spins: bool,
     ) -> None:
-        self._template, self._pid, self._channel, self._log, self._keep = template, pid, channel, log, keep
+        self._template, self._pid, self._channel, self._log = template, pid, channel, log
         self._spins = spins
         self._stopped = False
         self.isolation = self._welcome()
@@ -197,8 +197,9 @@ class Host:
 
     def log(self) -> str:
         """The end of what it printed: for a person to read, never to judge by."""
-        size = os.fstat(self._log).st_size
-        return os.pread(self._log, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES)).decode("utf-8", "replace").strip()
+        file = self._log.fileno()
+        size = os.fstat(file).st_size
+        return os.pread(file, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES)).decode("utf-8", "replace").strip()
 
     def _obituary(self) -> str:
         code = self._template.ended(self._pid)

@@ -163,7 +163,7 @@ class PerformanceCheck:
     def _verify(
         self, side: Side, arguments: Arguments, plan: Plan, names: tuple[str, ...], inputs: dict[str, torch.Tensor]
     ) -> Finding:
-        """No call of any pass may have been skipped; a secret sample of each pass is compared with the reference."""
+        """No call of any pass may have been skipped; a secret sample of them is compared with the reference."""
         for name in names:
             side.collect(name)
         used = [index for name in names for index in plan.indices(name)]

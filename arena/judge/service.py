@@ -51,6 +51,7 @@ class Judge:
         self._device = device
         self._template = Template(device.name, spins=device.spins)
         self._bench = Bench(device, device.facts())
+        self._bench.calibrate()
         self._book: Book = {}
         self._isolation = self._walls()
 

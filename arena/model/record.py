@@ -73,7 +73,6 @@ class CaseTiming:
     calls_long: int
     cache: str
     rounds: tuple[Round, ...]
-    candidate_single_ms: float | None = None
     roofline_ms: float | None = None
     noisy: bool = False
     other_baselines_ms: dict[str, float] = field(default_factory=dict)

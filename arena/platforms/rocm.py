@@ -57,13 +57,6 @@ def ask_hip() -> HipAnswer:
     return HipAnswer(count, properties.name.decode(), driver, arch, int(properties.warpSize))
 
 
-def _bindings() -> Any:
-    """hip-python's module, which loads the HIP runtime library when it is imported or first called."""
-    from hip import hip
-
-    return hip
-
-
 def _ask(function: object) -> tuple[str, int]:
     """Call a hip-python function that answers (error, value)."""
     assert callable(function)
