@@ -24,6 +24,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """for torch2hip: also measure PyTorch eager without a graph, and label it"""
     torch_compile: bool = False
     """for torch2hip: also measure `torch.compile`, and label it"""
+    targets: tuple[str, ...] = ()
+    """also build for these GPUs, which need not be there: `gfx942`, `sm_90`"""
 
 
 CPU_MAX_WORK = 3e6

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from arena.model.environment import Environment
+from arena.model.portability import TargetBuild
 from arena.model.verdict import Stage, Status, Verdict
 
 SCHEMA_VERSION = 1
@@ -109,7 +110,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the judge says of one candidate."""
+    """What the judge says of one candidate. `targets`: the GPUs it was built for beside the one it ran on; no gate."""
 
     task: str
     task_type: str
@@ -120,6 +121,7 @@ class Evaluation:
     cases: tuple[CaseResult, ...]
     compile_log: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
+    targets: tuple[TargetBuild, ...] = ()
 
     @property
     def status(self) -> Status:

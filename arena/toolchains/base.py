@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from arena.model.portability import KernelUse, vendor_of
+
 
 @dataclass(frozen=True)
 class Target:
@@ -17,9 +19,7 @@ class Target:
     @property
     def vendor(self) -> str:
         """`amd`, `nvidia` or `cpu`."""
-        if self.arch.startswith("gfx"):
-            return "amd"
-        return "nvidia" if self.arch.startswith("sm_") else "cpu"
+        return vendor_of(self.arch)
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Built:
-    """A shared library with the candidate's entry in it."""
+    """A shared library with the candidate's entry in it; `kernels` only where the toolchain was asked to report them."""
 
     library: Path
     log: str
     seconds: float
     cached: bool
+    kernels: tuple[KernelUse, ...] = ()
 
 
 @dataclass(frozen=True)
