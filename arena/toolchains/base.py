@@ -33,7 +33,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Built:
-    """A shared library with the candidate's entry in it; `kernels` only where the toolchain was asked to report them."""
+    """A shared library with the candidate's entry in it; `kernels` only where resource use was asked for."""
 
     library: Path
     log: str

@@ -1,8 +1,8 @@
 """The GPUs that can be compiled for without being there, and what one of their multiprocessors holds.
 
 Sources: CUDA C++ Programming Guide, table of technical specifications per compute capability; AMD's ROCm
-documentation, accelerator and GPU hardware specifications; the CDNA and RDNA instruction set guides. An AMD compute unit
-(gfx9: four SIMDs of 8 waves, gfx10 and later: two of 16) and an NVIDIA SM are both a multiprocessor here.
+documentation, accelerator and GPU hardware specifications; the CDNA and RDNA instruction set guides. An AMD compute
+unit (gfx9: four SIMDs of 8 waves, gfx10 and later: two of 16) and an NVIDIA SM are both a multiprocessor here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REGISTERS_NVIDIA = 65536
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """What a device of one arch offers: lanes of a wave, waves at once, shared memory of one block and of all blocks."""
+    """What one arch offers: lanes of a wave, resident waves, shared memory of one block and of all of them."""
 
     arch: str
     wave_size: int
@@ -82,7 +82,7 @@ def parse(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def occupancy(arch: str, *, waves: int, shared_bytes: int = 0, block_waves: int | None = None) -> float:
-    """The share of a multiprocessor's waves that can be resident: `waves` admitted by registers, fewer by shared memory.
+    """The share of a multiprocessor's waves that can be resident, of which registers admit `waves`.
 
     Shared memory bounds it only where the block's size is known, in waves.
     """
