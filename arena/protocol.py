@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from arena.model.portability import KernelUse
 from arena.platforms.base import Handle
 
 
@@ -73,6 +74,8 @@ class Load(Message, frozen=True):
     entry: str
     copies: tuple[str, ...] = ()
     """for `torch`: the names of the buffers its results are copied into, in the order in which it returns them"""
+    target: str = ""
+    """for `triton`: compile for this GPU, which is not there, and run nothing; a host serves one target for its life"""
 
 
 class TensorArgument(Message, frozen=True):
@@ -150,6 +153,10 @@ class Flush(Message, frozen=True):
     name: str
 
 
+class ReportKernels(Message, frozen=True):
+    """What was compiled for the target, since the last time?"""
+
+
 # --- host → judge
 
 
@@ -163,6 +170,12 @@ class Done(Message, frozen=True):
     """Done as told. `host_s`: what the host's own clock says of it, a diagnostic that is never the measurement."""
 
     host_s: float = 0.0
+
+
+class Kernels(Message, frozen=True):
+    """The kernels that were compiled. A host can lie about its own candidate's: nothing is scored by them."""
+
+    kernels: tuple[KernelUse, ...]
 
 
 class Blame(StrEnum):
@@ -184,5 +197,5 @@ class Failed(Message, frozen=True):
 
 ToTemplate = Spawn | Reap
 FromTemplate = Spawned | Ended
-ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush
-FromHost = Ready | Done | Failed
+ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | ReportKernels
+FromHost = Ready | Done | Failed | Kernels

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from arena.host.binding import Binding
+from arena.model.portability import KernelUse
 from arena.numerics.reference import FUNCTION, load_module, results
 from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument, TensorArgument
+from arena.toolchains import triton_cross
 
 _WORKSPACE_POISON = 0xA5
 _WORKSPACE_ALIGN = 256
@@ -42,20 +44,24 @@ class Entry(Protocol):
     def deliver(self, index: int) -> None:
         """Copy what the last call on set `index` computed into its outputs, where the call itself does not."""
 
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """What was compiled since the last time, where calls compile and do not run."""
+
 
 def load(message: Load) -> Entry:
     """Load a candidate."""
     if message.language is Language.HIP:
         return HipEntry(Path(message.path), message.entry)
     if message.language is Language.TRITON:
-        return PythonEntry(Path(message.path), message.entry)
+        return PythonEntry(Path(message.path), message.entry, message.target)
     return TorchEntry(Path(message.path), message.copies, compiled=message.language is Language.TORCH_COMPILE)
 
 
 class PythonEntry:
-    """A Triton candidate: a Python function that is handed its outputs."""
+    """A Triton candidate: a Python function that is handed its outputs. For a target, calls compile and run nothing."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, target: str = "") -> None:
+        self._records = triton_cross.install(target) if target else None
         function = getattr(load_module(path, "candidate"), name, None)
         if not callable(function):
             raise LoadError(f"{path.name} defines no function `{name}`")
@@ -72,6 +78,10 @@ class PythonEntry:
 
     def deliver(self, index: int) -> None:
         """Outputs were written in place."""
+
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """What the launches since the last time were compiled to."""
+        return self._records.take() if self._records else ()
 
 
 class HipEntry:
@@ -110,6 +120,10 @@ class HipEntry:
 
     def deliver(self, index: int) -> None:
         """Outputs were written in place."""
+
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """Its library was compiled elsewhere."""
+        return ()
 
     def _stream(self) -> int:
         if not self._on_device:
@@ -172,6 +186,10 @@ class TorchEntry:
         tensors = self._binding.tensors(index)
         for name, result in zip(self._copies, self._kept[index], strict=True):
             tensors[name].copy_(result)
+
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """PyTorch's own are nobody's candidate."""
+        return ()
 
 
 def blame(problem: BaseException, *, loading: bool) -> Blame:

@@ -22,10 +22,12 @@ from arena.protocol import (
     Failed,
     Flush,
     FromHost,
+    Kernels,
     Load,
     Pass,
     Prepare,
     Release,
+    ReportKernels,
     ToHost,
 )
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
@@ -72,6 +74,8 @@ class Host:
     def _obey(self, message: ToHost, files: list[int]) -> FromHost:
         host_s = 0.0
         match message:
+            case ReportKernels():
+                return Kernels(self._loaded.kernels())
             case Load():
                 self._entry = load(message)
             case Bind():

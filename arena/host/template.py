@@ -6,7 +6,6 @@ hosts. A fork after a parallel region hangs, so this process runs none; `OMP_NUM
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
@@ -25,7 +24,7 @@ _REAP_S = 2.0
 
 def main(platform_name: str, descriptor: int) -> None:
     """Import what hosts need, then fork one for each `Spawn` until the judge is gone."""
-    _import_libraries(platform_name)
+    _import_libraries()
     channel: Channel[FromTemplate, ToTemplate] = Channel(socket.socket(fileno=descriptor), ToTemplate, takes_files=True)
     ended: dict[int, int] = {}
     while True:
@@ -45,16 +44,22 @@ def main(platform_name: str, descriptor: int) -> None:
             channel.send(_reap(message, ended))
 
 
-def _import_libraries(platform_name: str) -> None:
+def _import_libraries() -> None:
     import torch
 
     torch.set_num_threads(1)
-    with contextlib.suppress(ImportError):
+    try:
         import triton.language  # noqa: F401
-    if platform_name == "cpu":
+    except ImportError:
+        return
+    if os.environ.get("TRITON_INTERPRET") == "1":
         from arena.toolchains import interpreter
 
         interpreter.install()
+    else:
+        from arena.toolchains import triton_cross
+
+        triton_cross.warm()
 
 
 def _reap(message: Reap, ended: dict[int, int]) -> Ended:

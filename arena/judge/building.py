@@ -38,16 +38,15 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     """
     if task.task_type is TaskType.TRITON2TRITON:
         return Build(Program(task, Language.TRITON, {"": candidate}))
-    toolchain = toolchain_for(Target(facts.arch, facts.wave_size))
-    text = candidate.read_text(encoding="utf-8", errors="replace") + _CHECKED
-    by_key = {dtype_key(task, case): case for case in cases}
+    target = Target(facts.arch, facts.wave_size)
+    toolchain = toolchain_for(target)
+    sources = hip_sources(task, candidate, cases)
 
-    def build(case: Case) -> Built | BuildFailed:
-        source = Source(text, task_header(task, case), candidate.name)
-        return toolchain.build(source, Target(facts.arch, facts.wave_size))
+    def build(source: Source) -> Built | BuildFailed:
+        return toolchain.build(source, target)
 
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        outcomes = dict(zip(by_key, pool.map(build, by_key.values()), strict=True))
+        outcomes = dict(zip(sources, pool.map(build, sources.values()), strict=True))
     files = {}
     for key, outcome in outcomes.items():
         if isinstance(outcome, BuildFailed):
@@ -56,6 +55,13 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
         files[key] = outcome.library
     log = "\n".join(filter(None, (outcome.log.strip() for outcome in outcomes.values())))
     return Build(Program(task, Language.HIP, files), log, max(outcome.seconds for outcome in outcomes.values()))
+
+
+def hip_sources(task: Task, candidate: Path, cases: Iterable[Case]) -> dict[str, Source]:
+    """What a compiler is given for each tuple of dtypes among the cases."""
+    text = candidate.read_text(encoding="utf-8", errors="replace") + _CHECKED
+    by_key = {dtype_key(task, case): case for case in cases}
+    return {key: Source(text, task_header(task, case), candidate.name) for key, case in by_key.items()}
 
 
 def baseline_program(

@@ -8,12 +8,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arena.judge.baselines import Baselines, Book
 from arena.judge.building import build_program
 from arena.judge.correctness import CorrectnessCheck
+from arena.judge.crossing import Crossing, Limit
 from arena.judge.device import Bench
 from arena.judge.hosts import CandidateFailed, Template
 from arena.judge.messages import Options
@@ -24,6 +25,7 @@ from arena.judge.subject import Subject
 from arena.judge.verify import Finding
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.model.environment import Environment
+from arena.model.portability import TargetBuild
 from arena.model.record import CaseResult, CaseTiming, Evaluation, Split
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Stage, Status, Verdict
@@ -33,26 +35,36 @@ Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
 
 
+@dataclass(frozen=True)
+class Workshop:
+    """What a judge keeps warm from one evaluation to the next."""
+
+    bench: Bench
+    template: Template
+    crossing: Crossing
+    book: Book
+
+
 class Contest:
     """The evaluation of one candidate for one task."""
 
-    def __init__(
-        self, task: Task, candidate: Path, options: Options, bench: Bench, template: Template, book: Book
-    ) -> None:
-        self._task, self._options, self._bench, self._template = task, options, bench, template
+    def __init__(self, task: Task, candidate: Path, options: Options, shop: Workshop) -> None:
+        self._task, self._options, self._shop = task, options, shop
+        self._bench, self._template = shop.bench, shop.template
         self._folder = Path(tempfile.mkdtemp(prefix="arena-candidate-"))
         self._file = self._folder / task.task_type.kernel_file
         shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options.max_work)
         self._heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
-        self._right, self._fast = checks(task, options, bench)
+        self._right, self._fast = checks(task, options, shop.bench)
         self._results = {case.id: _not_run(case) for case in (*self._seen, *self._heldout)}
         cases = (*self._seen, *self._heldout)
-        self._baselines = Baselines(task, cases, options, template, self._right, self._fast, book)
+        self._baselines = Baselines(task, cases, options, shop.template, self._right, self._fast, shop.book)
         self._candidate: Subject | None = None
         self._twin: Subject | None = None
         self._log = ""
         self._build_s = 0.0
+        self._targets: tuple[TargetBuild, ...] = ()
 
     def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
         """Pass the gates in order and stop at the first that stays shut."""
@@ -83,6 +95,7 @@ class Contest:
             cases=tuple(self._results.values()),
             compile_log=self._log,
             seconds={**{v.stage.value: v.seconds for v in verdicts}, "build": self._build_s},
+            targets=self._targets,
         )
 
     def _compile(self, report: Report) -> Finding:
@@ -91,6 +104,7 @@ class Contest:
         self._hash = hashlib.sha256(self._file.read_bytes()).hexdigest()
         for case in self._seen:
             self._baselines.known(case)
+        self._cross(report)
         hidden = (self._task.path.parents[2],)
         self._candidate = Subject(self._template, None, hidden, self._options.call_timeout_s)
         cases = (*self._seen, *self._heldout)
@@ -114,6 +128,18 @@ class Contest:
             return Finding(failure.status, failure.detail)
         first = self._right.first_call(self._candidate, arguments(self._task, smallest))
         return first if first.status is Status.COMPILE_ERROR else Finding(Status.PASSED)
+
+    def _cross(self, report: Report) -> None:
+        """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""
+        if self._options.targets:
+            cases = (*self._task.seen, *(self._task.heldout if self._options.heldout else ()))
+            limit = Limit(self._options.call_timeout_s, (self._task.path.parents[2],))
+
+            def show(done: int, total: int) -> None:
+                report(Stage.COMPILE, done, total)
+
+            wanted = self._options.targets
+            self._targets = self._shop.crossing.build(self._task, self._file, cases, wanted, limit, show)
 
     def _correctness(self, report: Report) -> Finding:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)

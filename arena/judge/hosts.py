@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from arena.errors import InfrastructureError
+from arena.model.portability import KernelUse
 from arena.model.verdict import Status
 from arena.process import kill_group
 from arena.protocol import (
@@ -24,9 +26,11 @@ from arena.protocol import (
     Failed,
     FromHost,
     FromTemplate,
+    Kernels,
     Ready,
     Reap,
     Release,
+    ReportKernels,
     Spawn,
     Spawned,
     ToHost,
@@ -73,20 +77,21 @@ class HostFolder:
 
 
 class Template:
-    """The process that hosts are forked from."""
+    """The process that hosts are forked from. In those of one that `interprets`, Triton kernels run on the CPU."""
 
-    def __init__(self, platform: str, *, spins: bool) -> None:
+    def __init__(self, platform: str, *, spins: bool, interprets: bool) -> None:
         ours, theirs = socket.socketpair()
         self._spins = spins
         self._process = subprocess.Popen(
             [sys.executable, "-m", "arena.host.template", platform, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=_clean_environment(platform),
+            env=_clean_environment(interprets=interprets),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
         theirs.close()
         self._channel: Channel[ToTemplate, FromTemplate] = Channel(ours, FromTemplate)
+        self._one_at_a_time = threading.Lock()
 
     def spawn(self, folder: HostFolder, hide: Sequence[Path]) -> Host:
         """Fork a host; returns when it is behind its walls and waits for commands."""
@@ -94,8 +99,9 @@ class Template:
         log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the host
         request = Spawn(str(folder.home), str(folder.cache), tuple(str(path) for path in hide))
         try:
-            self._channel.send(request, [theirs.fileno(), log.fileno()])
-            answer, _ = self._channel.receive(_START_S)
+            with self._one_at_a_time:
+                self._channel.send(request, [theirs.fileno(), log.fileno()])
+                answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
             raise InfrastructureError(f"the host template is gone ({problem!r}); see `arena doctor`") from None
         finally:
@@ -106,8 +112,9 @@ class Template:
     def ended(self, pid: int) -> int | None:
         """Exit code of a host, negative for a signal; None where it still runs."""
         try:
-            self._channel.send(Reap(pid))
-            answer, _ = self._channel.receive(10.0)
+            with self._one_at_a_time:
+                self._channel.send(Reap(pid))
+                answer, _ = self._channel.receive(10.0)
         except (ChannelClosed, ChannelTimeout):
             return None
         return answer.code if isinstance(answer, Ended) else None
@@ -150,6 +157,21 @@ class Host:
 
         Raises `CandidateFailed` for a failure, an early end or silence.
         """
+        answer = self._exchange(message, timeout_s, files, timed=timed)
+        return answer if isinstance(answer, Done) else self._out_of_turn()
+
+    def kernels(self, timeout_s: float) -> tuple[KernelUse, ...]:
+        """What it says it compiled for its target. Raises as `ask` does."""
+        answer = self._exchange(ReportKernels(), timeout_s)
+        return answer.kernels if isinstance(answer, Kernels) else self._out_of_turn()
+
+    def _out_of_turn(self) -> NoReturn:
+        self.kill()
+        raise CandidateFailed(Status.CRASH, "the host spoke out of turn")
+
+    def _exchange(
+        self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
+    ) -> FromHost:
         self.resume()
         try:
             self._channel.send(message, files)
@@ -163,9 +185,6 @@ class Host:
             raise CandidateFailed(
                 _BLAMED[answer.blame], answer.detail.strip(), capture=answer.blame is Blame.NOT_CAPTURABLE
             )
-        if not isinstance(answer, Done):
-            self.kill()
-            raise CandidateFailed(Status.CRASH, "the host spoke out of turn")
         return answer
 
     def timed(self, message: ToHost, timeout_s: float) -> tuple[float, Done]:
@@ -223,20 +242,12 @@ class Host:
         """Kill it, and have the template collect what is left."""
         self.kill()
         self._template.ended(self._pid)
+        self._log.close()
 
 
-def _clean_environment(platform: str) -> dict[str, str]:
+def _clean_environment(*, interprets: bool) -> dict[str, str]:
     """What a host may know of the outside: where programs and device libraries are, and nothing else."""
-    kept = (
-        "PATH",
-        "LD_LIBRARY_PATH",
-        "CUDA_HOME",
-        "ROCM_PATH",
-        "CUDA_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES",
-        "PYTHONPATH",
-    )
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment.update(
         LANG="C.UTF-8",
         OMP_NUM_THREADS="1",
@@ -245,6 +256,6 @@ def _clean_environment(platform: str) -> dict[str, str]:
         PYTHONDONTWRITEBYTECODE="1",
         PYTHONUNBUFFERED="1",
     )
-    if platform == "cpu":
+    if interprets:
         environment.update(TRITON_INTERPRET="1", HIP_CPU_THREADS="1")
     return environment

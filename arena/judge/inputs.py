@@ -6,7 +6,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from arena.errors import ArenaError
-from arena.model.task import Arguments
+from arena.model.task import FLOATING, Arguments
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.fills import draw, is_custom
 from arena.numerics.reference import Reference
@@ -23,10 +23,14 @@ def secret_generator(device: str) -> torch.Generator:
 
 
 def draw_inputs(
-    arguments: Arguments, reference: Reference, count: int, generator: torch.Generator
+    arguments: Arguments, reference: Reference, count: int, generator: torch.Generator, *, floats: bool = True
 ) -> dict[str, torch.Tensor]:
-    """Every input tensor by name, shape (count, *shape); unpredictable, and as the task's fills say."""
-    drawn = {t.name: draw(t, arguments, count, generator) for t in arguments.inputs if not is_custom(t.spec.fill)}
+    """Every input tensor by name, shape (count, *shape); unpredictable, and as the task's fills say.
+
+    Without `floats`, declared fills of floating-point tensors are left out: for who needs no more than valid indices.
+    """
+    declared = [t for t in arguments.inputs if not is_custom(t.spec.fill) and (floats or t.dtype not in FLOATING)]
+    drawn = {t.name: draw(t, arguments, count, generator) for t in declared}
     custom = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
     made = reference.make_inputs(arguments, generator, count) if custom else {}
     for tensor in custom:

@@ -14,9 +14,10 @@ from msgspec import structs
 
 import arena
 from arena.errors import ArenaError, InfrastructureError
-from arena.judge.baselines import Baselines, Book
+from arena.judge.baselines import Baselines
+from arena.judge.crossing import Crossing
 from arena.judge.device import Bench
-from arena.judge.evaluate import Contest, checks
+from arena.judge.evaluate import Contest, Workshop, checks
 from arena.judge.hosts import HostFolder, Template
 from arena.judge.messages import (
     CPU_MAX_WORK,
@@ -49,10 +50,10 @@ class Judge:
 
     def __init__(self, device: Platform) -> None:
         self._device = device
-        self._template = Template(device.name, spins=device.spins)
+        self._template = Template(device.name, spins=device.spins, interprets=device.name == "cpu")
         self._bench = Bench(device, device.facts())
         self._bench.calibrate()
-        self._book: Book = {}
+        self._shop = Workshop(self._bench, self._template, Crossing(), {})
         self._isolation = self._walls()
 
     def environment(self, isolation: str = "") -> Environment:
@@ -74,7 +75,7 @@ class Judge:
 
         task = _task(request)
         options = self._bounded(request.options)
-        contest = Contest(task, Path(request.candidate), options, self._bench, self._template, self._book)
+        contest = Contest(task, Path(request.candidate), options, self._shop)
         return contest.run(self.environment, report)
 
     def prove(self, request: Prove) -> dict[str, str]:
@@ -96,7 +97,8 @@ class Judge:
         return options
 
     def close(self) -> None:
-        """End the template and with it every host."""
+        """End the templates and with them every host."""
+        self._shop.crossing.close()
         self._template.close()
 
 

@@ -23,6 +23,7 @@ class Program:
     language: Language
     files: Mapping[str, Path]
     copies: tuple[str, ...] = ()
+    target: str = ""
 
     def key(self, case: Case) -> str:
         """Which of its files a case needs."""
@@ -30,7 +31,7 @@ class Program:
 
     def load_message(self, key: str) -> Load:
         """How a host is told to load it."""
-        return Load(self.language, str(self.files[key]), self.task.entry, self.copies)
+        return Load(self.language, str(self.files[key]), self.task.entry, self.copies, self.target)
 
 
 class Subject:

@@ -17,10 +17,9 @@ from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from arena.taskfile.corpus import TASKS
+from tests.candidates import TASK_OF, assembled, candidates, name
 
-CHEATS = Path(__file__).parent.parent / "cheats"
-TASK_OF = {"rms_norm": "triton2triton/normalization/rms_norm", "softmax": "hip2hip/modules/softmax"}
-FILES = sorted(path for path in CHEATS.glob("*/*") if path.suffix in (".py", ".hip") and path.stem != "_kernel")
+FILES = candidates("cheats")
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
 
 
@@ -29,14 +28,6 @@ def expected(path: Path, *, emulated: bool) -> Status:
     found = re.search(r"expect: (\w+)(?:, emulated: (\w+))?", path.read_text(encoding="utf-8").splitlines()[0])
     assert found, f"{path} does not say what to expect"
     return Status((found.group(2) if emulated else None) or found.group(1))
-
-
-def assembled(path: Path, folder: Path) -> Path:
-    """The candidate as it is handed in."""
-    kernel = path.with_name(f"_kernel{path.suffix}").read_text(encoding="utf-8")
-    candidate = folder / path.name
-    candidate.write_text(re.sub(r"^(#|//) <kernel>$", lambda _: kernel, path.read_text(encoding="utf-8"), flags=re.M))
-    return candidate
 
 
 def evaluate(judge: JudgeClient, path: Path, folder: Path, options: Options) -> Evaluation:
@@ -55,12 +46,12 @@ def check(evaluation: Evaluation, path: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=name)
 def test_on_cpu(cpu_judge: JudgeClient, path: Path, tmp_path: Path) -> None:
     check(evaluate(cpu_judge, path, tmp_path, structs.replace(OPTIONS, max_work=5e4)), path)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=name)
 def test_on_gpu(gpu_judge: JudgeClient, path: Path, tmp_path: Path) -> None:
     check(evaluate(gpu_judge, path, tmp_path, structs.replace(OPTIONS, max_work=1e7)), path)

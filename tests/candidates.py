@@ -1,0 +1,28 @@
+"""Candidates kept as files: what they are built around is `_kernel.py` or `_kernel.hip` of `tests/cheats/<task>/`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TASK_OF = {"rms_norm": "triton2triton/normalization/rms_norm", "softmax": "hip2hip/modules/softmax"}
+
+
+def candidates(corpus: str) -> list[Path]:
+    """The files of a corpus, by task."""
+    found = (HERE / corpus).glob("*/*")
+    return sorted(path for path in found if path.suffix in (".py", ".hip") and path.stem != "_kernel")
+
+
+def assembled(path: Path, folder: Path) -> Path:
+    """The candidate as it is handed in: the line `<kernel>` replaced by the kernel."""
+    kernel = (HERE / "cheats" / path.parent.name / f"_kernel{path.suffix}").read_text(encoding="utf-8")
+    candidate = folder / path.name
+    candidate.write_text(re.sub(r"^(#|//) <kernel>$", lambda _: kernel, path.read_text(encoding="utf-8"), flags=re.M))
+    return candidate
+
+
+def name(path: Path) -> str:
+    """For test ids."""
+    return f"{path.parent.name}-{path.stem}"

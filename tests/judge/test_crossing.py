@@ -1,0 +1,108 @@
+"""Candidates built for GPUs that are not here. What to expect stands in the first line of `tests/portability/*/*`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arena.errors import InfrastructureError
+from arena.judge.client import JudgeClient
+from arena.judge.crossing import Crossing, Limit
+from arena.judge.messages import Options
+from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only
+from arena.model.task import Case, Task, TaskType
+from arena.model.verdict import Status
+from arena.taskfile.corpus import TASKS, load_task
+from arena.toolchains.cross import hip_cross_toolchain
+from tests.candidates import TASK_OF, assembled, candidates, name
+
+FILES = candidates("portability")
+LIMIT = Limit(60.0)
+
+
+@pytest.fixture(scope="module")
+def crossing() -> Iterator[Crossing]:
+    kept = Crossing()
+    yield kept
+    kept.close()
+
+
+def expected(path: Path) -> dict[str, bool]:
+    """Target → whether the candidate builds: `builds: gfx942 sm_90; not: gfx90a`."""
+    head = path.read_text(encoding="utf-8").splitlines()[0]
+    said = {word: targets.split() for word, targets in re.findall(r"(builds|not): ([\w ]+)", head)}
+    assert said, f"{path} does not say what to expect"
+    return {t: word == "builds" for word, targets in said.items() for t in targets}
+
+
+def few_cases(task: Task) -> list[Case]:
+    """For Triton one case per dtype, and the largest; for HIP, where every dtype takes a compiler's second, one."""
+    if task.task_type is TaskType.HIP2HIP:
+        return [task.seen[-1]]
+    return [*{case.values["dtype"]: case for case in task.seen}.values(), task.seen[-1]]
+
+
+def build(crossing: Crossing, path: Path, folder: Path, targets: list[str]) -> dict[str, TargetBuild]:
+    task = load_task(TASKS / TASK_OF[path.parent.name])
+    done = crossing.build(task, assembled(path, folder), few_cases(task), targets, LIMIT, lambda done, total: None)
+    assert [each.target for each in done] == targets
+    return {each.target: each for each in done}
+
+
+def available(path: Path, targets: dict[str, bool]) -> list[str]:
+    """The targets that this machine can compile for; skips where there is none."""
+    if path.suffix == ".py":
+        return list(targets)
+    found = []
+    for target in targets:
+        try:
+            hip_cross_toolchain(target)
+        except InfrastructureError:
+            continue
+        found.append(target)
+    return found or pytest.skip("no cross compiler for HIP")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_what_builds_for_what(crossing: Crossing, path: Path, tmp_path: Path) -> None:
+    wanted = expected(path)
+    for target, found in build(crossing, path, tmp_path, available(path, wanted)).items():
+        assert (found.outcome is BuildOutcome.BUILT) == wanted[target], (target, found.outcome, found.detail)
+        if found.outcome is BuildOutcome.BUILT:
+            assert found.kernels and all(0 < use.registers <= 512 for use in found.kernels)
+            assert all(use.occupancy is not None and 0 < use.occupancy <= 1 for use in found.kernels)
+        else:
+            assert len(found.detail) > 20
+
+
+@pytest.mark.system
+def test_an_unknown_backend_is_not_checked(crossing: Crossing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arena.toolchains.triton_cross.missing", lambda target: "no backend")
+    path = next(path for path in FILES if path.stem == "autotuned")
+    found = build(crossing, path, tmp_path, ["gfx942"])["gfx942"]
+    assert found == replace(found, outcome=BuildOutcome.NOT_CHECKED, detail="no backend", builds=0, kernels=())
+
+
+@pytest.mark.system
+def test_shared_memory_beyond_the_device_is_named(crossing: Crossing, tmp_path: Path) -> None:
+    path = next(path for path in FILES if path.stem == "too_much_shared")
+    found = build(crossing, path, tmp_path, ["gfx942", "sm_90"])
+    assert "out of resource: shared memory" in found["gfx942"].detail and "65536" in found["gfx942"].detail
+    assert max(use.shared_bytes for use in found["sm_90"].kernels) > 65536
+
+
+@pytest.mark.system
+def test_targets_are_no_gate(cpu_judge: JudgeClient, tmp_path: Path) -> None:
+    path = next(path for path in FILES if path.stem == "inline_ptx" and path.suffix == ".py")
+    options = Options(heldout=False, seeds=1, max_work=5e4, timing_budget_s=0.05, targets=("gfx942", "sm_90"))
+    evaluation = cpu_judge.evaluate(TASKS / TASK_OF["rms_norm"], assembled(path, tmp_path), options)
+    assert evaluation.status is Status.LAUNCH_ERROR, "the interpreter knows no PTX"
+    amd, nvidia = evaluation.targets
+    assert (amd.outcome, nvidia.outcome) == (BuildOutcome.FAILED, BuildOutcome.BUILT)
+    assert nvidia.builds == len(load_task(TASKS / TASK_OF["rms_norm"]).seen), "every seen case, however large"
+    assert one_vendor_only(evaluation.targets) == "nvidia"
