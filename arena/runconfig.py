@@ -13,7 +13,7 @@ from typing import Any
 from arena.errors import FileError
 from arena.taskfile import strict_yaml
 
-Option = bool | int | float
+Option = bool | int | float | tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Overrides:
     agents: tuple[str, ...] = ()
     attempts: int | None = None
     max_work: float | None = None
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def load_config(path: Path) -> RunConfig:
         agents=agents,
         platform=data.get("platform", "auto"),
         attempts=data.get("attempts", 1),
-        evaluation=data.get("evaluation", {}),
+        evaluation=_evaluation(data.get("evaluation", {})),
         heldout=_folder(document, ["heldout"], data.get("heldout")),
         path=str(path),
         text=path.read_text(encoding="utf-8"),
@@ -88,6 +89,8 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
         changed = replace(changed, attempts=overrides.attempts)
     if overrides.max_work is not None:
         changed = replace(changed, evaluation={**changed.evaluation, "max_work": overrides.max_work})
+    if overrides.targets:
+        changed = replace(changed, evaluation={**changed.evaluation, "targets": overrides.targets})
     if overrides.agents:
         changed = replace(changed, agents=_chosen(config, overrides.agents))
     return changed
@@ -99,6 +102,11 @@ def _chosen(config: RunConfig, names: tuple[str, ...]) -> tuple[AgentSpec, ...]:
         if name not in known:
             raise FileError("--agents", f"no agent {name!r} in this configuration; it has {', '.join(known)}")
     return tuple(known[name] for name in names)
+
+
+def _evaluation(data: Mapping[str, Any]) -> dict[str, Option]:
+    """What the file says of the evaluation; a list becomes a tuple, since a configuration does not change."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
 
 
 def _agent(document: strict_yaml.Document, index: int) -> AgentSpec:

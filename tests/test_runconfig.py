@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from arena.errors import FileError
 from arena.runconfig import AgentSpec, Overrides, RunConfig, load_config, override
+from arena.taskfile.strict_yaml import SCHEMAS
+from arena.toolchains.targets import TARGETS
 
 SMALL = "tasks: ['*']\nagents:\n  - {kind: noop}\n"
 FULL = """\
@@ -103,6 +106,9 @@ def test_agents_are_chosen_in_the_order_asked_for(tmp_path: Path) -> None:
         ("seeds: 2", "seeds: 2.0", 10, "evaluation.seeds", "2.0 is not of type 'integer'"),
         ("max_work: 1e6", "max_work: 0", 10, "evaluation.max_work", "minimum"),
         ("graphs: false", "graphs: no", 10, "evaluation.graphs", "'no' is not of type 'boolean'"),
+        ("seeds: 2", "targets: [gfx90a, gfx94]", 10, "evaluation.targets.1", "'gfx94' is not one of gfx90a, gfx942"),
+        ("seeds: 2", "targets: gfx942", 10, "evaluation.targets", "'gfx942' is not of type 'array'"),
+        ("seeds: 2", "targets: [sm_90, sm_90]", 10, "evaluation.targets", "non-unique"),
         ('["hip2hip/*", "!softmax"]', "[]", 4, "tasks", "0 items given, at least 1 expected"),
     ],
 )
@@ -113,6 +119,27 @@ def test_faults_name_file_line_and_key(tmp_path: Path, old: str, new: str, line:
     assert caught.value.path.name == "demo.yaml"
     assert (caught.value.line, caught.value.key) == (line, key)
     assert says in caught.value.problem
+
+
+def test_targets_of_the_command_line_replace_those_of_the_file(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, FULL.replace("graphs: false", "targets: [gfx90a, gfx942]")))
+    assert config.evaluation["targets"] == ("gfx90a", "gfx942")
+    assert override(config, Overrides()).evaluation == config.evaluation
+    changed = override(config, Overrides(targets=("sm_90",), max_work=5.0))
+    assert changed.evaluation == {"max_work": 5.0, "seeds": 2, "targets": ("sm_90",)}
+    assert "targets" not in load_config(written(tmp_path, FULL)).evaluation
+
+
+def test_the_schema_knows_the_same_targets_as_the_toolchains() -> None:
+    schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
+    known = schema["properties"]["evaluation"]["properties"]["targets"]["items"]["enum"]
+    assert known == list(TARGETS)
+
+
+def test_a_fault_in_a_list_over_several_lines_names_its_line(tmp_path: Path) -> None:
+    text = SMALL + "evaluation:\n  targets:\n    - gfx942\n    - sm_91\n"
+    with pytest.raises(FileError, match=r"demo.yaml:7: `evaluation.targets.1`: 'sm_91' is not one of"):
+        load_config(written(tmp_path, text))
 
 
 def test_two_of_a_kind_need_names(tmp_path: Path) -> None:

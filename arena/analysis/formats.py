@@ -1,6 +1,8 @@
-"""Numbers as text, formatted once, at the edge."""
+"""Numbers and explanations as text, formatted once, at the edge."""
 
 from __future__ import annotations
+
+import re
 
 from arena.analysis.intervals import Quantity
 from arena.analysis.measures import Unit
@@ -8,6 +10,9 @@ from arena.model.environment import Environment
 from arena.model.record import Estimate
 
 NONE = "–"
+_LINE_LENGTH = 110
+_ERROR = re.compile(r"\b(error|fatal)\s*:", re.IGNORECASE)
+"""How clang, nvcc, ptxas (`error   :`) and LLVM (`LLVM ERROR:`) begin a complaint; not `ValueError:`."""
 EMULATED = "latencies of an emulation (cpu platform), not of a GPU"
 
 
@@ -55,3 +60,20 @@ def device_line(environment: Environment) -> str:
     """The device in one line: name, arch, platform."""
     device = environment.device
     return f"{device.name} ({device.arch}, {device.platform})"
+
+
+def size(count: int) -> str:
+    """A small amount of memory: `512 B`, `36 KiB`, `1.5 KiB`."""
+    return f"{count} B" if count < 1024 else f"{round(count / 1024, 1):g} KiB"
+
+
+def percent(share: float | None) -> str:
+    """A share of one in per cent, as short as it goes, or a dash: `50 %`, `12.5 %`."""
+    return NONE if share is None else f"{100 * share:.3g} %"
+
+
+def telling_line(text: str) -> str:
+    """The line of an explanation that says most: the first that names an error, else the last; cut to fit."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
+    return line if len(line) <= _LINE_LENGTH else line[: _LINE_LENGTH - 1] + "…"

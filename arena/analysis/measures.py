@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from arena.analysis.intervals import NOTHING, Tally, identity
 from arena.analysis.rows import CaseRow, Outcome, TrialRow
+from arena.analysis.targets import checked, portable
 
 Attempts = Sequence[TrialRow]
 """The attempts of one agent at one task."""
@@ -121,6 +122,14 @@ def _best_lost(attempts: Attempts) -> Tally:
     return Tally(any(map(lost, attempts)) and not any(row.heldout_correct for row in attempts), 1)
 
 
+def _portable(attempts: Attempts) -> Tally:
+    return Tally(sum(map(portable, attempts)), sum(map(checked, attempts)))
+
+
+def _best_portable(attempts: Attempts) -> Tally:
+    return Tally(any(map(portable, attempts)), any(map(checked, attempts)))
+
+
 def _speedup(row: TrialRow) -> float | None:
     return row.speedup.value if row.speedup else None
 
@@ -166,6 +175,14 @@ MEASURES: tuple[Measure, ...] = (
         "held-out cases correct where the baseline is",
         lambda case: case.outcome is Outcome.BOTH_PASS,
         lambda case: case.outcome in (Outcome.BOTH_PASS, Outcome.REGRESSION),
+    ),
+    Measure(
+        "portability",
+        "builds for every checked target",
+        Unit.SHARE,
+        _portable,
+        _best_portable,
+        proportion=True,
     ),
     _average("mean_speedup", "mean speedup of correct tasks", Unit.FACTOR, _speedup),
     _average(

@@ -15,6 +15,8 @@ from arena.analysis.figures import DARK
 from arena.analysis.groups import ALL, Group, groups
 from arena.analysis.plots import PLOTS, render
 from arena.analysis.rows import Outcome, TrialRow, trial_rows
+from arena.analysis.target_tables import targets_frame, targets_markdown
+from arena.analysis.target_views import TargetsView, targets_view
 from arena.errors import UsageError
 from arena.records import Run
 
@@ -59,8 +61,10 @@ def write_report(runs: Sequence[Run], out: Path) -> Report:
     (out / "plots").mkdir(parents=True, exist_ok=True)
     plots, files = _plots(measured, emulated, out / "plots")
     files += _data_files(runs, rows, measured, found, out)
-    files.append(_write(out / "summary.md", _summary(title, runs, measured, found, emulated)))
-    index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots))
+    targets = targets_view(rows, measured)
+    files += _targets_file(rows, out / "targets.csv")
+    files.append(_write(out / "summary.md", _summary(title, runs, measured, found, emulated, targets)))
+    index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots, targets))
     return Report(index, tuple(files), title, tuple(measured), tuple(found))
 
 
@@ -74,6 +78,15 @@ def _data_files(
         tables.write_csv(tables.measures_frame(measured, emulated), out / "measures.csv"),
         _write(out / "report.json", tables.report_json(runs, measured, found, rows)),
     ]
+
+
+def _targets_file(rows: Sequence[TrialRow], path: Path) -> list[Path]:
+    """The builds for other GPUs; where there are none, no file, also not that of an earlier report."""
+    frame = targets_frame(rows)
+    if frame.empty:
+        path.unlink(missing_ok=True)
+        return []
+    return [tables.write_csv(frame, path)]
 
 
 def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[list[PlotView], list[Path]]:
@@ -91,7 +104,14 @@ def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[lis
     return drawn, files
 
 
-def _summary(title: str, runs: Sequence[Run], measured: Sequence[Group], found: Sequence[Doubt], emulated: bool) -> str:
+def _summary(
+    title: str,
+    runs: Sequence[Run],
+    measured: Sequence[Group],
+    found: Sequence[Doubt],
+    emulated: bool,
+    targets: TargetsView | None,
+) -> str:
     lines = [f"# {title}", ""]
     for run in runs:
         environment = run.info.environment
@@ -102,6 +122,8 @@ def _summary(title: str, runs: Sequence[Run], measured: Sequence[Group], found: 
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
     lines += ["", tables.markdown(tables.headline_frame(measured)) if measured else "No trials were planned.\n"]
     lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/measures.md.")
+    if targets is not None:
+        lines += ["", *targets_markdown(targets)]
     if found:
         lines += ["", "## What to doubt", ""]
         lines += [f"- {doubt.problem}. Next: {doubt.next_step}" for doubt in found]
@@ -115,6 +137,7 @@ def _page(
     measured: Sequence[Group],
     found: Sequence[Doubt],
     plots: Sequence[PlotView],
+    targets: TargetsView | None,
 ) -> str:
     engine = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -140,6 +163,7 @@ def _page(
         measures=views.measure_views(measured, best=False),
         best=views.measure_views(measured, best=True) if any(run.info.attempts > 1 for run in runs) else [],
         types=views.type_views(rows),
+        targets=targets,
     )
 
 

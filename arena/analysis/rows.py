@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from arena.analysis.scores import points, reward, sol_score
 from arena.errors import RecordError
+from arena.model.portability import TargetBuild
 from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
 from arena.model.verdict import Stage, Status
 from arena.records import Run
@@ -49,7 +50,10 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One planned trial; `status` is None where there is no record. Speedups are None unless they count."""
+    """One planned trial; `status` is None where there is no record. Speedups are None unless they count.
+
+    `arch` is where the candidate ran, `targets` what else it was built for.
+    """
 
     run: str
     label: str
@@ -72,6 +76,8 @@ class TrialRow:
     seconds: float = 0.0
     task_hash: str = ""
     cases: tuple[CaseRow, ...] = ()
+    arch: str = ""
+    targets: tuple[TargetBuild, ...] = ()
 
     @property
     def points(self) -> float:
@@ -182,6 +188,8 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
         roofline=_roofline(seen) if passed and not row.emulated else None,
         sol=_sol(seen) if passed and not row.emulated else None,
         cases=tuple(CaseRow(result, _outcome(result, ran)) for result in evaluation.cases),
+        arch=evaluation.environment.device.arch,
+        targets=evaluation.targets,
     )
 
 

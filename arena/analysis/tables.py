@@ -16,6 +16,8 @@ from arena.analysis.intervals import Quantity
 from arena.analysis.measures import BY_NAME, Unit
 from arena.analysis.rows import CaseRow, TrialRow
 from arena.analysis.summary import summary_row
+from arena.analysis.target_tables import target_cells
+from arena.analysis.targets import portability
 from arena.model.record import Estimate
 from arena.records import Run
 
@@ -58,7 +60,7 @@ def report_json(runs: Sequence[Run], groups: Sequence[Group], found: Sequence[Do
         "runs": [_run_cells(run) for run in runs],
         "groups": [_group_cells(group) for group in groups],
         "doubts": [{"problem": d.problem, "items": list(d.items), "next_step": d.next_step} for d in found],
-        "trials": [_trial_cells(row) for row in rows],
+        "trials": [_trial_document(row) for row in rows],
     }
     return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -128,6 +130,11 @@ def _trial_cells(row: TrialRow) -> dict[str, Cell]:
     cells |= {"retention": row.retention, "points": row.points, "reward": row.reward}
     cells |= {"roofline_fraction": row.roofline, "sol_score": row.sol, "seconds": row.seconds}
     return cells | {"detail": row.detail, "latencies": CLOCKS[row.emulated]}
+
+
+def _trial_document(row: TrialRow) -> dict[str, object]:
+    found = portability(row)
+    return {**_trial_cells(row), "portability": found.word if found else None, "targets": target_cells(row)}
 
 
 def _case_cells(row: TrialRow, case: CaseRow) -> dict[str, Cell]:

@@ -9,6 +9,7 @@ from arena.analysis import formats
 from arena.analysis.groups import MISSING, Group
 from arena.analysis.measures import MEASURES, Unit
 from arena.analysis.rows import CaseRow, Outcome, TrialRow
+from arena.analysis.target_views import Reach, UseView, reach, use_views
 from arena.model.record import Split
 from arena.model.verdict import Status
 from arena.records import Run
@@ -40,7 +41,7 @@ class CaseView:
 
 @dataclass(frozen=True)
 class TrialView:
-    """One line of the task table. `tone` is `good`, `bad` or `none`."""
+    """One line of the task table. `tone` is `good`, `bad` or `none`; `reach`: for which GPUs it builds."""
 
     agent: str
     attempt: str
@@ -50,8 +51,10 @@ class TrialView:
     seen: str
     heldout: str
     heldout_tone: str
+    reach: Reach
     detail: str
     cases: tuple[CaseView, ...]
+    uses: tuple[UseView, ...]
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class TaskView:
     def cases(self) -> int:
         """How many case results there are to expand."""
         return sum(len(trial.cases) for trial in self.trials)
+
+    @property
+    def uses(self) -> int:
+        """How many kernels on targets there are to expand."""
+        return sum(len(trial.uses) for trial in self.trials)
 
 
 @dataclass(frozen=True)
@@ -162,8 +170,10 @@ def _trial(row: TrialRow, several: bool) -> TrialView:
         seen=_passed(row, Split.SEEN),
         heldout=_passed(row, Split.HELDOUT) if row.heldout_ran else formats.NONE,
         heldout_tone=("good" if row.heldout_correct else "bad") if row.heldout_ran else "none",
+        reach=reach(row),
         detail=row.detail,
         cases=tuple(_case(case) for case in row.cases),
+        uses=use_views(row),
     )
 
 

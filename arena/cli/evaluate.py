@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import err, examples, out, print_json
+from arena.model.record import Evaluation
+from arena.model.verdict import Status
 
 EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
+    "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
 )
 
 
@@ -28,14 +31,16 @@ def evaluate(
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     eager_stream: Annotated[bool, typer.Option(help="torch2hip: also time PyTorch eager without a graph.")] = False,
     torch_compile: Annotated[bool, typer.Option(help="torch2hip: also time torch.compile.")] = False,
+    targets: Annotated[
+        list[str] | None, typer.Option(help="Also build for these GPUs, which need not be there: gfx942,sm_90.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")] = False,
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases. Exit code 1 if it fails."""
     from arena import runner
-    from arena.cli import render
     from arena.judge.client import JudgeClient
     from arena.judge.messages import Options, Progress
-    from arena.model.verdict import Status
+    from arena.toolchains.targets import parse
 
     options = Options(
         heldout=heldout,
@@ -44,6 +49,7 @@ def evaluate(
         call_timeout_s=timeout,
         eager_stream=eager_stream,
         torch_compile=torch_compile,
+        targets=parse(targets or ()),
     )
     found = runner.find_task(task)
     with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
@@ -55,12 +61,21 @@ def evaluate(
     if as_json:
         print_json(evaluation)
     else:
-        out.print(render.evaluation_table(evaluation))
-        for line in render.failing_cases(evaluation):
-            out.print(line, markup=False)
-        for verdict in evaluation.verdicts:
-            if verdict.status is not Status.PASSED:
-                out.print(f"{verdict.stage}: {verdict.status}: {verdict.detail}", markup=False)
-        out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")
+        _show(evaluation)
     if evaluation.status is not Status.PASSED:
         raise typer.Exit(1)
+
+
+def _show(evaluation: Evaluation) -> None:
+    """The cases, what went wrong, and for which GPUs it builds."""
+    from arena.cli import render
+
+    out.print(render.evaluation_table(evaluation))
+    for line in render.failing_cases(evaluation):
+        out.print(line, markup=False)
+    for verdict in evaluation.verdicts:
+        if verdict.status is not Status.PASSED:
+            out.print(f"{verdict.stage}: {verdict.status}: {verdict.detail}", markup=False)
+    if evaluation.targets:
+        out.print(render.targets_table(evaluation))
+    out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")

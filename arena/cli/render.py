@@ -8,13 +8,15 @@ from collections.abc import Iterable
 from rich.markup import escape
 from rich.table import Table
 
+from arena.analysis import formats
 from arena.analysis.formats import EMULATED
 from arena.analysis.intervals import Quantity
 from arena.analysis.summary import Summary
+from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.record import CaseResult, Evaluation
 from arena.model.verdict import Status
 
-_DETAIL_LENGTH = 110
+_OUTCOME_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", BuildOutcome.NOT_CHECKED: "dim"}
 
 
 def summary_table(summary: Summary) -> Table:
@@ -49,7 +51,7 @@ def failures_table(summary: Summary) -> Table | None:
     for heading in ("agent", "task", "status", "detail"):
         table.add_column(heading, overflow="fold")
     for failure in failed:
-        table.add_row(escape(failure.agent), failure.task, failure.status, escape(telling_line(failure.detail)))
+        table.add_row(escape(failure.agent), failure.task, failure.status, escape(formats.telling_line(failure.detail)))
     return table
 
 
@@ -83,11 +85,29 @@ def failing_cases(evaluation: Evaluation) -> Iterable[str]:
             yield f"{result.case} ({result.label}): {result.detail}"
 
 
-def telling_line(text: str) -> str:
-    """The line of an explanation that says most: the first that names an error, else the last; cut to fit."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
-    return line if len(line) <= _DETAIL_LENGTH else line[: _DETAIL_LENGTH - 1] + "…"
+def targets_table(evaluation: Evaluation) -> Table:
+    """One row per GPU that the candidate was built for, with what its kernel of most registers takes."""
+    table = Table(title="Builds for other GPUs", caption="Compiled for these, not run on them.")
+    table.add_column("target")
+    table.add_column("outcome")
+    for heading in ("seconds", "kernels", "registers", "LDS / shared", "spills", "occupancy"):
+        table.add_column(heading, justify="right")
+    table.add_column("detail", overflow="fold")
+    for build in evaluation.targets:
+        colour = _OUTCOME_COLOURS[build.outcome]
+        outcome = f"[{colour}]{str(build.outcome).replace('_', ' ')}[/{colour}]"
+        detail = escape(formats.telling_line(build.detail))
+        table.add_row(build.target, outcome, f"{build.seconds:.1f}", *_use(build), detail)
+    return table
+
+
+def _use(build: TargetBuild) -> tuple[str, str, str, str, str]:
+    if not build.kernels:
+        return formats.NONE, formats.NONE, formats.NONE, formats.NONE, formats.NONE
+    most = max(build.kernels, key=lambda use: use.registers)
+    spills = f"[red]{formats.size(most.spill_bytes)}[/red]" if most.spill_bytes else "0 B"
+    shared, occupancy = formats.size(most.shared_bytes), formats.percent(most.occupancy)
+    return str(len(build.kernels)), str(most.registers), shared, spills, occupancy
 
 
 def _numbers(result: CaseResult) -> tuple[str, str, str, str, str]:

@@ -12,6 +12,7 @@ from arena.cli.console import err, examples
 EXAMPLES = examples(
     "arena run configs/quickstart.yaml",
     "arena run configs/quickstart.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
+    "arena run configs/quickstart.yaml --targets gfx942,gfx90a,sm_90 --name ports",
     "arena run configs/quickstart.yaml          # again: goes on where it stopped",
 )
 RUNS = Path("runs")
@@ -28,6 +29,9 @@ def run(
     max_work: Annotated[
         float | None, typer.Option(help="Skip cases whose declared operations plus bytes exceed this.", min=1)
     ] = None,
+    targets: Annotated[
+        list[str] | None, typer.Option(help="Also build every candidate for these GPUs, in place of the file's list.")
+    ] = None,
     runs_dir: Annotated[Path, typer.Option(help="Where run folders live.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Where reports go.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
@@ -39,8 +43,10 @@ def run(
     from arena.judge.client import JudgeClient
     from arena.model.verdict import Status
     from arena.runconfig import Overrides, load_config, override
+    from arena.toolchains.targets import parse
 
-    wanted = Overrides(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, max_work)
+    chosen_targets = parse(targets or ())
+    wanted = Overrides(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, max_work, chosen_targets)
     chosen = override(load_config(config), wanted)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name

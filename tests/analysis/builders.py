@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena.model.environment import DeviceFacts, Environment
+from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, RunInfo, Split, Trial
 from arena.model.verdict import Stage, Status, Verdict
 from arena.records import Run
@@ -75,6 +76,20 @@ def heldout(
     return case(name, speedup, split=Split.HELDOUT, kind=kind, baseline=baseline, candidate=candidate)
 
 
+def built(target: str, *kernels: KernelUse) -> TargetBuild:
+    """A build of two libraries; its one kernel, unless others are given, neither spills nor fills the device."""
+    uses = kernels or (KernelUse("gelu_kernel", 40, 2048, 0, 24, 0.5),)
+    return TargetBuild(target, BuildOutcome.BUILT, seconds=1.25, builds=2, asked=2, kernels=uses)
+
+
+def refused(target: str, detail: str = "error: no such instruction") -> TargetBuild:
+    return TargetBuild(target, BuildOutcome.FAILED, detail, seconds=0.5, builds=0, asked=2)
+
+
+def unchecked(target: str) -> TargetBuild:
+    return TargetBuild(target, BuildOutcome.NOT_CHECKED, "no compiler for it here", asked=2)
+
+
 def trial(
     task: str = "triton2triton/norm/rms",
     status: Status = Status.PASSED,
@@ -86,6 +101,7 @@ def trial(
     env: Environment | None = None,
     task_hash: str = "t0",
     detail: str = "",
+    targets: Sequence[TargetBuild] = (),
 ) -> Trial:
     """One trial whose verdicts follow from its status: the gate that fails is the one the status belongs to."""
     env = env or environment()
@@ -93,7 +109,7 @@ def trial(
     evaluation = None
     if status not in (Status.HARNESS_ERROR, Status.NOTHING_SUBMITTED):
         verdicts = verdicts_of(status, detail)
-        evaluation = Evaluation(task, task_type, task_hash, "c0", env, verdicts, tuple(cases))
+        evaluation = Evaluation(task, task_type, task_hash, "c0", env, verdicts, tuple(cases), targets=tuple(targets))
     return Trial(
         run, task, task_type, task_hash, agent, attempt, status, env, "2025-06-01T12:00:00Z", 12.5, detail, evaluation
     )

@@ -7,6 +7,7 @@ the target; what it computes on tensors by itself is computed here, on the CPU.
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from arena.toolchains.triton_cross.driver import capability
 _DEVICE = torch.device("cuda", 0)
 _MEMORY_BYTES = 64 << 30
 _WORDS = ("cuda", "hip")
+_DEVICE_OF, _IS_CUDA = (inspect.getattr_static(torch.Tensor, name).__get__ for name in ("device", "is_cuda"))
 
 
 class PretendDevice(TorchFunctionMode):
@@ -28,9 +30,9 @@ class PretendDevice(TorchFunctionMode):
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if function == torch.Tensor.device.__get__:  # type: ignore[attr-defined]
+        if function == _DEVICE_OF:
             return _DEVICE
-        if function == torch.Tensor.is_cuda.__get__:
+        if function == _IS_CUDA:
             return True
         if function is torch.Tensor.get_device:
             return 0
