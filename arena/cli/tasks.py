@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from arena.cli.console import examples, out, print_json
@@ -29,7 +30,7 @@ def list_tasks(
     table = Table("task", "seen", "held-out", "expert", "computes")
     for task in chosen:
         expert = "yes" if task.expert else ""
-        table.add_row(task.id, str(len(task.seen)), str(len(task.heldout)), expert, task.summary)
+        table.add_row(task.id, str(len(task.seen)), str(len(task.heldout)), expert, escape(task.summary))
     out.print(table)
     counts = {kind: sum(task.task_type is kind for task in chosen) for kind in TaskType}
     out.print(", ".join(f"{count} {kind}" for kind, count in counts.items()) + f": {len(chosen)} in all")

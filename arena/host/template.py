@@ -16,6 +16,7 @@ from pathlib import Path
 from arena import sandbox
 from arena.host.serve import Host
 from arena.platforms import platform
+from arena.platforms.base import Platform
 from arena.protocol import Ended, FromHost, FromTemplate, Ready, Reap, Spawn, Spawned, ToHost, ToTemplate
 from arena.wire import Channel, ChannelClosed
 
@@ -25,6 +26,7 @@ _REAP_S = 2.0
 def main(platform_name: str, descriptor: int) -> None:
     """Import what hosts need, then fork one for each `Spawn` until the judge is gone."""
     _import_libraries()
+    device = platform(platform_name)  # its module is imported here once; only a host wakes the device
     channel: Channel[FromTemplate, ToTemplate] = Channel(socket.socket(fileno=descriptor), ToTemplate, takes_files=True)
     ended: dict[int, int] = {}
     while True:
@@ -36,7 +38,7 @@ def main(platform_name: str, descriptor: int) -> None:
             pid = os.fork()
             if pid == 0:
                 channel.close()
-                _become_host(platform_name, message, files)
+                _become_host(device, message, files)
             for file in files:
                 os.close(file)
             channel.send(Spawned(pid))
@@ -77,7 +79,7 @@ def _reap(message: Reap, ended: dict[int, int]) -> Ended:
     return Ended(message.pid, ended.pop(message.pid, None))
 
 
-def _become_host(platform_name: str, message: Spawn, files: list[int]) -> None:
+def _become_host(device: Platform, message: Spawn, files: list[int]) -> None:
     """In the fork: go behind the walls, then obey the judge. Never returns."""
     code = 70
     try:
@@ -87,7 +89,6 @@ def _become_host(platform_name: str, message: Spawn, files: list[int]) -> None:
         os.close(log_file)
         _own_environment(message)
         level = sandbox.enter(sandbox.Walls(hide=message.hide))
-        device = platform(platform_name)
         channel: Channel[FromHost, ToHost] = Channel(socket.socket(fileno=channel_file), ToHost, takes_files=True)
         channel.send(Ready(level))
         code = Host(channel, device).run()

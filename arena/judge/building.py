@@ -16,6 +16,7 @@ from arena.model.verdict import Status
 from arena.protocol import Language
 from arena.toolchains.base import BuildFailed, Built, Source, Target
 from arena.toolchains.hip_compilers import toolchain_for
+from arena.toolchains.kernel_library import inlined
 from arena.toolchains.task_header import dtype_key, task_header
 
 # Included once more at the end: a candidate that never included it, and gets the signature wrong, does not compile.
@@ -59,7 +60,7 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
 
 def hip_sources(task: Task, candidate: Path, cases: Iterable[Case]) -> dict[str, Source]:
     """What a compiler is given for each tuple of dtypes among the cases."""
-    text = candidate.read_text(encoding="utf-8", errors="replace") + _CHECKED
+    text = inlined(candidate.read_text(encoding="utf-8", errors="replace"), candidate.name) + _CHECKED
     by_key = {dtype_key(task, case): case for case in cases}
     return {key: Source(text, task_header(task, case), candidate.name) for key, case in by_key.items()}
 

@@ -169,7 +169,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Task:
-    """One kernel problem, as its folder declares it."""
+    """One kernel problem, as its folder declares it.
+
+    `definition` is the folder whose task.yaml and reference.py say what is computed: `path`, or that of the task of
+    another type which has the same operator.
+    """
 
     id: str
     task_type: TaskType
@@ -186,6 +190,7 @@ class Task:
     seen: tuple[Case, ...]
     heldout: tuple[Case, ...]
     path: Path
+    definition: Path
     content_hash: str
     source: str = ""
     latency_bound: str = ""
@@ -195,7 +200,7 @@ class Task:
     @property
     def reference_path(self) -> Path:
         """The PyTorch function that defines what is correct."""
-        return self.path / "reference.py"
+        return self.definition / "reference.py"
 
     @property
     def starting_kernel(self) -> Path | None:
@@ -204,10 +209,17 @@ class Task:
         return None if self.task_type is TaskType.TORCH2HIP else path
 
     @property
+    def known_right(self) -> Path | None:
+        """A plain solution to check the task by: its starting kernel, or that of the task with the same operator."""
+        path = self.definition / self.task_type.kernel_file
+        return path if path.is_file() else self.expert
+
+    @property
     def expert(self) -> Path | None:
-        """A better solution, known correct, where the task has one."""
-        path = self.path / f"expert{Path(self.task_type.kernel_file).suffix}"
-        return path if path.is_file() else None
+        """A better solution, known correct, where the task, or the one that defines its operator, has one."""
+        name = f"expert{Path(self.task_type.kernel_file).suffix}"
+        found = (folder / name for folder in (self.path, self.definition))
+        return next((path for path in found if path.is_file()), None)
 
     @property
     def cases(self) -> tuple[Case, ...]:

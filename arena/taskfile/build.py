@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from arena.errors import FileError
@@ -30,23 +32,34 @@ _CODES = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fn", "float8_
 _Places = list[tuple[list[str | int], Expression]]
 
 
-def build_task(document: Document, seen: Document, heldout: Document, identity: Mapping[str, str]) -> Task:
-    """Turn three validated documents into a task; raises `FileError` for the first thing that does not fit.
+@dataclass(frozen=True)
+class Identity:
+    """What a task's place on disk says of it."""
 
-    `identity` holds `id`, `task_type`, `suite` and `content_hash`.
-    """
+    path: Path
+    content_hash: str
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Task type, suite and name."""
+        task_type, suite, name = self.path.parts[-3:]
+        return task_type, suite, name
+
+
+def build_task(document: Document, seen: Document, heldout: Document, identity: Identity) -> Task:
+    """Turn three validated documents into a task; raises `FileError` for the first thing that does not fit."""
     data = document.data
-    folder = document.path.parent
-    if data["name"] != folder.name:
-        raise document.error(["name"], f"must be the folder's name, {folder.name}")
+    task_type, suite, name = identity.parts
+    if data["name"] != name:
+        raise document.error(["name"], f"must be the folder's name, {name}")
     axes = tuple(_axis(document, name, spec) for name, spec in data["axes"].items())
     dtypes = {name: tuple(choices) for name, choices in data.get("dtypes", {}).items()}
     inputs = tuple(_input(document, name, spec) for name, spec in data["inputs"].items())
     texts = enumerate(data.get("constraints", []))
     task = Task(
-        id=identity["id"],
-        task_type=TaskType(identity["task_type"]),
-        suite=identity["suite"],
+        id="/".join(identity.parts),
+        task_type=TaskType(task_type),
+        suite=suite,
         name=data["name"],
         summary=data["summary"].strip(),
         entry=data["entry"],
@@ -58,8 +71,9 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         work=_work(document, data["work"]),
         seen=_cases(seen, Split.SEEN),
         heldout=_cases(heldout, Split.HELDOUT),
-        path=folder,
-        content_hash=identity["content_hash"],
+        path=identity.path,
+        definition=document.path.parent,
+        content_hash=identity.content_hash,
         source=data.get("source", ""),
         latency_bound=data.get("latency_bound", ""),
         precision=Precision(data.get("precision", "float64")),

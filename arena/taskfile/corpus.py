@@ -10,10 +10,12 @@ from pathlib import Path
 from arena.errors import FileError, UsageError
 from arena.model.task import Task, TaskType
 from arena.taskfile import strict_yaml
-from arena.taskfile.build import build_task
+from arena.taskfile.build import Identity, build_task
 
 TASKS = Path(__file__).parent.parent.parent / "tasks"
+DEFINITION = "task.yaml"
 HELDOUT = "heldout.yaml"
+SHARED = "same_operator_as"
 _HASHED_SUFFIXES = (".yaml", ".py", ".hip")
 
 
@@ -23,38 +25,47 @@ def load_task(folder: Path, heldout: Path | None = None) -> Task:
     `heldout` names a file of held-out cases to use in place of the committed one; the content hash is then its own.
     """
     folder = folder.resolve()
-    task_type, suite, name = ("", "", "", *folder.parts)[-3:]
-    if task_type not in TaskType.__members__.values():
+    if ("", "", "", *folder.parts)[-3] not in TaskType.__members__.values():
         raise FileError(folder, f"must lie under tasks/<task type>/<suite>/, task type one of {', '.join(TaskType)}")
-    for needed in (folder / "task.yaml", heldout or folder / HELDOUT):
+    for needed in (folder / DEFINITION, heldout or folder / HELDOUT):
         if not needed.is_file():
             raise FileError(needed, "is missing")
-    identity = {
-        "id": f"{task_type}/{suite}/{name}",
-        "task_type": task_type,
-        "suite": suite,
-        "content_hash": content_hash(folder, heldout),
-    }
+    definition = _definition(folder)
     documents = (
-        strict_yaml.read(folder / "task.yaml", "task"),
+        definition,
         strict_yaml.read(folder / "seen.yaml", "cases"),
         strict_yaml.read(heldout or folder / HELDOUT, "cases"),
     )
-    task = build_task(*documents, identity)
+    task = build_task(*documents, Identity(folder, content_hash(folder, heldout, definition.path.parent)))
     for defining in (task.reference_path, task.starting_kernel):
         if defining is not None and not defining.is_file():
             raise FileError(defining, "is missing")
     return task
 
 
-def content_hash(folder: Path, heldout: Path | None = None) -> str:
-    """SHA-256 over the names and bytes of the files that define a task."""
+def _definition(folder: Path) -> strict_yaml.Document:
+    """The document that says what a task computes: its own, or that of the task whose operator it shares."""
+    document = strict_yaml.parse(folder / DEFINITION)
+    if not (isinstance(document.data, dict) and SHARED in document.data):
+        strict_yaml.validate(document, "task")
+        return document
+    strict_yaml.validate(document, "shared_task")
+    shared = folder.parents[2] / document.data[SHARED]
+    if not (shared / DEFINITION).is_file():
+        raise document.error([SHARED], f"there is no task {document.data[SHARED]}")
+    return strict_yaml.read(shared / DEFINITION, "task")
+
+
+def content_hash(folder: Path, heldout: Path | None = None, definition: Path | None = None) -> str:
+    """SHA-256 over the names and bytes of the files that define a task, in its folder and in that of its definition."""
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix in _HASHED_SUFFIXES]
+    if definition is not None and definition != folder:
+        paths += [definition / name for name in (DEFINITION, "reference.py")]
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.suffix in _HASHED_SUFFIXES:
-            data = (heldout if heldout and path.name == HELDOUT else path).read_bytes()
-            digest.update(f"{path.name}\0{len(data)}\0".encode())
-            digest.update(data)
+    for path in paths:
+        data = (heldout if heldout and path.name == HELDOUT else path).read_bytes()
+        digest.update(f"{path.name}\0{len(data)}\0".encode())
+        digest.update(data)
     return digest.hexdigest()
 
 

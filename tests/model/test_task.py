@@ -56,6 +56,7 @@ def make_task(
         seen=(),
         heldout=(),
         path=path,
+        definition=path,
         content_hash="0",
     )
 

@@ -41,6 +41,7 @@ def one_input(fill: Fill, shape: tuple[int, ...], dtype: str) -> Arguments:
         seen=(case,),
         heldout=(),
         path=Path(),
+        definition=Path(),
         content_hash="",
     )
     return arguments(task, case)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from arena.errors import FileError, UsageError
-from arena.taskfile.corpus import content_hash, load_corpus, select, task_ids
+from arena.model.task import TaskType
+from arena.taskfile.corpus import content_hash, load_corpus, load_task, select, task_ids
 from tests.taskfile.folders import TASK, write_task
 
 IDS = (
@@ -98,3 +99,41 @@ def test_a_pattern_that_matches_nothing_is_an_error(pattern: str, hint: str) -> 
     with pytest.raises(UsageError, match="no task matches") as caught:
         select(IDS, ["*", pattern])
     assert hint in str(caught.value)
+
+
+def share(root: Path, text: str = "same_operator_as: triton2triton/suite/scale\n") -> Path:
+    """A torch2hip task with the operator of the Triton task beside it."""
+    folder = write_task(root, "torch2hip/suite/scale", task=text)
+    (folder / "reference.py").unlink()
+    (folder / "kernel.py").unlink()
+    return folder
+
+
+def test_an_operator_can_be_shared(tmp_path: Path) -> None:
+    own = load_task(write_task(tmp_path))
+    shared = load_task(share(tmp_path))
+    assert shared.id == "torch2hip/suite/scale" and shared.task_type is TaskType.TORCH2HIP
+    assert shared.reference_path == own.reference_path and shared.inputs == own.inputs
+    assert shared.starting_kernel is None and shared.path != own.path
+
+
+def test_a_shared_operator_is_part_of_the_hash(tmp_path: Path) -> None:
+    own = write_task(tmp_path)
+    before = load_task(share(tmp_path)).content_hash
+    with (own / "reference.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert load_task(tmp_path / "torch2hip/suite/scale").content_hash != before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("same_operator_as: triton2triton/suite/other\n", "there is no task triton2triton/suite/other"),
+        ("same_operator_as: scale\n", "does not match"),
+        ("same_operator_as: triton2triton/suite/scale\nname: scale\n", "name"),
+    ],
+)
+def test_a_wrong_share_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    write_task(tmp_path)
+    with pytest.raises(FileError, match=said):
+        load_task(share(tmp_path, text))

@@ -38,6 +38,7 @@ TASK = Task(
     seen=(),
     heldout=(),
     path=Path("tasks/hip2hip/suite/demo"),
+    definition=Path("tasks/hip2hip/suite/demo"),
     content_hash="",
 )
 ARGUMENTS = (

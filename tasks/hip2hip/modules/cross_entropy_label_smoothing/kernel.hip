@@ -2,35 +2,11 @@
 // averages them. Every sum has a fixed order, so the result is the same each time.
 #define ARENA_WORKSPACE
 #include "task.h"
+#include "block.h"
 
 #include <math.h>
 
 constexpr int kThreads = 256;
-
-// A tree in shared memory; every thread gets the sum.
-__device__ float block_sum(float value) {
-    __shared__ float tree[kThreads];
-    tree[threadIdx.x] = value;
-    for (int half = kThreads / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) tree[threadIdx.x] += tree[threadIdx.x + half];
-    }
-    __syncthreads();
-    const float sum = tree[0];
-    __syncthreads();
-    return sum;
-}
-
-__device__ float block_max(float value) {
-    __shared__ float tree[kThreads];
-    tree[threadIdx.x] = value;
-    for (int half = kThreads / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) tree[threadIdx.x] = fmaxf(tree[threadIdx.x], tree[threadIdx.x + half]);
-    }
-    __syncthreads();
-    return tree[0];
-}
 
 template <typename E>
 __global__ void row_loss_kernel(const E* logits, const int64_t* target, float smoothing, float* row_loss,

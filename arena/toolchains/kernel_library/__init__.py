@@ -1,0 +1,36 @@
+"""Headers that HIP candidates may include, put into their text before any compiler sees it.
+
+Inlined, since the CPU platform rewrites a candidate's own text, and no include path can then be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([\w.]+)"[^\n]*$', re.MULTILINE)
+
+
+def headers() -> dict[str, str]:
+    """Every header of the library by the name under which it is included."""
+    return dict(_headers())
+
+
+def inlined(text: str, name: str) -> str:
+    """A candidate's text with the library's headers in it; line numbers still count in the file called `name`."""
+
+    def replace(found: re.Match[str]) -> str:
+        header = _headers().get(found[1])
+        if header is None:
+            return found[0]
+        line = text.count("\n", 0, found.start()) + 2
+        return f'#line 1 "{found[1]}"\n{header.rstrip()}\n#line {line} "{name}"'
+
+    return _INCLUDE.sub(replace, text)
+
+
+@cache
+def _headers() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob("*.h"))}
