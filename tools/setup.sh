@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up what `make run` and `make test` need: Debian packages where that is possible, a virtual environment, this package.
 # Safe to repeat: what is there is left alone. An installed ROCm or CUDA build of torch is used, never replaced.
+# Also compilers for GPUs that are not here; ARENA_TARGETS=no leaves them out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,13 +11,17 @@ PACKAGES=(g++ make libboost-context-dev python3-venv)
 
 has_headers() { [ -e /usr/include/boost/context/detail/fcontext.hpp ]; }
 has_compiler() { command -v g++ >/dev/null || command -v clang++ >/dev/null; }
+can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+install_packages() {
+    echo "installing Debian packages: $*" >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
 has_venv() { "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; }
 
 if ! { has_headers && has_compiler && has_venv; }; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        echo "installing Debian packages: ${PACKAGES[*]}" >&2
+    if can_install; then
         apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${PACKAGES[@]}" >/dev/null
+        install_packages "${PACKAGES[@]}"
     else
         echo "not root, or no apt: go on without ${PACKAGES[*]}; 'arena doctor' says what that costs" >&2
     fi
@@ -41,3 +46,38 @@ if [ -n "$installed" ]; then
 else
     "$VENV/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[cpu,rocm,dev]'
 fi
+
+# From here on nothing is needed to evaluate on this machine: what fails is a warning.
+[ "${ARENA_TARGETS:-yes}" != no ] || exit 0
+
+builds_for() { # amd or nvidia
+    "$VENV/bin/python" -c "
+from arena.toolchains.cross import abilities
+raise SystemExit(not any(a.able for a in abilities() if (a.language, a.vendor) == ('hip', '$1')))"
+}
+warn() { echo "warning: whether HIP tasks build for $1 GPUs is not checked; 'arena doctor' says what is missing" >&2; }
+
+newest_llvm() {
+    local number
+    for number in 22 21 20 19 18 17; do
+        if apt-cache show "clang-$number" >/dev/null 2>&1; then echo "$number" && return; fi
+    done
+    return 1
+}
+
+install_for_amd() {
+    local number
+    "$VENV/bin/python" -m arena.toolchains.hip_headers || return 1
+    if builds_for amd; then return; fi
+    can_install && apt-get update -qq && number=$(newest_llvm) || return 1
+    install_packages "clang-$number" "lld-$number" "llvm-$number" "clang-tools-$number" rocm-device-libs
+}
+
+install_for_nvidia() {
+    local constraints=(-c constraints.txt)
+    [ -z "$installed" ] || constraints=() # the installed torch pins some of these packages
+    "$VENV/bin/python" -m pip install -q --disable-pip-version-check "${constraints[@]}" -e '.[cuda-compiler]'
+}
+
+builds_for amd || { install_for_amd && builds_for amd; } || warn AMD
+builds_for nvidia || { install_for_nvidia && builds_for nvidia; } || warn NVIDIA

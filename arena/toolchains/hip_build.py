@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from arena import process
 from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built
 from arena.toolchains.build_cache import BuildCache, content_key
+from arena.toolchains.hip_resources import Resources, take_amd, take_nvidia
 
 LOG_NAME = "build.log"
 
@@ -26,6 +27,10 @@ class Runner(Protocol):
         self, command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
     ) -> process.Finished:
         """Run it in `cwd` with exactly the environment `env`."""
+        ...
+
+    def __hash__(self) -> int:
+        """Functions have one: toolchains are kept by the runner they use."""
         ...
 
 
@@ -64,6 +69,12 @@ def compiler_environment(scratch: Path) -> dict[str, str]:
     }
 
 
+def default_cache_root() -> Path:
+    """Return the user's cache folder for builds."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "kernel-arena" / "builds"
+
+
 def build_cached(
     recipe: Recipe,
     cache: BuildCache,
@@ -71,17 +82,20 @@ def build_cached(
     timeout_s: float,
     run: Runner = run_plainly,
     explain: Callable[[str], str] = str,
+    resources: Callable[[str], Resources] | None = None,
 ) -> Built | BuildFailed:
     """Return what the recipe makes, from the cache or by one compiler call. Failures are not kept.
 
-    `explain` turns the compiler's words on a failure into the log that is handed back.
+    `explain` turns the compiler's words on a failure into the log that is handed back; `resources` takes out of any log
+    what each kernel uses. The cache keeps the log as it was printed.
     """
+    take = resources or _no_resources
     started = time.monotonic()
     key = recipe.key
     entry = cache.find(key)
     if entry is not None:
-        log = (entry / LOG_NAME).read_text(encoding="utf-8")
-        return Built(entry / recipe.output, log, time.monotonic() - started, cached=True)
+        log, kernels = take((entry / LOG_NAME).read_text(encoding="utf-8"))
+        return Built(entry / recipe.output, log, time.monotonic() - started, cached=True, kernels=kernels)
     with cache.staging() as staging:
         work, result, scratch = staging / "work", staging / "result", staging / "tmp"
         for folder in (work, result, scratch):
@@ -91,11 +105,16 @@ def build_cached(
         command = [*recipe.command, "-o", str(result / recipe.output)]
         done = run(command, timeout_s=timeout_s, cwd=work, env=compiler_environment(scratch))
         seconds = time.monotonic() - started
+        log, kernels = take(done.output)
         if not done.ok or not (result / recipe.output).is_file():
-            return BuildFailed(explain(done.output), seconds, done.timed_out)
+            return BuildFailed(explain(log), seconds, done.timed_out)
         (result / LOG_NAME).write_text(done.output, encoding="utf-8")
         entry = cache.publish(result, key)
-    return Built(entry / recipe.output, done.output, time.monotonic() - started, cached=False)
+    return Built(entry / recipe.output, log, time.monotonic() - started, cached=False, kernels=kernels)
+
+
+def _no_resources(log: str) -> Resources:
+    return log, ()
 
 
 def folder_texts(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
@@ -108,15 +127,21 @@ def folder_texts(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
 
 
 class SdkToolchain:
-    """What toolchains around an SDK's one compiler driver share: where it is, and what it says of itself."""
+    """What toolchains around an SDK's one compiler driver share: where it is, and what it says of itself.
+
+    With `resources` a build also says what each kernel uses.
+    """
 
     program: str
     install: str
 
-    def __init__(self, cache: BuildCache, *, compiler: str = "", run: Runner = run_plainly) -> None:
+    def __init__(
+        self, cache: BuildCache, *, compiler: str = "", run: Runner = run_plainly, resources: bool = False
+    ) -> None:
         self._cache = cache
         self._wanted = compiler or self.program
         self._run = run
+        self._resources = resources
 
     def version(self) -> str:
         """The lines by which the compiler tells its version; part of the build cache's key."""
@@ -132,11 +157,25 @@ class SdkToolchain:
 
     @cached_property
     def _version(self) -> str:
+        lines = [line.strip() for line in self._asked.splitlines() if self._tells(line)]
+        return "; ".join(lines) or self._asked.strip()
+
+    @cached_property
+    def _asked(self) -> str:
+        """All that the compiler says of itself."""
         with self._cache.staging() as scratch:
             environment = compiler_environment(scratch)
-            done = self._run([self.compiler, "--version"], timeout_s=60.0, cwd=scratch, env=environment)
-        lines = [line.strip() for line in done.output.splitlines() if self._tells(line)]
-        return "; ".join(lines) or done.output.strip()
+            return self._run([self.compiler, "--version"], timeout_s=60.0, cwd=scratch, env=environment).output
+
+    def _flags(self, flags: tuple[str, ...]) -> tuple[str, ...]:
+        """The flags that make a compiler tell resource use, where that was asked for."""
+        return flags if self._resources else ()
+
+    def _amd_resources(self, arch: str) -> Callable[[str], Resources] | None:
+        return partial(take_amd, arch=arch) if self._resources else None
+
+    def _nvidia_resources(self, arch: str) -> Callable[[str], Resources] | None:
+        return partial(take_nvidia, arch=arch) if self._resources else None
 
     @staticmethod
     def _tells(line: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from arena.toolchains.base import HipToolchain, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_build import Runner, run_plainly
+from arena.toolchains.hip_build import default_cache_root as default_cache_root
 from arena.toolchains.hip_cpu import HipCpuToolchain
 from arena.toolchains.hip_hipcc import HipccToolchain
 from arena.toolchains.hip_nvcc import HipNvccToolchain
@@ -50,12 +50,6 @@ def toolchain_for(target: Target, cache_root: Path | None = None, *, run: Runner
     if target.vendor == "nvidia":
         return HipNvccToolchain(cache, run=run)
     return HipccToolchain(cache, run=run)
-
-
-def default_cache_root() -> Path:
-    """Return the user's cache folder for builds."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "kernel-arena" / "builds"
 
 
 def _find(vendor: str, programs: tuple[str, ...], package: str) -> Compiler:

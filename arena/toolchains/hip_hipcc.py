@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from arena.toolchains.base import BuildFailed, Built, Source, Target
 from arena.toolchains.hip_build import Recipe, SdkToolchain, build_cached
+from arena.toolchains.hip_clang import known_archs
+from arena.toolchains.hip_resources import AMD_FLAGS
 
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC")
+_CLANG_FOLDER = re.compile(r"^InstalledDir: *(.+)$", re.MULTILINE)
 
 
 class HipccToolchain(SdkToolchain):
-    """Builds for `gfxXXX`, at the wave size that the architecture has by default."""
+    """Builds for `gfxXXX`, at the wave size that the architecture has by default; the GPU need not be there."""
 
     name = "hipcc"
     program = "hipcc"
@@ -19,7 +25,15 @@ class HipccToolchain(SdkToolchain):
         """Compile, or fetch from the build cache. Raises `InfrastructureError` where hipcc is missing."""
         if target.vendor != "amd":
             raise ValueError(f"not an AMD target: {target}")
-        command = [self.compiler, f"--offload-arch={target.arch}", *FLAGS, "-I.", "-x", "hip", source.name]
+        flags = (*FLAGS, *self._flags(AMD_FLAGS))
+        command = [self.compiler, f"--offload-arch={target.arch}", *flags, "-I.", "-x", "hip", source.name]
         files = {source.name: source.kernel, "task.h": source.task_header}
         recipe = Recipe(files, command, "kernel.so", {"compiler": self._version})
-        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run)
+        take = self._amd_resources(target.arch)
+        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, resources=take)
+
+    def archs(self) -> frozenset[str]:
+        """The GPUs that its clang can compile for; none where it does not say where that lies."""
+        folder = _CLANG_FOLDER.search(self._asked)
+        clang = Path(folder[1].strip()) / "clang++" if folder else None
+        return known_archs(clang) if clang is not None and clang.is_file() else frozenset()

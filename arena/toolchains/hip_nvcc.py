@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import importlib.util
+import re
+import shutil
+from functools import cache, cached_property
 from pathlib import Path
 
+from arena import process
 from arena.toolchains.base import BuildFailed, Built, Source, Target
 from arena.toolchains.build_cache import content_key
 from arena.toolchains.hip_build import Recipe, SdkToolchain, build_cached
 from arena.toolchains.hip_nvcc_headers import header_set, runtime_names
+from arena.toolchains.hip_resources import NVIDIA_FLAGS
 
 WAVE_SIZE = 32
 # The static CUDA runtime shares the primary context with the one that torch loaded, and has no path to get wrong.
@@ -34,12 +39,13 @@ class HipNvccToolchain(SdkToolchain):
             raise ValueError(f"not an NVIDIA target with a wave size of 32: {target}")
         headers = self._headers
         command = [
-            *(self.compiler, *FLAGS, f"-arch={target.arch}", f"-I{headers}", "-I."),
+            *(self.compiler, *FLAGS, *self._flags(NVIDIA_FLAGS), f"-arch={target.arch}", f"-I{headers}", "-I."),
             *("-x", "cu", source.name),
         ]
         files = {source.name: source.kernel, "task.h": source.task_header}
         recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, "headers": headers.name})
-        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run)
+        take = self._nvidia_resources(target.arch)
+        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, resources=take)
 
     @cached_property
     def _headers(self) -> Path:
@@ -55,3 +61,21 @@ class HipNvccToolchain(SdkToolchain):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(text, encoding="utf-8")
             return self._cache.publish(folder, key)
+
+
+def find_nvcc() -> Path | None:
+    """The nvcc on PATH, else the one of the PyPI packages of CUDA's compiler, else None."""
+    on_path = shutil.which("nvcc")
+    if on_path is not None:
+        return Path(on_path)
+    found = importlib.util.find_spec("nvidia")
+    folders = [Path(folder) for folder in (found.submodule_search_locations or ())] if found is not None else []
+    compilers = (path for folder in folders for path in sorted(folder.glob("cu*/bin/nvcc"), reverse=True))
+    return next((path for path in compilers if path.is_file()), None)
+
+
+@cache
+def known_archs(nvcc: Path) -> frozenset[str]:
+    """The NVIDIA GPUs (`sm_90`) that an nvcc can compile for, by its own word."""
+    done = process.run([nvcc, "--list-gpu-arch"], timeout_s=30.0)
+    return frozenset(f"sm_{number}" for number in re.findall(r"^compute_(\w+)$", done.output, re.MULTILINE))
