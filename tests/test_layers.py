@@ -24,12 +24,14 @@ LAYERS = {
     "platforms": 3,
     "toolchains": 3,
     "numerics": 3,
+    "mutants": 3,
     "protocol": 3,
     "host": 4,
     "judge": 4,
     "agents": 4,
     "analysis": 4,
     "runner": 5,
+    "checking": 5,
     "cli": 6,
 }
 # What may not be imported although the layer would allow it, and the reason is in DESIGN.

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import platform as host_platform
-import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,128 +9,53 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena.cli.console import examples, out, print_json
+from arena.cli.doctor_checks import Check, all_checks
+from arena.platforms import NAMES
 
-EXAMPLES = examples("arena doctor", "arena doctor --json")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing this machine has or lacks. `cost`: what does not work without it, and how to get it."""
-
-    name: str
-    present: bool
-    found: str
-    cost: str = ""
-    needed: bool = False
+EXAMPLES = examples(
+    "arena doctor",
+    "arena doctor --json",
+    "arena doctor --self-test",
+    "arena doctor --self-test --platform rocm",
+    "arena doctor --self-test --platform rocm --item 'buffer shared' --item 'two clocks'",
+    "arena doctor --self-test --platform cpu --json",
+)
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """Say what this machine has, what it lacks, and what that costs. Exit code 1 if nothing can be evaluated here."""
-    checks = [*_libraries(), *_devices(), *_compilers(), *_isolation(), *_places()]
+def doctor(
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="Try it: run kernels, share buffers, time, cross-compile.")
+    ] = False,
+    platform: Annotated[str, typer.Option(help="For --self-test: auto, cpu, cuda or rocm.")] = "auto",
+    item: Annotated[
+        list[str] | None, typer.Option(help="For --self-test: only items with this text in their names.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Say what this machine has, what it lacks, and what that costs. Exit code 1 if nothing can be evaluated here.
+
+    With --self-test: try everything that measuring needs, item by item. Exit code 1 if an item fails.
+    """
+    if platform not in ("auto", *NAMES):
+        raise typer.BadParameter(f"expected auto, {', '.join(NAMES)}", param_hint="--platform")
+    if self_test:
+        from arena.cli.doctor_self_test import show
+
+        raise typer.Exit(0 if show(platform, item or (), as_json=as_json) else 1)
+    checks = all_checks()
     if as_json:
         print_json(checks)
     else:
-        table = Table("", "what", "found", "without it")
-        for check in checks:
-            colour = "green" if check.present else ("red" if check.needed else "yellow")
-            mark = "yes" if check.present else "no"
-            cost = "" if check.present else escape(check.cost)
-            table.add_row(f"[{colour}]{mark}[/{colour}]", check.name, escape(check.found), cost)
-        out.print(table)
+        out.print(_table(checks))
     if any(check.needed and not check.present for check in checks):
         raise typer.Exit(1)
 
 
-def _libraries() -> Iterator[Check]:
-    yield Check("python", True, host_platform.python_version())
-    costs = {
-        "torch": "nothing can be evaluated; install PyTorch for your platform, or `pip install kernel-arena[cpu]`",
-        "triton": "no triton2triton task can be evaluated; `pip install triton`",
-        "ml_dtypes": "no triton2triton task on the CPU platform; `pip install ml_dtypes`",
-    }
-    for name, cost in costs.items():
-        found = _version(name)
-        yield Check(name, bool(found), found, cost, needed=name == "torch")
-
-
-def _devices() -> Iterator[Check]:
-    from arena.platforms import detect, platform
-    from arena.platforms.rocm import ask_hip
-
-    yield Check("cpu platform", True, platform("cpu").facts().name)
-    if importlib.util.find_spec("torch") is None:
-        return
-    best = detect()
-    for name, what in (("cuda", "an NVIDIA GPU and a CUDA build of torch"), ("rocm", "an AMD GPU and a ROCm build")):
-        if best == name:
-            facts = platform(name).facts()
-            peaks = f"peaks: {facts.peak_source}" if facts.peak_source else "peaks unknown: no roofline"
-            yield Check(f"{name} platform", True, f"{facts.name} ({facts.arch}), {peaks}")
-        else:
-            yield Check(f"{name} platform", False, "no device", f"nothing is measured on {name}; it needs {what}")
-    answer = ask_hip()
-    cost = "facts of AMD devices come from PyTorch alone; `pip install kernel-arena[rocm]`, and libamdhip64"
-    yield Check("hip-python", answer.devices > 0, answer.detail, cost)
-
-
-def _compilers() -> Iterator[Check]:
-    from arena.toolchains.hip_compilers import find
-
-    costs = {
-        "cpu": "no HIP task on the CPU platform",
-        "nvidia": "no HIP task on cuda",
-        "amd": "no HIP task on rocm",
-    }
-    for compiler in find():
-        where = str(compiler.path or "")
-        cost = f"{costs[compiler.vendor]}; package {compiler.package}"
-        yield Check(f"{compiler.program} ({compiler.vendor})", not compiler.missing, where, cost)
-    boost = Path("/usr/include/boost/context/detail/fcontext.hpp")
-    yield Check("Boost.Context", boost.is_file(), str(boost.parent), "no HIP on cpu; package libboost-context-dev")
-
-
-def _isolation() -> Iterator[Check]:
-    level = _walls()
-    for wall, cost in (
-        ("network", "candidates can reach the network; allow user namespaces or run as root"),
-        ("mount", "candidates can read task folders, held-out cases included; allow user namespaces or run as root"),
-    ):
-        yield Check(f"{wall} namespace", wall in level, level, cost)
-    bubblewrap = shutil.which("bwrap") or ""
-    yield Check(
-        "bubblewrap", bool(bubblewrap), bubblewrap, "not used yet: hosts build their own walls; package bubblewrap"
-    )
-
-
-def _places() -> Iterator[Check]:
-    from arena.toolchains.hip_compilers import default_cache_root
-
-    cache = default_cache_root().parent
-    nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    writable = os.access(nearest, os.W_OK)
-    yield Check("cache folder", writable, str(cache), "builds are not kept; set XDG_CACHE_HOME", needed=True)
-
-
-def _walls() -> str:
-    """The level a forked child gets, tried for real."""
-    from arena import sandbox
-
-    read_end, write_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.write(write_end, sandbox.enter(sandbox.Walls()).encode())
-        finally:
-            os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end, "rb") as pipe:
-        level = pipe.read().decode()
-    os.waitpid(pid, 0)
-    return level
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
+def _table(checks: tuple[Check, ...]) -> Table:
+    table = Table("", "what", "found", "without it")
+    for check in checks:
+        colour = "green" if check.present else ("red" if check.needed else "yellow")
+        mark = "yes" if check.present else "no"
+        cost = "" if check.present else escape(check.cost)
+        table.add_row(f"[{colour}]{mark}[/{colour}]", check.name, escape(check.found), cost)
+    return table

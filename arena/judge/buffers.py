@@ -2,7 +2,7 @@
 
     | edge | tensor 0: set 0 | guard | set 1 | guard | … | tensor 1: set 0 | guard | … | edge |
 
-Everything that is neither an input's nor an output's element is random canary bytes.
+Everything that is neither an input's nor an output's element is canaries: NaN, and unlikely integers.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _EDGE_BYTES = 64 * 1024
 _NAN_POISON = {8: (0x7FF4 << 48, (1 << 48) - 1), 4: (0x7FA0 << 16, (1 << 16) - 1), 2: (0x7F80, 0x3F)}
 _HALF_POISON = (0x7C00, 0x1FF)
 _MIN_CONSTANT_BYTES = 8
+# As float16, as bfloat16, and four or two of them as float64 or float32, all of these are NaN: [low, high).
+_NAN_HALVES = (0x7FF1, 0x8000)
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,10 @@ class Sets:
             self.view(name).copy_(values)
 
     def scatter_canaries(self) -> None:
-        """Random bytes everywhere: gaps and guards then hold values nobody can guess."""
-        self.raw.random_(0, 256, generator=self._generator)
+        """NaN everywhere, as whatever float it is read, of random payload: reading gaps and guards spoils a result."""
+        import torch
+
+        self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=self._generator)
 
     def poison(self) -> None:
         """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from arena.errors import InfrastructureError
 from arena.judge.messages import (
     Evaluate,
+    Examine,
+    Examined,
     FromJudge,
     HarnessFailed,
     Hello,
@@ -21,6 +23,7 @@ from arena.judge.messages import (
     Result,
     ToJudge,
 )
+from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.process import kill_group
@@ -89,6 +92,18 @@ class JudgeClient:
         answer = self._ask(Prove(str(task.resolve()), str(heldout.resolve()), options), lambda progress: None)
         assert isinstance(answer, Proved)
         return answer.cases
+
+    def examine(
+        self,
+        task: Path,
+        options: Options,
+        most_mutants: int = 0,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> TaskCheck:
+        """Check a task itself: its items, or with `most_mutants` how its mutants fare."""
+        answer = self._ask(Examine(str(task.resolve()), options, most_mutants), on_progress)
+        assert isinstance(answer, Examined)
+        return answer.check
 
     def _ask(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
         """Ask; after any failure the next question goes to a new judge, since the old one's device may be poisoned."""

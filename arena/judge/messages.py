@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 
@@ -53,6 +54,14 @@ class Prove(Message, frozen=True):
     options: Options
 
 
+class Examine(Message, frozen=True):
+    """Check a task itself: every item but the mutants, or, with `most_mutants`, at most so many of these."""
+
+    task: str
+    options: Options
+    most_mutants: int = 0
+
+
 class Progress(Message, frozen=True):
     """Where an evaluation is: a stage, and how far into it."""
 
@@ -85,5 +94,11 @@ class Proved(Message, frozen=True):
     cases: dict[str, str]
 
 
-ToJudge = Evaluate | Prove
-FromJudge = Hello | Progress | Result | Proved | HarnessFailed
+class Examined(Message, frozen=True):
+    """The check asked for."""
+
+    check: TaskCheck
+
+
+ToJudge = Evaluate | Prove | Examine
+FromJudge = Hello | Progress | Result | Proved | Examined | HarnessFailed

@@ -13,15 +13,18 @@ from pathlib import Path
 from msgspec import structs
 
 import arena
-from arena.errors import ArenaError, InfrastructureError
+from arena.errors import ArenaError
 from arena.judge.baselines import Baselines
 from arena.judge.crossing import Crossing
 from arena.judge.device import Bench
 from arena.judge.evaluate import Contest, Workshop, checks
+from arena.judge.examine import Examination
 from arena.judge.hosts import HostFolder, Template
 from arena.judge.messages import (
     CPU_MAX_WORK,
     Evaluate,
+    Examine,
+    Examined,
     FromJudge,
     HarnessFailed,
     Hello,
@@ -33,11 +36,12 @@ from arena.judge.messages import (
     ToJudge,
 )
 from arena.judge.selection import select_cases
+from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task, arguments
 from arena.model.verdict import Stage, Status
-from arena.platforms import detect, platform
+from arena.platforms import here
 from arena.platforms.base import Platform
 from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
@@ -58,7 +62,8 @@ class Judge:
 
     def environment(self, isolation: str = "") -> Environment:
         """Device, versions and the walls that hosts are behind."""
-        return Environment(self._bench.facts, isolation or self._isolation, _versions())
+        versions = {**_versions(), **self._device.versions()}
+        return Environment(self._bench.facts, isolation or self._isolation, versions)
 
     def _walls(self) -> str:
         """The level that a host gets here, asked of one that is started for nothing else."""
@@ -90,6 +95,15 @@ class Judge:
             baselines.close()
         return {name: f.status if f.status is Status.PASSED else f"{f.status}: {f.detail}" for name, f in found.items()}
 
+    def examine(self, request: Examine, channel: Channel[FromJudge, ToJudge]) -> TaskCheck:
+        """Check a task."""
+
+        def report(done: int, total: int) -> None:
+            channel.send(Progress(Stage.CORRECTNESS, done, total))
+
+        task = load_task(Path(request.task))
+        return Examination(task, self._bounded(request.options), self._shop).run(request.most_mutants, report)
+
     def _bounded(self, options: Options) -> Options:
         """An emulation runs small cases only, unless it is told otherwise."""
         if options.max_work is None and self._bench.facts.emulated:
@@ -106,7 +120,7 @@ def main(platform_name: str, descriptor: int) -> None:
     """Serve until the runner closes the channel."""
     channel: Channel[FromJudge, ToJudge] = Channel(socket.socket(fileno=descriptor), ToJudge)
     try:
-        judge = Judge(_device(platform_name))
+        judge = Judge(here(platform_name))
     except ArenaError as problem:
         channel.send(HarnessFailed(str(problem)))
         return
@@ -124,15 +138,7 @@ def main(platform_name: str, descriptor: int) -> None:
         judge.close()
 
 
-def _device(name: str) -> Platform:
-    """The platform asked for; raises `InfrastructureError` where this machine has no such device."""
-    best = detect()
-    if name not in ("auto", "cpu", best):
-        raise InfrastructureError(f"no {name} device here, PyTorch offers {best}; `arena doctor` says what is missing")
-    return platform(best if name == "auto" else name)
-
-
-def _task(request: ToJudge) -> Task:
+def _task(request: Evaluate | Prove) -> Task:
     return load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
 
 
@@ -140,6 +146,8 @@ def _answer(judge: Judge, request: ToJudge, channel: Channel[FromJudge, ToJudge]
     try:
         if isinstance(request, Prove):
             return Proved(judge.prove(request))
+        if isinstance(request, Examine):
+            return Examined(judge.examine(request, channel))
         return Result(judge.evaluate(request, channel))
     except ArenaError as problem:
         return HarnessFailed(str(problem))

@@ -32,6 +32,12 @@ GOOD = Finding(Status.PASSED)
 
 def check_results(arguments: Arguments, reference: Reference, inputs: Tensors, sets: Sets, index: int) -> Finding:
     """Compare every output and mutable input of one set with the reference run on the judge's copy of its inputs."""
+    outputs = {spec.name: sets.view(spec.name)[index] for spec in compared(arguments)}
+    return check_outputs(arguments, reference, inputs, outputs)
+
+
+def check_outputs(arguments: Arguments, reference: Reference, inputs: Tensors, outputs: Tensors) -> Finding:
+    """Compare outputs and mutable inputs by name with what the reference makes of the inputs."""
     expected = reference(arguments, inputs)
     worst = 0.0
     for name, wanted in expected.items():
@@ -39,9 +45,9 @@ def check_results(arguments: Arguments, reference: Reference, inputs: Tensors, s
         if tensor is None:
             continue
         tolerance = tensor.spec.tolerance or default_tolerance(tensor.dtype)
-        actual = _as_written(sets.view(name)[index])
+        actual = _as_written(outputs[name])
         if tolerance.comparison is Comparison.DECISION:
-            ratio, where = _regret(arguments, reference, inputs, sets, index, name, tolerance)
+            ratio, where = _regret(arguments, reference, inputs, outputs, name, tolerance)
         else:
             wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
             ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
@@ -104,17 +110,18 @@ def _regret(
     arguments: Arguments,
     reference: Reference,
     inputs: Tensors,
-    sets: Sets,
-    index: int,
+    outputs: Tensors,
     name: str,
     tolerance: Tolerance,
 ) -> tuple[float, str]:
-    outputs = {spec.name: sets.view(spec.name)[index] for spec in _compared(arguments)}
     regret = reference.regret(arguments, inputs, outputs)[name].double()
     worst = float(regret.max()) if regret.numel() else 0.0
     allowed = tolerance.atol if tolerance.atol is not None else 1e-6
     return (worst / allowed if worst == worst else float("inf")), f"regret {worst:.6g}"
 
 
-def _compared(arguments: Arguments) -> list[TensorSpec]:
-    return [spec for spec in arguments.task.tensors if spec.mutable or spec in arguments.task.outputs]
+def compared(arguments: Arguments) -> list[TensorSpec]:
+    """The tensors that a case is judged by, those it leaves out not among them."""
+    task = arguments.task
+    judged = [spec for spec in task.tensors if spec.mutable or spec in task.outputs]
+    return [spec for spec in judged if arguments.tensors[spec.name] is not None]

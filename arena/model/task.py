@@ -196,6 +196,10 @@ class Task:
     latency_bound: str = ""
     intermediate: str = ""
     precision: Precision = Precision.FLOAT64
+    exceptions: Mapping[str, str] = field(default_factory=dict)
+    """items of `arena tasks check` that do not hold, with the reason"""
+    equivalent_mutants: Mapping[str, str] = field(default_factory=dict)
+    """mutants of the starting kernel, `line:column fault`, that compute the same, with the reason"""
 
     @property
     def reference_path(self) -> Path:

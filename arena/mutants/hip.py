@@ -31,6 +31,8 @@ _GLOBAL = re.compile(r"\b__global__\b")
 _CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|return|sizeof|dim3|decltype)\b)(\w+)(?:<[\w, ]*>)?(?=\()")
 _LAUNCH = re.compile(r">>>(?=\()")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
+# Where one thread writes what all of them know, it does not matter that all write it.
+_ONE_THREAD = ("threadIdx.x == 0", "threadIdx.x % warpSize == 0")
 _INDICES = (("threadIdx.x", "threadIdx.y"), ("blockIdx.x", "blockIdx.y"))
 
 
@@ -57,6 +59,8 @@ def _masks(masked: str) -> Iterator[Edit]:
             continue
         leaves = masked[close + 1 :].lstrip().startswith("return")
         condition = masked[found.end() + 1 : close]
+        if condition.strip() in _ONE_THREAD:
+            continue
         always = "&& false" if leaves else "|| true"
         yield Edit(Fault.MASK, found.end() + 1, close, f"({condition}) {always}")
 
@@ -71,6 +75,8 @@ def _terms(masked: str) -> Iterator[Edit]:
     for found in _COMPOUND.finditer(masked):
         yield Edit(Fault.TERM, found.start(1), found.end(1), "=")
     for found in _SIGN.finditer(masked):
+        if masked.startswith("1) /", found.end()):  # one block too many in a rounded-up quotient does no harm
+            continue
         yield Edit(Fault.TERM, found.start(1), found.end(1), "-" if found[1] == "+" else "+")
     for found in _QUOTIENT.finditer(masked):
         yield Edit(Fault.TERM, found.start(), found.end(), " * ")

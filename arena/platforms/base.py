@@ -21,6 +21,14 @@ class Handle:
     """whether the buffer outlives a case, so that a process that opened it may keep it mapped"""
 
 
+@dataclass(frozen=True)
+class Memory:
+    """A device's memory in bytes, as its runtime counts it."""
+
+    free_bytes: int
+    total_bytes: int
+
+
 class SharedBuffer(Protocol):
     """Memory that judge and host both see, as one flat uint8 tensor."""
 
@@ -44,6 +52,18 @@ class Platform(Protocol):
 
     def facts(self) -> DeviceFacts:
         """What is known of the device; may initialise it."""
+
+    def memory(self) -> Memory:
+        """Its memory, whoever holds it."""
+
+    def multiprocessors(self) -> int:
+        """How many SMs or compute units it has; on the CPU, cores."""
+
+    def versions(self) -> dict[str, str]:
+        """Versions of what belongs to the device and is no Python package, by name."""
+
+    def remarks(self) -> tuple[str, ...]:
+        """What is odd about it, one sentence each: sources that contradict each other."""
 
     def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """Memory of its own, never part of a pool, so that sharing it exports nothing else."""

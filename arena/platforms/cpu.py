@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.model.environment import DeviceFacts
-from arena.platforms.base import Handle, SharedBuffer
+from arena.platforms.base import Handle, Memory, SharedBuffer
 
 if TYPE_CHECKING:
     import torch
@@ -55,10 +55,27 @@ class CpuPlatform:
             arch="cpu",
             name=_processor(),
             wave_size=self._wave_size,
-            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            memory_bytes=self.memory().total_bytes,
             last_level_cache_bytes=0,
             driver=platform.release(),
         )
+
+    def memory(self) -> Memory:
+        """The machine's memory; free is what no process has taken and no file is cached in."""
+        page_bytes = os.sysconf("SC_PAGE_SIZE")
+        return Memory(page_bytes * os.sysconf("SC_AVPHYS_PAGES"), page_bytes * os.sysconf("SC_PHYS_PAGES"))
+
+    def multiprocessors(self) -> int:
+        """Cores."""
+        return os.cpu_count() or 1
+
+    def versions(self) -> dict[str, str]:
+        """Nothing beyond the Python packages."""
+        return {}
+
+    def remarks(self) -> tuple[str, ...]:
+        """There is one source."""
+        return ()
 
     def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """A new sealed memory file of zeros."""

@@ -13,14 +13,12 @@ class CudaPlatform(GpuPlatform):
     """Triton's NVIDIA backend, and HIP sources through nvcc."""
 
     name = "cuda"
-    names = RuntimeNames("cuda", "libcudart.so")
+    names = RuntimeNames("cuda", "libcudart")
 
     def facts(self) -> DeviceFacts:
         """Facts of device 0 through PyTorch; the driver's version from the kernel module."""
-        import torch
-
-        major, minor = torch.cuda.get_device_capability(0)
-        return gpu_facts("cuda", "nvidia", f"sm_{major}{minor}", wave_size=32, driver=_driver())
+        device = self.provider.describe()
+        return gpu_facts("cuda", "nvidia", device, device.wave_size or 32, _driver())
 
 
 def _driver() -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from arena.errors import InfrastructureError
 from arena.model.environment import DeviceFacts
-from arena.platforms.base import Handle, SharedBuffer
-from arena.platforms.peaks import find_peaks
+from arena.platforms.base import Handle, Memory, SharedBuffer
+from arena.platforms.device import DeviceProvider, TorchDevice, TorchProvider
+from arena.platforms.peaks import find_peaks, memory_side_cache
 
 if TYPE_CHECKING:
     import torch
@@ -26,10 +27,12 @@ class _IpcHandle(ctypes.Structure):
 
 @dataclass(frozen=True)
 class RuntimeNames:
-    """How a vendor's runtime library and its functions are called."""
+    """How a vendor's functions begin, and how the file of its runtime library does."""
 
     prefix: str
     library: str
+    sharing: str = ""
+    """what to say where a buffer cannot be shared with another process"""
 
 
 class Runtime:
@@ -78,6 +81,7 @@ class Runtime:
     def _call(self, name: str, *arguments: Any) -> None:
         code = getattr(self._library, self._prefix + name)(*arguments)
         if code != 0:
+            getattr(self._library, f"{self._prefix}GetLastError")()  # else PyTorch takes it for its next kernel's
             raise RuntimeError(f"{self._prefix}{name} returned error {code}")
 
 
@@ -122,7 +126,8 @@ class GpuPlatform:
     spins = True
     names: RuntimeNames
 
-    def __init__(self) -> None:
+    def __init__(self, provider: DeviceProvider | None = None) -> None:
+        self.provider: DeviceProvider = provider or TorchProvider()
         self._runtime: Runtime | None = None
         self._cell: torch.Tensor | None = None
         self._mapped: dict[str, DeviceBuffer] = {}
@@ -138,6 +143,22 @@ class GpuPlatform:
         """What PyTorch and the vendor's library say of device 0."""
         raise NotImplementedError
 
+    def memory(self) -> Memory:
+        """Memory of the device, whoever holds it."""
+        return self.provider.memory()
+
+    def multiprocessors(self) -> int:
+        """Compute units or SMs."""
+        return self.provider.describe().multiprocessors
+
+    def versions(self) -> dict[str, str]:
+        """The runtime that PyTorch was built for."""
+        return self.provider.versions()
+
+    def remarks(self) -> tuple[str, ...]:
+        """Nothing, where PyTorch alone is asked."""
+        return ()
+
     def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """A plain device allocation that can be exported; PyTorch's idle cache is given back first if need be."""
         try:
@@ -145,13 +166,21 @@ class GpuPlatform:
         except RuntimeError:
             self.free_cache()
             address = self.runtime.malloc(num_bytes)
-        handle = Handle(num_bytes, self.runtime.export(address), lasting)
+        try:
+            handle = Handle(num_bytes, self.runtime.export(address), lasting)
+        except RuntimeError as problem:
+            self.runtime.free(address)
+            raise RuntimeError(f"{problem}{self.names.sharing}") from None
         return DeviceBuffer(self.runtime, address, handle, owner=True)
 
     def open(self, handle: Handle, file: int | None) -> SharedBuffer:
         """Map another process's allocation; a lasting one only once, since mapping gigabytes takes a while."""
         if handle.ipc not in self._mapped:
-            buffer = DeviceBuffer(self.runtime, self.runtime.open(handle.ipc), handle, owner=False)
+            try:
+                address = self.runtime.open(handle.ipc)
+            except RuntimeError as problem:
+                raise RuntimeError(f"{problem}{self.names.sharing}") from None
+            buffer = DeviceBuffer(self.runtime, address, handle, owner=False)
             if not handle.lasting:
                 return buffer
             self._mapped[handle.ipc] = buffer
@@ -177,21 +206,20 @@ class GpuPlatform:
         self.synchronize()
 
 
-def gpu_facts(platform: str, vendor: str, arch: str, wave_size: int, driver: str) -> DeviceFacts:
-    """Facts of device 0, with the peaks of its row in the table where it has one."""
-    import torch
+def gpu_facts(platform: str, vendor: str, device: TorchDevice, wave_size: int, driver: str) -> DeviceFacts:
+    """Facts of a device, with the peaks of its row in the table where it has one.
 
-    properties = torch.cuda.get_device_properties(0)
-    row = find_peaks(properties.name, arch)
-    cache = max(int(getattr(properties, "L2_cache_size", 0)), row.cache_bytes if row else 0)
+    PyTorch knows the L2 alone: on AMD a memory-side cache lies behind it, which is known by product, else by arch.
+    """
+    row = find_peaks(device.name, device.arch)
     return DeviceFacts(
         platform=platform,
         vendor=vendor,
-        arch=arch,
-        name=properties.name,
+        arch=device.arch,
+        name=device.name,
         wave_size=wave_size,
-        memory_bytes=properties.total_memory,
-        last_level_cache_bytes=cache,
+        memory_bytes=device.memory_bytes,
+        last_level_cache_bytes=max(device.l2_bytes, row.cache_bytes if row else memory_side_cache(device.arch)),
         driver=driver,
         peak_bandwidth_gbs=row.bandwidth_gbs if row else None,
         peak_tflops=dict(row.tflops) if row else {},
@@ -199,10 +227,20 @@ def gpu_facts(platform: str, vendor: str, arch: str, wave_size: int, driver: str
     )
 
 
+def loaded_library(name: str, maps: str) -> str | None:
+    """The path of the mapped library `name`, from the text of `/proc/PID/maps`; None where it is not mapped.
+
+    `libamdhip64` is found as `libamdhip64.so`, `libamdhip64.so.7` and, with the hash that wheels put in,
+    `libamdhip64-1a2b3c4d.so.7`; of several the first.
+    """
+    file = re.compile(rf"{re.escape(name)}(-[0-9a-f]+)?\.so(\.\d+)*")
+    paths = (line.split(maxsplit=5)[5] for line in maps.splitlines() if "/" in line)
+    return next((path for path in paths if file.fullmatch(path.rsplit("/", 1)[-1])), None)
+
+
 def _loaded(library: str) -> str:
     """Path of the runtime library that PyTorch has already loaded: a second copy would be a second runtime."""
-    pattern = re.compile(rf"\s(/\S*/{re.escape(library)}\S*)$", re.MULTILINE)
-    found = pattern.search(Path("/proc/self/maps").read_text(encoding="utf-8"))
+    found = loaded_library(library, Path("/proc/self/maps").read_text(encoding="utf-8"))
     if found is None:
         raise InfrastructureError(f"PyTorch has not loaded {library}: is this a GPU build of torch? See `arena doctor`")
-    return found.group(1)
+    return found

@@ -107,6 +107,29 @@ PEAKS: tuple[Peaks, ...] = (
 )
 
 
+# The memory-side cache (Infinity Cache) of the largest product of an arch, from AMD's data sheets; CDNA 2 has none.
+_MEMORY_SIDE_CACHE = {
+    "gfx942": 256 * MIB,
+    "gfx950": 256 * MIB,
+    "gfx1030": 128 * MIB,
+    "gfx1100": 96 * MIB,
+    "gfx1101": 64 * MIB,
+    "gfx1102": 32 * MIB,
+    "gfx1151": 32 * MIB,
+    "gfx1200": 32 * MIB,
+    "gfx1201": 64 * MIB,
+}
+
+
+def memory_side_cache(arch: str) -> int:
+    """Bytes of cache between L2 and memory that a device of this arch may have: for one that is not in the table.
+
+    Runtimes do not tell it, and a name is not always known (`AMD Radeon Graphics`); a cache taken for smaller than it
+    is would be measured warm.
+    """
+    return _MEMORY_SIDE_CACHE.get(arch, 0)
+
+
 def find_peaks(name: str, arch: str) -> Peaks | None:
     """The row whose product stands in the device's name and whose arch agrees; None for a device not in the table."""
     rows = [row for row in PEAKS if row.arch == arch and _named(row.product, name)]

@@ -1,67 +1,97 @@
-"""The ROCm platform: AMD devices. Facts come from hip-python where it is installed, else from PyTorch alone."""
+"""The ROCm platform: AMD devices. PyTorch is asked, as on CUDA; hip-python is asked too, and the two are compared."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+import os
+from collections.abc import Callable, MutableMapping
+from functools import cached_property
+from pathlib import Path
 
 from arena.model.environment import DeviceFacts
+from arena.platforms.device import DeviceProvider, TorchDevice
 from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
+from arena.platforms.hip_python import HipAnswer
+from arena.platforms.hip_python import ask_hip as ask_hip
 
-
-@dataclass(frozen=True)
-class HipAnswer:
-    """What hip-python says: how many devices, or why none."""
-
-    devices: int
-    detail: str
-    driver: str = ""
-    arch: str = ""
-    wave_size: int = 64
+IPC_MODE = "HSA_ENABLE_IPC_MODE_LEGACY"
+# Only AMD's own build of the kernel module has a version of its own.
+_MODULE_VERSION = Path("/sys/module/amdgpu/version")
+_MEMORY_SLACK = 0.02
+_SHARING = (
+    f"; {IPC_MODE}=1 needs AMD's own amdgpu kernel module, {IPC_MODE}=0 needs processes in one network namespace, "
+    "which hosts are not: see docs/rocm.md"
+)
 
 
 class RocmPlatform(GpuPlatform):
     """Triton's AMD backend, and HIP sources through hipcc."""
 
     name = "rocm"
-    names = RuntimeNames("hip", "libamdhip64.so")
+    names = RuntimeNames("hip", "libamdhip64", _SHARING)
+
+    def __init__(self, provider: DeviceProvider | None = None, ask: Callable[[], HipAnswer] = ask_hip) -> None:
+        super().__init__(provider)
+        self._ask = ask
+        choose_ipc_mode()
+
+    @cached_property
+    def hip(self) -> HipAnswer:
+        """What hip-python says; asked once."""
+        return self._ask()
 
     def facts(self) -> DeviceFacts:
-        """Facts of device 0."""
-        import torch
+        """Facts of device 0 of those visible."""
+        device = self.provider.describe()
+        driver = module_version() or self.hip.runtime
+        return gpu_facts("rocm", "amd", device, wave_size(device, self.hip), driver)
 
-        answer = ask_hip()
-        arch = answer.arch or str(torch.cuda.get_device_properties(0).gcnArchName).split(":", 1)[0]
-        wave_size = answer.wave_size if answer.arch else (64 if arch.startswith("gfx9") else 32)
-        return gpu_facts("rocm", "amd", arch, wave_size, answer.driver)
+    def remarks(self) -> tuple[str, ...]:
+        """What is odd about this device, one sentence each."""
+        return disagreements(self.provider.describe(), self.hip)
 
 
-def ask_hip() -> HipAnswer:
-    """Ask the HIP runtime through hip-python; every way of not having a device is an answer, not an exception."""
+def choose_ipc_mode(environment: MutableMapping[str, str] = os.environ, module_version: Path = _MODULE_VERSION) -> None:
+    """Choose how device buffers are shared with processes that have no network; to be called before HIP is initialised.
+
+    The HIP runtime shares an allocation either through the kernel module (the legacy mode, which only AMD's own build
+    of the module offers) or as a DMA-buf that is handed over on an abstract Unix socket. Such a socket is not seen from
+    another network namespace, and hosts have one of their own. Sources: ROCR-Runtime, runtime.cpp (IPCCreate) and
+    flag.h; ROCR-Runtime issue 270. What the user has set is left alone.
+    """
+    if module_version.is_file():
+        environment.setdefault(IPC_MODE, "1")
+
+
+def module_version(path: Path = _MODULE_VERSION) -> str:
+    """The version of AMD's own amdgpu kernel module; empty where the module is the kernel's."""
     try:
-        hip: Any = import_module("hip").hip
-    except (ImportError, AttributeError, RuntimeError, OSError) as problem:
-        return HipAnswer(0, f"hip-python cannot be imported ({problem})")
-    error, count = _ask(hip.hipGetDeviceCount)
-    if error:
-        return HipAnswer(0, error)
-    if count == 0:
-        return HipAnswer(0, "the HIP runtime sees no device")
-    properties = hip.hipDeviceProp_t()
-    error, _ = _ask(lambda: (*hip.hipGetDeviceProperties(properties, 0), 0))
-    if error:
-        return HipAnswer(0, error)
-    driver = str(_ask(hip.hipDriverGetVersion)[1])
-    arch = properties.gcnArchName.decode().split(":", 1)[0]
-    return HipAnswer(count, properties.name.decode(), driver, arch, int(properties.warpSize))
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
-def _ask(function: object) -> tuple[str, int]:
-    """Call a hip-python function that answers (error, value)."""
-    assert callable(function)
-    try:
-        code, value = function()
-    except (RuntimeError, OSError) as problem:
-        return str(problem), 0
-    return ("", int(value)) if int(code) == 0 else (str(getattr(code, "name", code)), 0)
+def wave_size(device: TorchDevice, hip: HipAnswer) -> int:
+    """Lanes of a wave: as PyTorch says; else as hip-python says, if it means the same device; else as the arch has."""
+    if device.wave_size:
+        return device.wave_size
+    return hip.wave_size if hip.arch == device.arch and hip.wave_size else usual_wave_size(device.arch)
+
+
+def usual_wave_size(arch: str) -> int:
+    """64 up to gfx9 (GCN, CDNA), 32 from gfx10 (RDNA): the mode that compilers choose there."""
+    major = arch.removeprefix("gfx")[:-2]
+    return 32 if major.isdigit() and int(major) >= 10 else 64
+
+
+def disagreements(device: TorchDevice, hip: HipAnswer) -> tuple[str, ...]:
+    """Where hip-python and PyTorch say different things of device 0; PyTorch is the one that is believed."""
+    if not hip.devices:
+        return ()
+    found = []
+    if hip.arch != device.arch:
+        found.append(f"hip-python sees {hip.arch}, PyTorch {device.arch}")
+    if device.wave_size and hip.wave_size != device.wave_size:
+        found.append(f"hip-python says waves of {hip.wave_size}, PyTorch of {device.wave_size}")
+    if abs(hip.memory_bytes - device.memory_bytes) > _MEMORY_SLACK * device.memory_bytes:
+        found.append(f"hip-python counts {hip.memory_bytes} bytes of memory, PyTorch {device.memory_bytes}")
+    return tuple(found)

@@ -78,6 +78,8 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         latency_bound=data.get("latency_bound", ""),
         precision=Precision(data.get("precision", "float64")),
         intermediate=data.get("intermediate", ""),
+        exceptions=data.get("exceptions", {}),
+        equivalent_mutants=data.get("equivalent_mutants", {}),
     )
     _check_names(document, task)
     _check_expressions(document, task)

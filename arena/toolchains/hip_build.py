@@ -59,8 +59,9 @@ class Recipe:
 
 
 def compiler_environment(scratch: Path) -> dict[str, str]:
-    """Return the whole environment of a compiler: nothing of the user's but the search path for programs."""
+    """Return the whole environment of a compiler: nothing of the user's but where programs and ROCm are."""
     return {
+        **({"ROCM_PATH": os.environ["ROCM_PATH"]} if "ROCM_PATH" in os.environ else {}),
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(scratch),
         "TMPDIR": str(scratch),

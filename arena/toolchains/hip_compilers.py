@@ -11,7 +11,7 @@ from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_build import Runner, run_plainly
 from arena.toolchains.hip_build import default_cache_root as default_cache_root
 from arena.toolchains.hip_cpu import HipCpuToolchain
-from arena.toolchains.hip_hipcc import HipccToolchain
+from arena.toolchains.hip_hipcc import HipccToolchain, find_hipcc
 from arena.toolchains.hip_nvcc import HipNvccToolchain
 
 
@@ -53,6 +53,8 @@ def toolchain_for(target: Target, cache_root: Path | None = None, *, run: Runner
 
 
 def _find(vendor: str, programs: tuple[str, ...], package: str) -> Compiler:
+    if vendor == "amd":
+        return Compiler(vendor, programs[0], find_hipcc(), package)
     for program in programs:
         path = shutil.which(program)
         if path is not None:

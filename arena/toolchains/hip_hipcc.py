@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
+from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built, Source, Target
 from arena.toolchains.hip_build import Recipe, SdkToolchain, build_cached
 from arena.toolchains.hip_clang import known_archs
 from arena.toolchains.hip_resources import AMD_FLAGS
 
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC")
+_USUAL = Path("/opt/rocm")
 _CLANG_FOLDER = re.compile(r"^InstalledDir: *(.+)$", re.MULTILINE)
 
 
@@ -20,6 +26,14 @@ class HipccToolchain(SdkToolchain):
     name = "hipcc"
     program = "hipcc"
     install = "install ROCm (Debian: hipcc)"
+
+    @cached_property
+    def compiler(self) -> str:
+        """The path of hipcc. Raises `InfrastructureError` where it is missing."""
+        found = shutil.which(self._wanted) if self._wanted != self.program else find_hipcc()
+        if found is None:
+            raise InfrastructureError(f"{self._wanted} is neither on PATH nor below ROCM_PATH: {self.install}")
+        return str(found)
 
     def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
         """Compile, or fetch from the build cache. Raises `InfrastructureError` where hipcc is missing."""
@@ -37,3 +51,14 @@ class HipccToolchain(SdkToolchain):
         folder = _CLANG_FOLDER.search(self._asked)
         clang = Path(folder[1].strip()) / "clang++" if folder else None
         return known_archs(clang) if clang is not None and clang.is_file() else frozenset()
+
+
+def find_hipcc(environment: Mapping[str, str] = os.environ, usual: Path = _USUAL) -> Path | None:
+    """The hipcc on `PATH`, else below `ROCM_PATH`, else where ROCm is usually installed; None where there is none."""
+    on_path = shutil.which("hipcc", path=environment.get("PATH", os.defpath))
+    if on_path is not None:
+        return Path(on_path)
+    named = environment.get("ROCM_PATH")
+    roots = [Path(named), usual] if named else [usual]
+    compilers = (root / "bin" / "hipcc" for root in roots)
+    return next((path for path in compilers if os.access(path, os.X_OK) and path.is_file()), None)

@@ -21,6 +21,7 @@ class Properties:
     name = b""
     gcnArchName = b""
     warpSize = 0
+    totalGlobalMem = 0
 
 
 @dataclass
@@ -34,6 +35,7 @@ class FakeHip:
     name: bytes = b"AMD Instinct MI300X"
     arch: bytes = b"gfx942:sramecc+:xnack-"
     warp_size: int = 64
+    memory_bytes: int = 192 << 30
     hipError_t = Code
     hipDeviceProp_t = Properties
 
@@ -45,7 +47,8 @@ class FakeHip:
     def hipGetDeviceProperties(self, properties: Properties, device: int) -> tuple[Code]:
         assert device == 0
         properties.name, properties.gcnArchName, properties.warpSize = self.name, self.arch, self.warp_size
+        properties.totalGlobalMem = self.memory_bytes
         return (self.properties_code,)
 
-    def hipDriverGetVersion(self) -> tuple[Code, int]:
+    def hipRuntimeGetVersion(self) -> tuple[Code, int]:
         return Code.hipSuccess, 70051831

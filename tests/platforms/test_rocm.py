@@ -1,96 +1,150 @@
-"""The ROCm platform: every way of not having a device is an answer, and a device is described rightly."""
+"""The ROCm platform, decided from what PyTorch and hip-python would say of known and unknown devices."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType, SimpleNamespace
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-import torch
 
-from arena.platforms.cuda import CudaPlatform
-from arena.platforms.rocm import HipAnswer, RocmPlatform, ask_hip
-from tests.platforms.fake_hip import Code, FakeHip
+from arena.platforms.device import TorchDevice
+from arena.platforms.hip_python import HipAnswer
+from arena.platforms.rocm import (
+    IPC_MODE,
+    RocmPlatform,
+    choose_ipc_mode,
+    disagreements,
+    module_version,
+    usual_wave_size,
+)
+from tests.platforms.fake_device import (
+    GIB,
+    MI210,
+    MI300X,
+    MI355X,
+    MIB,
+    RX_7900_XTX,
+    RX_9070,
+    UNKNOWN,
+    FakeDevice,
+    silent,
+)
+
+ABSENT = HipAnswer(0, "hip-python cannot be imported (No module named 'hip')")
 
 
-def install(monkeypatch: pytest.MonkeyPatch, hip: FakeHip) -> None:
-    package = ModuleType("hip")
-    package.__dict__["hip"] = hip
-    monkeypatch.setitem(sys.modules, "hip", package)
-
-
-def test_hip_python_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hip", None)
-    answer = ask_hip()
-    assert answer.devices == 0 and answer.detail.startswith("hip-python cannot be imported")
-
-
-def test_hip_python_without_its_submodule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hip", ModuleType("hip"))
-    answer = ask_hip()
-    assert answer.devices == 0 and answer.detail.startswith("hip-python cannot be imported")
+def agreeing(device: TorchDevice) -> HipAnswer:
+    """hip-python saying the same as PyTorch."""
+    wave = device.wave_size or usual_wave_size(device.arch)
+    return HipAnswer(1, device.name, "70051831", device.arch, wave, device.memory_bytes)
 
 
 @pytest.mark.parametrize(
-    ("hip", "detail"),
+    ("device", "wave", "cache_bytes", "peak_gbs"),
     [
-        (FakeHip(raises=RuntimeError("failed to dlopen 'libamdhip64.so'")), "failed to dlopen 'libamdhip64.so'"),
-        (FakeHip(raises=OSError("no such file")), "no such file"),
-        (FakeHip(count=0, count_code=Code.hipErrorNoDevice), "hipErrorNoDevice"),
-        (FakeHip(count=0, count_code=Code.hipErrorInsufficientDriver), "hipErrorInsufficientDriver"),
-        (FakeHip(count=0), "the HIP runtime sees no device"),
-        (FakeHip(properties_code=Code.hipErrorInvalidDevice), "hipErrorInvalidDevice"),
+        pytest.param(MI210, 64, 8 * MIB, 1638.4, id="MI210"),
+        pytest.param(MI300X, 64, 256 * MIB, 5300.0, id="MI300X"),
+        pytest.param(MI355X, 64, 256 * MIB, 8000.0, id="MI355X"),
+        pytest.param(RX_7900_XTX, 32, 96 * MIB, 960.0, id="RX-7900-XTX"),
+        pytest.param(RX_9070, 32, 64 * MIB, None, id="RX-9070"),
+        pytest.param(UNKNOWN, 32, 2 * MIB, None, id="unknown"),
     ],
 )
-def test_no_device_is_an_answer(monkeypatch: pytest.MonkeyPatch, hip: FakeHip, detail: str) -> None:
-    install(monkeypatch, hip)
-    assert ask_hip() == HipAnswer(0, detail)
+@pytest.mark.parametrize("hip_python", [True, False])
+def test_facts(device: TorchDevice, wave: int, cache_bytes: int, peak_gbs: float | None, hip_python: bool) -> None:
+    hip = agreeing(device) if hip_python else ABSENT
+    platform = RocmPlatform(FakeDevice(device), lambda: hip)
+    facts = platform.facts()
+    assert (facts.platform, facts.vendor, facts.arch, facts.wave_size) == ("rocm", "amd", device.arch, wave)
+    assert (facts.last_level_cache_bytes, facts.peak_bandwidth_gbs) == (cache_bytes, peak_gbs)
+    assert facts.memory_bytes == device.memory_bytes
+    assert bool(facts.peak_source) == (peak_gbs is not None)
+    assert platform.remarks() == ()
 
 
-def test_whatever_is_installed_here_answers() -> None:
-    answer = ask_hip()
-    assert answer.devices >= 0 and answer.detail
+def test_a_device_without_a_name_is_still_measured_cold() -> None:
+    """Inside containers drivers may know no product names; the cache follows from the arch then."""
+    nameless = FakeDevice(replace(MI300X, name="AMD Radeon Graphics"))
+    facts = RocmPlatform(nameless, lambda: ABSENT).facts()
+    assert (facts.last_level_cache_bytes, facts.peak_bandwidth_gbs, facts.wave_size) == (256 * MIB, None, 64)
 
 
-def test_a_device_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, FakeHip(count=8))
-    assert ask_hip() == HipAnswer(8, "AMD Instinct MI300X", "70051831", "gfx942", 64)
+def test_memory_multiprocessors_and_versions_come_from_pytorch() -> None:
+    platform = RocmPlatform(FakeDevice(MI300X, free_bytes=5 * GIB), lambda: ABSENT)
+    assert (platform.memory().free_bytes, platform.memory().total_bytes) == (5 * GIB, 192 * GIB)
+    assert platform.multiprocessors() == 304
+    assert platform.versions() == {"hip": "7.0.51831"}
 
 
-def fake_properties(monkeypatch: pytest.MonkeyPatch, **facts: object) -> None:
-    given = SimpleNamespace(total_memory=192 << 30, L2_cache_size=4 << 20, **facts)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: given)
+@pytest.mark.parametrize(
+    ("device", "hip", "wave"),
+    [
+        pytest.param(silent(MI300X), agreeing(MI300X), 64, id="from-hip-python"),
+        pytest.param(silent(RX_7900_XTX), replace(agreeing(RX_7900_XTX), wave_size=64), 64, id="a-wave64-runtime"),
+        pytest.param(silent(RX_7900_XTX), agreeing(MI300X), 32, id="hip-python-means-another-device"),
+        pytest.param(silent(MI210), ABSENT, 64, id="by-arch"),
+    ],
+)
+def test_wave_size_where_pytorch_does_not_tell(device: TorchDevice, hip: HipAnswer, wave: int) -> None:
+    assert RocmPlatform(FakeDevice(device), lambda: hip).facts().wave_size == wave
 
 
-def test_facts_of_an_instinct(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, FakeHip())
-    fake_properties(monkeypatch, name="AMD Instinct MI300X", gcnArchName="gfx942:sramecc+:xnack-")
-    facts = RocmPlatform().facts()
-    assert (facts.platform, facts.vendor, facts.arch, facts.wave_size) == ("rocm", "amd", "gfx942", 64)
-    assert (facts.driver, facts.last_level_cache_bytes) == ("70051831", 256 << 20)
-    assert facts.peak_bandwidth_gbs == 5300.0 and "MI300X" in facts.peak_source
+@pytest.mark.parametrize(
+    ("arch", "wave"),
+    [
+        *(("gfx803", 64), ("gfx906", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx950", 64)),
+        *(("gfx1030", 32), ("gfx1100", 32), ("gfx1151", 32), ("gfx1201", 32), ("gfx1310", 32)),
+    ],
+)
+def test_usual_wave_sizes(arch: str, wave: int) -> None:
+    assert usual_wave_size(arch) == wave
 
 
-def test_facts_of_a_radeon_have_wave_size_32(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, FakeHip(name=b"AMD Radeon RX 7900 XTX", arch=b"gfx1100", warp_size=32))
-    fake_properties(monkeypatch, name="AMD Radeon RX 7900 XTX", gcnArchName="gfx1100")
-    facts = RocmPlatform().facts()
-    assert (facts.arch, facts.wave_size, facts.peak_bandwidth_gbs) == ("gfx1100", 32, 960.0)
+def test_where_hip_python_sees_another_device_pytorch_is_believed_and_it_is_said() -> None:
+    platform = RocmPlatform(FakeDevice(MI300X), lambda: agreeing(RX_7900_XTX))
+    assert (platform.facts().arch, platform.facts().wave_size) == ("gfx942", 64)
+    arch, wave, memory = platform.remarks()
+    assert arch == "hip-python sees gfx1100, PyTorch gfx942"
+    assert wave == "hip-python says waves of 32, PyTorch of 64"
+    assert str(24 * GIB) in memory and str(192 * GIB) in memory
 
 
-@pytest.mark.parametrize(("arch", "wave_size"), [("gfx90a:sramecc+", 64), ("gfx950", 64), ("gfx1201", 32)])
-def test_facts_without_hip_python(monkeypatch: pytest.MonkeyPatch, arch: str, wave_size: int) -> None:
-    monkeypatch.setitem(sys.modules, "hip", None)
-    fake_properties(monkeypatch, name="AMD something", gcnArchName=arch)
-    facts = RocmPlatform().facts()
-    assert (facts.arch, facts.wave_size) == (arch.split(":")[0], wave_size)
-    assert (facts.peak_bandwidth_gbs, facts.peak_tflops) == (None, {})
-    assert facts.last_level_cache_bytes == 4 << 20
+def test_a_little_memory_kept_by_a_runtime_is_no_disagreement() -> None:
+    hip = replace(agreeing(MI300X), memory_bytes=191 * GIB)
+    assert disagreements(MI300X, hip) == ()
+    assert disagreements(MI300X, replace(hip, memory_bytes=96 * GIB)) != ()
 
 
-def test_facts_of_an_nvidia_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_properties(monkeypatch, name="NVIDIA H200")
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    facts = CudaPlatform().facts()
-    assert (facts.platform, facts.vendor, facts.arch, facts.wave_size) == ("cuda", "nvidia", "sm_90", 32)
-    assert facts.peak_bandwidth_gbs == 4800.0
+def test_hip_is_asked_once() -> None:
+    asked: list[int] = []
+
+    def ask() -> HipAnswer:
+        asked.append(1)
+        return agreeing(MI300X)
+
+    platform = RocmPlatform(FakeDevice(MI300X), ask)
+    platform.facts()
+    platform.remarks()
+    assert asked == [1]
+
+
+def test_buffers_go_through_the_kernel_module_where_it_is_amds_own(tmp_path: Path) -> None:
+    version = tmp_path / "version"
+    on_the_kernels_own: dict[str, str] = {}
+    choose_ipc_mode(on_the_kernels_own, version)
+    assert on_the_kernels_own == {}
+    version.write_text("6.12.12\n", encoding="ascii")
+    on_amds: dict[str, str] = {}
+    choose_ipc_mode(on_amds, version)
+    assert on_amds == {IPC_MODE: "1"}
+    chosen_by_the_user = {IPC_MODE: "0"}
+    choose_ipc_mode(chosen_by_the_user, version)
+    assert chosen_by_the_user == {IPC_MODE: "0"}
+
+
+def test_the_driver_is_the_kernel_module_else_the_runtime(tmp_path: Path) -> None:
+    version = tmp_path / "version"
+    assert module_version(version) == ""
+    version.write_text("6.12.12\n", encoding="ascii")
+    assert module_version(version) == "6.12.12"
+    assert RocmPlatform(FakeDevice(MI300X), lambda: agreeing(MI300X)).facts().driver == (module_version() or "70051831")

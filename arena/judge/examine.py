@@ -1,0 +1,161 @@
+"""Does a task prove itself? Its definition, and a plain kernel for it, held against everything a task must be.
+
+The kernel is the starting kernel, or, where the task type has none, that of the task with the same operator.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from arena.judge.building import build_program
+from arena.judge.crossing import Limit
+from arena.judge.evaluate import Workshop, checks
+from arena.judge.hosts import CandidateFailed
+from arena.judge.inputs import secret_generator
+from arena.judge.messages import Options
+from arena.judge.mutation import mutants_item, try_mutants
+from arena.judge.selection import declared_work, select_cases
+from arena.judge.self_timing import SelfTiming
+from arena.judge.soundness import Draw, check_definition, count_bytes
+from arena.judge.subject import Program, Subject
+from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
+from arena.model.check import Item, MutantFate, Outcome, TaskCheck
+from arena.model.portability import BuildOutcome
+from arena.model.task import Case, Task, arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+
+MARGIN = 0.5
+"""a starting kernel's error, as a share of the tolerance, stays below this"""
+_DEFINITION_CASES = 4
+_DEFINITION_WORK = 3e5
+_COUNTED = (0.5, 1.15)
+Report = Callable[[int, int], None]
+
+
+class Examination:
+    """The check of one task on one platform."""
+
+    def __init__(self, task: Task, options: Options, shop: Workshop) -> None:
+        self._task, self._options, self._shop = task, options, shop
+        self._cases = select_cases(task, task.cases, options.max_work)
+        self._reference = Reference(task.reference_path)
+        self._right, self._fast = checks(task, options, shop.bench)
+        self._timing = SelfTiming(task, options, shop, self._fast)
+
+    def run(self, most_mutants: int, report: Report) -> TaskCheck:
+        """Every item in turn; or, where mutants are asked for, the item about them alone."""
+        started = time.monotonic()
+        fates: tuple[MutantFate, ...] = ()
+        items: list[Item] = []
+        if most_mutants:
+            fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
+            items.append(mutants_item(self._task, fates))
+        else:
+            for item in self._items():
+                items.append(item)
+                report(len(items), 0)
+        return TaskCheck(
+            task=self._task.id,
+            task_hash=self._task.content_hash,
+            platform=self._shop.bench.facts.platform,
+            items=tuple(items),
+            mutants=fates,
+            seconds=time.monotonic() - started,
+            aa_worst=self._timing.worst,
+        )
+
+    def _items(self) -> Iterator[Item]:
+        generator = secret_generator(self._shop.bench.platform.torch_device)
+        small = self._small_cases()
+        yield from check_definition(self._task, self._reference, small, generator)
+        yield self._work(Draw.of(self._reference, arguments(self._task, small[-1]), generator))
+        kernel = self._task.known_right
+        if kernel is None:
+            yield Item("kernel", Outcome.NOT_CHECKED, "there is no kernel that is known to be right")
+            return
+        yield from self._kernel_items(kernel)
+        yield from self._targets(kernel)
+
+    def _small_cases(self) -> list[Case]:
+        """The largest of the cases that cost little, of different dtypes first."""
+        by_work = sorted(self._cases, key=lambda case: declared_work(arguments(self._task, case)))
+        cheap = [c for c in by_work if declared_work(arguments(self._task, c)) <= _DEFINITION_WORK]
+        cheap = cheap or by_work[:_DEFINITION_CASES]
+        firsts = {tuple(case.values[name] for name in self._task.dtypes): case for case in cheap}
+        rest = [case for case in reversed(cheap) if case not in firsts.values()]
+        wanted = [*firsts.values(), *rest][: max(_DEFINITION_CASES, len(firsts))]
+        return sorted(wanted, key=lambda case: declared_work(arguments(self._task, case)))
+
+    def _work(self, draw: Draw) -> Item:
+        """Declared bytes against those that a call must move, counted by gradients where there are any."""
+        declared, counted = draw.arguments.num_bytes, count_bytes(draw)
+        if counted is None:
+            return Item("work", Outcome.NOT_CHECKED, "the reference has no gradients to count by")
+        share = declared / counted if counted else float("inf")
+        seen = f"declared {declared:.4g} bytes, counted {counted:.4g} in {draw.arguments.case.label}"
+        if _COUNTED[0] <= share <= _COUNTED[1]:
+            return Item("work", Outcome.PASSED, seen)
+        if "work" in self._task.exceptions:
+            return Item("work", Outcome.DECLARED, self._task.exceptions["work"])
+        return Item("work", Outcome.FAILED, f"{seen}: declare `work.bytes` as what must be read and written at least")
+
+    def _kernel_items(self, kernel: Path) -> Iterator[Item]:
+        facts = self._shop.bench.facts
+        try:
+            program = build_program(self._task, kernel, self._cases, facts).program
+            other = build_other_wave(self._task, kernel, self._cases, facts)
+        except CandidateFailed as failure:
+            yield Item("builds", Outcome.FAILED, f"{failure.status}: {failure.detail}")
+            return
+        yield Item("builds", Outcome.PASSED, f"for {facts.arch}")
+        subject, twin = self._subject(program), self._subject(other.program) if other else None
+        try:
+            yield from self._correct(subject, twin)
+        finally:
+            for one in (subject, twin):
+                if one is not None:
+                    one.discard()
+        if not facts.emulated:
+            yield from self._timing.items(program, self._cases)
+
+    def _subject(self, program: Program) -> Subject:
+        return Subject(self._shop.template, None, (), self._options.call_timeout_s).adopt(program)
+
+    def _correct(self, subject: Subject, twin: Subject | None) -> Iterator[Item]:
+        worst = 0.0
+        for case in self._cases:
+            worked_out = arguments(self._task, case)
+            finding = self._right.run(subject, worked_out)
+            if twin is not None:
+                finding = at_both_wave_sizes(finding, self._right.run(twin, worked_out))
+            if finding.status is not Status.PASSED:
+                yield Item("correct", Outcome.FAILED, f"{case.id} ({case.label}): {finding.status}: {finding.detail}")
+                return
+            worst = max(worst, finding.error_ratio or 0.0)
+        left = len(self._task.cases) - len(self._cases)
+        waves = ", at wave sizes 32 and 64" if twin is not None else ""
+        skipped = f"; {left} too large for this platform were not run" if left else ""
+        yield Item("correct", Outcome.PASSED, f"{len(self._cases)} cases, {self._options.seeds} seeds{waves}{skipped}")
+        outcome = Outcome.PASSED if worst < MARGIN else Outcome.FAILED
+        if outcome is Outcome.FAILED and "margin" in self._task.exceptions:
+            yield Item("margin", Outcome.DECLARED, self._task.exceptions["margin"])
+            return
+        yield Item("margin", outcome, f"worst error is {worst:.3g} of the tolerance, at most {MARGIN} is allowed")
+
+    def _targets(self, kernel: Path) -> Iterator[Item]:
+        limit = Limit(self._options.call_timeout_s)
+        wanted = self._options.targets
+        builds = self._shop.crossing.build(
+            self._task, kernel, self._task.cases, wanted, limit, lambda done, total: None
+        )
+        outcomes = {
+            BuildOutcome.BUILT: Outcome.PASSED,
+            BuildOutcome.FAILED: Outcome.FAILED,
+            BuildOutcome.NOT_CHECKED: Outcome.NOT_CHECKED,
+        }
+        for build in builds:
+            detail = build.detail or f"{build.builds} builds, {build.seconds:.1f} s"
+            yield Item(f"builds for {build.target}", outcomes[build.outcome], detail)

@@ -1,0 +1,83 @@
+"""A kernel timed against itself on a GPU: is it long enough to be measured, and is an A/A speedup 1?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from arena.judge.evaluate import Workshop
+from arena.judge.messages import Options
+from arena.judge.performance import PerformanceCheck
+from arena.judge.selection import declared_work
+from arena.judge.side import Side
+from arena.judge.subject import Program, Subject
+from arena.model.check import Item, Outcome
+from arena.model.record import Split
+from arena.model.task import Case, Task, arguments
+
+LONG_MS = 0.02
+"""two cases of each split take at least this long, unless the task is declared bound by latency"""
+BAND = 0.02
+"""an A/A speedup of a case of `LONG_MS` or more deviates from 1 by less"""
+_PER_SPLIT = 3
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One case: the kernel alone, in ms, and its speedup over itself; None where it could not be told."""
+
+    split: Split
+    solo_ms: float
+    speedup: float | None
+
+
+class SelfTiming:
+    """Times one task's kernel. `worst`: the greatest deviation of an A/A speedup from 1, once there is one."""
+
+    def __init__(self, task: Task, options: Options, shop: Workshop, fast: PerformanceCheck) -> None:
+        self._task, self._options, self._shop, self._fast = task, options, shop, fast
+        self.worst: float | None = None
+
+    def items(self, program: Program, cases: Sequence[Case]) -> Iterator[Item]:
+        """Whether the largest cases of each split are long enough, and how far their A/A speedups are from 1."""
+        timed = [self._time(program, case) for case in self._largest(cases)]
+        yield long_enough(timed, self._task.latency_bound)
+        deviations = [abs(one.speedup - 1) for one in timed if one.solo_ms >= LONG_MS and one.speedup is not None]
+        if not deviations:
+            yield Item("A/A", Outcome.NOT_CHECKED, "no case is long enough")
+            return
+        self.worst = max(deviations)
+        outcome = Outcome.PASSED if self.worst < BAND else Outcome.FAILED
+        yield Item("A/A", outcome, f"worst deviation from 1 is {self.worst:.2%} over {len(deviations)} cases")
+
+    def _largest(self, cases: Sequence[Case]) -> list[Case]:
+        by_work = sorted(cases, key=lambda case: declared_work(arguments(self._task, case)))
+        return [c for split in Split for c in [case for case in by_work if case.split is split][-_PER_SPLIT:]]
+
+    def _time(self, program: Program, case: Case) -> Timed:
+        worked_out, bench = arguments(self._task, case), self._shop.bench
+        timeout_s = self._options.call_timeout_s
+        subjects = [Subject(self._shop.template, None, (), timeout_s).adopt(program) for _ in range(2)]
+        baseline, candidate = (Side(subject, bench.platform, timeout_s) for subject in subjects)
+        try:
+            solo_ms, call_s = self._fast.solo(baseline, worked_out)
+            baseline.unbind()
+            _, timing = self._fast.compare(baseline, candidate, worked_out, (solo_ms, call_s))
+        finally:
+            for subject in subjects:
+                subject.discard()
+        return Timed(case.split, solo_ms.value, timing.speedup.value if timing else None)
+
+
+def long_enough(timed: Sequence[Timed], latency_bound: str) -> Item:
+    """Two cases of each split must take `LONG_MS`, or the task must say why they cannot."""
+    longest = max((one.solo_ms for one in timed), default=0.0)
+    counts = {split: sum(one.split is split and one.solo_ms >= LONG_MS for one in timed) for split in Split}
+    seen = (
+        f"{counts[Split.SEEN]} seen and {counts[Split.HELDOUT]} held-out cases of 20 µs, the longest {longest:.3g} ms"
+    )
+    if min(counts.values()) >= 2:
+        return Item("long enough", Outcome.PASSED, seen)
+    if latency_bound:
+        return Item("long enough", Outcome.DECLARED, latency_bound)
+    return Item("long enough", Outcome.FAILED, f"{seen}: add larger ones, or say `latency_bound:` and why")

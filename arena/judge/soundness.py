@@ -1,0 +1,233 @@
+"""Is a task's definition worth anything? Checks of its reference, inputs and tolerances; no kernel is involved.
+
+Each works on small cases by answers that a task must not accept, or by inputs that must make a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from arena.errors import ArenaError
+from arena.judge.inputs import draw_inputs
+from arena.judge.verify import check_outputs, compared
+from arena.model.check import Item, Outcome
+from arena.model.task import Arguments, Case, Scalar, ScalarSpec, Task, TensorSpec, arguments
+from arena.model.verdict import Status
+from arena.numerics.dtypes import torch_dtype
+from arena.numerics.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+_LEAST_ELEMENTS = 8
+_NEAR_ZERO = 1e-3
+_COARSER = {"float32": "bfloat16", "float64": "float32"}
+Tensors = dict[str, "torch.Tensor"]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One case with one set of inputs, and the reference's answers in the outputs' own dtypes."""
+
+    reference: Reference
+    arguments: Arguments
+    inputs: Tensors
+
+    @staticmethod
+    def of(reference: Reference, worked_out: Arguments, generator: torch.Generator) -> Draw:
+        """Fresh inputs."""
+        drawn = draw_inputs(worked_out, reference, 1, generator)
+        return Draw(reference, worked_out, {name: values[0] for name, values in drawn.items()})
+
+    @cached_property
+    def answers(self) -> Tensors:
+        """What a perfect kernel leaves behind."""
+        expected = self.reference(self.arguments, self.inputs)
+        return {spec.name: expected[spec.name].to(torch_dtype(self._dtype(spec))) for spec in compared(self.arguments)}
+
+    def accepts(self, answers: Tensors) -> bool:
+        """Whether these answers would pass for this draw's inputs."""
+        return check_outputs(self.arguments, self.reference, self.inputs, answers).status is Status.PASSED
+
+    def accepts_one(self, name: str, answer: torch.Tensor) -> bool:
+        """Whether one answer would pass beside the right others."""
+        return self.accepts({**self.answers, name: answer})
+
+    def _dtype(self, spec: TensorSpec) -> str:
+        tensor = self.arguments.tensors[spec.name]
+        assert tensor is not None
+        return tensor.dtype
+
+
+def check_definition(
+    task: Task, reference: Reference, cases: Sequence[Case], generator: torch.Generator
+) -> Iterator[Item]:
+    """The items that need no kernel, over small cases."""
+    try:
+        draws = [Draw.of(reference, arguments(task, case), generator) for case in cases]
+        others = [Draw.of(reference, draw.arguments, generator) for draw in draws]
+        if not all(draw.accepts(draw.answers) for draw in draws):
+            yield Item("reference", Outcome.FAILED, "its own answers do not pass: is it a function of its inputs?")
+            return
+    except (ArenaError, ValueError, RuntimeError, TypeError) as problem:
+        yield Item("reference", Outcome.FAILED, f"{type(problem).__name__}: {problem}")
+        return
+    yield Item("reference", Outcome.PASSED, f"its answers pass in {len(draws)} cases")
+    yield _degenerate(draws)
+    yield _vacuous(draws, others)
+    yield from _sensitivity(task, draws, generator)
+
+
+def _degenerate(draws: Sequence[Draw]) -> Item:
+    """Every output varies, and is not next to nothing, in some case."""
+    for spec in _outputs(draws):
+        values = [d.answers[spec.name] for d in draws if spec.name in d.answers]
+        large = [value.double() for value in values if value.numel() >= _LEAST_ELEMENTS]
+        if large and not any(bool((value != value.flatten()[0]).any()) for value in large):
+            return Item("outputs vary", Outcome.FAILED, f"{spec.name} is constant in every case")
+        floating = [value.double() for value in values if value.is_floating_point()]
+        if floating and max(_rms(value) for value in floating) < _NEAR_ZERO:
+            return Item("outputs vary", Outcome.FAILED, f"{spec.name} is next to zero in every case")
+    return Item("outputs vary", Outcome.PASSED)
+
+
+def _vacuous(draws: Sequence[Draw], others: Sequence[Draw]) -> Item:
+    """Answers that know nothing of the inputs must be rejected, as must float32 results of bfloat16 accuracy."""
+    for spec in _outputs(draws):
+        for trick, answer in _TRICKS.items():
+            tried = [
+                draw.accepts_one(spec.name, wrong)
+                for draw, other in zip(draws, others, strict=True)
+                if spec.name in draw.answers and (wrong := answer(draw, other, spec.name)) is not None
+            ]
+            if tried and all(tried):
+                return Item("tolerance", Outcome.FAILED, f"{spec.name}: {trick} passes in all of {len(tried)} cases")
+    return Item("tolerance", Outcome.PASSED, f"rejects {', '.join(_TRICKS)}")
+
+
+def _zeros(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
+    return draw.answers[name] * 0 if draw.answers[name].numel() else None
+
+
+def _mean(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
+    right = draw.answers[name]
+    if right.numel() < _LEAST_ELEMENTS:
+        return None
+    return (right.double() * 0 + right.double().mean()).to(right.dtype)
+
+
+def _stale(draw: Draw, other: Draw, name: str) -> torch.Tensor | None:
+    return other.answers[name] if draw.answers[name].numel() else None
+
+
+def _coarse(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
+    right = draw.answers[name]
+    coarser = _COARSER.get(str(right.dtype).removeprefix("torch."))
+    return None if coarser is None or not right.numel() else right.to(torch_dtype(coarser)).to(right.dtype)
+
+
+_TRICKS: dict[str, Callable[[Draw, Draw, str], torch.Tensor | None]] = {
+    "zeros": _zeros,
+    "the mean": _mean,
+    "the answer to other inputs": _stale,
+    "a coarser float": _coarse,
+}
+
+
+def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) -> Iterator[Item]:
+    """Every output changes with every input, beyond its tolerance, in some case."""
+    for spec in task.inputs:
+        ignored = [output.name for output in _outputs(draws) if not _depends(output.name, spec.name, draws, generator)]
+        reasons = {output: _reason(task, output, spec.name) for output in ignored}
+        unexplained = [f"{output} ignores {spec.name}" for output, reason in reasons.items() if not reason]
+        name = f"{spec.name} matters"
+        if unexplained:
+            advice = "let a case or a fill show it, or give the reason under `exceptions`"
+            yield Item(name, Outcome.FAILED, f"{', '.join(unexplained)}: {advice}")
+        elif reasons:
+            said = "; ".join(f"{output} ignores it: {reason}" for output, reason in reasons.items())
+            yield Item(name, Outcome.DECLARED, said)
+        else:
+            yield Item(name, Outcome.PASSED)
+
+
+def _reason(task: Task, output: str, name: str) -> str:
+    """Why an output need not depend on an input: `exceptions: {"y ignores a, b": "…"}`."""
+    for key, reason in task.exceptions.items():
+        who, _, what = key.partition(" ignores ")
+        if who == output and name in (part.strip() for part in what.split(",")):
+            return reason
+    return ""
+
+
+def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Generator) -> bool:
+    return any(
+        not draw.accepts_one(output, changed.answers[output])
+        for draw in draws
+        if output in draw.answers
+        for changed in _with_another(draw, name, generator)
+    )
+
+
+def _with_another(draw: Draw, name: str, generator: torch.Generator) -> Iterator[Draw]:
+    """The draw with one input exchanged: drawn again, or, for a scalar, each other value that a case gives it."""
+    spec = next(spec for spec in draw.arguments.task.inputs if spec.name == name)
+    if isinstance(spec, ScalarSpec):
+        for value in _other_values(draw.arguments, spec):
+            case = replace(draw.arguments.case, values={**draw.arguments.case.values, name: value})
+            yield Draw(draw.reference, arguments(draw.arguments.task, case), draw.inputs)
+    elif name in draw.inputs:
+        again = draw_inputs(draw.arguments, draw.reference, 1, generator)
+        yield Draw(draw.reference, draw.arguments, {**draw.inputs, name: again[name][0]})
+
+
+def _other_values(worked_out: Arguments, spec: ScalarSpec) -> list[Scalar]:
+    """Other values from the task's own cases, since those are sure to be admissible; for a flag, its opposite."""
+    now = worked_out.scalar(spec)
+    if isinstance(now, bool):
+        return [not now]
+    said = {case.values.get(spec.name, spec.value) for case in worked_out.task.cases} | {spec.value}
+    return sorted(value for value in said if not isinstance(value, str) and value != now)
+
+
+def _outputs(draws: Sequence[Draw]) -> list[TensorSpec]:
+    """Every tensor that some case is judged by."""
+    return list({spec.name: spec for draw in draws for spec in compared(draw.arguments)}.values())
+
+
+def _rms(values: torch.Tensor) -> float:
+    finite = values[values.isfinite()]
+    return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+
+
+def count_bytes(draw: Draw) -> float | None:
+    """Bytes that a call has to move: elements of inputs with a gradient, integers and bools whole, what is written.
+
+    None where the reference has no gradients (integer results, or arithmetic in the inputs' own precision).
+    """
+    import torch
+
+    worked_out = draw.arguments
+    leaves = {n: v.double().requires_grad_() for n, v in draw.inputs.items() if v.is_floating_point()}
+    try:
+        found = draw.reference(worked_out, {**draw.inputs, **leaves})
+        results = [value for value in found.values() if value.requires_grad]
+        if not results:
+            return None
+        weights = [torch.rand_like(value) for value in results]
+        gradients = torch.autograd.grad(results, list(leaves.values()), weights, allow_unused=True)
+    except RuntimeError:
+        return None
+    moved = 0.0
+    for name, gradient in zip(leaves, gradients, strict=True):
+        touched = 0 if gradient is None else int((gradient != 0).sum())
+        moved += touched * draw.inputs[name].element_size()
+    moved += sum(v.numel() * v.element_size() for v in draw.inputs.values() if not v.is_floating_point())
+    for spec in compared(worked_out):
+        answer = draw.answers[spec.name]
+        written = int((answer != draw.inputs[spec.name]).sum()) if spec.mutable else answer.numel()
+        moved += written * answer.element_size()
+    return moved

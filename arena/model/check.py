@@ -1,0 +1,84 @@
+"""What `arena tasks check` says of a task: a verdict per item, and how its mutants fared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arena.model.verdict import Status
+
+LEAST_REJECTED = 0.9
+"""share of the mutants that build which must be rejected"""
+
+
+class Outcome(StrEnum):
+    """How an item came out."""
+
+    PASSED = "passed"
+    """Seen to hold."""
+    FAILED = "failed"
+    """Seen not to hold."""
+    DECLARED = "declared"
+    """Does not hold, and task.yaml says why under `exceptions`."""
+    NOT_CHECKED = "not_checked"
+    """Cannot be seen on this machine or platform."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that must hold of a task. `detail`: what was seen; of a failure, what to do next."""
+
+    name: str
+    outcome: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class MutantFate:
+    """One mutant: `line:column fault`, what was changed, and how it ended; `equivalent` holds the declared reason."""
+
+    name: str
+    line: int
+    change: str
+    status: Status
+    equivalent: str = ""
+
+    @property
+    def built(self) -> bool:
+        """Whether there was something to reject."""
+        return self.status is not Status.COMPILE_ERROR
+
+    @property
+    def survived(self) -> bool:
+        """Whether it passed although nobody declared it equivalent."""
+        return self.status is Status.PASSED and not self.equivalent
+
+
+@dataclass(frozen=True)
+class TaskCheck:
+    """Everything that was seen of one task on one platform. `aa_worst`: greatest deviation of an A/A speedup from 1."""
+
+    task: str
+    task_hash: str
+    platform: str
+    items: tuple[Item, ...]
+    mutants: tuple[MutantFate, ...] = ()
+    seconds: float = 0.0
+    aa_worst: float | None = None
+
+    @property
+    def failed(self) -> tuple[Item, ...]:
+        """The items that do not hold."""
+        return tuple(item for item in self.items if item.outcome is Outcome.FAILED)
+
+    @property
+    def counted(self) -> tuple[MutantFate, ...]:
+        """The mutants that count: built, and not declared equivalent."""
+        return tuple(fate for fate in self.mutants if fate.built and not fate.equivalent)
+
+    @property
+    def mutation_score(self) -> float | None:
+        """Share of the counted mutants that were rejected; None where there were none."""
+        if not self.counted:
+            return None
+        return sum(not fate.survived for fate in self.counted) / len(self.counted)

@@ -1,0 +1,89 @@
+"""`arena doctor`: rows for what this machine can compile for, and the self-test's output and exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from arena.cli.app import app
+from arena.cli.doctor_checks import of_ability
+from arena.cli.doctor_self_test import line, total
+from arena.judge.self_test import running
+from arena.judge.self_test.evidence import Outcome, Result
+from arena.toolchains.cross import Ability
+
+GOOD = Result("device facts", Outcome.PASS, "AMD Instinct MI300X [gfx942]", 2.5)
+DOUBTFUL = Result("isolation of hosts", Outcome.WARNING, "no mount wall", 0.1)
+BAD = Result("two clocks", Outcome.FAIL, "judge 0.2 ms, host 0.4 ms", 0.0)
+LACKING = Result("HIP for AMD GPUs", Outcome.SKIPPED, "missing: clang++", 0.0)
+
+
+class Prepared:
+    """Stands in for `running.self_test`: tells of the same results whatever the machine."""
+
+    def __init__(self, *results: Result) -> None:
+        self.results = results
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def __call__(self, platform: str, on_result: Callable[[Result], None], only: Sequence[str]) -> tuple[Result, ...]:
+        self.asked.append((platform, tuple(only)))
+        for result in self.results:
+            on_result(result)
+        return self.results
+
+
+def test_abilities_are_named_target_by_target() -> None:
+    check = of_ability(Ability("hip", "amd", ("gfx90a", "gfx942"), "hip-clang: clang 22"))
+    assert check.present and check.name == "HIP for AMD GPUs"
+    assert check.found == "can compile for: gfx90a, gfx942 (hip-clang: clang 22)"
+
+
+def test_what_is_lacking_is_named_with_its_package() -> None:
+    check = of_ability(Ability("triton", "nvidia", missing="Triton is not installed: `pip install triton`"))
+    assert not check.present and not check.needed
+    assert check.name == "Triton for NVIDIA GPUs" and "pip install triton" in check.cost
+
+
+def test_doctor_has_a_row_for_each_language_and_vendor() -> None:
+    shown = CliRunner().invoke(app, ["doctor", "--json"])
+    rows = {check["name"]: check for check in msgspec.json.decode(shown.stdout)}
+    for name in ("HIP for AMD GPUs", "HIP for NVIDIA GPUs", "Triton for AMD GPUs", "Triton for NVIDIA GPUs"):
+        assert rows[name]["present"] == rows[name]["found"].startswith("can compile for: ")
+    assert {"g++ (cpu)", "nvcc (nvidia)", "hipcc (amd)"} <= rows.keys()
+
+
+def test_help_shows_the_self_test() -> None:
+    shown = CliRunner().invoke(app, ["doctor", "--help"])
+    assert "arena doctor --self-test --platform rocm" in shown.output.split("Examples")[-1]
+
+
+@pytest.mark.parametrize(("results", "code"), [((GOOD, DOUBTFUL, LACKING), 0), ((GOOD, BAD), 1)])
+def test_the_exit_code_says_whether_an_item_failed(
+    monkeypatch: pytest.MonkeyPatch, results: tuple[Result, ...], code: int
+) -> None:
+    prepared = Prepared(*results)
+    monkeypatch.setattr(running, "self_test", prepared)
+    shown = CliRunner().invoke(app, ["doctor", "--self-test", "--platform", "cpu", "--item", "clocks"])
+    assert shown.exit_code == code and prepared.asked == [("cpu", ("clocks",))]
+    for result in results:
+        assert result.name in shown.stdout and result.seen in shown.stdout
+
+
+def test_json_is_nothing_but_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "self_test", Prepared(GOOD, BAD))
+    shown = CliRunner().invoke(app, ["doctor", "--self-test", "--json"])
+    assert shown.exit_code == 1
+    assert msgspec.json.decode(shown.stdout, type=list[Result]) == [GOOD, BAD]
+
+
+def test_lines_are_read_by_people() -> None:
+    assert line(GOOD).endswith("2.5 s  AMD Instinct MI300X \\[gfx942]")
+    assert total((GOOD, BAD, GOOD, LACKING)) == "2 pass, 1 fail, 1 skipped in 5 s"
+
+
+def test_an_unknown_platform_is_a_usage_error() -> None:
+    shown = CliRunner().invoke(app, ["doctor", "--self-test", "--platform", "metal"])
+    assert shown.exit_code == 2
