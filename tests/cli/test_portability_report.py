@@ -44,8 +44,8 @@ def test_each_breaks_in_its_own_way(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
 
     report = tmp_path / "reports" / "portability"
-    with (report / "targets.csv").open(encoding="utf-8") as file:
-        found = {(row["agent"], row["target"]): row["outcome"] for row in csv.DictReader(file)}
+    with (report / "targets.csv").open(encoding="utf-8") as table:
+        found = {(row["agent"], row["target"]): row["outcome"] for row in csv.DictReader(table)}
     assert found == {
         ("assumes_32_lanes", "gfx942"): "built",
         ("assumes_32_lanes", "sm_90"): "built",
