@@ -43,13 +43,13 @@ def trial_path(run: Path, agent: str, task: str, attempt: int) -> Path:
 
 def write_head(run: Path, info: RunInfo) -> None:
     """Write the head of a run folder."""
-    _write(run / HEAD, info)
+    write(run / HEAD, info)
 
 
 def write_trial(run: Path, trial: Trial) -> Path:
     """Write one trial's record, atomically: after a power cut there is the whole file or none."""
     path = trial_path(run, *trial.key)
-    _write(path, trial)
+    write(path, trial)
     return path
 
 
@@ -57,12 +57,12 @@ def read_head(run: Path) -> RunInfo:
     """Read the head of a run folder; raises `RecordError` where there is none or it cannot be read."""
     if not (run / HEAD).is_file():
         raise RecordError(f"{run}: not a run folder (no {HEAD}); `arena run` makes one")
-    return _read(run / HEAD, RunInfo)
+    return read(run / HEAD, RunInfo)
 
 
 def read_trial(path: Path) -> Trial:
     """Read one trial's record."""
-    return _read(path, Trial)
+    return read(path, Trial)
 
 
 def read_run(run: Path) -> Run:
@@ -85,7 +85,8 @@ def _trial_files(run: Path) -> Iterator[Path]:
     yield from sorted((run / "trials").glob("*/*.json"))
 
 
-def _write(path: Path, value: object) -> None:
+def write(path: Path, value: object) -> None:
+    """Write any record as JSON, atomically and durably."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = msgspec.json.format(msgspec.json.encode(value), indent=1)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -100,7 +101,8 @@ def _write(path: Path, value: object) -> None:
         raise
 
 
-def _read(path: Path, kind: type[T]) -> T:
+def read(path: Path, kind: type[T]) -> T:
+    """Read a record of one kind; raises `RecordError` where it is not one of this version."""
     try:
         data = path.read_bytes()
         version = _version(msgspec.json.decode(data))
@@ -108,7 +110,7 @@ def _read(path: Path, kind: type[T]) -> T:
             raise RecordError(f"{path}: schema version {version}, this arena reads {SCHEMA_VERSION}")
         return msgspec.json.decode(data, type=kind)
     except (OSError, msgspec.MsgspecError) as problem:
-        raise RecordError(f"{path}: unreadable record ({problem}); delete it and resume the run") from problem
+        raise RecordError(f"{path}: unreadable record ({problem}); delete it and start again") from problem
 
 
 def _version(content: Any) -> object:

@@ -149,7 +149,7 @@ def test_a_truncated_record_is_an_error(run: Path, kept: float) -> None:
     path = records.write_trial(run, trial())
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept)])
-    with pytest.raises(RecordError, match=r"unreadable record .*delete it and resume the run"):
+    with pytest.raises(RecordError, match=r"unreadable record .*delete it and start again"):
         records.read_run(run)
 
 

@@ -197,7 +197,7 @@ def test_a_truncated_record_is_not_passed_over(tasks: Path, tmp_path: Path) -> N
     runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
     path = records.trial_path(tmp_path / "demo", "noop", SCALE, 1)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(RecordError, match="delete it and resume the run"):
+    with pytest.raises(RecordError, match="delete it and start again"):
         runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
     path.unlink()
     assert runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes()).missing == 0

@@ -8,9 +8,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from arena.cli import tasks_check
 from arena.cli.console import examples, out, print_json
 
-app = typer.Typer(help="Look at the tasks.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help="Look at the tasks, and check them.", no_args_is_help=True, rich_markup_mode="rich")
+app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 
 
 @app.command("list", epilog=examples("arena tasks list", "arena tasks list 'hip2hip/*' --json"))

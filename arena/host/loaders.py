@@ -13,7 +13,7 @@ from arena.numerics.reference import FUNCTION, load_module, results
 from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument, TensorArgument
 from arena.toolchains import triton_cross
 
-_WORKSPACE_POISON = 0xA5
+_WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
 _WORKSPACE_BYTES = 256 << 20
 _CTYPES: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from arena.model.record import SCHEMA_VERSION
 from arena.model.verdict import Status
 
 LEAST_REJECTED = 0.9
@@ -65,6 +66,9 @@ class TaskCheck:
     mutants: tuple[MutantFate, ...] = ()
     seconds: float = 0.0
     aa_worst: float | None = None
+    how: str = ""
+    """what was asked for: the same task asked in the same way need not be checked again"""
+    schema_version: int = SCHEMA_VERSION
 
     @property
     def failed(self) -> tuple[Item, ...]:

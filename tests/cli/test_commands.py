@@ -21,6 +21,7 @@ COMMANDS = [
     ["compare"],
     ["tasks", "list"],
     ["tasks", "show"],
+    ["tasks", "check"],
     ["heldout", "sample"],
     ["agents"],
     ["doctor"],

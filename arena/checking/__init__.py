@@ -1,0 +1,1 @@
+"""`arena tasks check`: does every task prove itself?"""

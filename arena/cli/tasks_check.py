@@ -1,0 +1,117 @@
+"""`arena tasks check`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from arena.cli.console import err, examples, out, print_json
+
+if TYPE_CHECKING:
+    from arena.model.check import TaskCheck
+
+EXAMPLES = examples(
+    "arena tasks check",
+    "arena tasks check rms_norm --details",
+    "arena tasks check 'hip2hip/*' 'torch2hip/*' --targets gfx90a,gfx942,gfx950,sm_90",
+    "arena tasks check --mutants --resume",
+    "arena tasks check --platform cuda --resume",
+)
+_DEFAULT_TARGETS = "gfx942,sm_90"
+_MOST_MUTANTS = 40
+
+
+def check(
+    patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
+    platform: Annotated[str, typer.Option(help="cpu, cuda, rocm, or auto: the best one here.")] = "auto",
+    targets: Annotated[
+        str, typer.Option(help="GPUs the kernels must also build for; empty for none.")
+    ] = _DEFAULT_TARGETS,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Try mutants of the kernels instead of everything else; on the CPU.")
+    ] = False,
+    most: Annotated[int, typer.Option(help="Mutants of one kernel at most.", min=1)] = _MOST_MUTANTS,
+    seeds: Annotated[int, typer.Option(help="Secret seeds per case.", min=1)] = 3,
+    jobs: Annotated[int, typer.Option(help="Tasks at a time; 0: one a core on the CPU, one on a GPU.", min=0)] = 0,
+    folder: Annotated[Path, typer.Option("--out", help="Where the checks are kept.")] = Path("runs/tasks-check"),
+    resume: Annotated[bool, typer.Option("--resume", help="Leave out what is kept there and has not changed.")] = False,
+    details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+) -> None:
+    """Have every task prove itself: its definition, its cases, its kernel, its mutants. Exit code 1 if one fails."""
+    from arena.checking.run import Plan, check_tasks, default_jobs
+    from arena.judge.messages import Options
+    from arena.platforms import detect
+    from arena.taskfile.corpus import load_corpus, select
+    from arena.toolchains.targets import parse
+
+    where = "cpu" if mutants else (detect() if platform == "auto" else platform)
+    options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
+    plan = Plan(where, options, most if mutants else 0, jobs or default_jobs(where), folder / where, resume)
+    corpus = {task.id: task for task in load_corpus()}
+    chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}
+    with _bar() as bar:
+        line = bar.add_task("tasks", total=len(chosen))
+
+        def ended(one: TaskCheck) -> None:
+            bar.advance(line)
+            if not as_json:
+                for text in _lines(one, details=details):
+                    out.print(text, soft_wrap=True, highlight=False)
+
+        checks = check_tasks(chosen, corpus, plan, ended)
+    if as_json:
+        print_json(checks)
+    else:
+        for text in _totals(checks):
+            out.print(text, highlight=False)
+    if any(one.failed for one in checks):
+        raise typer.Exit(1)
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=err, transient=True)
+
+
+def _lines(check: TaskCheck, *, details: bool) -> list[str]:
+    """A line for the task; below it what failed, or, in detail, every item."""
+    from arena.model.check import Outcome
+
+    colours = {Outcome.PASSED: "green", Outcome.FAILED: "red", Outcome.DECLARED: "cyan", Outcome.NOT_CHECKED: "yellow"}
+    verdict = "[red]failed[/red]" if check.failed else "[green]passed[/green]"
+    counts = Counter(item.outcome for item in check.items)
+    said = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in counts.items())
+    score = "" if check.mutation_score is None else f", mutation score {check.mutation_score:.0%}"
+    lines = [f"{verdict} {check.task:<58} {check.seconds:5.1f} s  {said}{score}"]
+    for item in check.items:
+        if details or item.outcome is Outcome.FAILED:
+            colour = colours[item.outcome]
+            lines.append(f"    [{colour}]{item.outcome:<11}[/{colour}] {escape(item.name)}: {escape(item.detail)}")
+    return lines
+
+
+def _totals(checks: Sequence[TaskCheck]) -> list[str]:
+    """Counts, the slowest five, the worst A/A and the mutation score."""
+    from arena.model.check import Outcome
+
+    failed = sum(bool(check.failed) for check in checks)
+    skipped = sum(item.outcome is Outcome.NOT_CHECKED for check in checks for item in check.items)
+    lines = [f"{len(checks) - failed} of {len(checks)} tasks passed; {skipped} items were not checked"]
+    slowest = sorted(checks, key=lambda check: check.seconds, reverse=True)[:5]
+    lines.append("slowest: " + ", ".join(f"{check.task} {check.seconds:.1f} s" for check in slowest))
+    deviations = [(check.aa_worst, check.task) for check in checks if check.aa_worst is not None]
+    if deviations:
+        worst, task = max(deviations)
+        lines.append(f"worst A/A: {worst:.2%} from 1 ({task})")
+    fates = [fate for check in checks for fate in check.counted]
+    if fates:
+        rejected = sum(not fate.survived for fate in fates)
+        lines.append(f"mutants: {rejected} of {len(fates)} rejected ({rejected / len(fates):.1%})")
+    return lines
