@@ -79,6 +79,8 @@ def _terms(masked: str) -> Iterator[Edit]:
             continue
         yield Edit(Fault.TERM, found.start(1), found.end(1), "-" if found[1] == "+" else "+")
     for found in _QUOTIENT.finditer(masked):
+        if masked.endswith("- 1)", 0, found.start()):
+            continue
         yield Edit(Fault.TERM, found.start(), found.end(), " * ")
 
 
