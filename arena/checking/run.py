@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Protocol
 
 from arena import records
 from arena.checking.static import find_twins, static_items
@@ -18,6 +19,16 @@ from arena.model.check import Item, Outcome, TaskCheck
 from arena.model.task import Task
 
 Watch = Callable[[TaskCheck], None]
+
+
+class Judge(Protocol):
+    """What examines one task at a time."""
+
+    def examine(self, task: Path, options: Options, most_mutants: int = 0) -> TaskCheck:
+        """Check a task folder; raises `InfrastructureError` where no verdict can be given."""
+
+    def close(self) -> None:
+        """End it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,13 @@ def default_jobs(platform: str) -> int:
     return max(1, os.cpu_count() or 1) if platform == "cpu" else 1
 
 
-def check_tasks(chosen: Mapping[str, Task], corpus: Mapping[str, Task], plan: Plan, ended: Watch) -> list[TaskCheck]:
+def check_tasks(
+    chosen: Mapping[str, Task],
+    corpus: Mapping[str, Task],
+    plan: Plan,
+    ended: Watch,
+    make_judge: Callable[[str], Judge] = JudgeClient,
+) -> list[TaskCheck]:
     """Check the chosen tasks, in any order; `corpus` holds all that they must differ from. `ended` is told of each."""
     twins = find_twins(corpus)
     checks = {}
@@ -59,19 +76,21 @@ def check_tasks(chosen: Mapping[str, Task], corpus: Mapping[str, Task], plan: Pl
         else:
             checks[task.id] = old
             ended(old)
-    for check in _run(left, plan, twins):
+    for check in _run(left, plan, twins, make_judge):
         checks[check.task] = check
         ended(check)
     return [checks[name] for name in chosen]
 
 
-def _run(tasks: list[Task], plan: Plan, twins: Mapping[str, str]) -> Iterator[TaskCheck]:
+def _run(
+    tasks: list[Task], plan: Plan, twins: Mapping[str, str], make_judge: Callable[[str], Judge]
+) -> Iterator[TaskCheck]:
     """Each judge takes one task after the other."""
     jobs = min(plan.jobs, len(tasks))
     if not jobs:
         return
-    free: SimpleQueue[JudgeClient] = SimpleQueue()
-    judges = [JudgeClient(plan.platform) for _ in range(jobs)]
+    free: SimpleQueue[Judge] = SimpleQueue()
+    judges = [make_judge(plan.platform) for _ in range(jobs)]
     for judge in judges:
         free.put(judge)
 
@@ -91,7 +110,7 @@ def _run(tasks: list[Task], plan: Plan, twins: Mapping[str, str]) -> Iterator[Ta
             judge.close()
 
 
-def _checked(task: Task, judge: JudgeClient, plan: Plan, twins: Mapping[str, str]) -> TaskCheck:
+def _checked(task: Task, judge: Judge, plan: Plan, twins: Mapping[str, str]) -> TaskCheck:
     static = () if plan.most_mutants else tuple(static_items(task, twins))
     try:
         found = judge.examine(task.path, plan.options, plan.most_mutants)

@@ -70,7 +70,10 @@ class Examination:
     def _items(self) -> Iterator[Item]:
         generator = secret_generator(self._shop.bench.platform.torch_device)
         small = self._small_cases()
-        yield from check_definition(self._task, self._reference, small, generator)
+        definition = list(check_definition(self._task, self._reference, small, generator))
+        yield from definition
+        if definition[0].outcome is Outcome.FAILED:
+            return
         yield self._work(Draw.of(self._reference, arguments(self._task, small[-1]), generator))
         kernel = self._task.known_right
         if kernel is None:
