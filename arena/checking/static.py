@@ -12,6 +12,7 @@ from arena.judge.selection import declared_work
 from arena.model.check import Item, Outcome
 from arena.model.record import Split
 from arena.model.task import ScalarSpec, Task, TensorSpec, arguments
+from arena.taskfile.scaffolding import unfinished
 
 LEAST_KINDS = 4
 _LEAST_SMALL = 2
@@ -20,6 +21,8 @@ _LEAST_SMALL = 2
 def static_items(task: Task, twins: Mapping[str, str]) -> Iterator[Item]:
     """The items; `twins` names, by task id, a task that is the same but for the name."""
     yield Item("schema", Outcome.PASSED, f"{len(task.seen)} seen and {len(task.heldout)} held-out cases")
+    left = unfinished(task.path)
+    yield _item(task, "finished", f"{len(left)} lines say TODO: {left[0]}" if left else "")
     yield _item(task, "kinds", _few_kinds(task))
     yield _item(task, "axes vary", _pinned(task))
     yield _item(task, "small cases", _too_few_small(task))

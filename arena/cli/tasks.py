@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,13 +19,14 @@ app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 @app.command("list", epilog=examples("arena tasks list", "arena tasks list 'hip2hip/*' --json"))
 def list_tasks(
     patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
+    root: Annotated[Path | None, tasks_check.ROOT] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List tasks, with a count per task type. Loads every task: a malformed one is an error."""
     from arena.model.task import TaskType
-    from arena.taskfile.corpus import load_corpus, select
+    from arena.taskfile.corpus import TASKS, load_corpus, select
 
-    corpus = {task.id: task for task in load_corpus()}
+    corpus = {task.id: task for task in load_corpus(root or TASKS)}
     chosen = [corpus[name] for name in select(tuple(corpus), patterns or ["*"])]
     if as_json:
         print_json([{"id": task.id, "summary": task.summary, "hash": task.content_hash} for task in chosen])
@@ -38,17 +40,40 @@ def list_tasks(
     out.print(", ".join(f"{count} {kind}" for kind, count in counts.items()) + f": {len(chosen)} in all")
 
 
+@app.command(
+    "new",
+    epilog=examples("arena tasks new hip2hip my_kernel", "arena tasks new triton2triton my_norm --suite normalization"),
+)
+def new(
+    task_type: Annotated[str, typer.Argument(help="hip2hip, triton2triton or torch2hip.")],
+    name: Annotated[str, typer.Argument(help="The task's name, which is also that of its entry.")],
+    suite: Annotated[str, typer.Option(help="The folder below the task type.")] = "modules",
+    root: Annotated[Path | None, tasks_check.ROOT] = None,
+) -> None:
+    """Write a new task that loads, and say what to fill in."""
+    from arena.taskfile.corpus import TASKS
+    from arena.taskfile.scaffolding import scaffold
+
+    made = scaffold(task_type, suite, name, root or TASKS)
+    out.print(f"wrote {made.folder}; to fill in:", soft_wrap=True)
+    for line in made.todo:
+        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"then: arena tasks check {name}", highlight=False)
+
+
 @app.command("show", epilog=examples("arena tasks show rms_norm", "arena tasks show hip2hip/modules/softmax --json"))
 def show(
     task: Annotated[str, typer.Argument(help="Task id, bare name or folder.")],
+    root: Annotated[Path | None, tasks_check.ROOT] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show one task: signature, domain, cases, and what a call must do at least."""
     from arena.model.task import TaskType, arguments
     from arena.runner import find_task
+    from arena.taskfile.corpus import TASKS
     from arena.toolchains.task_header import prototype
 
-    found = find_task(task)
+    found = find_task(task, root or TASKS)
     cases = [(case, arguments(found, case)) for case in found.cases]
     if as_json:
         print_json(

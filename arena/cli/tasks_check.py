@@ -25,10 +25,12 @@ EXAMPLES = examples(
 )
 _DEFAULT_TARGETS = "gfx942,sm_90"
 _MOST_MUTANTS = 40
+ROOT = typer.Option("--root", envvar="ARENA_TASKS", help="The folder of tasks, if not the project's own.")
 
 
 def check(
     patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
+    root: Annotated[Path | None, ROOT] = None,
     platform: Annotated[str, typer.Option(help="cpu, cuda, rocm, or auto: the best one here.")] = "auto",
     targets: Annotated[
         str, typer.Option(help="GPUs the kernels must also build for; empty for none.")
@@ -48,13 +50,13 @@ def check(
     from arena.checking.run import Plan, check_tasks, default_jobs
     from arena.judge.messages import Options
     from arena.platforms import detect
-    from arena.taskfile.corpus import load_corpus, select
+    from arena.taskfile.corpus import TASKS, load_corpus, select
     from arena.toolchains.targets import parse
 
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
     options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
     plan = Plan(where, options, most if mutants else 0, jobs or default_jobs(where), folder / where, resume)
-    corpus = {task.id: task for task in load_corpus()}
+    corpus = {task.id: task for task in load_corpus(root or TASKS)}
     chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}
     with _bar() as bar:
         line = bar.add_task("tasks", total=len(chosen))

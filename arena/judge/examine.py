@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arena.judge.building import build_program
 from arena.judge.crossing import Limit
@@ -26,6 +27,9 @@ from arena.model.portability import BuildOutcome
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
 
 MARGIN = 0.5
 """a starting kernel's error, as a share of the tolerance, stays below this"""
@@ -74,7 +78,7 @@ class Examination:
         yield from definition
         if definition[0].outcome is Outcome.FAILED:
             return
-        yield self._work(Draw.of(self._reference, arguments(self._task, small[-1]), generator))
+        yield self._work(Draw.of(self._reference, arguments(self._task, small[-1]), generator), generator)
         kernel = self._task.known_right
         if kernel is None:
             yield Item("kernel", Outcome.NOT_CHECKED, "there is no kernel that is known to be right")
@@ -92,9 +96,9 @@ class Examination:
         wanted = [*firsts.values(), *rest][: max(_DEFINITION_CASES, len(firsts))]
         return sorted(wanted, key=lambda case: declared_work(arguments(self._task, case)))
 
-    def _work(self, draw: Draw) -> Item:
+    def _work(self, draw: Draw, generator: torch.Generator) -> Item:
         """Declared bytes against those that a call must move, counted by gradients where there are any."""
-        declared, counted = draw.arguments.num_bytes, count_bytes(draw)
+        declared, counted = draw.arguments.num_bytes, count_bytes(draw, generator)
         if counted is None:
             return Item("work", Outcome.NOT_CHECKED, "the reference has no gradients to count by")
         share = declared / counted if counted else float("inf")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _LEAST_ELEMENTS = 8
 _NEAR_ZERO = 1e-3
+_GRADIENTS = 6
 _COARSER = {"float32": "bfloat16", "float64": "float32"}
 Tensors = dict[str, "torch.Tensor"]
 
@@ -203,17 +204,38 @@ def _rms(values: torch.Tensor) -> float:
     return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
 
 
-def count_bytes(draw: Draw) -> float | None:
+def count_bytes(draw: Draw, generator: torch.Generator) -> float | None:
     """Bytes that a call has to move: elements of inputs with a gradient, integers and bools whole, what is written.
 
-    None where the reference has no gradients (integer results, or arithmetic in the inputs' own precision).
+    A gradient can be zero by chance (a ReLU): it counts if it is not for one of several draws of the floating inputs,
+    with the same integers. None where the reference has no gradients (integer results, or native arithmetic).
     """
+    touched: dict[str, torch.Tensor] = {}
+    for _ in range(_GRADIENTS):
+        gradients = _gradients(draw)
+        if gradients is None:
+            return None
+        for name, gradient in gradients.items():
+            touched[name] = touched.get(name, gradient != 0) | (gradient != 0)
+        again = draw_inputs(draw.arguments, draw.reference, 1, generator)
+        floating = {name: again[name][0] for name, values in draw.inputs.items() if values.is_floating_point()}
+        draw = Draw(draw.reference, draw.arguments, {**draw.inputs, **floating})
+    moved = float(sum(int(mask.sum()) * draw.inputs[name].element_size() for name, mask in touched.items()))
+    moved += sum(v.numel() * v.element_size() for v in draw.inputs.values() if not v.is_floating_point())
+    for spec in compared(draw.arguments):
+        answer = draw.answers[spec.name]
+        written = int((answer != draw.inputs[spec.name]).sum()) if spec.mutable else answer.numel()
+        moved += written * answer.element_size()
+    return moved
+
+
+def _gradients(draw: Draw) -> Tensors | None:
+    """The gradient of the weighted sum of all results by each floating input, weights being random."""
     import torch
 
-    worked_out = draw.arguments
     leaves = {n: v.double().requires_grad_() for n, v in draw.inputs.items() if v.is_floating_point()}
     try:
-        found = draw.reference(worked_out, {**draw.inputs, **leaves})
+        found = draw.reference(draw.arguments, {**draw.inputs, **leaves})
         results = [value for value in found.values() if value.requires_grad]
         if not results:
             return None
@@ -221,13 +243,7 @@ def count_bytes(draw: Draw) -> float | None:
         gradients = torch.autograd.grad(results, list(leaves.values()), weights, allow_unused=True)
     except RuntimeError:
         return None
-    moved = 0.0
-    for name, gradient in zip(leaves, gradients, strict=True):
-        touched = 0 if gradient is None else int((gradient != 0).sum())
-        moved += touched * draw.inputs[name].element_size()
-    moved += sum(v.numel() * v.element_size() for v in draw.inputs.values() if not v.is_floating_point())
-    for spec in compared(worked_out):
-        answer = draw.answers[spec.name]
-        written = int((answer != draw.inputs[spec.name]).sum()) if spec.mutable else answer.numel()
-        moved += written * answer.element_size()
-    return moved
+    return {
+        name: torch.zeros_like(leaf) if gradient is None else gradient
+        for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True)
+    }
