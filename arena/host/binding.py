@@ -44,6 +44,24 @@ class Binding:
                 base = self._views[argument.addresses_of][index].data_ptr()
                 private[index].copy_(self._views[name][index] + base)
 
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """First address and end of every tensor of every set: what a kernel may touch of the buffer."""
+        base, found = self._buffer.tensor.data_ptr(), []
+        for argument in self.message.arguments:
+            if isinstance(argument, TensorArgument):
+                view = self._views[argument.name]
+                span = 1 + sum((n - 1) * s for n, s in zip(argument.shape, argument.strides, strict=True))
+                num_bytes = span * view.element_size() if 0 not in argument.shape else 0
+                starts = (base + argument.offset + k * argument.pitch for k in range(self.message.sets))
+                found += [(start, start + num_bytes) for start in starts]
+        return found
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """First address and bytes of the buffer."""
+        return self._buffer.tensor.data_ptr(), self._buffer.tensor.numel()
+
     def close(self) -> None:
         """Drop every view, then the mapping."""
         self.values.clear()

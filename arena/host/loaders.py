@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,8 +70,12 @@ class PythonEntry:
         self._values: list[list[object]] = []
 
     def bind(self, binding: Binding | None) -> None:
-        """Keep the argument lists."""
+        """Keep the argument lists; where kernels are interpreted, have their loads keep to the arguments."""
         self._values = [] if binding is None else binding.values
+        if os.environ.get("TRITON_INTERPRET") == "1":
+            from arena.toolchains.interpreter import fence
+
+            fence.put_up(None if binding is None else fence.Fence.around(*binding.extent, binding.parts))
 
     def call(self, index: int) -> None:
         """Call the function; what it returns is ignored."""

@@ -55,7 +55,7 @@ def _edits(source: _Source, statement: ast.stmt) -> Iterator[Edit]:
                 yield Edit(Fault.TERM, *source.span(node), new)
             case ast.AugAssign(target=target, op=ast.Add() | ast.Mult() | ast.Sub(), value=value):
                 yield Edit(Fault.TERM, *source.span(node), f"{source.of(target)} = {source.of(value)}")
-            case ast.Constant(value=float(number)):
+            case ast.Constant(value=float(number)) if number != 0.0:
                 yield Edit(Fault.CONSTANT, *source.span(node), repr(_other(number)))
             case ast.Call():
                 yield from _in_call(source, node)
@@ -87,7 +87,7 @@ def _in_call(source: _Source, node: ast.Call) -> Iterator[Edit]:
         start, stop, step = map(source.of, node.args)
         yield Edit(Fault.LAST, *source.span(node.args[1]), f"{stop} - {step}")
         yield Edit(Fault.LAST, *source.span(node.args[0]), f"{start} + {step}")
-    if name == "to" and len(node.args) == 1 and isinstance(node.func, ast.Attribute):
+    if name == "to" and len(node.args) == 1 and isinstance(node.func, ast.Attribute) and not _to_integer(node):
         value = source.of(node.func.value)
         yield Edit(Fault.PRECISION, *source.span(node.func.value), f"{value}.to(tl.bfloat16)")
     for left, right in pairwise(node.args):
@@ -95,6 +95,10 @@ def _in_call(source: _Source, node: ast.Call) -> Iterator[Edit]:
             between = source.text[source.span(left)[1] : source.span(right)[0]]
             span = source.span(left)[0], source.span(right)[1]
             yield Edit(Fault.SWAP, *span, f"{right.id}{between}{left.id}")
+
+
+def _to_integer(node: ast.Call) -> bool:
+    return ast.unparse(node.args[0]).startswith(("tl.int", "tl.uint"))
 
 
 def _unmasked(source: _Source, node: ast.Call) -> Iterator[Edit]:

@@ -23,7 +23,7 @@ FLAGS = (
     "-no-hip-rt",  # there is no HIP runtime to link: the library is not loaded here
     "-mcode-object-version=5",  # the newest that Debian's device libraries know
 )
-_HELPERS = ("ld.lld", "clang-offload-bundler")
+_HELPERS = ("ld.lld", "clang-offload-bundler", "llvm-as")
 _PLACES = ("/opt/rocm/llvm/bin/clang++", "/opt/rocm/lib/llvm/bin/clang++")
 
 
@@ -62,7 +62,7 @@ class HipClangToolchain(SdkToolchain):
     @cached_property
     def rocm(self) -> Path:
         """The overlay. Raises `InfrastructureError` naming what it lacks."""
-        return overlay(self._cache)
+        return overlay(self._cache, Path(self.compiler))
 
 
 def find_clang() -> Path | None:

@@ -10,6 +10,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+from arena import process
 from arena.errors import InfrastructureError
 from arena.toolchains import hip_headers
 from arena.toolchains.build_cache import BuildCache, content_key
@@ -47,17 +48,20 @@ def device_libraries(root: Path = Path("/")) -> Path | None:
     return next((folder for folder in found if (folder / "ockl.bc").is_file()), None)
 
 
-def overlay(cache: BuildCache) -> Path:
-    """The folder for `--rocm-path`, written once per content. Raises `InfrastructureError` naming what is missing."""
+def overlay(cache: BuildCache, clang: Path) -> Path:
+    """The folder for `--rocm-path`, written once per content by the help of the clang that will use it.
+
+    Raises `InfrastructureError` naming what is missing.
+    """
     libraries = device_libraries()
     if libraries is None:
         raise InfrastructureError(f"AMD's device libraries are missing: install the Debian package {LIBRARIES_PACKAGE}")
     headers = _headers()
-    bitcode = _bitcode(libraries)
+    controls = _controls(_layout(clang))
+    bitcode = {path.name: path for path in sorted(libraries.glob("*.bc")) if path.name not in controls}
     sums = {name: f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}" for name, path in bitcode.items()}
-    key = content_key(
-        {**{f"header {k}": v for k, v in headers.items()}, **{f"bitcode {k}": v for k, v in sums.items()}}
-    )
+    parts = (("header", headers), ("bitcode", sums), ("control", controls))
+    key = content_key({f"{what} {name}": text for what, texts in parts for name, text in texts.items()})
     entry = cache.find(key)
     if entry is not None:
         return entry
@@ -70,33 +74,54 @@ def overlay(cache: BuildCache) -> Path:
         folder.mkdir(parents=True)
         for name, path in bitcode.items():
             (folder / name).symlink_to(path)
+        for name, text in controls.items():
+            _assemble(text, folder / name, clang.with_name("llvm-as"))
         return cache.publish(root, key)
 
 
-def nearest_isa(wanted: str, present: list[str]) -> str | None:
-    """Of the ISAs in `present` (`90a`, `1036`) the greatest that is not above `wanted`; None if all are above."""
-    lower = [isa for isa in present if _order(isa) <= _order(wanted)]
-    return max(lower, key=_order, default=None)
+def control_text(isa: str, layout: str = "") -> str:
+    """LLVM IR of the constants by which the libraries choose code: the ISA's number, and that denormals are kept.
 
-
-def _order(isa: str) -> tuple[int, int, int]:
-    return int(isa[:-2]), int(isa[-2], 16), int(isa[-1], 16)
-
-
-def _bitcode(libraries: Path) -> dict[str, Path]:
-    """Name → file. For each target newer than the libraries, the file of the ISA before it.
-
-    That file is one constant, the number of the ISA, by which the libraries choose between instructions: good enough
-    to compile with.
+    Debian's libraries know no ISA after gfx940, and still read the second, which newer compilers no longer define
+    (LLVM's AMDGPU usage guide, OpenCL control libraries).
     """
-    files = {path.name: path for path in sorted(libraries.glob("*.bc"))}
-    present = [name.removeprefix(_ISA).removesuffix(".bc") for name in files if name.startswith(_ISA)]
-    for arch in (facts.arch for facts in TARGETS.values() if facts.vendor == "amd"):
-        isa = arch.removeprefix("gfx")
-        nearest = nearest_isa(isa, present)
-        if isa not in present and nearest is not None:
-            files[f"{_ISA}{isa}.bc"] = files[f"{_ISA}{nearest}.bc"]
-    return files
+    major, minor, step = int(isa[:-2]), int(isa[-2], 16), int(isa[-1], 16)
+    kind = "linkonce_odr protected local_unnamed_addr addrspace(4) constant"
+    return (
+        f"{layout}\n"
+        'target triple = "amdgcn-amd-amdhsa"\n'
+        f"@__oclc_ISA_version = {kind} i32 {major * 1000 + minor * 100 + step}, align 4\n"
+        f"@__oclc_daz_opt = {kind} i8 0, align 1\n"
+    )
+
+
+def _controls(layout: str) -> dict[str, str]:
+    """File name → LLVM IR, for every AMD target."""
+    isas = [facts.arch.removeprefix("gfx") for facts in TARGETS.values() if facts.vendor == "amd"]
+    return {f"{_ISA}{isa}.bc": control_text(isa, layout) for isa in isas}
+
+
+def _layout(clang: Path) -> str:
+    """The line of LLVM IR by which this clang lays out data on AMD GPUs: modules of another one are warned of."""
+    command: list[str | Path] = [
+        clang,
+        "--target=amdgcn-amd-amdhsa",
+        "-x",
+        "c",
+        "-S",
+        "-emit-llvm",
+        "/dev/null",
+        "-o",
+        "-",
+    ]
+    lines = process.run(command, timeout_s=30.0).output.splitlines()
+    return next((line for line in lines if line.startswith("target datalayout")), "")
+
+
+def _assemble(text: str, to: Path, assembler: Path) -> None:
+    done = process.run([assembler, "-", "-o", to], timeout_s=30.0, stdin=text.encode())
+    if not done.ok:
+        raise InfrastructureError(f"{assembler} refuses the device libraries' constants: {done.output.strip()}")
 
 
 def _headers() -> dict[str, str]:

@@ -43,6 +43,9 @@ __global__ void k(const float* x, float* y, int n) {
     __hip_bfloat16 brain = __float2bfloat16(v);
     brain = brain * brain;
     const __hip_fp8_e4m3 eighth(v);
+    v += erff(v) + erfcf(v) + tgammaf(v) + powf(v, 2.5f) + sinf(v) + cbrtf(v) + log1pf(v) + tanhf(v);
+    v += static_cast<float>(erf(static_cast<double>(v)));
+    y[i] = v;
     atomicAdd(&y[i], __low2float(half) + __bfloat162float(brain) + static_cast<float>(eighth));
 }
 """

@@ -83,14 +83,13 @@ def test_missing_headers_name_the_command(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(hip_headers, "find", lambda: None)
     monkeypatch.setattr(hip_overlay, "device_libraries", lambda: tmp_path)
     with pytest.raises(InfrastructureError, match=r"HIP headers are missing: python -m arena\.toolchains\.hip_headers"):
-        hip_overlay.overlay(BuildCache(tmp_path))
+        hip_overlay.overlay(BuildCache(tmp_path), tmp_path / "clang++")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "nearest"), [("942", "940"), ("950", "940"), ("90a", "90a"), ("1201", "1036"), ("600", None)]
-)
-def test_the_nearest_lower_isa_of_the_device_libraries(wanted: str, nearest: str | None) -> None:
-    assert hip_overlay.nearest_isa(wanted, ["803", "906", "90a", "940", "1030", "1036"]) == nearest
+@pytest.mark.parametrize(("isa", "number"), [("942", 9402), ("950", 9500), ("90a", 9010), ("1201", 12001)])
+def test_the_number_by_which_the_device_libraries_know_an_isa(isa: str, number: int) -> None:
+    assert "@__oclc_ISA_version = linkonce_odr" in hip_overlay.control_text(isa)
+    assert f"i32 {number}," in hip_overlay.control_text(isa)
 
 
 def test_device_libraries_are_found_below_a_root(tmp_path: Path) -> None:

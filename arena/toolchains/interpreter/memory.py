@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from arena.toolchains.interpreter import fence
 from arena.toolchains.interpreter.casting import convert
 from arena.toolchains.interpreter.formats import bits, special_types
 from arena.toolchains.interpreter.internals import Array, Internals
@@ -18,9 +19,13 @@ def mend(at: Internals) -> None:
 
 
 def read(at: Internals, addresses: Array, mask: Array, instead: Array) -> Array:
-    """The elements at `addresses` where `mask` holds, `instead` elsewhere; its dtype says what is read."""
+    """The elements at `addresses` where `mask` holds, `instead` elsewhere; its dtype says what is read.
+
+    Raises `IndexError` where they lie outside of the fence around the arguments.
+    """
     # As bit patterns: the C++ of Triton 3.9 refuses numpy types that are not numpy's own.
     raw = bits(instead)
+    fence.check(addresses, np.broadcast_to(mask, instead.shape), instead.dtype.itemsize)
     return np.asarray(at.interpreter._interpreter.load(addresses, mask, raw, raw.dtype)).view(instead.dtype)
 
 
