@@ -236,8 +236,8 @@ def _gradients(draw: Draw) -> Tensors | None:
     leaves = {n: v.double().requires_grad_() for n, v in draw.inputs.items() if v.is_floating_point()}
     try:
         found = draw.reference(draw.arguments, {**draw.inputs, **leaves})
-        results = [value for value in found.values() if value.requires_grad]
-        if not results:
+        results = list(found.values())
+        if not all(value.requires_grad for value in results):
             return None
         weights = [torch.rand_like(value) for value in results]
         gradients = torch.autograd.grad(results, list(leaves.values()), weights, allow_unused=True)
