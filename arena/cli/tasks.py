@@ -85,7 +85,7 @@ def show(
             }
         )
         return
-    out.print(f"[bold]{found.id}[/bold]: {found.summary}")
+    out.print(f"[bold]{found.id}[/bold]: {escape(found.summary)}")
     if found.task_type is TaskType.TRITON2TRITON:
         names = ", ".join(spec.name for spec in (*found.inputs, *found.outputs))
         out.print(f"def {found.entry}({names})", markup=False)

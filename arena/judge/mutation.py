@@ -33,6 +33,7 @@ _BUILD_TIMEOUT_S = 60.0
 _REBUILDS = 4
 _CASES = 5
 _FINENESS = ("float64", "float32", "float16", "bfloat16")
+_NAMED = re.compile(r"^(m\d+):\d+(?::\d+)?: +(?:(?:fatal )?error:|required from)", re.MULTILINE)
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include\b|define[ \t]+ARENA_WORKSPACE\b)[^\n]*$", re.MULTILINE)
 Report = Callable[[int, int], None]
 Programs = Mapping[str, Program]
@@ -71,8 +72,10 @@ def mutants_item(task: Task, fates: Sequence[MutantFate]) -> Item:
     if strange:
         return Item("mutants", Outcome.FAILED, f"declared equivalent, but no surviving mutant: {', '.join(strange)}")
     counted = [fate for fate in fates if fate.built and not fate.equivalent]
+    if not counted:
+        return Item("mutants", Outcome.FAILED, f"of {len(fates)} mutants none builds: does the kernel itself?")
     survivors = [fate for fate in counted if fate.survived]
-    score = 1 - len(survivors) / len(counted) if counted else 1.0
+    score = 1 - len(survivors) / len(counted)
     seen = f"{len(counted) - len(survivors)} of {len(counted)} rejected ({score:.0%})"
     if survivors:
         seen += "; survivors: " + "; ".join(f"{fate.name} ({fate.change})" for fate in survivors)
@@ -136,8 +139,8 @@ def _hip_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path
 
 
 def _without_broken(left: Mapping[str, Mutant], outcome: BuildFailed) -> dict[str, Mutant]:
-    """Those that no error names; none where the errors name none of them, since nothing will then change."""
-    broken = set(re.findall(r"^(m\d+):\d+(?::\d+)?: (?:fatal )?error:", outcome.log, re.MULTILINE))
+    """Those that no error names or comes from; none where errors name none, since nothing would then change."""
+    broken = set(_NAMED.findall(outcome.log))
     return {tag: mutant for tag, mutant in left.items() if tag not in broken} if broken else {}
 
 
