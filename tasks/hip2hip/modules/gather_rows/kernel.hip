@@ -1,0 +1,17 @@
+// Gathers rows, one block a row, whose threads go along it.
+#include "task.h"
+
+constexpr int kThreads = 256;
+
+template <typename E>
+__global__ void gather_rows_kernel(const E* table, const int64_t* index, E* y, int64_t width) {
+    const E* from = table + index[blockIdx.x] * width;
+    E* to = y + blockIdx.x * width;
+    for (int64_t i = threadIdx.x; i < width; i += kThreads) to[i] = from[i];
+}
+
+extern "C" hipError_t gather_rows(const T* table, const int64_t* index, T* y, int64_t, int64_t D, int64_t K,
+                                  hipStream_t stream) {
+    gather_rows_kernel<<<static_cast<unsigned>(K), kThreads, 0, stream>>>(table, index, y, D);
+    return hipGetLastError();
+}
