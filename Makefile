@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: run test unit check setup clean help
+.PHONY: run test unit corpus mutants check setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -19,6 +19,13 @@ test: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n auto --dist loadfile -m "not system"
+
+# Every task proves itself, on the CPU platform; and the mutants of its kernel, which take longer and can be resumed.
+corpus: $(STAMP)
+	$(BIN)/arena tasks check --platform cpu
+
+mutants: $(STAMP)
+	$(BIN)/arena tasks check --mutants --resume
 
 check: $(STAMP)
 	$(BIN)/ruff check .

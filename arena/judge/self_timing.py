@@ -19,7 +19,7 @@ LONG_MS = 0.02
 """two cases of each split take at least this long, unless the task is declared bound by latency"""
 BAND = 0.02
 """an A/A speedup of a case of `LONG_MS` or more deviates from 1 by less"""
-_PER_SPLIT = 3
+_PER_SPLIT = 2
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ def task_header(task: Task, case: Case) -> str:
     dtypes = {*chosen.values(), *(spec.dtype for spec in task.tensors)}
     includes = ["hip/hip_runtime.h", *sorted({_HEADERS[name] for name in dtypes if name in _HEADERS})]
     lines = [
-        f"// Generated from task.yaml of {task.id}: do not edit.",
+        # By its definition: tasks that share one share what was built.
+        f"// Generated from task.yaml of {'/'.join(task.definition.parts[-3:])}: do not edit.",
         "#pragma once",
         *(f"#include <{header}>" for header in includes),
         "#include <stddef.h>",
