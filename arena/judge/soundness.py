@@ -77,9 +77,14 @@ def check_definition(
         yield Item("reference", Outcome.FAILED, f"{type(problem).__name__}: {problem}")
         return
     yield Item("reference", Outcome.PASSED, f"its answers pass in {len(draws)} cases")
-    yield _degenerate(draws)
-    yield _vacuous(draws, others)
+    yield _unless_declared(task, _degenerate(draws))
+    yield _unless_declared(task, _vacuous(draws, others))
     yield from _sensitivity(task, draws, generator)
+
+
+def _unless_declared(task: Task, item: Item) -> Item:
+    reason = task.exceptions.get(item.name)
+    return Item(item.name, Outcome.DECLARED, reason) if reason and item.outcome is Outcome.FAILED else item
 
 
 def _degenerate(draws: Sequence[Draw]) -> Item:
@@ -96,7 +101,7 @@ def _degenerate(draws: Sequence[Draw]) -> Item:
 
 
 def _vacuous(draws: Sequence[Draw], others: Sequence[Draw]) -> Item:
-    """Answers that know nothing of the inputs must be rejected, as must float32 results of bfloat16 accuracy."""
+    """Answers that took no computing must be rejected, as must float32 results of bfloat16 accuracy."""
     for spec in _outputs(draws):
         for trick, answer in _TRICKS.items():
             tried = [
@@ -124,6 +129,13 @@ def _stale(draw: Draw, other: Draw, name: str) -> torch.Tensor | None:
     return other.answers[name] if draw.answers[name].numel() else None
 
 
+def _input(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
+    right = draw.answers[name]
+    if right.numel() < _LEAST_ELEMENTS:
+        return None
+    return next((v for v in draw.inputs.values() if (v.shape, v.dtype) == (right.shape, right.dtype)), None)
+
+
 def _coarse(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
     right = draw.answers[name]
     coarser = _COARSER.get(str(right.dtype).removeprefix("torch."))
@@ -133,6 +145,7 @@ def _coarse(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
 _TRICKS: dict[str, Callable[[Draw, Draw, str], torch.Tensor | None]] = {
     "zeros": _zeros,
     "the mean": _mean,
+    "an input": _input,
     "the answer to other inputs": _stale,
     "a coarser float": _coarse,
 }
