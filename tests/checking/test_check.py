@@ -142,7 +142,7 @@ def test_mutants_of_a_good_task_are_rejected(make_judge: MakeJudge, write: Write
         ({"task.yaml": TASK.replace("fill: normal}\noutputs", "fill: {constant: 0}}\noutputs"),
           "reference.py": REFERENCE}, "offset matters", "y ignores offset"),
         ({"reference.py": "def reference(x, gain, offset):\n    return x * 0 + 1\n"}, "outputs vary", "y is constant"),
-        ({"reference.py": "def reference(x, gain, offset):\n    return x.clone()\n"}, "tolerance", "y: an input passes"),
+        ({"reference.py": "def reference(x, gain, offset):\n    return x.clone()\n"}, "tolerance", "an input passes"),
         ({"task.yaml": f"{TASK.rstrip()[:-1]}, bytes: 100 * M * N}}\n"}, "work", "counted"),
         ({"kernel.py": KERNEL.replace("x * gain + offset", "x * gain")}, "correct", "wrong_result"),
         ({"kernel.py": KERNEL.replace("gain + offset)", "gain + offset).to(tl.bfloat16)")}, "correct", "wrong"),
