@@ -13,7 +13,7 @@ from typing import Protocol
 
 from arena import process
 from arena.errors import InfrastructureError
-from arena.toolchains.base import BuildFailed, Built
+from arena.toolchains.base import BuildFailed, Built, Source
 from arena.toolchains.build_cache import BuildCache, content_key
 from arena.toolchains.hip_resources import Resources, take_amd, take_nvidia
 
@@ -167,6 +167,19 @@ class SdkToolchain:
         with self._cache.staging() as scratch:
             environment = compiler_environment(scratch)
             return self._run([self.compiler, "--version"], timeout_s=60.0, cwd=scratch, env=environment).output
+
+    def _built(
+        self,
+        source: Source,
+        command: Sequence[str],
+        identity: Mapping[str, str],
+        take: Callable[[str], Resources] | None,
+        timeout_s: float,
+    ) -> Built | BuildFailed:
+        """One compiler call on a candidate, or what the cache holds; `identity`: what else decides the result."""
+        files = {source.name: source.kernel, "task.h": source.task_header}
+        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **identity})
+        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, resources=take)
 
     def _flags(self, flags: tuple[str, ...]) -> tuple[str, ...]:
         """The flags that make a compiler tell resource use, where that was asked for."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from arena import process
 from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built, Source, Target
-from arena.toolchains.hip_build import Recipe, SdkToolchain, build_cached
+from arena.toolchains.hip_build import SdkToolchain
 from arena.toolchains.hip_overlay import overlay
 from arena.toolchains.hip_resources import AMD_FLAGS
 from arena.toolchains.targets import TARGETS
@@ -46,10 +46,7 @@ class HipClangToolchain(SdkToolchain):
             *("-Wno-builtin-macro-redefined", f"-D__AMDGCN_WAVEFRONT_SIZE={facts.wave_size}"),
             *(f"--rocm-path={rocm}", f"-I{rocm / 'include'}", "-I.", source.name),
         ]
-        files = {source.name: source.kernel, "task.h": source.task_header}
-        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, "rocm": rocm.name})
-        take = self._amd_resources(target.arch)
-        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, resources=take)
+        return self._built(source, command, {"rocm": rocm.name}, self._amd_resources(target.arch), timeout_s)
 
     @cached_property
     def compiler(self) -> str:

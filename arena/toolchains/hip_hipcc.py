@@ -11,7 +11,7 @@ from pathlib import Path
 
 from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built, Source, Target
-from arena.toolchains.hip_build import Recipe, SdkToolchain, build_cached
+from arena.toolchains.hip_build import SdkToolchain
 from arena.toolchains.hip_clang import known_archs
 from arena.toolchains.hip_resources import AMD_FLAGS
 
@@ -41,10 +41,7 @@ class HipccToolchain(SdkToolchain):
             raise ValueError(f"not an AMD target: {target}")
         flags = (*FLAGS, *self._flags(AMD_FLAGS))
         command = [self.compiler, f"--offload-arch={target.arch}", *flags, "-I.", "-x", "hip", source.name]
-        files = {source.name: source.kernel, "task.h": source.task_header}
-        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version})
-        take = self._amd_resources(target.arch)
-        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, resources=take)
+        return self._built(source, command, {}, self._amd_resources(target.arch), timeout_s)
 
     def archs(self) -> frozenset[str]:
         """The GPUs that its clang can compile for; none where it does not say where that lies."""

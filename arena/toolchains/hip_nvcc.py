@@ -11,7 +11,7 @@ from pathlib import Path
 from arena import process
 from arena.toolchains.base import BuildFailed, Built, Source, Target
 from arena.toolchains.build_cache import content_key
-from arena.toolchains.hip_build import Recipe, SdkToolchain, build_cached
+from arena.toolchains.hip_build import SdkToolchain
 from arena.toolchains.hip_nvcc_headers import header_set, runtime_names
 from arena.toolchains.hip_resources import NVIDIA_FLAGS
 
@@ -42,10 +42,7 @@ class HipNvccToolchain(SdkToolchain):
             *(self.compiler, *FLAGS, *self._flags(NVIDIA_FLAGS), f"-arch={target.arch}", f"-I{headers}", "-I."),
             *("-x", "cu", source.name),
         ]
-        files = {source.name: source.kernel, "task.h": source.task_header}
-        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, "headers": headers.name})
-        take = self._nvidia_resources(target.arch)
-        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, resources=take)
+        return self._built(source, command, {"headers": headers.name}, self._nvidia_resources(target.arch), timeout_s)
 
     @cached_property
     def _headers(self) -> Path:
