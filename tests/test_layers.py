@@ -25,6 +25,7 @@ LAYERS = {
     "toolchains": 3,
     "numerics": 3,
     "mutants": 3,
+    "semantics": 3,
     "protocol": 3,
     "host": 4,
     "judge": 4,

@@ -1,0 +1,23 @@
+"""4-bit codes, eight to an int32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+IN_ORDER = (0, 1, 2, 3, 4, 5, 6, 7)
+AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+"""Which of eight neighbouring values each 4-bit field holds, lowest bits first, in AWQ checkpoints (Lin et al.)."""
+
+
+def unpack_int4(packed: torch.Tensor, order: Sequence[int] = IN_ORDER) -> torch.Tensor:
+    """Codes in [0, 15] as int32, the last dimension eight times as long. packed: int32."""
+    import torch
+
+    fields = (packed.unsqueeze(-1) >> torch.arange(0, 32, 4, device=packed.device, dtype=torch.int32)) & 0xF
+    codes = torch.empty_like(fields)
+    codes[..., list(order)] = fields
+    return codes.flatten(-2)

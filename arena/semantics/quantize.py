@@ -1,0 +1,38 @@
+"""Quantization by the largest magnitude, and its reverse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+INT8_MAX = 127.0
+FP8_MAX = 448.0
+"""Largest finite float8_e4m3fn."""
+
+
+def scales_of(groups: torch.Tensor, largest: float, least: float) -> torch.Tensor:
+    """Scale of every group: its largest magnitude, at least `least`, over `largest`. groups: (..., group_size)."""
+    return groups.abs().amax(dim=-1).clamp(min=least) / largest
+
+
+def int8_codes(values: torch.Tensor) -> torch.Tensor:
+    """Rounded to the nearest integer, ties to even, clamped to [-128, 127]."""
+    import torch
+
+    return torch.round(values).clamp(-128, 127).to(torch.int8)
+
+
+def fp8_codes(values: torch.Tensor) -> torch.Tensor:
+    """Clamped to the largest finite float8_e4m3fn and rounded to it."""
+    import torch
+
+    return values.clamp(-FP8_MAX, FP8_MAX).to(torch.float8_e4m3fn)
+
+
+def blockwise(values: torch.Tensor, scales: torch.Tensor, block_n: int, block_k: int) -> torch.Tensor:
+    """values (N, K) times the scale of the block they lie in, scales (⌈N / block_n⌉, ⌈K / block_k⌉)."""
+    rows, columns = values.shape
+    spread = scales.repeat_interleave(block_n, 0)[:rows].repeat_interleave(block_k, 1)[:, :columns]
+    return values.to(spread.dtype) * spread
