@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,7 +17,9 @@ TASKS = Path(__file__).parent.parent.parent / "tasks"
 DEFINITION = "task.yaml"
 HELDOUT = "heldout.yaml"
 SHARED = "same_operator_as"
+SEMANTICS = Path(__file__).parent.parent / "semantics"
 _HASHED_SUFFIXES = (".yaml", ".py", ".hip")
+_SHARED_PIECE = re.compile(rb"arena\.semantics\.(\w+)")
 
 
 def load_task(folder: Path, heldout: Path | None = None) -> Task:
@@ -57,16 +60,32 @@ def _definition(folder: Path) -> strict_yaml.Document:
 
 
 def content_hash(folder: Path, heldout: Path | None = None, definition: Path | None = None) -> str:
-    """SHA-256 over the names and bytes of the files that define a task, in its folder and in that of its definition."""
+    """SHA-256 over the names and bytes of the files that define a task.
+
+    They lie in its folder, in that of its definition, and in `arena/semantics` as far as its reference imports them.
+    """
     paths = [path for path in sorted(folder.iterdir()) if path.suffix in _HASHED_SUFFIXES]
     if definition is not None and definition != folder:
         paths += [definition / name for name in (DEFINITION, "reference.py")]
+    paths += _shared_pieces([path for path in paths if path.name == "reference.py" and path.is_file()])
     digest = hashlib.sha256()
     for path in paths:
         data = (heldout if heldout and path.name == HELDOUT else path).read_bytes()
         digest.update(f"{path.name}\0{len(data)}\0".encode())
         digest.update(data)
     return digest.hexdigest()
+
+
+def _shared_pieces(files: Iterable[Path]) -> list[Path]:
+    """The modules of `arena.semantics` that these files import, directly or through one another."""
+    found: set[Path] = set()
+    left = list(files)
+    while left:
+        named = {SEMANTICS / f"{name.decode()}.py" for name in _SHARED_PIECE.findall(left.pop().read_bytes())}
+        new = {path for path in named - found if path.is_file()}
+        left += new
+        found |= new
+    return sorted(found)
 
 
 def load_corpus(root: Path = TASKS) -> tuple[Task, ...]:

@@ -54,6 +54,25 @@ def test_the_hash_changes_with_every_defining_file(tmp_path: Path, name: str) ->
     assert content_hash(folder) != before
 
 
+def test_the_hash_changes_with_the_shared_pieces_that_a_reference_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces = tmp_path / "semantics"
+    pieces.mkdir()
+    for name, text in (("paged", "from arena.semantics.ragged import spans\n"), ("ragged", ""), ("philox", "")):
+        (pieces / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("arena.taskfile.corpus.SEMANTICS", pieces)
+    folder = write_task(tmp_path)
+    with (folder / "reference.py").open("a", encoding="utf-8") as file:
+        file.write("from arena.semantics.paged import tokens_of\n")
+    hashes = [content_hash(folder)]
+    for name in ("philox", "paged", "ragged"):
+        with (pieces / f"{name}.py").open("a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        hashes.append(content_hash(folder))
+    assert hashes[0] == hashes[1] and len(set(hashes)) == 3
+
+
 def test_the_hash_does_not_change_otherwise(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "a")
     before = content_hash(folder)
