@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -21,9 +22,12 @@ from arena.model.record import Evaluation, RunInfo, Trial
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.runconfig import RunConfig
+from arena.sharing import share_out
 from arena.taskfile.corpus import HELDOUT, TASKS, load_corpus, load_task, select, task_ids
 
 SUBMISSIONS = "submissions"
+TrialKey = tuple[str, str, int]
+"""Agent, task id, attempt."""
 
 
 class Evaluator(Protocol):
@@ -43,17 +47,20 @@ class Evaluator(Protocol):
     ) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
 
+    def abandon(self) -> None:
+        """Stop at once, whatever is being evaluated."""
+
 
 class Watcher(Protocol):
-    """Told what happens, in order to show it; changes nothing."""
+    """Told what happens, in order to show it; changes nothing. Trials side by side are told of from threads."""
 
     def planned(self, total: int, recorded: int) -> None:
         """So many trials there are, so many have a record already."""
 
-    def started(self, agent: str, task: str, attempt: int) -> None:
+    def started(self, trial: TrialKey) -> None:
         """A trial begins."""
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, trial: TrialKey, progress: Progress) -> None:
         """Where its evaluation is."""
 
     def finished(self, trial: Trial) -> None:
@@ -95,14 +102,21 @@ def plan_run(config: RunConfig, tasks_root: Path = TASKS) -> Plan:
     return Plan(config, {task_id: corpus[task_id] for task_id in chosen}, agents, options)
 
 
-def run(plan: Plan, folder: Path, evaluator: Evaluator, watcher: Watcher) -> records.Run:
-    """Run every planned trial that has no record yet; an interrupted run goes on where it stopped."""
-    info = _open(plan, folder, evaluator.environment)
+def run(plan: Plan, folder: Path, evaluators: Sequence[Evaluator], watcher: Watcher) -> records.Run:
+    """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
+
+    As many trials run side by side as there are evaluators.
+    """
+    for evaluator in evaluators:
+        info = _open(plan, folder, evaluator.environment)
     missing = [key for key in info.planned if not _settled(records.trial_path(folder, *key))]
     watcher.planned(len(info.planned), len(info.planned) - len(missing))
-    for agent, task, attempt in missing:
-        watcher.started(agent, task, attempt)
-        trial = _trial(plan, folder, info, (agent, task, attempt), evaluator, watcher)
+
+    def one(key: TrialKey, evaluator: Evaluator) -> Trial:
+        watcher.started(key)
+        return _trial(plan, folder, info, key, evaluator, watcher)
+
+    for trial in share_out(missing, evaluators, one, lambda evaluator: evaluator.abandon()):
         records.write_trial(folder, trial)
         watcher.finished(trial)
     return records.read_run(folder)
@@ -156,9 +170,7 @@ def _settled(path: Path) -> bool:
     return path.is_file() and records.read_trial(path).status is not Status.HARNESS_ERROR
 
 
-def _trial(
-    plan: Plan, folder: Path, info: RunInfo, key: tuple[str, str, int], evaluator: Evaluator, watcher: Watcher
-) -> Trial:
+def _trial(plan: Plan, folder: Path, info: RunInfo, key: TrialKey, evaluator: Evaluator, watcher: Watcher) -> Trial:
     agent, task_id, attempt = key
     task = plan.tasks[task_id]
     started, clock = _now(), time.monotonic()
@@ -190,7 +202,8 @@ def _judged(
     if submission.candidate is None:
         return replace(base, detail=submission.detail)
     fresh = None if plan.config.heldout is None else _fresh_cases(plan.config.heldout, task.id)
-    evaluation = evaluator.evaluate(task.path, submission.candidate, plan.options, watcher.progress, fresh)
+    progress = partial(watcher.progress, base.key)
+    evaluation = evaluator.evaluate(task.path, submission.candidate, plan.options, progress, fresh)
     gate = next((v for v in evaluation.verdicts if v.status is evaluation.status), None)
     return replace(
         base,
@@ -201,7 +214,7 @@ def _judged(
     )
 
 
-def _keep(submission: Submission, folder: Path, key: tuple[str, str, int]) -> None:
+def _keep(submission: Submission, folder: Path, key: TrialKey) -> None:
     """Keep what was handed in beside the records, laid out as the `replay` agent reads it."""
     if submission.candidate is not None:
         agent, task, attempt = key

@@ -19,6 +19,7 @@ LAYERS = {
     "runconfig": 2,
     "records": 2,
     "process": 2,
+    "sharing": 2,
     "sandbox": 2,
     "wire": 2,
     "platforms": 3,

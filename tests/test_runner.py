@@ -71,6 +71,9 @@ class FakeEvaluator:
             cases=(),
         )
 
+    def abandon(self) -> None:
+        """Nothing is ever left in hand."""
+
 
 @dataclass
 class Notes:
@@ -84,10 +87,10 @@ class Notes:
     def planned(self, total: int, recorded: int) -> None:
         self.plans.append((total, recorded))
 
-    def started(self, agent: str, task: str, attempt: int) -> None:
-        self.begun.append((agent, task, attempt))
+    def started(self, trial: runner.TrialKey) -> None:
+        self.begun.append(trial)
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, trial: runner.TrialKey, progress: Progress) -> None:
         self.steps.append(progress)
 
     def finished(self, trial: Trial) -> None:
@@ -116,7 +119,7 @@ def test_every_planned_trial_is_run_and_recorded(tasks: Path, tmp_path: Path) ->
         config(AgentSpec("noop", "noop"), AgentSpec("top", "expert"), attempts=2, evaluation={"seeds": 7}), tasks
     )
     evaluator, notes = FakeEvaluator(), Notes()
-    run = runner.run(plan, tmp_path / "demo", evaluator, notes)
+    run = runner.run(plan, tmp_path / "demo", [evaluator], notes)
     assert [trial.key for trial in run.trials] == list(run.info.planned) == notes.begun
     assert run.missing == 0 and notes.plans == [(8, 0)]
     assert [trial.key for trial in notes.ended] == notes.begun and len(notes.steps) == 4
@@ -134,7 +137,7 @@ def test_a_failing_candidate_is_a_value(tasks: Path, tmp_path: Path) -> None:
     (tmp_path / "mine" / SCALE).mkdir(parents=True)
     (tmp_path / "mine" / SCALE / "kernel.py").write_text("# WRONG", encoding="utf-8")
     plan = runner.plan_run(config(AgentSpec("mine", "replay", tmp_path / "mine")), tasks)
-    run = runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    run = runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
     wrong, nothing = run.trials
     assert (wrong.status, wrong.detail) == (Status.WRONG_RESULT, "so it is")
     assert nothing.status is Status.NOTHING_SUBMITTED and "holds no kernel.py" in nothing.detail
@@ -143,28 +146,28 @@ def test_a_failing_candidate_is_a_value(tasks: Path, tmp_path: Path) -> None:
 def test_an_interrupted_run_goes_on_where_it_stopped(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(attempts=2), tasks)
     with pytest.raises(KeyboardInterrupt):
-        runner.run(plan, tmp_path / "demo", FakeEvaluator(interrupt_after=1), Notes())
+        runner.run(plan, tmp_path / "demo", [FakeEvaluator(interrupt_after=1)], Notes())
     before = records.read_run(tmp_path / "demo")
     assert (len(before.trials), before.missing) == (1, 3)
     evaluator, notes = FakeEvaluator(), Notes()
-    after = runner.run(plan, tmp_path / "demo", evaluator, notes)
+    after = runner.run(plan, tmp_path / "demo", [evaluator], notes)
     assert notes.plans == [(4, 1)] and len(evaluator.seen) == 3
     assert after.missing == 0 and after.trials[0] == before.trials[0]
     assert after.info == before.info
     again = FakeEvaluator()
-    assert runner.run(plan, tmp_path / "demo", again, Notes()) == after and again.seen == []
+    assert runner.run(plan, tmp_path / "demo", [again], Notes()) == after and again.seen == []
 
 
 def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(), tasks)
-    run = runner.run(plan, tmp_path / "demo", FakeEvaluator(failing={"scale"}), Notes())
+    run = runner.run(plan, tmp_path / "demo", [FakeEvaluator(failing={"scale"})], Notes())
     assert statuses(run) == {
         ("noop", SCALE, 1): Status.HARNESS_ERROR,
         ("noop", TWICE, 1): Status.PASSED,
     }
     assert run.trials[0].detail == "the device fell over" and run.trials[0].evaluation is None
     evaluator = FakeEvaluator()
-    again = runner.run(plan, tmp_path / "demo", evaluator, Notes())
+    again = runner.run(plan, tmp_path / "demo", [evaluator], Notes())
     assert set(statuses(again).values()) == {Status.PASSED}
     assert [name for name, _, _ in evaluator.seen] == ["scale"]
 
@@ -178,36 +181,36 @@ def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Pa
     ],
 )
 def test_another_run_does_not_go_on_in_this_folder(tasks: Path, tmp_path: Path, changes: dict[str, object]) -> None:
-    runner.run(runner.plan_run(config(), tasks), tmp_path / "demo", FakeEvaluator(), Notes())
+    runner.run(runner.plan_run(config(), tasks), tmp_path / "demo", [FakeEvaluator()], Notes())
     with pytest.raises(UsageError, match="holds a run of other tasks, agents or attempts"):
-        runner.run(runner.plan_run(config(**changes), tasks), tmp_path / "demo", FakeEvaluator(), Notes())
+        runner.run(runner.plan_run(config(**changes), tasks), tmp_path / "demo", [FakeEvaluator()], Notes())
     assert len(records.read_run(tmp_path / "demo").trials) == 2
 
 
 def test_a_run_is_not_resumed_on_another_device(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(), tasks)
-    runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
     there = FakeEvaluator(Environment(replace(DEVICE, name="another"), "session"))
     with pytest.raises(UsageError, match="was begun on a processor; resume it there"):
-        runner.run(plan, tmp_path / "demo", there, Notes())
+        runner.run(plan, tmp_path / "demo", [there], Notes())
 
 
 def test_a_truncated_record_is_not_passed_over(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(), tasks)
-    runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
     path = records.trial_path(tmp_path / "demo", "noop", SCALE, 1)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RecordError, match="delete it and start again"):
-        runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+        runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
     path.unlink()
-    assert runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes()).missing == 0
+    assert runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes()).missing == 0
 
 
 @pytest.mark.parametrize("failing", [set(), {"scale", "twice"}], ids=["judged", "harness failed"])
 def test_what_was_handed_in_can_be_replayed(tasks: Path, tmp_path: Path, failing: set[str]) -> None:
     """Also where the harness failed: an agent's work may have cost hours."""
     plan = runner.plan_run(config(attempts=2), tasks)
-    runner.run(plan, tmp_path / "demo", FakeEvaluator(failing=failing), Notes())
+    runner.run(plan, tmp_path / "demo", [FakeEvaluator(failing=failing)], Notes())
     kept = tmp_path / "demo" / runner.SUBMISSIONS / "noop"
     assert len(list(kept.rglob("kernel.py"))) == 4
     replay = make_agent(AgentSpec("again", "replay", kept))
@@ -234,7 +237,7 @@ def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> N
             return Submission(None, "no idea")
 
     plan = replace(runner.plan_run(config(), tasks), agents={"curious": Curious()})
-    run = runner.run(plan, tmp_path / "demo", FakeEvaluator(), Notes())
+    run = runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
     assert {trial.detail for trial in run.trials} == {"no idea"}
     assert len(set(places)) == 2 and not any(place.exists() for place in places)
     assert not (tmp_path / "demo" / runner.SUBMISSIONS).exists()
@@ -248,7 +251,7 @@ def test_fresh_heldout_cases_replace_the_committed_ones(tasks: Path, tmp_path: P
     plan = runner.plan_run(config(tasks=("scale",), heldout=tmp_path / "fresh"), tasks)
     assert plan.tasks[SCALE].content_hash != committed.tasks[SCALE].content_hash
     evaluator = FakeEvaluator()
-    run = runner.run(plan, tmp_path / "demo", evaluator, Notes())
+    run = runner.run(plan, tmp_path / "demo", [evaluator], Notes())
     assert evaluator.seen[0][2] == fresh
     assert run.trials[0].task_hash == plan.tasks[SCALE].content_hash
     with pytest.raises(UsageError, match="`arena heldout sample` writes one"):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Protocol
 
 from arena import records
@@ -17,6 +15,7 @@ from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.check import Item, Outcome, TaskCheck
 from arena.model.task import Task
+from arena.sharing import share_out
 
 Watch = Callable[[TaskCheck], None]
 
@@ -30,15 +29,21 @@ class Judge(Protocol):
     def close(self) -> None:
         """End it."""
 
+    def abandon(self) -> None:
+        """End it at once, whatever it is doing."""
+
 
 @dataclass(frozen=True)
 class Plan:
-    """What to check of each task: on which platform, how thoroughly, with how many mutants (0: everything but them)."""
+    """What to check of each task: on which platform, how thoroughly, with how many mutants (0: everything but them).
+
+    There is a judge for each of `devices`, whose numbers are those of GPUs; None is the first one, or the CPU.
+    """
 
     platform: str
     options: Options
     most_mutants: int = 0
-    jobs: int = 1
+    devices: tuple[int | None, ...] = (None,)
     folder: Path | None = None
     resume: bool = False
 
@@ -53,9 +58,9 @@ class Plan:
         return self.folder / kind / f"{task.id.replace('/', '.')}.json" if self.folder is not None else None
 
 
-def default_jobs(platform: str) -> int:
-    """One judge a core on the CPU platform; one on a GPU, where two would disturb each other's timing."""
-    return max(1, os.cpu_count() or 1) if platform == "cpu" else 1
+def default_jobs() -> int:
+    """Judges side by side on the CPU platform: one a core. On a GPU two would disturb each other's timing."""
+    return max(1, os.cpu_count() or 1)
 
 
 def check_tasks(
@@ -63,7 +68,7 @@ def check_tasks(
     corpus: Mapping[str, Task],
     plan: Plan,
     ended: Watch,
-    make_judge: Callable[[str], Judge] = JudgeClient,
+    make_judge: Callable[[str, int | None], Judge] = JudgeClient,
 ) -> list[TaskCheck]:
     """Check the chosen tasks, in any order; `corpus` holds all that they must differ from. `ended` is told of each."""
     twins = find_twins(corpus)
@@ -83,28 +88,18 @@ def check_tasks(
 
 
 def _run(
-    tasks: list[Task], plan: Plan, twins: Mapping[str, str], make_judge: Callable[[str], Judge]
+    tasks: list[Task], plan: Plan, twins: Mapping[str, str], make_judge: Callable[[str, int | None], Judge]
 ) -> Iterator[TaskCheck]:
     """Each judge takes one task after the other."""
-    jobs = min(plan.jobs, len(tasks))
-    if not jobs:
+    if not tasks:
         return
-    free: SimpleQueue[Judge] = SimpleQueue()
-    judges = [make_judge(plan.platform) for _ in range(jobs)]
-    for judge in judges:
-        free.put(judge)
+    judges = [make_judge(plan.platform, device) for device in plan.devices[: len(tasks)]]
 
-    def one(task: Task) -> TaskCheck:
-        judge = free.get()
-        try:
-            return _checked(task, judge, plan, twins)
-        finally:
-            free.put(judge)
+    def one(task: Task, judge: Judge) -> TaskCheck:
+        return _checked(task, judge, plan, twins)
 
     try:
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            for done in as_completed([pool.submit(one, task) for task in tasks]):
-                yield done.result()
+        yield from share_out(tasks, judges, one, lambda judge: judge.abandon())
     finally:
         for judge in judges:
             judge.close()

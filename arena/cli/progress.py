@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from arena.judge.messages import Progress as Step
 from arena.model.record import Split, Trial
 from arena.model.verdict import Status
+from arena.runner import TrialKey
 
 
 class RunDisplay:
@@ -31,7 +32,6 @@ class RunDisplay:
             transient=True,
         )
         self._bar = self._progress.add_task("trials", total=None, step="waiting for the judge")
-        self._step = ""
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
@@ -48,15 +48,14 @@ class RunDisplay:
         if recorded:
             self._console.print(f"{recorded} of {total} trials are recorded already; going on with the rest")
 
-    def started(self, agent: str, task: str, attempt: int) -> None:
-        """Name the trial beside the bar."""
-        self._step = f"{agent} · {task} · attempt {attempt}"
-        self._progress.update(self._bar, step=self._step)
+    def started(self, trial: TrialKey) -> None:
+        """Name the trial beside the bar; of several side by side, the one that moved last."""
+        self._progress.update(self._bar, step=_name(trial))
 
-    def progress(self, progress: Step) -> None:
+    def progress(self, trial: TrialKey, progress: Step) -> None:
         """Name the stage beside the trial."""
         count = f" {progress.done + 1}/{progress.total}" if progress.total > 1 else ""
-        self._progress.update(self._bar, step=f"{self._step} · {progress.stage}{count}")
+        self._progress.update(self._bar, step=f"{_name(trial)} · {progress.stage}{count}")
 
     def finished(self, trial: Trial) -> None:
         """One line for the log, and a step of the bar."""
@@ -67,6 +66,11 @@ class RunDisplay:
             f"{_cases(trial)} {trial.seconds:6.1f} s",
             highlight=False,
         )
+
+
+def _name(trial: TrialKey) -> str:
+    agent, task, attempt = trial
+    return f"{agent} · {task} · attempt {attempt}"
 
 
 def _cases(trial: Trial) -> str:

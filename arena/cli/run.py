@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from arena.cli.console import err, examples
+from arena.cli.devices import DEVICES, chosen_devices
 
 EXAMPLES = examples(
     "arena run configs/quickstart.yaml",
     "arena run configs/quickstart.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
     "arena run configs/quickstart.yaml --targets gfx942,gfx90a,sm_90 --name ports",
+    "arena run configs/full.yaml --devices all  # a judge on every GPU here",
     "arena run configs/quickstart.yaml          # again: goes on where it stopped",
 )
 RUNS = Path("runs")
@@ -32,6 +35,7 @@ def run(
     targets: Annotated[
         list[str] | None, typer.Option(help="Also build every candidate for these GPUs, in place of the file's list.")
     ] = None,
+    devices: Annotated[str, DEVICES] = "",
     runs_dir: Annotated[Path, typer.Option(help="Where run folders live.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Where reports go.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
@@ -50,8 +54,9 @@ def run(
     chosen = override(load_config(config), wanted)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
-    with JudgeClient(chosen.platform) as judge, RunDisplay(err) as display:
-        done = runner.run(plan, folder, judge, display)
+    with ExitStack() as judges, RunDisplay(err) as display:
+        evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in chosen_devices(devices)]
+        done = runner.run(plan, folder, evaluators, display)
     if with_report:
         report_command.write_and_show([done], reports_dir / chosen.name)
     broken = sum(trial.status is Status.HARNESS_ERROR for trial in done.trials)

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from arena.cli.console import err, examples, out, print_json
+from arena.cli.devices import DEVICES, chosen_devices
 
 if TYPE_CHECKING:
     from arena.model.check import TaskCheck
@@ -21,7 +22,7 @@ EXAMPLES = examples(
     "arena tasks check rms_norm --details",
     "arena tasks check 'hip2hip/*' 'torch2hip/*' --targets gfx90a,gfx942,gfx950,sm_90",
     "arena tasks check --mutants --resume",
-    "arena tasks check --platform cuda --resume",
+    "arena tasks check --platform cuda --resume --devices all",
 )
 _DEFAULT_TARGETS = "gfx942,sm_90"
 _MOST_MUTANTS = 40
@@ -40,7 +41,8 @@ def check(
     ] = False,
     most: Annotated[int, typer.Option(help="Mutants of one kernel at most.", min=1)] = _MOST_MUTANTS,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case.", min=1)] = 3,
-    jobs: Annotated[int, typer.Option(help="Tasks at a time; 0: one a core on the CPU, one on a GPU.", min=0)] = 0,
+    jobs: Annotated[int, typer.Option(help="Tasks at a time on the CPU; 0: one a core.", min=0)] = 0,
+    devices: Annotated[str, DEVICES] = "",
     folder: Annotated[Path, typer.Option("--out", help="Where the checks are kept.")] = Path("runs/tasks-check"),
     resume: Annotated[bool, typer.Option("--resume", help="Leave out what is kept there and has not changed.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
@@ -55,7 +57,8 @@ def check(
 
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
     options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
-    plan = Plan(where, options, most if mutants else 0, jobs or default_jobs(where), folder / where, resume)
+    judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
+    plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume)
     corpus = {task.id: task for task in load_corpus(root or TASKS)}
     chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}
     with _bar() as bar:

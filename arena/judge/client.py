@@ -34,17 +34,19 @@ _SILENCE_S = 1800.0
 
 
 class JudgeClient:
-    """A judge process for one platform (`auto`: the best one here)."""
+    """A judge process for one platform (`auto`: the best one here), on its first device or the one with this number."""
 
-    def __init__(self, platform: str) -> None:
+    def __init__(self, platform: str, device: int | None = None) -> None:
         self._platform = platform
+        self._device = device
         self._environment: Environment | None = None
         self._start()
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "arena.judge.service", self._platform, str(theirs.fileno())]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "arena.judge.service", self._platform, str(theirs.fileno())],
+            command if self._device is None else [*command, str(self._device)],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
@@ -137,6 +139,10 @@ class JudgeClient:
         except subprocess.TimeoutExpired:
             kill_group(self._process.pid)
             self._process.wait()
+
+    def abandon(self) -> None:
+        """End the judge at once, whatever it is doing: a thread that waits for its answer gets an error."""
+        kill_group(self._process.pid)
 
     def __enter__(self) -> JudgeClient:
         return self

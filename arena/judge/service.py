@@ -1,4 +1,4 @@
-"""The judge as a process, `python -m arena.judge.service PLATFORM FD`: warm, one per device, one job at a time."""
+"""The judge as a process, `python -m arena.judge.service PLATFORM FD [DEVICE]`: warm, one job at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task, arguments
 from arena.model.verdict import Stage, Status
-from arena.platforms import here
+from arena.platforms import here, show_only
 from arena.platforms.base import Platform
 from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
@@ -116,10 +116,12 @@ class Judge:
         self._template.close()
 
 
-def main(platform_name: str, descriptor: int) -> None:
+def main(platform_name: str, descriptor: int, device: int | None = None) -> None:
     """Serve until the runner closes the channel."""
     channel: Channel[FromJudge, ToJudge] = Channel(socket.socket(fileno=descriptor), ToJudge)
     try:
+        if device is not None:
+            show_only(device)
         judge = Judge(here(platform_name))
     except ArenaError as problem:
         channel.send(HarnessFailed(str(problem)))
@@ -168,4 +170,4 @@ def _versions() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import cast
 
@@ -35,6 +36,27 @@ def detect() -> str:
     if not torch.cuda.is_available():
         return "cpu"
     return "rocm" if torch.version.hip else "cuda"
+
+
+def device_count() -> int:
+    """How many GPUs PyTorch sees; 0 where it has none. Opens no device."""
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def show_only(device: int) -> None:
+    """Hide all GPUs but one from this process and those it starts; called before anything looks for a device.
+
+    `device` counts among those that are visible, as the runtime's own numbers do.
+    """
+    import torch
+
+    variable = "HIP_VISIBLE_DEVICES" if torch.version.hip else "CUDA_VISIBLE_DEVICES"
+    visible = [name for name in os.environ.get(variable, "").split(",") if name.strip()]
+    if visible and device >= len(visible):
+        raise UsageError(f"there is no device {device}: {variable} shows {len(visible)}")
+    os.environ[variable] = visible[device] if visible else str(device)
 
 
 def here(name: str = "auto") -> Platform:

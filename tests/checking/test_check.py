@@ -63,7 +63,7 @@ def affine(x, gain, offset, y):
     affine_kernel[(rows,)](x, gain, offset, y, columns, BLOCK=128)
 """
 Write = Callable[[dict[str, str]], Path]
-MakeJudge = Callable[[str], "Kept"]
+MakeJudge = Callable[[str, int | None], "Kept"]
 
 
 @pytest.fixture
@@ -89,10 +89,12 @@ class Kept:
     def close(self) -> None:
         """It is needed again."""
 
+    abandon = close
+
 
 @pytest.fixture(scope="module")
 def make_judge(cpu_judge: JudgeClient) -> MakeJudge:
-    return lambda platform: Kept(cpu_judge)
+    return lambda platform, device: Kept(cpu_judge)
 
 
 def checked(

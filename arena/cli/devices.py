@@ -1,0 +1,26 @@
+"""`--devices`: which GPUs get a judge each."""
+
+from __future__ import annotations
+
+import typer
+
+from arena.errors import UsageError
+
+DEVICES = typer.Option(help="GPUs that get a judge each: `all`, or numbers such as 0,1. The first one without.")
+
+
+def chosen_devices(text: str) -> tuple[int | None, ...]:
+    """Numbers of GPUs; (None,) for the platform's first device. Raises `UsageError` for anything else."""
+    if not text:
+        return (None,)
+    if text == "all":
+        from arena.platforms import device_count
+
+        return tuple(range(device_count())) or (None,)
+    try:
+        numbers = tuple(int(number) for number in text.split(","))
+    except ValueError:
+        raise UsageError(f"--devices {text!r}: expected `all`, or numbers with commas between them") from None
+    if len(set(numbers)) < len(numbers) or min(numbers) < 0:
+        raise UsageError(f"--devices {text!r}: every device once, counted from 0")
+    return numbers
