@@ -69,6 +69,7 @@ class Examination:
             mutants=fates,
             seconds=time.monotonic() - started,
             aa_worst=self._timing.worst,
+            speeds=tuple(self._timing.speeds),
         )
 
     def _items(self) -> Iterator[Item]:
@@ -85,6 +86,8 @@ class Examination:
             return
         yield from self._kernel_items(kernel)
         yield from self._targets(kernel)
+        if self._task.expert not in (None, kernel):
+            yield self._expert(self._task.expert)
 
     def _small_cases(self) -> list[Case]:
         """The largest of the cases that cost little, of different dtypes first."""
@@ -118,30 +121,43 @@ class Examination:
             yield Item("builds", Outcome.FAILED, f"{failure.status}: {failure.detail}")
             return
         yield Item("builds", Outcome.PASSED, f"for {facts.arch}")
-        subject, twin = self._subject(program), self._subject(other.program) if other else None
-        try:
-            yield from self._correct(subject, twin)
-        finally:
-            for one in (subject, twin):
-                if one is not None:
-                    one.discard()
+        yield from self._correct(self._subject(program), self._subject(other.program) if other else None)
         if not facts.emulated:
             yield from self._timing.items(program, self._cases)
+
+    def _expert(self, kernel: Path) -> Item:
+        """A better solution must be as right; on a GPU its speed is noted."""
+        facts = self._shop.bench.facts
+        try:
+            program = build_program(self._task, kernel, self._cases, facts).program
+            other = build_other_wave(self._task, kernel, self._cases, facts)
+        except CandidateFailed as failure:
+            return Item("expert", Outcome.FAILED, f"{failure.status}: {failure.detail}")
+        items = list(self._correct(self._subject(program), self._subject(other.program) if other else None))
+        if items[0].outcome is Outcome.PASSED and not facts.emulated:
+            self._timing.note(program, self._cases)
+        return Item("expert", items[0].outcome, items[0].detail)
 
     def _subject(self, program: Program) -> Subject:
         return Subject(self._shop.template, None, (), self._options.call_timeout_s).adopt(program)
 
     def _correct(self, subject: Subject, twin: Subject | None) -> Iterator[Item]:
+        """Right on every case, at both wave sizes where there is a `twin`, and by which margin; ends the subjects."""
         worst = 0.0
-        for case in self._cases:
-            worked_out = arguments(self._task, case)
-            finding = self._right.run(subject, worked_out)
-            if twin is not None:
-                finding = at_both_wave_sizes(finding, self._right.run(twin, worked_out))
-            if finding.status is not Status.PASSED:
-                yield Item("correct", Outcome.FAILED, f"{case.id} ({case.label}): {finding.status}: {finding.detail}")
-                return
-            worst = max(worst, finding.error_ratio or 0.0)
+        try:
+            for case in self._cases:
+                finding = self._right.run(subject, arguments(self._task, case))
+                if twin is not None:
+                    finding = at_both_wave_sizes(finding, self._right.run(twin, arguments(self._task, case)))
+                if finding.status is not Status.PASSED:
+                    said = f"{case.id} ({case.label}): {finding.status}: {finding.detail}"
+                    yield Item("correct", Outcome.FAILED, said)
+                    return
+                worst = max(worst, finding.error_ratio or 0.0)
+        finally:
+            for one in (subject, twin):
+                if one is not None:
+                    one.discard()
         left = len(self._task.cases) - len(self._cases)
         waves = ", at wave sizes 32 and 64" if twin is not None else ""
         skipped = f"; {left} too large for this platform were not run" if left else ""

@@ -56,6 +56,31 @@ class MutantFate:
 
 
 @dataclass(frozen=True)
+class Speed:
+    """A kernel (`starting` or `expert`) alone on the largest case of its task, in ms.
+
+    `roofline_ms` is the least time for the case's declared work, None where the device's peaks are unknown; `floor_ms`
+    what an empty kernel takes.
+    """
+
+    kernel: str
+    case: str
+    latency_ms: float
+    roofline_ms: float | None
+    floor_ms: float
+
+    @property
+    def roofline_fraction(self) -> float | None:
+        """Which part of the latency the declared work needs at least."""
+        return None if self.roofline_ms is None else self.roofline_ms / self.latency_ms
+
+    @property
+    def times_the_bound(self) -> float:
+        """The latency in units of the larger of roofline and floor."""
+        return self.latency_ms / max(self.roofline_ms or 0.0, self.floor_ms)
+
+
+@dataclass(frozen=True)
 class TaskCheck:
     """Everything that was seen of one task on one platform. `aa_worst`: greatest deviation of an A/A speedup from 1."""
 
@@ -66,6 +91,7 @@ class TaskCheck:
     mutants: tuple[MutantFate, ...] = ()
     seconds: float = 0.0
     aa_worst: float | None = None
+    speeds: tuple[Speed, ...] = ()
     how: str = ""
     """what was asked for: the same task asked in the same way need not be checked again"""
     schema_version: int = SCHEMA_VERSION
