@@ -16,6 +16,18 @@ app = typer.Typer(help="Look at the tasks, and check them.", no_args_is_help=Tru
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 
 
+@app.command("quality", epilog=examples("arena tasks quality > docs/task-quality.md"))
+def quality(
+    checks: Annotated[Path, typer.Option(help="Where `arena tasks check` keeps its checks.")] = tasks_check.CHECKS,
+    root: Annotated[Path | None, tasks_check.ROOT] = None,
+) -> None:
+    """Print what is known of every task's quality as markdown, from the checks that were kept."""
+    from arena.analysis.task_quality import gather, render
+    from arena.taskfile.corpus import TASKS, load_corpus
+
+    typer.echo(render(gather(load_corpus(root or TASKS), checks)))
+
+
 @app.command("list", epilog=examples("arena tasks list", "arena tasks list 'hip2hip/*' --json"))
 def list_tasks(
     patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,

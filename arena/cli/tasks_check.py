@@ -26,6 +26,7 @@ EXAMPLES = examples(
 )
 _DEFAULT_TARGETS = "gfx942,sm_90"
 _MOST_MUTANTS = 40
+CHECKS = Path("runs/tasks-check")
 ROOT = typer.Option("--root", envvar="ARENA_TASKS", help="The folder of tasks, if not the project's own.")
 
 
@@ -43,7 +44,7 @@ def check(
     seeds: Annotated[int, typer.Option(help="Secret seeds per case.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Tasks at a time on the CPU; 0: one a core.", min=0)] = 0,
     devices: Annotated[str, DEVICES] = "",
-    folder: Annotated[Path, typer.Option("--out", help="Where the checks are kept.")] = Path("runs/tasks-check"),
+    folder: Annotated[Path, typer.Option("--out", help="Where the checks are kept.")] = CHECKS,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out what is kept there and has not changed.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,

@@ -70,6 +70,7 @@ class Examination:
             seconds=time.monotonic() - started,
             aa_worst=self._timing.worst,
             speeds=tuple(self._timing.speeds),
+            device=self._shop.bench.facts.name,
         )
 
     def _items(self) -> Iterator[Item]:

@@ -92,6 +92,7 @@ class TaskCheck:
     seconds: float = 0.0
     aa_worst: float | None = None
     speeds: tuple[Speed, ...] = ()
+    device: str = ""
     how: str = ""
     """what was asked for: the same task asked in the same way need not be checked again"""
     schema_version: int = SCHEMA_VERSION

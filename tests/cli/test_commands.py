@@ -22,6 +22,7 @@ COMMANDS = [
     ["tasks", "list"],
     ["tasks", "show"],
     ["tasks", "check"],
+    ["tasks", "quality"],
     ["tasks", "new"],
     ["heldout", "sample"],
     ["agents"],
