@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 import arena
-from arena.errors import ArenaError
+from arena.errors import ArenaError, InfrastructureError
 from arena.judge.baselines import Baselines
 from arena.judge.crossing import Crossing
 from arena.judge.device import Bench
@@ -78,14 +78,14 @@ class Judge:
         def report(stage: Stage, done: int, total: int) -> None:
             channel.send(Progress(stage, done, total))
 
-        task = _task(request)
+        task = _supported(_task(request))
         options = self._bounded(request.options)
         contest = Contest(task, Path(request.candidate), options, self._shop)
         return contest.run(self.environment, report)
 
     def prove(self, request: Prove) -> dict[str, str]:
         """Check the baseline on the held-out cases that this platform can run."""
-        task, options = _task(request), self._bounded(request.options)
+        task, options = _supported(_task(request)), self._bounded(request.options)
         cases = select_cases(task, task.heldout, options.max_work)
         right, fast = checks(task, options, self._bench)
         baselines = Baselines(task, cases, options, self._template, right, fast, {})
@@ -101,7 +101,7 @@ class Judge:
         def report(done: int, total: int) -> None:
             channel.send(Progress(Stage.CORRECTNESS, done, total))
 
-        task = load_task(Path(request.task))
+        task = _supported(load_task(Path(request.task)))
         return Examination(task, self._bounded(request.options), self._shop).run(request.most_mutants, report)
 
     def _bounded(self, options: Options) -> Options:
@@ -142,6 +142,19 @@ def main(platform_name: str, descriptor: int, device: int | None = None) -> None
 
 def _task(request: Evaluate | Prove) -> Task:
     return load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
+
+
+def _supported(task: Task) -> Task:
+    """The task, or `InfrastructureError` where its kernels need a newer Triton than there is."""
+    have = _versions().get("triton", "0.0")
+    if task.least_triton and _release(have) < _release(task.least_triton):
+        raise InfrastructureError(f"{task.id} needs Triton {task.least_triton} or newer, here is {have}: leave it out")
+    return task
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """(3, 6) of `3.6.0+git1234`."""
+    return tuple(int(part) for part in text.split(".")[:2])
 
 
 def _answer(judge: Judge, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:

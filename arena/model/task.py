@@ -194,6 +194,7 @@ class Task:
     content_hash: str
     source: str = ""
     latency_bound: str = ""
+    least_triton: str = ""
     intermediate: str = ""
     precision: Precision = Precision.FLOAT64
     exceptions: Mapping[str, str] = field(default_factory=dict)

@@ -21,3 +21,13 @@ def unpack_int4(packed: torch.Tensor, order: Sequence[int] = IN_ORDER) -> torch.
     codes = torch.empty_like(fields)
     codes[..., list(order)] = fields
     return codes.flatten(-2)
+
+
+def awq_weight(qweight: torch.Tensor, scales: torch.Tensor, qzeros: torch.Tensor) -> torch.Tensor:
+    """The weight (K, N) of an AWQ checkpoint, (code - zero) * scale in the scales' dtype.
+
+    qweight: (K, N / 8), qzeros: (groups, N / 8), both int32 in `AWQ_ORDER`; scales: (groups, N). Each K / groups
+    neighbouring rows share a row of scales and of zeros.
+    """
+    rows_of_groups = unpack_int4(qweight, AWQ_ORDER).unflatten(0, (scales.shape[0], -1))
+    return ((rows_of_groups - unpack_int4(qzeros, AWQ_ORDER).unsqueeze(1)) * scales.unsqueeze(1)).flatten(0, 1)

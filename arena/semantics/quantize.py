@@ -36,3 +36,22 @@ def blockwise(values: torch.Tensor, scales: torch.Tensor, block_n: int, block_k:
     rows, columns = values.shape
     spread = scales.repeat_interleave(block_n, 0)[:rows].repeat_interleave(block_k, 1)[:, :columns]
     return values.to(spread.dtype) * spread
+
+
+def power_of_two_scales(scales: torch.Tensor) -> torch.Tensor:
+    """The least power of two that is not below each scale (UE8M0, OCP Microscaling Formats 1.0); scales above 0."""
+    import torch
+
+    mantissa, exponent = torch.frexp(scales)
+    return torch.ldexp(torch.ones_like(scales), exponent - (mantissa == 0.5).to(exponent.dtype))
+
+
+def factors_off_powers_of_two(scales: torch.Tensor, margin: float = 1e-3) -> torch.Tensor:
+    """What to multiply each group by so that no scale lies within `margin` of a power of two: 1, or else 3/4.
+
+    For `make_inputs`: rounding a scale up to a power of two jumps there, so that a last bit would decide.
+    """
+    import torch
+
+    distance = torch.log2(scales.clamp(min=torch.finfo(scales.dtype).tiny))
+    return torch.where((distance - distance.round()).abs() < 2 * margin, 0.75, 1.0).to(scales.dtype)

@@ -76,6 +76,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         content_hash=identity.content_hash,
         source=data.get("source", ""),
         latency_bound=data.get("latency_bound", ""),
+        least_triton=data.get("least_triton", ""),
         precision=Precision(data.get("precision", "float64")),
         intermediate=data.get("intermediate", ""),
         exceptions=data.get("exceptions", {}),

@@ -15,6 +15,7 @@ from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from arena.taskfile.corpus import TASKS, load_task
+from tests.taskfile.folders import TASK, write_task
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 START = RMS_NORM / "kernel.py"
@@ -95,3 +96,9 @@ def test_cases_are_those_of_the_task(tmp_path: Path, cpu_judge: JudgeClient) -> 
     task = load_task(RMS_NORM)
     assert evaluation.task_hash == task.content_hash
     assert {case.case for case in evaluation.cases} <= {case.id for case in task.seen}
+
+
+def test_a_task_that_needs_a_newer_triton_says_so(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    folder = write_task(tmp_path, task=f"least_triton: '99.0'\n{TASK}")
+    with pytest.raises(InfrastructureError, match=r"needs Triton 99\.0 or newer"):
+        cpu_judge.evaluate(folder, folder / "kernel.py", QUICK)
