@@ -154,6 +154,9 @@ _TRICKS: dict[str, Callable[[Draw, Draw, str], torch.Tensor | None]] = {
 def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) -> Iterator[Item]:
     """Every output changes with every input, beyond its tolerance, in some case."""
     for spec in task.inputs:
+        if _shapes(task, spec.name):
+            yield Item(f"{spec.name} matters", Outcome.PASSED, "shapes depend on it")
+            continue
         ignored = [output.name for output in _outputs(draws) if not _depends(output.name, spec.name, draws, generator)]
         reasons = {output: _reason(task, output, spec.name) for output in ignored}
         unexplained = [f"{output} ignores {spec.name}" for output, reason in reasons.items() if not reason]
@@ -166,6 +169,11 @@ def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) 
             yield Item(name, Outcome.DECLARED, said)
         else:
             yield Item(name, Outcome.PASSED)
+
+
+def _shapes(task: Task, name: str) -> bool:
+    """Whether an argument is a scalar that a shape is made from: with another one there would be other tensors."""
+    return any(name in size.names for spec in task.tensors for size in (*spec.shape, *spec.strides))
 
 
 def _reason(task: Task, output: str, name: str) -> str:
@@ -192,7 +200,9 @@ def _with_another(draw: Draw, name: str, generator: torch.Generator) -> Iterator
     if isinstance(spec, ScalarSpec):
         for value in _other_values(draw.arguments, spec):
             case = replace(draw.arguments.case, values={**draw.arguments.case.values, name: value})
-            yield Draw(draw.reference, arguments(draw.arguments.task, case), draw.inputs)
+            changed = arguments(draw.arguments.task, case)
+            if all(constraint.value(changed.names) for constraint in changed.task.constraints):
+                yield Draw(draw.reference, changed, draw.inputs)
     elif name in draw.inputs:
         again = draw_inputs(draw.arguments, draw.reference, 1, generator)
         yield Draw(draw.reference, draw.arguments, {**draw.inputs, name: again[name][0]})

@@ -73,8 +73,9 @@ def attend(
     num_kv_heads = value.shape[1]
     rows = max(1, _MOST_SCORES // max(1, query.shape[1] * key.shape[0]))
     parts = []
-    for some, places in zip(query.split(rows), positions.split(rows), strict=True):
-        weights = torch.softmax(scores_of(some, key, places, rule), dim=-1).nan_to_num(0.0)
+    for start in range(0, max(1, query.shape[0]), rows):
+        some = slice(start, start + rows)
+        weights = torch.softmax(scores_of(query[some], key, positions[some], rule), dim=-1).nan_to_num(0.0)
         grouped = weights.view(num_kv_heads, -1, *weights.shape[1:])
         part = torch.einsum("hgqk,khd->qhgd", grouped, value)
         parts.append(part.flatten(1, 2))

@@ -29,5 +29,7 @@ def awq_weight(qweight: torch.Tensor, scales: torch.Tensor, qzeros: torch.Tensor
     qweight: (K, N / 8), qzeros: (groups, N / 8), both int32 in `AWQ_ORDER`; scales: (groups, N). Each K / groups
     neighbouring rows share a row of scales and of zeros.
     """
-    rows_of_groups = unpack_int4(qweight, AWQ_ORDER).unflatten(0, (scales.shape[0], -1))
-    return ((rows_of_groups - unpack_int4(qzeros, AWQ_ORDER).unsqueeze(1)) * scales.unsqueeze(1)).flatten(0, 1)
+    codes, zeros = unpack_int4(qweight, AWQ_ORDER), unpack_int4(qzeros, AWQ_ORDER)
+    groups, columns = scales.shape
+    centred = codes.view(groups, -1, columns) - zeros.unsqueeze(1)
+    return (centred * scales.unsqueeze(1)).view(-1, columns)

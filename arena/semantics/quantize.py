@@ -32,10 +32,17 @@ def fp8_codes(values: torch.Tensor) -> torch.Tensor:
 
 
 def blockwise(values: torch.Tensor, scales: torch.Tensor, block_n: int, block_k: int) -> torch.Tensor:
-    """values (N, K) times the scale of the block they lie in, scales (⌈N / block_n⌉, ⌈K / block_k⌉)."""
-    rows, columns = values.shape
-    spread = scales.repeat_interleave(block_n, 0)[:rows].repeat_interleave(block_k, 1)[:, :columns]
-    return values.to(spread.dtype) * spread
+    """values (N, K) times the scale of the block they lie in; what lies past the last block belongs to it.
+
+    scales: (⌈N / block_n⌉, ⌈K / block_k⌉). The result has the scales' dtype.
+    """
+    import torch
+
+    rows, columns = (
+        (torch.arange(size, device=scales.device) // block).clamp(max=blocks - 1)
+        for size, block, blocks in zip(values.shape, (block_n, block_k), scales.shape, strict=True)
+    )
+    return values.to(scales.dtype) * scales[rows][:, columns]
 
 
 def power_of_two_scales(scales: torch.Tensor) -> torch.Tensor:
