@@ -1,0 +1,24 @@
+"""Vector addition in wide blocks, so that every thread has several 16-byte loads in flight."""
+
+import triton
+import triton.language as tl
+
+LARGE, SMALL = 4096, 512
+MANY = 1 << 20
+
+
+@triton.jit
+def add_wide(x_ptr, y_ptr, out_ptr, count, WIDTH: tl.constexpr):
+    start = tl.program_id(0).to(tl.int64) * WIDTH
+    lanes = tl.arange(0, WIDTH)
+    inside = lanes < count - start
+    x = tl.load(x_ptr + start + lanes, mask=inside)
+    y = tl.load(y_ptr + start + lanes, mask=inside)
+    out = x.to(tl.float32) + y.to(tl.float32)
+    tl.store(out_ptr + start + lanes, out.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def add(x, y, out):
+    count = x.numel()
+    width = LARGE if count >= MANY else SMALL
+    add_wide[(triton.cdiv(count, width),)](x, y, out, count, WIDTH=width, num_warps=8 if count >= MANY else 4)

@@ -1,0 +1,38 @@
+"""Padded window copy: a 16 x 64 tile of the window a program, read through a mask that stands for the edges of x."""
+
+import triton
+import triton.language as tl
+
+TILE_ROWS, TILE_COLUMNS = 16, 64
+
+
+@triton.jit
+def copy_tile(
+    x_ptr,
+    out_ptr,
+    top,
+    left,
+    padding,
+    height,
+    width,
+    rows,
+    columns,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    y = (i + top)[:, None]
+    x = (j + left)[None, :]
+    covered = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+    in_window = (i < rows)[:, None] & (j < columns)[None, :]
+    loaded = tl.load(x_ptr + y * width + x, mask=covered & in_window, other=0.0)
+    filler = tl.full((ROWS, COLUMNS), padding, tl.float32).to(out_ptr.dtype.element_ty)
+    tl.store(out_ptr + i[:, None] * columns + j[None, :], tl.where(covered, loaded, filler), mask=in_window)
+
+
+def block_copy(x, top, left, padding, out):
+    height, width = x.shape
+    rows, columns = out.shape
+    grid = (triton.cdiv(rows, TILE_ROWS), triton.cdiv(columns, TILE_COLUMNS))
+    copy_tile[grid](x, out, top, left, padding, height, width, rows, columns, ROWS=TILE_ROWS, COLUMNS=TILE_COLUMNS)

@@ -1,0 +1,19 @@
+"""Softmax of rows, some of whose values are masked."""
+
+from typing import Any
+
+import torch
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """x: normal numbers, one in eight of them -inf, the first of each row excepted."""
+    shape = (count, case["M"], case["N"])
+    x = torch.empty(shape, dtype=case["dtype"], device=generator.device).normal_(0, 2, generator=generator)
+    masked = torch.randint(0, 8, shape, generator=generator, device=generator.device, dtype=torch.int8) == 0
+    masked[..., 0] = False
+    return {"x": x.masked_fill_(masked, -torch.inf)}
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    """x, y: (M, N)."""
+    return torch.softmax(x, dim=-1)
