@@ -1,4 +1,4 @@
-"""RMS normalization that reads a row once: whole rows in registers, several short ones a program; tiles where too long."""
+"""RMS normalization that reads a row once: whole rows in registers, several short ones a program; else in tiles."""
 
 import triton
 import triton.language as tl
