@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from arena.errors import ArenaError
 from arena.judge.inputs import draw_inputs
 from arena.judge.verify import check_outputs, compared
 from arena.model.check import Item, Outcome
@@ -73,7 +72,7 @@ def check_definition(
         if not all(draw.accepts(draw.answers) for draw in draws):
             yield Item("reference", Outcome.FAILED, "its own answers do not pass: is it a function of its inputs?")
             return
-    except (ArenaError, ValueError, RuntimeError, TypeError) as problem:
+    except Exception as problem:  # a reference is the task's own code, and may raise whatever it likes
         yield Item("reference", Outcome.FAILED, f"{type(problem).__name__}: {problem}")
         return
     yield Item("reference", Outcome.PASSED, f"its answers pass in {len(draws)} cases")
@@ -187,11 +186,20 @@ def _reason(task: Task, output: str, name: str) -> str:
 
 def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Generator) -> bool:
     return any(
-        not draw.accepts_one(output, changed.answers[output])
+        _answers_otherwise(draw, changed, output)
         for draw in draws
         if output in draw.answers
         for changed in _with_another(draw, name, generator)
     )
+
+
+def _answers_otherwise(draw: Draw, changed: Draw, output: str) -> bool:
+    """Whether the answer to exchanged inputs is not one to the old; inputs that no longer fit together have none."""
+    try:
+        answer = changed.answers[output]
+    except Exception:
+        return True
+    return not draw.accepts_one(output, answer)
 
 
 def _with_another(draw: Draw, name: str, generator: torch.Generator) -> Iterator[Draw]:

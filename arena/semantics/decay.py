@@ -33,7 +33,7 @@ def head_slopes(num_heads: int, generator: torch.Generator, count: int) -> torch
 
 
 def draw_gated_chunks(case: Mapping[str, int], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """`cu_seqlens`, `chunk_indices` and `g` (count, num_tokens, num_heads, head_dim): a batch with decays by channel."""
+    """`cu_seqlens`, `chunk_indices` and `g` (count, num_tokens, num_heads, head_dim) of a batch with channel gates."""
     drawn = draw_chunks(case, generator, count)
     begins = chunk_begins(drawn["cu_seqlens"], case["num_tokens"], case["chunk_size"])
     drawn["g"] = draw_summed_gates(begins, case["chunk_size"], (case["num_heads"], case["head_dim"]), generator)

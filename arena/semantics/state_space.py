@@ -46,17 +46,15 @@ def draw_steps(
     return Steps(dt, (dt * (-rate / chunk_size)).cumsum(-1))
 
 
-def draw_seq_idx(outer: tuple[int, ...], seq_len: int, chunk_size: int, generator: torch.Generator) -> torch.Tensor:
-    """Ids of the sequences packed into each row, int32, ascending from 0: (*outer, seq_len).
+def draw_seq_idx(outer: tuple[int, ...], seq_len: int, num_seqs: int, generator: torch.Generator) -> torch.Tensor:
+    """Ids of the sequences packed into each row, int32, ascending from 0 to num_seqs - 1: (*outer, seq_len).
 
-    A new one begins about twice a chunk, and at least once in a row of two tokens or more.
+    Boundaries lie anywhere; no sequence is empty, so that num_seqs is at most seq_len.
     """
     import torch
 
-    device = generator.device
-    begins = torch.rand(*outer, seq_len, generator=generator, device=device) < 2 / (chunk_size + 2)
-    if seq_len > 1:
-        somewhere = torch.randint(1, seq_len, (*outer, 1), generator=generator, device=device)
-        begins = begins.scatter(-1, somewhere, True)
-    begins[..., 0] = False
+    keys = torch.rand(*outer, seq_len, generator=generator, device=generator.device, dtype=torch.float64)
+    keys[..., 0] = 2
+    begins = torch.zeros_like(keys, dtype=torch.int32)
+    begins.scatter_(-1, keys.topk(num_seqs - 1, largest=False).indices, 1)
     return begins.cumsum(-1).int()

@@ -139,6 +139,7 @@ def test_mutants_of_a_good_task_are_rejected(make_judge: MakeJudge, write: Write
     [
         ({"reference.py": REFERENCE.replace("+ offset", "- offset")}, "correct", "wrong_result"),
         ({"reference.py": REFERENCE.replace("gain, offset", "gain, shift")}, "reference", "asks for shift"),
+        ({"reference.py": "def reference(x, gain, offset):\n    return {}['y']\n"}, "reference", "KeyError"),
         ({"task.yaml": TASK.replace("dtype: $dtype}\nwork", f"dtype: $dtype, {LOOSE}}}\nwork")},
          "tolerance", "zeros passes"),
         ({"task.yaml": TASK.replace("fill: normal}\noutputs", "fill: {constant: 0}}\noutputs"),
@@ -157,6 +158,28 @@ def test_what_is_worth_nothing_is_refused(
 ) -> None:
     found = refused(checked(make_judge, write(changed)))
     assert item in found and said in found[item], found
+
+
+def test_a_scalar_that_shapes_or_other_inputs_are_made_by_matters(make_judge: MakeJudge, write: Write) -> None:
+    """With 300 in place of 2, the offset would be read out of range: the reference raises, and that is an answer."""
+    scalars = "  pick: {scalar: int32, value: 2}\n  copies: {scalar: int32, value: 1}\noutputs:"
+    kernel = KERNEL.replace("y_ptr, columns", "y_ptr, columns, pick, copies").replace(
+        "offset, y):", "offset, pick, copies, y):"
+    )
+    changed = {
+        "task.yaml": TASK.replace("outputs:", scalars).replace("[N], dtype", "[N * copies], dtype"),
+        "seen.yaml": SEEN.replace("N: 1000,", "N: 1000, pick: 300,").replace("N: 130,", "N: 130, copies: 3,"),
+        "reference.py": "def reference(x, gain, offset, pick, N):\n"
+        "    return x * gain[:, None] + offset[:N] + offset[pick]\n",
+        "kernel.py": kernel.replace("x * gain + offset", "x * gain + offset + tl.load(offset_ptr + pick)").replace(
+            "y, columns, BLOCK", "y, columns, pick, copies, BLOCK"
+        ),
+        "heldout.yaml": HELDOUT.replace("N: 1,", "N: 3,"),
+    }
+    check = checked(make_judge, write(changed))
+    outcomes = {item.name: item for item in check.items}
+    assert outcomes["pick matters"].outcome is Outcome.PASSED, refused(check)
+    assert outcomes["copies matters"].detail == "shapes depend on it"
 
 
 @pytest.mark.parametrize(
