@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from arena.judge.messages import CPU_MAX_WORK
-from arena.judge.selection import declared_work
+from arena.judge.selection import emulation_work
 from arena.model.check import Item, Outcome
 from arena.model.record import Split
 from arena.model.task import ScalarSpec, Task, TensorSpec, arguments
@@ -84,11 +84,9 @@ def _pinned(task: Task) -> str:
 
 def _too_few_small(task: Task) -> str:
     for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
-        small = sum(declared_work(arguments(task, case)) <= CPU_MAX_WORK for case in cases)
+        small = sum(emulation_work(arguments(task, case)) <= CPU_MAX_WORK for case in cases)
         if small < _LEAST_SMALL:
-            return (
-                f"{small} {split} cases are small enough for the CPU (at most {CPU_MAX_WORK:.0e} operations plus bytes)"
-            )
+            return f"{small} {split} cases are small enough for the CPU: {CPU_MAX_WORK:.0e} operations plus bytes held"
     return ""
 
 

@@ -25,7 +25,7 @@ def evaluate(
     platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
     heldout: Annotated[bool, typer.Option(help="Also evaluate the held-out cases.")] = True,
     max_work: Annotated[
-        float | None, typer.Option(help="Skip cases whose declared operations plus bytes exceed this.", min=1)
+        float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
     ] = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,

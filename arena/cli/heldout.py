@@ -31,7 +31,7 @@ def sample(
     count: Annotated[int, typer.Option(help="Cases per task.", min=5)] = 8,
     platform: Annotated[str, typer.Option(help="Where to prove them: auto, cpu, cuda or rocm.")] = "auto",
     max_work: Annotated[
-        float | None, typer.Option(help="Largest declared operations plus bytes of a case.", min=1)
+        float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
     ] = None,
 ) -> None:
     """Draw fresh held-out cases from the declared domains and prove the baseline right on them.

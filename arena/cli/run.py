@@ -30,7 +30,7 @@ def run(
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
     attempts: Annotated[int | None, typer.Option(help="Attempts per task and agent.", min=1)] = None,
     max_work: Annotated[
-        float | None, typer.Option(help="Skip cases whose declared operations plus bytes exceed this.", min=1)
+        float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
     ] = None,
     targets: Annotated[
         list[str] | None, typer.Option(help="Also build every candidate for these GPUs, in place of the file's list.")

@@ -17,7 +17,7 @@ from arena.judge.hosts import CandidateFailed
 from arena.judge.inputs import secret_generator
 from arena.judge.messages import Options
 from arena.judge.mutation import mutants_item, try_mutants
-from arena.judge.selection import declared_work, select_cases
+from arena.judge.selection import emulation_work, select_cases
 from arena.judge.self_timing import SelfTiming
 from arena.judge.soundness import Draw, check_definition, count_bytes
 from arena.judge.subject import Program, Subject
@@ -93,13 +93,13 @@ class Examination:
 
     def _small_cases(self) -> list[Case]:
         """The largest of the cases that cost little, of different dtypes first."""
-        by_work = sorted(self._cases, key=lambda case: declared_work(arguments(self._task, case)))
-        cheap = [c for c in by_work if declared_work(arguments(self._task, c)) <= _DEFINITION_WORK]
+        by_work = sorted(self._cases, key=lambda case: emulation_work(arguments(self._task, case)))
+        cheap = [c for c in by_work if emulation_work(arguments(self._task, c)) <= _DEFINITION_WORK]
         cheap = cheap or by_work[:_DEFINITION_CASES]
         firsts = {tuple(case.values[name] for name in self._task.dtypes): case for case in cheap}
         rest = [case for case in reversed(cheap) if case not in firsts.values()]
         wanted = [*firsts.values(), *rest][: max(_DEFINITION_CASES, len(firsts))]
-        return sorted(wanted, key=lambda case: declared_work(arguments(self._task, case)))
+        return sorted(wanted, key=lambda case: emulation_work(arguments(self._task, case)))
 
     def _work(self, draw: Draw, generator: torch.Generator) -> Item:
         """Declared bytes against those that a call must move, counted by gradients where there are any."""

@@ -15,7 +15,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     heldout: bool = True
     seeds: int = 3
     max_work: float | None = None
-    """skip cases whose declared operations plus bytes exceed this; the CPU platform's default is `CPU_MAX_WORK`"""
+    """skip cases whose operations plus bytes of all tensors exceed this; the CPU platform has `CPU_MAX_WORK`"""
     call_timeout_s: float = 60.0
     timing_budget_s: float = 0.16
     """time for sampling one case: ends earlier where the interval is narrow enough, goes on six times as long where

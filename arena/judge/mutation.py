@@ -14,7 +14,7 @@ from pathlib import Path
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.evaluate import Workshop
 from arena.judge.hosts import CandidateFailed
-from arena.judge.selection import declared_work
+from arena.judge.selection import emulation_work
 from arena.judge.subject import Program, Subject
 from arena.model.check import LEAST_REJECTED, Item, MutantFate, Outcome
 from arena.model.task import Case, Task, TaskType, arguments
@@ -91,7 +91,7 @@ def _telling(task: Task, cases: Sequence[Case]) -> list[Case]:
     def fineness(case: Case) -> list[int]:
         return [_FINENESS.index(name) if name in _FINENESS else len(_FINENESS) for name in dtypes(case)]
 
-    by_work = sorted(cases, key=lambda case: declared_work(arguments(task, case)))
+    by_work = sorted(cases, key=lambda case: emulation_work(arguments(task, case)))
     same = [case for case in by_work if dtypes(case) == dtypes(min(by_work, key=fineness))]
     step = max(1, len(same) // _CASES)
     return [*same[:-1:step], same[-1]]

@@ -8,14 +8,19 @@ _LEAST_CASES = 2
 
 
 def declared_work(worked_out: Arguments) -> float:
-    """Operations plus bytes of one call: a rough measure of what an emulation has to do."""
+    """Operations plus bytes of one call."""
     return worked_out.flops + worked_out.num_bytes
 
 
+def emulation_work(worked_out: Arguments) -> float:
+    """What an emulation has to do: operations plus bytes, of whole tensors also where a call touches only part."""
+    return worked_out.flops + max(worked_out.num_bytes, worked_out.held_bytes)
+
+
 def select_cases(task: Task, cases: tuple[Case, ...], max_work: float | None) -> tuple[Case, ...]:
-    """The cases whose declared work is at most `max_work`, in order; the two smallest where fewer than two are."""
+    """The cases whose emulation work is at most `max_work`, in order; the two smallest where fewer than two are."""
     if max_work is None:
         return cases
-    work = {case.id: declared_work(arguments(task, case)) for case in cases}
+    work = {case.id: emulation_work(arguments(task, case)) for case in cases}
     smallest = sorted(work, key=lambda case_id: work[case_id])[:_LEAST_CASES]
     return tuple(case for case in cases if work[case.id] <= max_work or case.id in smallest)

@@ -318,6 +318,11 @@ class Arguments:
         return float(moved + sum(t.numel * t.item_bytes for t in self.outputs))
 
     @property
+    def held_bytes(self) -> int:
+        """Bytes of all tensors, gaps included, whether a call touches them or not."""
+        return sum(tensor.span * tensor.item_bytes for tensor in (*self.inputs, *self.outputs))
+
+    @property
     def number_format(self) -> str:
         """The format whose peak rate bounds the arithmetic: declared, else the first floating input's dtype."""
         declared = self.task.work.number_format

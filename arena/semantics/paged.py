@@ -15,3 +15,17 @@ def tokens_of(cache: torch.Tensor, blocks: torch.Tensor, length: int) -> torch.T
     """
     used = -(-length // cache.shape[1])
     return cache[blocks[:used].long()].flatten(0, 1)[:length]
+
+
+def draw_slots(places: int, num_tokens: int, count: int, generator: torch.Generator) -> torch.Tensor:
+    """`count` slot mappings for `make_inputs`: distinct slots below `places`, -1 for (num_tokens + 5) // 8 tokens.
+
+    (count, num_tokens), int64, in random order.
+    """
+    import torch
+
+    def shuffled(size: int) -> torch.Tensor:
+        return torch.rand(count, size, generator=generator, device=generator.device).argsort(dim=-1)
+
+    padding = shuffled(num_tokens)[:, : (num_tokens + 5) // 8]
+    return shuffled(places)[:, :num_tokens].scatter(1, padding, -1)

@@ -20,3 +20,34 @@ def owners(cu_seqlens: torch.Tensor) -> torch.Tensor:
 
     lengths = cu_seqlens.diff().long()
     return torch.repeat_interleave(torch.arange(lengths.numel(), device=lengths.device), lengths)
+
+
+def draw_requests(
+    num_reqs: int, max_reqs: int, max_len: int, max_query: int, *, count: int, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """`count` batches for `make_inputs`: about half of the slots are in prefill, the others decode behind their prompt.
+
+    idx_mapping: (count, num_reqs), distinct slots; num_computed_tokens, prefill_lens: (count, max_reqs), prompts of 1 …
+    max_len tokens; cu_seqlens: (count, num_reqs + 1), requests of 1 … max_query new tokens, in prefill no more than
+    are left. All int32.
+    """
+    import torch
+
+    def draw(low: torch.Tensor | int, high: torch.Tensor | int, size: int) -> torch.Tensor:
+        part = torch.rand(count, size, generator=generator, device=generator.device, dtype=torch.float64)
+        return (low + part * (high - low + 1)).long()
+
+    keys = torch.rand(count, max_reqs, generator=generator, device=generator.device, dtype=torch.float64)
+    slots = keys.argsort(dim=-1)[:, :num_reqs]
+    prefill_lens = draw(1, max_len, max_reqs)
+    in_prefill = draw(0, 1, max_reqs) == 1
+    computed = torch.where(in_prefill, draw(0, prefill_lens - 1, max_reqs), prefill_lens + draw(0, 100, max_reqs))
+    left = torch.where(in_prefill, prefill_lens - computed, max_query).gather(1, slots)
+    lengths = torch.minimum(draw(1, max_query, num_reqs), left)
+    drawn = {
+        "idx_mapping": slots,
+        "cu_seqlens": torch.nn.functional.pad(lengths.cumsum(dim=-1), (1, 0)),
+        "num_computed_tokens": computed,
+        "prefill_lens": prefill_lens,
+    }
+    return {name: values.int() for name, values in drawn.items()}

@@ -25,7 +25,7 @@ Sizes = dict[str, int]
 def sample_cases(task: Task, count: int, seed: int, max_work: float | None = None) -> tuple[Case, ...]:
     """`count` distinct cases inside the domain, none equal to a seen or committed one, kinds taken in turn.
 
-    Cases above `max_work` (declared operations plus bytes) are drawn again, as are those whose tensors would not fit in
+    Cases above `max_work` (operations plus bytes held) are drawn again, as are those whose tensors would not fit in
     the largest case the task already has. Raises `UsageError` where the domain has too few.
     """
     generator = random.Random(f"{seed}/{task.id}")
@@ -129,7 +129,8 @@ def _fits(task: Task, case: Case, max_work: float | None, roof: float) -> bool:
         worked_out = arguments(task, case)
         if not all(constraint.value(worked_out.names) for constraint in task.constraints):
             return False
-        work = worked_out.flops + worked_out.num_bytes
-        return worked_out.num_bytes <= roof and (max_work is None or work <= max_work)
+        num_bytes = max(worked_out.num_bytes, worked_out.held_bytes)
+        work = worked_out.flops + num_bytes
+        return num_bytes <= roof and (max_work is None or work <= max_work)
     except ExpressionError:
         return False

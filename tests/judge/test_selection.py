@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.judge.messages import CPU_MAX_WORK
-from arena.judge.selection import declared_work, select_cases
+from arena.judge.selection import emulation_work, select_cases
 from arena.model.task import arguments
 from arena.taskfile.corpus import load_corpus
 
@@ -11,7 +11,7 @@ from arena.taskfile.corpus import load_corpus
 def test_every_task_has_two_cases_of_each_split_that_an_emulation_can_run() -> None:
     for task in load_corpus():
         for cases in (task.seen, task.heldout):
-            small = [case for case in cases if declared_work(arguments(task, case)) <= 1e6]
+            small = [case for case in cases if emulation_work(arguments(task, case)) <= 1e6]
             assert len(small) >= 2, f"{task.id}: {len(small)} small cases"
 
 
@@ -25,3 +25,12 @@ def test_the_bound_keeps_the_order_and_at_least_two_cases() -> None:
         chosen = select_cases(task, task.heldout, CPU_MAX_WORK)
         assert list(chosen) == [case for case in task.heldout if case in chosen]
         assert len(select_cases(task, task.heldout, 1e-9)) == 2
+
+
+def test_a_large_cache_counts_although_little_of_it_is_touched() -> None:
+    (task,) = [task for task in load_corpus() if task.name == "chunked_prefill_paged_decode"]
+    one = next(case for case in task.heldout if case.note == "one long sequence")
+    worked_out = arguments(task, one)
+    cache = worked_out.tensors["key_cache"]
+    assert cache is not None
+    assert emulation_work(worked_out) >= worked_out.flops + 2 * cache.numel * cache.item_bytes

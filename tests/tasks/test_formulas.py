@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from arena.judge.selection import declared_work
+from arena.judge.selection import emulation_work
 from arena.judge.soundness import Draw
 from arena.model.record import Split
 from arena.model.task import Case, Comparison, Precision, ScalarSpec, Task, TensorSpec, arguments
@@ -53,7 +53,7 @@ FORMULAS = operators()
 
 def few_cases(task: Task) -> list[Case]:
     """The cheap seen cases, the cheapest held-out one, and the cheapest with each setting that those do not show."""
-    work = {case.id: declared_work(arguments(task, case)) for case in task.cases}
+    work = {case.id: emulation_work(arguments(task, case)) for case in task.cases}
     ordered = sorted(task.cases, key=lambda case: work[case.id])
     cheap = [case for case in ordered if work[case.id] <= CHEAP] or ordered[:1]
     chosen = [case for case in cheap if case.split is Split.SEEN]

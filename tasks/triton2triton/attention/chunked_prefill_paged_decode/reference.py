@@ -2,6 +2,8 @@
 
 import torch
 
+from arena.semantics.paged import tokens_of
+
 
 def reference(
     query: torch.Tensor,
@@ -13,12 +15,11 @@ def reference(
 ) -> torch.Tensor:
     """query, out: (num_seqs, num_heads, head_dim); caches: (num_blocks, block_size, num_kv_heads, head_dim)."""
     _, num_heads, head_dim = query.shape
-    block_size, num_kv_heads = key_cache.shape[1:3]
+    num_kv_heads = key_cache.shape[2]
     out = torch.empty_like(query)
     for index, length in enumerate(seq_lens.tolist()):
-        blocks = block_table[index, : -(-length // block_size)].long()
-        keys = key_cache[blocks].flatten(0, 1)[:length]
-        values = value_cache[blocks].flatten(0, 1)[:length]
+        keys = tokens_of(key_cache, block_table[index], length)
+        values = tokens_of(value_cache, block_table[index], length)
         grouped = query[index].view(num_kv_heads, num_heads // num_kv_heads, head_dim)
         weights = torch.softmax(torch.einsum("hgd,thd->hgt", grouped, keys) * sm_scale, dim=-1)
         out[index] = torch.einsum("hgt,thd->hgd", weights, values).flatten(0, 1)

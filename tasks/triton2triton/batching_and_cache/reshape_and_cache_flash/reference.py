@@ -4,17 +4,12 @@ from typing import Any
 
 import torch
 
+from arena.semantics.paged import draw_slots
+
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """slot_mapping: distinct slots in random order, with -1 in (num_tokens + 5) // 8 random places."""
-
-    def shuffled(size: int) -> torch.Tensor:
-        return torch.rand(count, size, generator=generator, device=generator.device).argsort(dim=-1)
-
-    tokens = case["num_tokens"]
-    mapping = shuffled(case["num_blocks"] * case["block_size"])[:, :tokens]
-    padding = shuffled(tokens)[:, : (tokens + 5) // 8]
-    return {"slot_mapping": mapping.scatter(1, padding, -1)}
+    """slot_mapping: distinct slots in random order, some of them -1."""
+    return {"slot_mapping": draw_slots(case["num_blocks"] * case["block_size"], case["num_tokens"], count, generator)}
 
 
 def reference(
