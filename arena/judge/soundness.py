@@ -114,7 +114,9 @@ def _vacuous(draws: Sequence[Draw], others: Sequence[Draw]) -> Item:
 
 
 def _zeros(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
-    return draw.answers[name] * 0 if draw.answers[name].numel() else None
+    import torch
+
+    return torch.zeros_like(draw.answers[name]) if draw.answers[name].numel() else None
 
 
 def _mean(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
@@ -270,7 +272,9 @@ def _gradients(draw: Draw) -> Tensors | None:
         results = list(found.values())
         if not all(value.requires_grad for value in results):
             return None
-        weights = [torch.rand_like(value) for value in results]
+        # What a call leaves as it was need not be read, though the reference hands it back.
+        changed = [value.detach() != draw.inputs[name] if name in leaves else 1.0 for name, value in found.items()]
+        weights = [torch.rand_like(value) * where for value, where in zip(results, changed, strict=True)]
         gradients = torch.autograd.grad(results, list(leaves.values()), weights, allow_unused=True)
     except RuntimeError:
         return None

@@ -65,17 +65,19 @@ def draw_summed_gates(
 def decayed_products(
     rows: torch.Tensor, columns: torch.Tensor, gates: torch.Tensor, begins: torch.Tensor, chunk_size: int
 ) -> torch.Tensor:
-    """Inner products of every token with those before it in its chunk: (num_tokens, num_heads, chunk_size).
+    """Inner products of every token with those before it in its chunk: (…, num_tokens, num_heads, chunk_size).
 
     Element [t, h, c] is the sum over d of rows[t, h, d] * columns[u, h, d] * exp(gates[t, h, d] - gates[u, h, d]) for
-    u = begins[t] + c, and 0 where u > t. rows, columns, gates: (num_tokens, num_heads, head_dim).
+    u = begins[t] + c, and 0 where u > t. columns, gates: (num_tokens, num_heads, head_dim); rows may have more
+    dimensions in front.
     """
     import torch
 
-    tokens = torch.arange(rows.shape[0], device=rows.device)
+    tokens = torch.arange(columns.shape[0], device=columns.device)
     products = []
     for column in range(chunk_size):
         other = (begins + column).minimum(tokens)
-        product = (rows * columns[other] * torch.exp(gates - gates[other])).sum(dim=-1)
-        products.append(torch.where((begins + column <= tokens)[:, None], product, 0.0))
+        decayed = columns[other] * torch.exp(gates - gates[other])
+        earlier = (begins + column <= tokens)[:, None]
+        products.append(torch.where(earlier, (rows * decayed).sum(dim=-1), 0.0))
     return torch.stack(products, dim=-1)
