@@ -1,0 +1,68 @@
+"""Product of quantized matrices: a tile of 32 × 32 results per program, scaled at the end."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def multiply_tile(
+    a_ptr,
+    b_ptr,
+    a_scales_ptr,
+    b_scales_ptr,
+    bias_ptr,
+    out_ptr,
+    M,
+    N,
+    K,
+    a_scale_step,
+    b_scale_step,
+    OPERAND: tl.constexpr,
+    SUM: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    rows = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[:, None]
+    columns = (tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    row_mask = rows < M
+    column_mask = columns < N
+    acc = tl.zeros((BLOCK, BLOCK), dtype=SUM)
+    for start in range(0, K, BLOCK_K):
+        k = start + tl.arange(0, BLOCK_K)
+        inside = k < K
+        a = tl.load(a_ptr + rows * K + k[None, :], mask=row_mask & inside[None, :], other=0.0)
+        b = tl.load(b_ptr + columns * K + k[:, None], mask=inside[:, None] & column_mask, other=0.0)
+        acc += tl.dot(a.to(OPERAND), b.to(OPERAND), input_precision="ieee")
+    a_scales = tl.load(a_scales_ptr + rows * a_scale_step, mask=row_mask, other=0.0)
+    b_scales = tl.load(b_scales_ptr + columns * b_scale_step, mask=column_mask, other=0.0)
+    result = acc.to(tl.float32) * a_scales * b_scales
+    if bias_ptr is not None:
+        result += tl.load(bias_ptr + columns, mask=column_mask, other=0.0)
+    tl.store(out_ptr + rows * N + columns, result.to(out_ptr.dtype.element_ty), mask=row_mask & column_mask)
+
+
+def scaled_mm(a, b, a_scales, b_scales, bias, out):
+    M, N = out.shape
+    is_int8 = a.dtype == torch.int8
+    # One scale for all is read again and again from the same place.
+    a_scale_step = 0 if a_scales.numel() == 1 else 1
+    b_scale_step = 0 if b_scales.numel() == 1 else 1
+    multiply_tile[(triton.cdiv(M, 32), triton.cdiv(N, 32))](
+        a,
+        b,
+        a_scales,
+        b_scales,
+        bias,
+        out,
+        M,
+        N,
+        a.shape[1],
+        a_scale_step,
+        b_scale_step,
+        # float16 holds every e4m3 number, and its products add up in full float32 on every device.
+        OPERAND=tl.int8 if is_int8 else tl.float16,
+        SUM=tl.int32 if is_int8 else tl.float32,
+        BLOCK=32,
+        BLOCK_K=64,
+    )

@@ -1,0 +1,62 @@
+"""Block-scaled int8 product: a tile of results per program, one exact sum per block of K, scaled and added up."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def multiply_tile(
+    a_ptr,
+    b_ptr,
+    a_scales_ptr,
+    b_scales_ptr,
+    out_ptr,
+    M,
+    N,
+    K,
+    block_n,
+    block_k,
+    TILE_M: tl.constexpr,
+    TILE_N: tl.constexpr,
+    TILE_K: tl.constexpr,
+):
+    rows = (tl.program_id(0).to(tl.int64) * TILE_M + tl.arange(0, TILE_M))[:, None]
+    columns = (tl.program_id(1).to(tl.int64) * TILE_N + tl.arange(0, TILE_N))[None, :]
+    row_mask = rows < M
+    column_mask = columns < N
+    scale_blocks = tl.cdiv(K, block_k)
+    result = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    for scale_block in range(scale_blocks):
+        begin = scale_block * block_k
+        end = tl.minimum(begin + block_k, K)
+        block_sum = tl.zeros((TILE_M, TILE_N), dtype=tl.int32)
+        for start in range(begin, end, TILE_K):
+            k = start + tl.arange(0, TILE_K)
+            inside = k < end
+            a = tl.load(a_ptr + rows * K + k[None, :], mask=row_mask & inside[None, :], other=0)
+            b = tl.load(b_ptr + columns * K + k[:, None], mask=column_mask & inside[:, None], other=0)
+            block_sum += tl.dot(a, b)
+        a_scales = tl.load(a_scales_ptr + rows * scale_blocks + scale_block, mask=row_mask, other=0.0)
+        b_blocks = columns // block_n
+        b_scales = tl.load(b_scales_ptr + b_blocks * scale_blocks + scale_block, mask=column_mask, other=0.0)
+        result += block_sum.to(tl.float32) * (a_scales * b_scales)
+    tl.store(out_ptr + rows * N + columns, result.to(out_ptr.dtype.element_ty), mask=row_mask & column_mask)
+
+
+def w8a8_block_int8_matmul(a, b, a_scales, b_scales, block_n, block_k, out):
+    M, N = out.shape
+    multiply_tile[(triton.cdiv(M, 32), triton.cdiv(N, 32))](
+        a,
+        b,
+        a_scales,
+        b_scales,
+        out,
+        M,
+        N,
+        a.shape[1],
+        block_n,
+        block_k,
+        TILE_M=32,
+        TILE_N=32,
+        TILE_K=64,
+    )

@@ -1,0 +1,108 @@
+"""Output of chunked linear attention with every product in the precision of the inputs, up to 128 columns a program.
+
+The decayed scores are split into two numbers of the inputs' dtype, high and low part, so that the second product runs
+on matrix units too and loses nothing.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _chunk_output(
+    query_ptr,
+    key_ptr,
+    value_ptr,
+    states_ptr,
+    g_ptr,
+    cu_seqlens_ptr,
+    chunk_indices_ptr,
+    out_ptr,
+    sm_scale,
+    num_key_heads,
+    num_value_heads,
+    head_dim,
+    value_dim,
+    CHUNK: tl.constexpr,
+    DIMS: tl.constexpr,
+    VALUES: tl.constexpr,
+    GATED: tl.constexpr,
+    EVEN: tl.constexpr,
+):
+    chunk = (tl.program_id(0) // num_value_heads).to(tl.int64)
+    head = tl.program_id(0) % num_value_heads
+    key_head = head // (num_value_heads // num_key_heads)
+    seq = tl.load(chunk_indices_ptr + chunk * 2)
+    if seq >= 0:
+        number = tl.load(chunk_indices_ptr + chunk * 2 + 1)
+        begin = tl.load(cu_seqlens_ptr + seq) + number * CHUNK
+        length = tl.load(cu_seqlens_ptr + seq + 1) - begin
+        rows = tl.arange(0, CHUNK)
+        inside = rows < length
+        tokens = begin.to(tl.int64) + rows
+        columns = tl.program_id(1) * VALUES + tl.arange(0, VALUES)
+        value_offsets = ((tokens * num_value_heads + head) * value_dim)[:, None] + columns[None, :]
+        value_mask = inside[:, None] & (columns < value_dim)[None, :]
+        # Nothing depends on these two until the end: they are on their way while the first products run.
+        value = tl.load(value_ptr + value_offsets, mask=value_mask, other=0.0)
+        if GATED:
+            g = tl.load(g_ptr + tokens * num_value_heads + head, mask=inside, other=0.0)
+
+        carried = tl.zeros((CHUNK, VALUES), tl.float32)
+        scores = tl.zeros((CHUNK, CHUNK), tl.float32)
+        key_rows = (tokens * num_key_heads + key_head) * head_dim
+        state_base = states_ptr + (chunk * num_value_heads + head) * head_dim * value_dim
+        for start in range(0, head_dim, DIMS):
+            dims = start + tl.arange(0, DIMS)
+            if EVEN:
+                mask = inside[:, None]
+                state_mask = (columns < value_dim)[None, :]
+            else:
+                mask = inside[:, None] & (dims < head_dim)[None, :]
+                state_mask = (dims < head_dim)[:, None] & (columns < value_dim)[None, :]
+            query = tl.load(query_ptr + key_rows[:, None] + dims[None, :], mask=mask, other=0.0)
+            key = tl.load(key_ptr + key_rows[:, None] + dims[None, :], mask=mask, other=0.0)
+            state = tl.load(state_base + dims[:, None] * value_dim + columns[None, :], mask=state_mask, other=0.0)
+            scores = tl.dot(query, tl.trans(key), scores, input_precision="ieee")
+            carried = tl.dot(query, state, carried, input_precision="ieee")
+
+        causal = rows[:, None] >= rows[None, :]
+        if GATED:
+            carried *= tl.exp(g)[:, None]
+            scores *= tl.exp(tl.where(causal, g[:, None] - g[None, :], 0.0))
+        scores = tl.where(causal, scores * sm_scale, 0.0)
+        high = scores.to(value.dtype)
+        out = tl.dot(high, value, carried * sm_scale, input_precision="ieee")
+        if value.dtype != tl.float32:
+            low = (scores - high.to(tl.float32)).to(value.dtype)
+            out = tl.dot(low, value, out, input_precision="ieee")
+        tl.store(out_ptr + value_offsets, out.to(out_ptr.dtype.element_ty), mask=value_mask)
+
+
+def fla_chunk_fwd_o(query, key, value, states, g, cu_seqlens, chunk_indices, chunk_size, sm_scale, out):
+    num_chunks, num_value_heads, head_dim, value_dim = states.shape
+    wide = query.element_size() == 4
+    columns = min(64 if wide else 128, max(16, triton.next_power_of_2(value_dim)))
+    dims = 32 if wide else min(64, max(16, triton.next_power_of_2(head_dim)))
+    _chunk_output[(num_chunks * num_value_heads, triton.cdiv(value_dim, columns))](
+        query,
+        key,
+        value,
+        states,
+        g,
+        cu_seqlens,
+        chunk_indices,
+        out,
+        sm_scale,
+        key.shape[1],
+        num_value_heads,
+        head_dim,
+        value_dim,
+        CHUNK=chunk_size,
+        DIMS=dims,
+        VALUES=columns,
+        GATED=g is not None,
+        EVEN=head_dim % dims == 0,
+        num_warps=4,
+        num_stages=2,
+    )

@@ -1,0 +1,34 @@
+"""Products inside sub-blocks of a chunk (Yang et al., gated linear attention, 2023), with the gates of Kimi Linear."""
+
+import torch
+
+from arena.semantics.chunks import chunk_begins
+from arena.semantics.decay import decayed_products, draw_gated_chunks
+
+
+def reference(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    beta: torch.Tensor,
+    g: torch.Tensor,
+    cu_seqlens: torch.Tensor,
+    kk: torch.Tensor,
+    qk: torch.Tensor,
+    sub_block: int,
+    sm_scale: float,
+    chunk_size: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """query, key, g: (num_tokens, num_heads, head_dim); beta: (num_tokens, num_heads); kk, qk: (…, chunk_size)."""
+    begins = chunk_begins(cu_seqlens, key.shape[0], chunk_size)
+    positions = (torch.arange(key.shape[0], device=key.device) - begins)[:, None, None]
+    columns = torch.arange(chunk_size, device=key.device)
+    products = decayed_products(torch.stack([key, query]), key, g, begins, chunk_size)
+    with_keys, with_queries = beta[..., None] * products[0], sm_scale * products[1]
+    same = columns // sub_block == positions // sub_block
+    with_keys = torch.where(columns < positions, with_keys, 0.0)
+    return torch.where(same, with_keys, kk), torch.where(same, with_queries, qk)
+
+
+def make_inputs(case, generator, count):
+    """Sequences, their chunks and gates."""
+    return draw_gated_chunks(case, generator, count)

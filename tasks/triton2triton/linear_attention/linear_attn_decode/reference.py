@@ -1,0 +1,34 @@
+"""Recurrent step of linear attention (Katharopoulos et al., 2020) with a decay by head, on states in slots."""
+
+import torch
+
+
+def reference(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    slopes: torch.Tensor,
+    idx_mapping: torch.Tensor,
+    kv_cache: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """query, key: (num_reqs, num_heads, head_dim); out: (num_reqs, num_heads, value_dim)."""
+    out, after = torch.zeros_like(value), kv_cache.clone()
+    for request, slot in enumerate(idx_mapping.tolist()):
+        if slot < 0:
+            continue
+        state = torch.exp(-slopes)[:, None, None] * kv_cache[slot]
+        state = state + key[request][:, :, None] * value[request][:, None, :]
+        after[slot] = state
+        out[request] = (query[request][:, :, None] * state).sum(dim=1)
+    return out, after
+
+
+def make_inputs(case, generator, count):
+    """Distinct slots, and -1 for the requests that are padding, at random places."""
+    device, num_reqs = generator.device, case["num_reqs"]
+    order = torch.rand(count, num_reqs, generator=generator, device=device).argsort(dim=-1)
+    slots = torch.rand(count, case["num_slots"], generator=generator, device=device).argsort(dim=-1)
+    idx_mapping = torch.full((count, num_reqs), -1, device=device)
+    for row, places, taken in zip(idx_mapping, order[:, case["num_padded"] :], slots, strict=True):
+        row[places] = taken[: places.numel()]
+    return {"idx_mapping": idx_mapping}

@@ -1,0 +1,90 @@
+"""WY vectors on matrix units: the columns of `a` are scaled and split into high and low parts of the inputs' dtype.
+
+w[i] = sum of (a[i, j] * scale[j]) * key[j]: keys and values then enter the products as they were read.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _apply(scaled, source, stride, target, out_stride, width, inside, COLUMNS: tl.constexpr):
+    """Target rows = scaled @ source rows, for all columns; rows outside of the chunk are left out."""
+    kind = source.dtype.element_ty
+    high = scaled.to(kind)
+    low = (scaled - high.to(tl.float32)).to(kind)
+    for start in range(0, width, COLUMNS):
+        columns = start + tl.arange(0, COLUMNS)
+        mask = inside[:, None] & (columns < width)[None, :]
+        loaded = tl.load(source + stride[:, None] + columns[None, :], mask=mask, other=0.0)
+        result = tl.dot(high, loaded, input_precision="ieee")
+        if kind != tl.float32:
+            result = tl.dot(low, loaded, result, input_precision="ieee")
+        tl.store(target + out_stride[:, None] + columns[None, :], result.to(target.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _chunk_vectors(
+    key_ptr,
+    value_ptr,
+    beta_ptr,
+    g_ptr,
+    a_ptr,
+    cu_seqlens_ptr,
+    chunk_indices_ptr,
+    w_ptr,
+    u_ptr,
+    num_key_heads,
+    num_value_heads,
+    head_dim,
+    value_dim,
+    CHUNK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """One chunk and value head; heads run fastest, so that those that share a key head find it in the cache."""
+    chunk = (tl.program_id(0) // num_value_heads).to(tl.int64)
+    head = tl.program_id(0) % num_value_heads
+    seq = tl.load(chunk_indices_ptr + chunk * 2)
+    if seq >= 0:
+        begin = tl.load(cu_seqlens_ptr + seq) + tl.load(chunk_indices_ptr + chunk * 2 + 1) * CHUNK
+        length = tl.load(cu_seqlens_ptr + seq + 1) - begin
+        rows = tl.arange(0, CHUNK)
+        inside = rows < length
+        tokens = begin.to(tl.int64) + rows
+        head_rows = tokens * num_value_heads + head
+        key_rows = tokens * num_key_heads + head // (num_value_heads // num_key_heads)
+        triangle = inside[:, None] & (rows[:, None] >= rows[None, :])
+        a = tl.load(a_ptr + head_rows[:, None] * CHUNK + rows[None, :], mask=triangle, other=0.0).to(tl.float32)
+        beta = tl.load(beta_ptr + head_rows, mask=inside, other=0.0).to(tl.float32)
+        g = tl.load(g_ptr + head_rows, mask=inside, other=0.0)
+        scaled = a * beta[None, :]
+        value_rows = head_rows * value_dim
+        _apply(scaled, value_ptr, value_rows, u_ptr, value_rows, value_dim, inside, COLUMNS)
+        scaled *= tl.exp(g)[None, :]
+        _apply(scaled, key_ptr, key_rows * head_dim, w_ptr, head_rows * head_dim, head_dim, inside, COLUMNS)
+
+
+def wy_fast_recompute_wu(key, value, beta, g, a, cu_seqlens, chunk_indices, w, u):
+    _, num_value_heads, chunk_size = a.shape
+    head_dim, value_dim = key.shape[2], value.shape[2]
+    widest = 64 if key.element_size() == 4 else 128
+    columns = min(widest, max(16, triton.next_power_of_2(max(head_dim, value_dim))))
+    _chunk_vectors[(chunk_indices.shape[0] * num_value_heads,)](
+        key,
+        value,
+        beta,
+        g,
+        a,
+        cu_seqlens,
+        chunk_indices,
+        w,
+        u,
+        key.shape[1],
+        num_value_heads,
+        head_dim,
+        value_dim,
+        CHUNK=chunk_size,
+        COLUMNS=columns,
+        num_warps=4,
+        num_stages=2,
+    )

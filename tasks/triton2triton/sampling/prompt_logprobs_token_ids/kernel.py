@@ -1,0 +1,42 @@
+"""Prompts shifted by one: one program per request, block by block."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def shift_prompt(
+    token_ids_ptr,
+    prompt_lens_ptr,
+    context_lens_ptr,
+    cu_seqlens_ptr,
+    idx_mapping_ptr,
+    next_token_ids_ptr,
+    max_len,
+    BLOCK: tl.constexpr,
+):
+    req = tl.program_id(0)
+    slot = tl.load(idx_mapping_ptr + req).to(tl.int64)
+    prompt_len = tl.load(prompt_lens_ptr + slot)
+    context_len = tl.load(context_lens_ptr + slot)
+    begin = tl.load(cu_seqlens_ptr + req)
+    end = tl.load(cu_seqlens_ptr + req + 1)
+    for start in range(begin, end, BLOCK):
+        places = start + tl.arange(0, BLOCK)
+        following = context_len + places - begin + 1
+        known = (places < end) & (following < prompt_len)
+        tokens = tl.load(token_ids_ptr + slot * max_len + following, mask=known, other=-1)
+        tl.store(next_token_ids_ptr + places, tokens.to(tl.int64), mask=places < end)
+
+
+def prompt_logprobs_token_ids(token_ids, prompt_lens, context_lens, cu_seqlens, idx_mapping, next_token_ids):
+    shift_prompt[(idx_mapping.numel(),)](
+        token_ids,
+        prompt_lens,
+        context_lens,
+        cu_seqlens,
+        idx_mapping,
+        next_token_ids,
+        token_ids.shape[1],
+        BLOCK=256,
+    )
