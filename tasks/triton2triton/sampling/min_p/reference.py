@@ -25,11 +25,10 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     limit = logits.amax(dim=-1, keepdim=True) + min_p.gather(1, idx_mapping).log()[..., None]
     logits = torch.where((logits - limit).abs() < 2 * MARGIN, limit - 2 * MARGIN, logits)
     # Where min_p is 1, the greatest logit has been moved as well: one token gets it back.
-    top = torch.where(limit.isfinite(), limit, 0) + torch.zeros_like(limit)
     certain = (min_p.gather(1, idx_mapping) == 1)[..., None]
     kept = logits.gather(2, spared)
     return {
-        "logits": logits.scatter_(2, spared, torch.where(certain, top, kept)),
+        "logits": logits.scatter_(2, spared, torch.where(certain, limit, kept)),
         "min_p": min_p,
         "idx_mapping": idx_mapping,
     }

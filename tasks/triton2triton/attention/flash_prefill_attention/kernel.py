@@ -1,0 +1,105 @@
+"""Flash attention (Dao et al., 2022) of ragged sequences: one program per tile of queries, head and sequence."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def attend_queries(
+    query_ptr,
+    key_ptr,
+    value_ptr,
+    cu_seqlens_ptr,
+    out_ptr,
+    sm_scale,
+    num_seqs,
+    num_kv_heads,
+    head_dim,
+    value_dim,
+    CAUSAL: tl.constexpr,
+    ROWS: tl.constexpr,
+    TILE: tl.constexpr,
+    DIM: tl.constexpr,
+    VALUE_DIM: tl.constexpr,
+):
+    # Tiles are counted sequence by sequence until this program's is reached.
+    begin = 0
+    length = 0
+    first = 0
+    tiles = 0
+    for seq in range(num_seqs):
+        lower = tl.load(cu_seqlens_ptr + seq)
+        upper = tl.load(cu_seqlens_ptr + seq + 1)
+        if tiles <= tl.program_id(0):
+            begin = lower
+            length = upper - lower
+            first = (tl.program_id(0) - tiles) * ROWS
+        tiles += tl.cdiv(upper - lower, ROWS)
+    if first >= length:
+        return
+
+    head = tl.program_id(1)
+    num_heads = tl.num_programs(1)
+    kv_head = head // (num_heads // num_kv_heads)
+    rows = first + tl.arange(0, ROWS)
+    dims = tl.arange(0, DIM)
+    value_dims = tl.arange(0, VALUE_DIM)
+    heads = (begin + rows).to(tl.int64) * num_heads + head
+    query_mask = (rows < length)[:, None] & (dims < head_dim)[None, :]
+    query = tl.load(query_ptr + heads[:, None] * head_dim + dims[None, :], mask=query_mask, other=0.0)
+
+    peak = tl.full((ROWS,), -float("inf"), tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    acc = tl.zeros((ROWS, VALUE_DIM), tl.float32)
+    end = tl.minimum(first + ROWS, length) if CAUSAL else length
+    for start in range(0, end, TILE):
+        tokens = start + tl.arange(0, TILE)
+        kv_heads = (begin + tokens).to(tl.int64) * num_kv_heads + kv_head
+        key_mask = (tokens < end)[None, :] & (dims < head_dim)[:, None]
+        keys = tl.load(key_ptr + kv_heads[None, :] * head_dim + dims[:, None], mask=key_mask, other=0.0)
+        scores = tl.dot(query, keys, input_precision="ieee") * sm_scale
+        visible = tokens[None, :] < end
+        if CAUSAL:
+            visible = tokens[None, :] <= rows[:, None]
+        scores = tl.where(visible, scores, -float("inf"))
+        new_peak = tl.maximum(peak, tl.max(scores, axis=1))
+        weights = tl.exp(scores - new_peak[:, None])
+        shrink = tl.exp(peak - new_peak)
+        value_mask = (tokens < end)[:, None] & (value_dims < value_dim)[None, :]
+        values = tl.load(value_ptr + kv_heads[:, None] * value_dim + value_dims[None, :], mask=value_mask, other=0.0)
+        acc = acc * shrink[:, None] + tl.dot(weights, values.to(tl.float32), input_precision="ieee")
+        total = total * shrink + tl.sum(weights, axis=1)
+        peak = new_peak
+
+    out_mask = (rows < length)[:, None] & (value_dims < value_dim)[None, :]
+    result = (acc / total[:, None]).to(out_ptr.dtype.element_ty)
+    tl.store(out_ptr + heads[:, None] * value_dim + value_dims[None, :], result, mask=out_mask)
+
+
+def flash_prefill_attention(query, key, value, cu_seqlens, sm_scale, causal, out):
+    num_tokens, num_heads, head_dim = query.shape
+    num_kv_heads, value_dim = value.shape[1:]
+    num_seqs = cu_seqlens.numel() - 1
+    rows = 32
+    dim, wide = (max(16, triton.next_power_of_2(size)) for size in (head_dim, value_dim))
+    # Long rows of float32 would not fit into the shared memory of every GPU.
+    tile = 32 if max(dim, wide) * query.element_size() <= 512 else 16
+    # Lengths are on the device: each sequence may need one tile more than its share.
+    most_tiles = num_tokens // rows + num_seqs
+    attend_queries[(most_tiles, num_heads)](
+        query,
+        key,
+        value,
+        cu_seqlens,
+        out,
+        sm_scale,
+        num_seqs,
+        num_kv_heads,
+        head_dim,
+        value_dim,
+        CAUSAL=causal,
+        ROWS=rows,
+        TILE=tile,
+        DIM=dim,
+        VALUE_DIM=wide,
+    )

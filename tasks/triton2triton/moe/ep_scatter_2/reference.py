@@ -1,0 +1,60 @@
+"""Tokens in the order of their experts, by a stable sort (the dispatch of Lepikhin et al., GShard, 2020)."""
+
+from typing import Any
+
+import torch
+
+from arena.semantics.routing import choose_experts
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Random codes; choices with popular experts, (choices + 7) // 8 of them elsewhere; starts of aligned shares."""
+    tokens, hidden, experts, top_k, align = (
+        case[name] for name in ("num_tokens", "hidden", "num_experts", "top_k", "alignment")
+    )
+    device = generator.device
+
+    def codes(rows: int) -> torch.Tensor:
+        # float8_e4m3fn has no infinities: a byte is NaN only where its seven lower bits are ones, and those stay below.
+        drawn = torch.randint(-119, 119, (count, rows, hidden), generator=generator, device=device, dtype=torch.int8)
+        return drawn if case["dtype"] == torch.int8 else drawn.view(torch.float8_e4m3fn)
+
+    def choices() -> torch.Tensor:
+        chosen = choose_experts(tokens, experts, top_k, generator, 2.0).flatten()
+        elsewhere = torch.randperm(tokens * top_k, generator=generator, device=device)[: (tokens * top_k + 7) // 8]
+        return chosen.index_fill(0, elsewhere, -1)
+
+    ids = torch.stack([choices() for _ in range(count)])
+    counts = torch.zeros(count, experts + 1, dtype=torch.int64, device=device)
+    counts.scatter_add_(1, (ids + 1).long(), torch.ones_like(ids, dtype=torch.int64))
+    shares = (counts[:, 1:] + align - 1) // align * align
+    return {
+        "x": codes(tokens),
+        "out": codes(case["num_rows"]),
+        "topk_ids": ids.view(count, tokens, top_k),
+        "expert_starts": shares.cumsum(1) - shares,
+    }
+
+
+def reference(
+    x: torch.Tensor,
+    x_scales: torch.Tensor,
+    topk_ids: torch.Tensor,
+    expert_starts: torch.Tensor,
+    out: torch.Tensor,
+    out_scales: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x: (num_tokens, hidden); out: (num_rows, hidden); scales: (…, num_groups); output_index: (num_tokens, top_k)."""
+    flat = topk_ids.flatten().long()
+    order = flat.argsort(stable=True)
+    order = order[flat[order] >= 0]
+    experts = flat[order]
+    counts = torch.bincount(experts, minlength=expert_starts.numel())
+    within = torch.arange(experts.numel(), device=flat.device) - (counts.cumsum(0) - counts)[experts]
+    rows = expert_starts[experts].long() + within
+    tokens = order // topk_ids.shape[1]
+    out.view(torch.uint8)[rows] = x.view(torch.uint8)[tokens]
+    out_scales[rows] = x_scales[tokens]
+    index = torch.full_like(flat, -1)
+    index[order] = rows
+    return index.view_as(topk_ids).int(), out, out_scales

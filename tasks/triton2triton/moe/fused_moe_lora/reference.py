@@ -1,0 +1,50 @@
+"""Low-rank adaptation (Hu et al., 2021) of the experts of a mixture of experts, with many adapters in a batch."""
+
+from typing import Any
+
+import torch
+
+from arena.semantics.routing import Routing, choices_by_expert, choose_experts, sort_by_expert, stacked, with_stale_tail
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """One routing for each adapter, of the choices of its tokens; random num_tokens // 4 tokens have no adapter."""
+    tokens, experts, top_k, block_m = (case[name] for name in ("num_tokens", "num_experts", "top_k", "block_m"))
+    loras, device = case["num_loras"], generator.device
+    blocks = min(-(-(tokens * top_k + experts * (block_m - 1)) // block_m), tokens * top_k)
+
+    def once() -> dict[str, torch.Tensor]:
+        chosen = choose_experts(tokens, experts, top_k, generator)
+        lora = torch.randint(0, loras, (tokens,), generator=generator, device=device)
+        lora[torch.randperm(tokens, generator=generator, device=device)[: tokens // 4]] = -1
+        own = [torch.where((lora == index).unsqueeze(1), chosen, -1) for index in range(loras)]
+        routings = [sort_by_expert(ids, experts, block_m, blocks * block_m) for ids in own]
+        made = stacked([with_stale_tail(routing, tokens * top_k, experts, generator) for routing in routings])
+        return {**made, "num_tokens_post_padded": made["num_tokens_post_padded"].flatten()}
+
+    drawn = [once() for _ in range(count)]
+    return {name: torch.stack([each[name] for each in drawn]) for name in Routing._fields}
+
+
+def reference(
+    x: torch.Tensor,
+    lora_a: torch.Tensor,
+    lora_b: torch.Tensor,
+    topk_weights: torch.Tensor,
+    sorted_token_ids: torch.Tensor,
+    expert_ids: torch.Tensor,
+    num_tokens_post_padded: torch.Tensor,
+    out: torch.Tensor,
+    mul_routed_weight: bool,
+) -> torch.Tensor:
+    """x: (num_tokens, K); lora_a, lora_b: (slices, loras, experts, rank, K) and (…, N, rank)."""
+    num_tokens, top_k = topk_weights.shape
+    added = torch.zeros_like(out).view(num_tokens * top_k, -1)
+    for lora, in_use in enumerate(num_tokens_post_padded):
+        routing = Routing(sorted_token_ids[lora], expert_ids[lora], in_use)
+        for expert, choices in choices_by_expert(routing, num_tokens * top_k):
+            shrunk = x[choices // top_k] @ lora_a[:, lora, expert].transpose(-1, -2)
+            added[choices] = (shrunk @ lora_b[:, lora, expert].transpose(-1, -2)).transpose(0, 1).flatten(1)
+    if mul_routed_weight:
+        added = added * topk_weights.flatten().unsqueeze(1)
+    return out + added.view_as(out)

@@ -1,0 +1,40 @@
+"""SwiGLU (Shazeer, 2020) of batched experts and group-wise fp8 quantization (DeepSeek-V3 Technical Report, 2024)."""
+
+from typing import Any
+
+import torch
+from torch.nn.functional import silu
+
+from arena.semantics.quantize import FP8_MAX, factors_off_powers_of_two, fp8_codes, power_of_two_scales, scales_of
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Normal gates and ups; ups of groups whose scale would be next to a power of two are made smaller."""
+    experts, tokens, width = case["num_experts"], case["max_tokens"], case["intermediate"]
+    x = torch.empty((count, experts, tokens, 2, width), dtype=case["dtype"], device=generator.device)
+    x.normal_(generator=generator)
+    for one in x.flatten(0, 1):  # one expert at a time keeps what is widened to float32 small
+        gate, up = one.unflatten(-1, (-1, case["group_size"])).unbind(1)
+        scales = scales_of(silu(gate.float()) * up.float(), FP8_MAX, case["eps"])
+        up *= factors_off_powers_of_two(scales).unsqueeze(-1).to(up.dtype)
+    return {"x": x.flatten(-2)}
+
+
+def reference(
+    x: torch.Tensor,
+    tokens_per_expert: torch.Tensor,
+    q: torch.Tensor,
+    scales: torch.Tensor,
+    eps: float,
+    use_ue8m0: bool,
+    group_size: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """x: (num_experts, max_tokens, 2 * intermediate); q: (…, intermediate); scales: (…, intermediate / group_size)."""
+    gate, up = x.chunk(2, dim=-1)
+    groups = (silu(gate) * up).unflatten(-1, (-1, group_size))
+    found = scales_of(groups, FP8_MAX, eps)
+    if use_ue8m0:
+        found = power_of_two_scales(found)
+    codes = fp8_codes(groups / found.unsqueeze(-1)).flatten(-2).to(q.dtype)
+    used = torch.arange(x.shape[1], device=x.device) < tokens_per_expert.unsqueeze(1)
+    return torch.where(used.unsqueeze(-1), codes, q), torch.where(used.unsqueeze(-1), found, scales)

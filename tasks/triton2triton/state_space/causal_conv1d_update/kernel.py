@@ -1,0 +1,61 @@
+"""One step of a causal convolution: one program per sequence and 64 channels, row by row through the state."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def convolve_step(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    slots_ptr,
+    state_ptr,
+    y_ptr,
+    hidden,
+    width,
+    state_len,
+    SILU: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
+    seq = tl.program_id(0).to(tl.int64)
+    channels = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    known = channels < hidden
+    slot = tl.load(slots_ptr + seq).to(tl.int64)
+    acc = tl.zeros((CHANNELS,), tl.float32)
+    if slot >= 0:
+        x = tl.load(x_ptr + seq * hidden + channels, mask=known, other=0.0)
+        weight = tl.load(weight_ptr + channels * width + width - 1, mask=known, other=0.0)
+        acc = x.to(tl.float32) * weight.to(tl.float32)
+        if bias_ptr is not None:
+            acc += tl.load(bias_ptr + channels, mask=known, other=0.0).to(tl.float32)
+        for row in range(state_len):
+            place = state_ptr + (slot * state_len + row) * hidden + channels
+            old = tl.load(place, mask=known, other=0.0)
+            tap = row - (state_len - (width - 1))
+            weight = tl.load(weight_ptr + channels * width + tap, mask=known & (tap >= 0), other=0.0)
+            acc += old.to(tl.float32) * weight.to(tl.float32)
+            if row > 0:
+                tl.store(place - hidden, old, mask=known)
+        tl.store(state_ptr + (slot * state_len + state_len - 1) * hidden + channels, x, mask=known)
+        if SILU:
+            acc = acc / (1.0 + tl.exp(-acc))
+    tl.store(y_ptr + seq * hidden + channels, acc.to(y_ptr.dtype.element_ty), mask=known)
+
+
+def causal_conv1d_update(x, weight, bias, conv_state_indices, conv_state, silu, y):
+    num_seqs, hidden = x.shape
+    convolve_step[(num_seqs, triton.cdiv(hidden, 64))](
+        x,
+        weight,
+        bias,
+        conv_state_indices,
+        conv_state,
+        y,
+        hidden,
+        weight.shape[1],
+        conv_state.shape[1],
+        SILU=silu,
+        CHANNELS=64,
+        num_warps=2,
+    )
