@@ -44,7 +44,8 @@ class SelfTiming:
 
     def items(self, program: Program, cases: Sequence[Case]) -> Iterator[Item]:
         """Whether the largest cases of each split are long enough, how fast they are, and how far A/A is from 1."""
-        timed = [self._time(program, case) for case in self._largest(cases)]
+        with self._side(program) as baseline, self._side(program) as candidate:
+            timed = [self._time(baseline, candidate, case) for case in self._largest(cases)]
         yield long_enough(timed, self._task.latency_bound)
         longest = max(timed, key=lambda one: declared_work(arguments(self._task, one.case)))
         speed = self._speed("starting", longest.case, longest.solo_ms)
@@ -83,12 +84,11 @@ class SelfTiming:
         finally:
             subject.discard()
 
-    def _time(self, program: Program, case: Case) -> Timed:
+    def _time(self, baseline: Side, candidate: Side, case: Case) -> Timed:
         worked_out = arguments(self._task, case)
-        with self._side(program) as baseline, self._side(program) as candidate:
-            solo_ms, call_s = self._fast.solo(baseline, worked_out)
-            baseline.unbind()
-            _, timing = self._fast.compare(baseline, candidate, worked_out, (solo_ms, call_s))
+        solo_ms, call_s = self._fast.solo(baseline, worked_out)
+        baseline.unbind()
+        _, timing = self._fast.compare(baseline, candidate, worked_out, (solo_ms, call_s))
         return Timed(case, solo_ms.value, timing.speedup.value if timing else None)
 
 

@@ -46,6 +46,7 @@ from arena.platforms.base import Platform
 from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
 
+_GPU_JUDGE_THREADS = 2
 _LIBRARIES = ("torch", "triton", "numpy")
 
 
@@ -56,6 +57,8 @@ class Judge:
         self._device = device
         self._template = Template(device.name, spins=device.spins, interprets=device.name == "cpu")
         self._bench = Bench(device, device.facts())
+        if not self._bench.facts.emulated:
+            _share_processor()
         self._bench.calibrate()
         self._shop = Workshop(self._bench, self._template, Crossing(), {})
         self._isolation = self._walls()
@@ -142,6 +145,13 @@ def main(platform_name: str, descriptor: int, device: int | None = None) -> None
 
 def _task(request: Evaluate | Prove) -> Task:
     return load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
+
+
+def _share_processor() -> None:
+    """Few threads for the little that a GPU's judge computes on the CPU: more would spin beside other GPUs' judges."""
+    import torch
+
+    torch.set_num_threads(_GPU_JUDGE_THREADS)
 
 
 def _supported(task: Task) -> Task:

@@ -50,6 +50,7 @@ def check_outputs(arguments: Arguments, reference: Reference, inputs: Tensors, o
             ratio, where = _regret(arguments, reference, inputs, outputs, name, tolerance)
         else:
             wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
+            wanted = wanted.to(actual.device)  # a reference without tensor inputs knows no device
             ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
             where = worst_element(actual, wanted) if ratio > 1 else ""
         if not ratio <= 1:

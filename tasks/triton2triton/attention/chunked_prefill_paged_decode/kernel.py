@@ -65,6 +65,6 @@ def chunked_prefill_paged_decode(query, key_cache, value_cache, block_table, seq
         head_dim,
         key_cache.shape[1],
         block_table.shape[1],
-        TILE=16,
+        TILE=32,
         DIM=triton.next_power_of_2(head_dim),
     )

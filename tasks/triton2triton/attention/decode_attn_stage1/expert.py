@@ -17,8 +17,10 @@ def _weigh(weights, values, HALVES: tl.constexpr):
     if HALVES:
         high = weights.to(values.dtype)
         low = (weights - high.to(tl.float32)).to(values.dtype)
-        return tl.dot(low, values, tl.dot(high, values))
-    return tl.dot(weights, values, input_precision="ieee")
+        weighed = tl.dot(low, values, tl.dot(high, values))
+    else:
+        weighed = tl.dot(weights, values, input_precision="ieee")
+    return weighed
 
 
 @triton.jit

@@ -26,6 +26,17 @@ def _find_tile(cu_seqlens_ptr, tile, num_seqs, ROWS: tl.constexpr, STEPS: tl.con
 
 
 @triton.jit
+def _weigh(weights, values, acc):
+    """acc + weights @ values, the weights being split in two: one number of the values' dtype is not exact enough."""
+    high = weights.to(values.dtype)
+    acc = tl.dot(high, values, acc, input_precision="ieee")
+    if values.dtype != tl.float32:
+        low = (weights - high.to(tl.float32)).to(values.dtype)
+        acc = tl.dot(low, values, acc)
+    return acc
+
+
+@triton.jit
 def _walk(
     acc,
     peak,
@@ -71,8 +82,7 @@ def _walk(
         new_peak = tl.maximum(peak, tl.max(scores, axis=1))
         weights = tl.exp2(scores - new_peak[:, None])
         shrink = tl.exp2(peak - new_peak)
-        acc = acc * shrink[:, None]
-        acc = tl.dot(weights.to(values.dtype), values, acc, input_precision="ieee")
+        acc = _weigh(weights, values, acc * shrink[:, None])
         total = total * shrink + tl.sum(weights, axis=1)
         peak = new_peak
     return acc, peak, total

@@ -15,7 +15,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
 def reference(
     key: torch.Tensor, value: torch.Tensor, kv_cache: torch.Tensor, slot_mapping: torch.Tensor
 ) -> torch.Tensor:
-    """key, value: (num_tokens, num_kv_heads, head_dim or value_dim); kv_cache: (num_blocks, block_size, heads, both)."""
+    """key, value: (num_tokens, num_kv_heads, head_dim or value_dim); kv_cache: (num_blocks, block_size, heads, sum)."""
     kept = slot_mapping >= 0
     kv_cache.flatten(0, 1)[slot_mapping[kept]] = torch.cat([key[kept], value[kept]], dim=-1)
     return kv_cache

@@ -53,7 +53,7 @@ def multiply_tile(
     k = tl.arange(0, BLOCK_K)
     a_block = a_ptr + (rows % M).to(tl.int64)[:, None] * K + k[None, :]
     b_block = b_ptr + k.to(tl.int64)[:, None] * N + (columns % N)[None, :]
-    step = BLOCK_K * N.to(tl.int64)
+    step = BLOCK_K * N
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_BLOCKS:

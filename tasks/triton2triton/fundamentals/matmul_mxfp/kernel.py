@@ -55,7 +55,7 @@ def multiply_tile(
 def matmul_mxfp(a, b, a_scales, b_scales, out):
     M, N = out.shape
     K = a_scales.shape[1] * 32
-    grid = (triton.cdiv(M, 32), triton.cdiv(N, 64))
+    grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
     multiply_tile[grid](
         a,
         b,
@@ -67,6 +67,6 @@ def matmul_mxfp(a, b, a_scales, b_scales, out):
         K,
         A_BITS=a.shape[1] * 8 // K,
         B_BITS=b.shape[1] * 8 // K,
-        BLOCK_M=32,
+        BLOCK_M=64,
         BLOCK_N=64,
     )

@@ -65,7 +65,7 @@ def awq_gemm(a, qweight, scales, qzeros, out):
     partial = torch.empty((PARTS, M, N), dtype=torch.float32, device=a.device)
     # A part is whole blocks long, so that none reads into the next.
     part_length = triton.cdiv(K, PARTS * BLOCK_K) * BLOCK_K
-    multiply_part[(PARTS, triton.cdiv(M, 16), triton.cdiv(N, 64))](
+    multiply_part[(PARTS, triton.cdiv(M, 64), triton.cdiv(N, 64))](
         a,
         qweight,
         scales,
@@ -76,7 +76,7 @@ def awq_gemm(a, qweight, scales, qzeros, out):
         K,
         K // scales.shape[0],
         part_length,
-        BLOCK_M=16,
+        BLOCK_M=64,
         BLOCK_N=64,
         BLOCK_K=BLOCK_K,
     )

@@ -43,8 +43,6 @@ def _chunk_output(
         columns = tl.program_id(1) * VALUES + tl.arange(0, VALUES)
         value_offsets = ((tokens * num_value_heads + head) * value_dim)[:, None] + columns[None, :]
         value_mask = inside[:, None] & (columns < value_dim)[None, :]
-        # Nothing depends on these two until the end: they are on their way while the first products run.
-        value = tl.load(value_ptr + value_offsets, mask=value_mask, other=0.0)
         if GATED:
             g = tl.load(g_ptr + tokens * num_value_heads + head, mask=inside, other=0.0)
 
@@ -67,6 +65,7 @@ def _chunk_output(
             carried = tl.dot(query, state, carried, input_precision="ieee")
 
         causal = rows[:, None] >= rows[None, :]
+        value = tl.load(value_ptr + value_offsets, mask=value_mask, other=0.0)
         if GATED:
             carried *= tl.exp(g)[:, None]
             scores *= tl.exp(tl.where(causal, g[:, None] - g[None, :], 0.0))
@@ -103,6 +102,6 @@ def fla_chunk_fwd_o(query, key, value, states, g, cu_seqlens, chunk_indices, chu
         VALUES=columns,
         GATED=g is not None,
         EVEN=head_dim % dims == 0,
-        num_warps=4,
-        num_stages=2,
+        num_warps=8 if chunk_size == 64 else 4,
+        num_stages=1 if wide else 2,
     )

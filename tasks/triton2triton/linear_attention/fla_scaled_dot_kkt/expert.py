@@ -74,6 +74,6 @@ def fla_scaled_dot_kkt(key, beta, g, cu_seqlens, chunk_indices, a):
         CHUNK=chunk_size,
         DIMS=dims,
         GATED=g is not None,
-        num_warps=8 if chunk_size == 128 else 4,
+        num_warps=8 if chunk_size >= 64 else 4,
         num_stages=1,
     )

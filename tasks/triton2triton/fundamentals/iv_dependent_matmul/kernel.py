@@ -1,0 +1,48 @@
+"""Product over listed blocks: one tile of the result per program, which looks up where each block lies."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sum_over_listed_blocks(
+    a_ptr,
+    b_ptr,
+    block_ids_ptr,
+    out_ptr,
+    M,
+    N,
+    K,
+    num_active,
+    BLOCK_SIZE: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    m = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for turn in range(num_active):
+        first = tl.load(block_ids_ptr + turn).to(tl.int64) * BLOCK_SIZE
+        k = first + tl.arange(0, BLOCK_SIZE)
+        a = tl.load(a_ptr + k[None, :] + m[:, None] * K, mask=(m < M)[:, None], other=0.0)
+        b = tl.load(b_ptr + n[None, :] + k[:, None] * N, mask=(n < N)[None, :], other=0.0)
+        acc += tl.dot(a, b, input_precision="ieee")
+    inside = (m < M)[:, None] & (n < N)[None, :]
+    tl.store(out_ptr + n[None, :] + m[:, None] * N, acc.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def iv_dependent_matmul(a, b, block_ids, out):
+    (M, N), (num_blocks, block_size, _) = out.shape, b.shape
+    sum_over_listed_blocks[(triton.cdiv(M, 32), triton.cdiv(N, 32))](
+        a,
+        b,
+        block_ids,
+        out,
+        M,
+        N,
+        num_blocks * block_size,
+        block_ids.numel(),
+        BLOCK_SIZE=block_size,
+        BLOCK_M=32,
+        BLOCK_N=32,
+    )
