@@ -5,8 +5,11 @@ The kernel is the starting kernel, or, where the task type has none, that of the
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,16 +24,20 @@ from arena.judge.selection import emulation_work, select_cases
 from arena.judge.self_timing import SelfTiming
 from arena.judge.soundness import Draw, check_definition, count_bytes
 from arena.judge.subject import Program, Subject
+from arena.judge.verify import Finding
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.model.check import Item, MutantFate, Outcome, TaskCheck
 from arena.model.portability import BuildOutcome
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
+from arena.protocol import Language
+from arena.sharing import share_out
 
 if TYPE_CHECKING:
     import torch
 
+_MOST_HOSTS = 6
 MARGIN = 0.5
 """a starting kernel's error, as a share of the tolerance, stays below this"""
 _DEFINITION_CASES = 4
@@ -47,20 +54,24 @@ class Examination:
         self._cases = select_cases(task, task.cases, options.max_work)
         self._reference = Reference(task.reference_path)
         self._right, self._fast = checks(task, options, shop.bench)
-        self._timing = SelfTiming(task, options, shop, self._fast)
+        self._cache = Path(tempfile.mkdtemp(prefix="arena-triton-"))
+        self._timing = SelfTiming(task, shop, self._fast, self._subject, options.call_timeout_s)
 
     def run(self, most_mutants: int, report: Report) -> TaskCheck:
         """Every item in turn; or, where mutants are asked for, the item about them alone."""
         started = time.monotonic()
         fates: tuple[MutantFate, ...] = ()
         items: list[Item] = []
-        if most_mutants:
-            fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
-            items.append(mutants_item(self._task, fates))
-        else:
-            for item in self._items():
-                items.append(item)
-                report(len(items), 0)
+        try:
+            if most_mutants:
+                fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
+                items.append(mutants_item(self._task, fates))
+            else:
+                for item in self._items():
+                    items.append(item)
+                    report(len(items), 0)
+        finally:
+            shutil.rmtree(self._cache, ignore_errors=True)
         return TaskCheck(
             task=self._task.id,
             task_hash=self._task.content_hash,
@@ -123,7 +134,7 @@ class Examination:
             yield Item("builds", Outcome.FAILED, f"{failure.status}: {failure.detail}")
             return
         yield Item("builds", Outcome.PASSED, f"for {facts.arch}")
-        yield from self._correct(self._subject(program), self._subject(other.program) if other else None)
+        yield from self._correct(program, other.program if other else None)
         if not facts.emulated:
             yield from self._timing.items(program, self._cases)
 
@@ -135,31 +146,41 @@ class Examination:
             other = build_other_wave(self._task, kernel, self._cases, facts)
         except CandidateFailed as failure:
             return Item("expert", Outcome.FAILED, f"{failure.status}: {failure.detail}")
-        items = list(self._correct(self._subject(program), self._subject(other.program) if other else None))
+        items = list(self._correct(program, other.program if other else None))
         if items[0].outcome is Outcome.PASSED and not facts.emulated:
             self._timing.note(program, self._cases)
         return Item("expert", items[0].outcome, items[0].detail)
 
     def _subject(self, program: Program) -> Subject:
-        return Subject(self._shop.template, None, (), self._options.call_timeout_s).adopt(program)
+        """A host for a kernel of the task's own, which is trusted: what Triton compiles is there for the next host."""
+        return Subject(self._shop.template, self._cache, (), self._options.call_timeout_s).adopt(program)
 
-    def _correct(self, subject: Subject, twin: Subject | None) -> Iterator[Item]:
-        """Right on every case, at both wave sizes where there is a `twin`, and by which margin; ends the subjects."""
-        worst = 0.0
+    def _crew(self, program: Program, twin: Program | None) -> list[list[Subject]]:
+        """Hosts to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
+        several = program.language is Language.TRITON and not self._shop.bench.facts.emulated
+        size = max(1, min(_MOST_HOSTS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
+        return [[self._subject(one) for one in (program, twin) if one is not None] for _ in range(size)]
+
+    def _correct(self, program: Program, twin: Program | None) -> Iterator[Item]:
+        """Right on every case, at both wave sizes where there is a `twin`, and by which margin."""
+        crew = self._crew(program, twin)
+
+        def run(case: Case, subjects: Sequence[Subject]) -> tuple[str, Finding]:
+            finding, *others = [self._right.run(subject, arguments(self._task, case)) for subject in subjects]
+            return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
+
         try:
-            for case in self._cases:
-                finding = self._right.run(subject, arguments(self._task, case))
-                if twin is not None:
-                    finding = at_both_wave_sizes(finding, self._right.run(twin, arguments(self._task, case)))
-                if finding.status is not Status.PASSED:
-                    said = f"{case.id} ({case.label}): {finding.status}: {finding.detail}"
-                    yield Item("correct", Outcome.FAILED, said)
-                    return
-                worst = max(worst, finding.error_ratio or 0.0)
+            findings = dict(share_out(self._cases, crew, run, _discard))
         finally:
-            for one in (subject, twin):
-                if one is not None:
-                    one.discard()
+            for subjects in crew:
+                _discard(subjects)
+        for case in self._cases:
+            finding = findings[case.id]
+            if finding.status is not Status.PASSED:
+                said = f"{case.id} ({case.label}): {finding.status}: {finding.detail}"
+                yield Item("correct", Outcome.FAILED, said)
+                return
+        worst = max(finding.error_ratio or 0.0 for finding in findings.values())
         left = len(self._task.cases) - len(self._cases)
         waves = ", at wave sizes 32 and 64" if twin is not None else ""
         skipped = f"; {left} too large for this platform were not run" if left else ""
@@ -184,3 +205,8 @@ class Examination:
         for build in builds:
             detail = build.detail or f"{build.builds} builds, {build.seconds:.1f} s"
             yield Item(f"builds for {build.target}", outcomes[build.outcome], detail)
+
+
+def _discard(subjects: Sequence[Subject]) -> None:
+    for subject in subjects:
+        subject.discard()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from arena.judge.evaluate import Workshop
-from arena.judge.messages import Options
 from arena.judge.performance import PerformanceCheck
 from arena.judge.selection import declared_work
 from arena.judge.side import Side
@@ -37,8 +36,16 @@ class Timed:
 class SelfTiming:
     """Times one task's kernels. `worst`: the greatest deviation of an A/A speedup from 1, once there is one."""
 
-    def __init__(self, task: Task, options: Options, shop: Workshop, fast: PerformanceCheck) -> None:
-        self._task, self._options, self._shop, self._fast = task, options, shop, fast
+    def __init__(
+        self,
+        task: Task,
+        shop: Workshop,
+        fast: PerformanceCheck,
+        make_subject: Callable[[Program], Subject],
+        timeout_s: float,
+    ) -> None:
+        self._task, self._shop, self._fast = task, shop, fast
+        self._make_subject, self._timeout_s = make_subject, timeout_s
         self.worst: float | None = None
         self.speeds: list[Speed] = []
 
@@ -77,10 +84,9 @@ class SelfTiming:
 
     @contextmanager
     def _side(self, program: Program) -> Iterator[Side]:
-        timeout_s = self._options.call_timeout_s
-        subject = Subject(self._shop.template, None, (), timeout_s).adopt(program)
+        subject = self._make_subject(program)
         try:
-            yield Side(subject, self._shop.bench.platform, timeout_s)
+            yield Side(subject, self._shop.bench.platform, self._timeout_s)
         finally:
             subject.discard()
 

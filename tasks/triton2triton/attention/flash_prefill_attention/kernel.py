@@ -83,7 +83,7 @@ def flash_prefill_attention(query, key, value, cu_seqlens, sm_scale, causal, out
     rows = 32
     dim, wide = (max(16, triton.next_power_of_2(size)) for size in (head_dim, value_dim))
     # Long rows of float32 would not fit into the shared memory of every GPU.
-    tile = 32 if max(dim, wide) * query.element_size() <= 512 else 16
+    tile = 16 if query.element_size() == 4 else 32
     # Lengths are on the device: each sequence may need one tile more than its share.
     most_tiles = num_tokens // rows + num_seqs
     attend_queries[(most_tiles, num_heads)](

@@ -10,7 +10,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     device = generator.device
     shape = (2, count, case["num_heads"], case["num_tokens"])
     lse = 1.5 * torch.randn(shape, generator=generator, device=device)
-    lse += 40 * torch.randn(shape[1:], generator=generator, device=device)
+    lse += 60 * torch.randn(shape[1:], generator=generator, device=device)
     lot = torch.rand(shape, generator=generator, device=device)
     lse = lse.masked_fill(lot < 1 / 16, torch.inf).masked_fill(lot > 15 / 16, -torch.inf)
     return {"prefix_lse": lse[0], "suffix_lse": lse[1]}

@@ -7,7 +7,19 @@ TILE_ELEMENTS = 2048
 
 
 @triton.jit
-def _rotate_heads(x_ptr, first_head, num_heads, token, token_stride, head_dim, half, cos, sin, HEADS, PAIRS):
+def _rotate_heads(
+    x_ptr,
+    first_head,
+    num_heads,
+    token,
+    token_stride,
+    head_dim,
+    half,
+    cos,
+    sin,
+    HEADS: tl.constexpr,
+    PAIRS: tl.constexpr,
+):
     heads = first_head + tl.arange(0, HEADS)
     pairs = tl.arange(0, PAIRS)
     mask = (heads < num_heads)[:, None] & (pairs < half)[None, :]

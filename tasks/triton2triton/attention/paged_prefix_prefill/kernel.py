@@ -119,7 +119,7 @@ def paged_prefix_prefill(
     rows = 16
     dim = max(16, triton.next_power_of_2(head_dim))
     # Long rows of float32 would not fit into the shared memory of every GPU.
-    tile = 32 if dim * query.element_size() <= 512 else 16
+    tile = 16 if query.element_size() == 4 else 32
     prefill_tile[(num_tokens // rows + num_seqs, num_heads)](
         query,
         key,

@@ -94,8 +94,8 @@ def paged_prefix_prefill_alibi(
     num_seqs, max_blocks = block_table.shape
     rows = 16
     dim = max(16, triton.next_power_of_2(head_dim))
-    # Keys and values from two places each: long rows would not fit into the shared memory of every GPU.
-    tile = 32 if dim * query.element_size() <= 256 else 16
+    # Long rows of float32 would not fit into the shared memory of every GPU.
+    tile = 16 if query.element_size() == 4 else 32
     # As many programs as a sequence of mean length has tiles; longer ones go round.
     tiles = min(1024, triton.cdiv(num_tokens, num_seqs * rows))
     prefill_with_biases[(num_seqs, num_heads, tiles)](

@@ -16,7 +16,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     index = torch.arange(segments, device=device)
     empty = (index < first) | (index >= first + used)
     maxima = 1.5 * torch.randn(shape, generator=generator, device=device)
-    maxima += 40 * torch.randn((*shape[:3], 1), generator=generator, device=device)
+    maxima += 60 * torch.randn((*shape[:3], 1), generator=generator, device=device)
     sums = 1 + 39 * torch.rand(shape, generator=generator, device=device)
     return {
         "segment_max": maxima.masked_fill(empty, -torch.inf),

@@ -92,7 +92,7 @@ def unified_attention_2d(
     rows = 32
     dim = max(16, triton.next_power_of_2(head_dim))
     # Long rows of float32 would not fit into the shared memory of every GPU.
-    tile = 32 if dim * query.element_size() <= 512 else 16
+    tile = 16 if query.element_size() == 4 else 32
     window = sliding_window or max_blocks * block_size
     attend_tile[(num_tokens // rows + num_seqs, num_heads)](
         query,

@@ -1,0 +1,55 @@
+"""Expert layers of a mixture of experts with group-scaled integer weights (GPTQ, 2022; AWQ, 2023)."""
+
+from typing import Any
+
+import torch
+
+from arena.semantics.routing import Routing, choices_by_expert, choose_experts, sort_by_expert, stacked, with_stale_tail
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Routing with popular and idle experts; past the rows in use stands what an earlier batch left."""
+    tokens, experts, top_k, block_m = (case[name] for name in ("num_tokens", "num_experts", "top_k", "block_m"))
+    blocks = min(-(-(tokens * top_k + experts * (block_m - 1)) // block_m), tokens * top_k)
+
+    def once() -> Routing:
+        chosen = choose_experts(tokens, experts, top_k, generator, 3.0, case["num_active"])
+        routing = sort_by_expert(chosen, experts, block_m, blocks * block_m)
+        return with_stale_tail(routing, tokens * top_k, experts, generator)
+
+    return stacked([once() for _ in range(count)])
+
+
+def halves(packed: torch.Tensor, dim: int) -> torch.Tensor:
+    """Two 4-bit codes for every byte along `dim`, the low half first."""
+    return torch.stack([packed & 15, packed >> 4], dim=dim + 1).flatten(dim, dim + 1)
+
+
+def reference(
+    x: torch.Tensor,
+    qweight: torch.Tensor,
+    scales: torch.Tensor,
+    qzeros: torch.Tensor | None,
+    topk_weights: torch.Tensor,
+    sorted_token_ids: torch.Tensor,
+    expert_ids: torch.Tensor,
+    num_tokens_post_padded: torch.Tensor,
+    mul_routed_weight: bool,
+    bits: int,
+) -> torch.Tensor:
+    """x: (num_tokens, K); scales: (num_experts, N, groups); out: (num_tokens, top_k, N)."""
+    num_tokens, top_k = topk_weights.shape
+    _, n, groups = scales.shape
+    out = x.new_zeros(num_tokens * top_k, n)
+    routing = Routing(sorted_token_ids, expert_ids, num_tokens_post_padded)
+    for expert, choices in choices_by_expert(routing, num_tokens * top_k):
+        codes = qweight[expert] if bits == 8 else halves(qweight[expert], 1)
+        zeros: torch.Tensor | float = float(2 ** (bits - 1))
+        if qzeros is not None:
+            unpacked = qzeros[expert] if bits == 8 else halves(qzeros[expert], 0)[:n]
+            zeros = unpacked.to(x.dtype).unsqueeze(-1)
+        weight = (codes.to(x.dtype).unflatten(1, (groups, -1)) - zeros) * scales[expert].unsqueeze(-1)
+        out[choices] = x[choices // top_k] @ weight.flatten(1).T
+    if mul_routed_weight:
+        out = out * topk_weights.flatten().unsqueeze(1)
+    return out.view(num_tokens, top_k, n)
