@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +17,13 @@ from arena.model.record import Split
 from arena.model.task import Case, Comparison, Precision, ScalarSpec, Task, TensorSpec, arguments
 from arena.numerics.reference import Reference, call_by_name, expected_names, known_values
 from arena.taskfile.corpus import load_corpus
-from tests.tasks import formulas, formulas_attention
 from tests.tasks.formulas import Array, Results
 
 Formula = Callable[..., Results]
 
-MODULES = (formulas, formulas_attention)
+MODULES = tuple(
+    import_module(f"tests.tasks.{path.stem}") for path in sorted(Path(__file__).parent.glob("formulas*.py"))
+)
 NO_FORMULA: dict[str, str] = {}
 """Names of tasks that cannot have a formula, with the reason."""
 

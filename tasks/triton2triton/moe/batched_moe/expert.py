@@ -79,7 +79,7 @@ def batched_moe(x, weight, bias, expert_num_tokens, out):
         EXPERTS=triton.next_power_of_2(num_experts),
         BLOCK_M=block_m,
         BLOCK_N=block_n,
-        BLOCK_K=32 if narrow else 64,
-        num_warps=8 if block_m == 128 else 4,
+        BLOCK_K=32 if narrow or block_m == 128 else 64,
+        num_warps=4 if block_m == 16 else 8,
         num_stages=2,
     )
