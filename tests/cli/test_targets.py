@@ -38,7 +38,7 @@ class FakeJudge:
     options: ClassVar[list[Options]] = []
     status: ClassVar[Status] = Status.PASSED
 
-    def __init__(self, platform: str) -> None:
+    def __init__(self, platform: str, device: int | None = None) -> None:
         self.started.append(platform)
 
     @property
