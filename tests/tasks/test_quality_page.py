@@ -1,0 +1,25 @@
+"""The page about the tasks lists every task, and no score below what is asked for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from arena.model.check import LEAST_REJECTED
+from arena.taskfile.corpus import load_corpus
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "task-quality.md"
+ROW = re.compile(r"\| (\w+/\w+) \| \w{8} \| \d+ \| \d+ \| ([^|]*) \|")
+
+
+def test_every_task_is_on_the_page_with_a_score_that_is_high_enough() -> None:
+    sections = re.split(r"^## (\w+) \(\d+\)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    rows = {
+        f"{kind}/{name}": score
+        for kind, body in zip(sections[1::2], sections[2::2], strict=True)
+        for name, score in ROW.findall(body)
+    }
+    assert set(rows) == {task.id for task in load_corpus()}, "run `arena tasks quality > docs/task-quality.md`"
+    for task, score in rows.items():
+        rejected, mutants = (int(number) for number in score.split(" of "))
+        assert rejected / mutants >= LEAST_REJECTED, task
