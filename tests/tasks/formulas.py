@@ -11,12 +11,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.special import erf
 
 Array = NDArray[Any]
 Results = tuple[Array, ...]
+DTYPES: dict[str, DTypeLike] = {
+    "torch.float32": np.float32,
+    "torch.float16": np.float16,
+    "torch.bfloat16": ml_dtypes.bfloat16,
+}
+"""NumPy's dtypes by the names of PyTorch's."""
 
 
 def _log_softmax(row: Array) -> Array:

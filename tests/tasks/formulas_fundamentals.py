@@ -8,14 +8,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tests.tasks.formulas import Array, Results
-
-_DTYPES: dict[str, DTypeLike] = {
-    "torch.float32": np.float32,
-    "torch.float16": np.float16,
-    "torch.bfloat16": ml_dtypes.bfloat16,
-}
-"""NumPy's dtypes by the names of PyTorch's."""
+from tests.tasks.formulas import DTYPES, Array, Results
 
 
 def _rounded(x: Array, dtype: DTypeLike) -> Array:
@@ -103,7 +96,7 @@ def descriptor_store_gemm(a: Array, b: Array, residual: Array) -> Results:
 
 
 def cast_matmul(a: Array, b: Array, dtype: object) -> Results:
-    to = _DTYPES[str(dtype)]
+    to = DTYPES[str(dtype)]
     return (_product(_rounded(a, to), _rounded(b, to)),)
 
 

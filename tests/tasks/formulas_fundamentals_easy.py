@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import math
 
-import ml_dtypes
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tests.tasks.formulas import Array, Results
-
-_DTYPES: dict[str, DTypeLike] = {
-    "torch.float32": np.float32,
-    "torch.float16": np.float16,
-    "torch.bfloat16": ml_dtypes.bfloat16,
-}
-"""NumPy's dtypes by the names of PyTorch's."""
+from tests.tasks.formulas import DTYPES, Array, Results
 
 
 def add(x: Array, y: Array) -> Results:
@@ -34,7 +25,7 @@ def load_reduce(x: Array) -> Results:
 
 
 def block_copy(x: Array, rows: int, columns: int, top: int, left: int, padding: float, dtype: object) -> Results:
-    rounded = np.asarray(padding).astype(_DTYPES[str(dtype)]).astype(np.float64)
+    rounded = np.asarray(padding).astype(DTYPES[str(dtype)]).astype(np.float64)
     out = np.full((rows, columns), rounded)
     for i in range(rows):
         for j in range(columns):
