@@ -18,6 +18,7 @@ LAYERS = {
     "taskfile": 2,
     "runconfig": 2,
     "records": 2,
+    "transcripts": 2,
     "process": 2,
     "sharing": 2,
     "sandbox": 2,
@@ -32,9 +33,10 @@ LAYERS = {
     "judge": 4,
     "agents": 4,
     "analysis": 4,
-    "runner": 5,
-    "checking": 5,
-    "cli": 6,
+    "desk": 5,
+    "runner": 6,
+    "checking": 6,
+    "cli": 7,
 }
 # What may not be imported although the layer would allow it, and the reason is in DESIGN.
 FORBIDDEN = {

@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from arena.model.environment import Environment
+from arena.model.session import Evaluated, Session
 from arena.model.task import Task
 
 
 @dataclass(frozen=True)
+class Feedback:
+    """The judge's answer to one call of `./evaluate`: seen cases only.
+
+    `text` is what a person reads; `content` is the same for machines, a JSON object.
+    """
+
+    text: str
+    content: bytes
+    evaluated: Evaluated | None
+    """None where nothing was evaluated: the limit was reached, or the harness failed"""
+
+
+class Pausable(Protocol):
+    """An agent's processes, which stand still while the judge measures."""
+
+    def pause(self) -> None:
+        """Stop every process; returns when none of them runs any more."""
+
+    def resume(self) -> None:
+        """Let them go on."""
+
+
+class Desk(Protocol):
+    """Where an agent hands in kernels while it works: the runner's side of `./evaluate`."""
+
+    def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:
+        """Evaluate a kernel on the seen cases; waits for the device. One call at a time, others wait."""
+
+    def attend(self, processes: Pausable) -> AbstractContextManager[None]:
+        """While this lasts, these processes are stopped whenever a judge measures."""
+
+    def best(self) -> bytes | None:
+        """The fastest kernel that passed so far, or None."""
+
+
+@dataclass(frozen=True)
 class Workspace:
-    """The folder in which an agent works on one task, and the file it is expected to leave there."""
+    """The folder in which an agent works on one task, and the file it is expected to leave there.
+
+    `transcript` is a folder outside of it, where the transcript goes; `environment` is where kernels are measured.
+    """
 
     folder: Path
     task: Task
     attempt: int
+    environment: Environment
+    transcript: Path
 
     @property
     def candidate(self) -> Path:
@@ -25,10 +70,11 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Submission:
-    """What an agent handed in: a file, or nothing and the reason."""
+    """What an agent handed in: a file, or nothing and the reason; and what it did, where it is more than a copy."""
 
     candidate: Path | None
     detail: str = ""
+    session: Session | None = None
 
 
 class Agent(Protocol):
@@ -36,5 +82,9 @@ class Agent(Protocol):
 
     name: str
 
-    def work(self, workspace: Workspace) -> Submission:
+    def work(self, workspace: Workspace, desk: Desk) -> Submission:
         """Work on a task; what the agent leaves in the workspace is what is judged."""
+
+
+Clock = Callable[[], float]
+"""Seconds since some fixed moment, such as `time.monotonic`."""

@@ -1,0 +1,162 @@
+"""Coding agents as data: `configs/agents/*.yaml`, read strictly. No agent has code of its own but a parser of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from arena.errors import FileError, UsageError
+from arena.model.session import Limits
+from arena.taskfile import strict_yaml
+
+DEFINITIONS = Path(__file__).parent.parent.parent / "configs" / "agents"
+FILLED_IN = ("WORKSPACE", "HOME", "PROMPT", "MODEL")
+"""What `${…}` may name beside the variables that a definition passes on."""
+
+
+class PromptBy(StrEnum):
+    """How an agent's program gets its prompt."""
+
+    STDIN = "stdin"
+    ARGUMENT = "argument"
+    """in the place of `${PROMPT}`, else as the last argument"""
+    FILE = "file"
+    """it is told nothing: the prompt is in TASK.md"""
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for a million tokens, for agents that report tokens but not what they cost."""
+
+    input: float
+    output: float
+    cached: float = 0.0
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An agent's program: how it is started, what it needs, what it reaches, what it may use up."""
+
+    name: str
+    about: str
+    command: tuple[str, ...]
+    prompt: PromptBy
+    events: str
+    """the format in which it reports what it does, on its standard output: a name in `arena.agents.parsers`"""
+    path: Path
+    install: str = ""
+    """the command that installs it"""
+    tried: str = ""
+    """the version that was tried"""
+    model: tuple[str, ...] = ()
+    """arguments that choose a model, with `${MODEL}` in them; left out where the run names none"""
+    version: tuple[str, ...] = ()
+    """the command that prints its version"""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    passes: tuple[str, ...] = ()
+    """variables taken over from the caller's environment where they are set; their values are no secrets"""
+    credentials: tuple[str, ...] = ()
+    """variables taken over likewise whose values are secrets: they appear in no record, log or page"""
+    network: tuple[str, ...] = ()
+    """what it may reach: `host:port`, or `$NAME`, a variable that holds a URL; nothing else"""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """files put into its home before it starts, by path in it"""
+    device: bool = True
+    """whether it may use the GPU itself, not only through `./evaluate`"""
+    price: Price | None = None
+    limits: Limits = Limits()
+
+
+def load_definition(path: Path) -> Definition:
+    """Read one definition; every fault is a `FileError` with its line."""
+    document = strict_yaml.read(path, "agent")
+    data: dict[str, Any] = document.data
+    _check(document)
+    sequences = ("command", "model", "version", "passes", "credentials", "network")
+    return Definition(
+        name=data["name"],
+        about=data["about"],
+        prompt=PromptBy(data["prompt"]),
+        events=data["events"],
+        path=path,
+        install=data.get("install", ""),
+        tried=data.get("tried", ""),
+        environment=data.get("environment", {}),
+        files=data.get("files", {}),
+        device=data.get("device", True),
+        price=Price(**data["price"]) if "price" in data else None,
+        limits=Limits(**data.get("limits", {})),
+        **{key: tuple(data.get(key, ())) for key in sequences},
+    )
+
+
+def load_definitions(folder: Path = DEFINITIONS) -> dict[str, Definition]:
+    """Every definition in a folder, by name; a file named otherwise than its agent is an error."""
+    found = {}
+    for path in sorted(folder.glob("*.yaml")):
+        definition = load_definition(path)
+        if definition.name != path.stem:
+            raise FileError(path, f"the agent is called {definition.name}: name the file {definition.name}.yaml")
+        found[definition.name] = definition
+    return found
+
+
+def fill_in(text: str, values: Mapping[str, str]) -> str:
+    """`text` with each `${NAME}` replaced; a variable that is not set is empty, `$$` a dollar sign."""
+    return Template(text).substitute(_Known(values))
+
+
+def limited(definition: Definition, limits: Mapping[str, Any]) -> Definition:
+    """The definition with some limits replaced, as a run configuration asks for it."""
+    return replace(definition, limits=replace(definition.limits, **limits))
+
+
+def endpoint(entry: str, environment: Mapping[str, str]) -> str:
+    """`host:port` that an item of `network` stands for; empty where it names a variable that is not set."""
+    from urllib.parse import urlsplit
+
+    if not entry.startswith("$"):
+        return entry
+    url = environment.get(entry[1:], "")
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    if parts.hostname is None:
+        raise UsageError(f"{entry[1:]}={url} is not a URL such as https://api.example.org")
+    return f"{parts.hostname}:{parts.port or {'http': 80}.get(parts.scheme, 443)}"
+
+
+class _Known(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def _check(document: strict_yaml.Document) -> None:
+    """What the schema cannot say: variables that nothing fills in, endpoints without a port."""
+    data = document.data
+    known = {*FILLED_IN, *data.get("passes", ()), *data.get("credentials", ())}
+    for key in ("command", "model"):
+        for index, text in enumerate(data.get(key, ())):
+            _check_names(document, [key, index], text, known)
+    for key in ("environment", "files"):
+        for name, text in data.get(key, {}).items():
+            _check_names(document, [key, name], text, known)
+    for index, entry in enumerate(data.get("network", ())):
+        if entry.startswith("$"):
+            if entry[1:] not in known:
+                raise document.error(["network", index], f"{entry[1:]} must also be listed in `passes`")
+        elif not entry.rpartition(":")[2].isdigit():
+            raise document.error(["network", index], f"{entry!r} has no port: write host:443")
+
+
+def _check_names(document: strict_yaml.Document, place: list[str | int], text: str, known: set[str]) -> None:
+    template = Template(text)
+    if not template.is_valid():
+        raise document.error(place, "a dollar sign begins `${NAME}`; write `$$` for a dollar sign")
+    for name in template.get_identifiers():
+        if name not in known:
+            raise document.error(place, f"nothing sets {name}; known are {', '.join(sorted(known))}")
