@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from arena.model.portability import KernelUse
+from arena.model.profile import KernelTime
 from arena.platforms.base import Handle
 
 
@@ -153,6 +154,12 @@ class Flush(Message, frozen=True):
     name: str
 
 
+class Profile(Message, frozen=True):
+    """Call the entry once on one set under the profiler."""
+
+    set: int
+
+
 class ReportKernels(Message, frozen=True):
     """What was compiled for the target, since the last time?"""
 
@@ -178,6 +185,12 @@ class Kernels(Message, frozen=True):
     kernels: tuple[KernelUse, ...]
 
 
+class Profiled(Message, frozen=True):
+    """The kernels that ran during a profiled call. A host can lie about its own: it is feedback and never a score."""
+
+    kernels: tuple[KernelTime, ...]
+
+
 class Blame(StrEnum):
     """What a host may accuse its own candidate of."""
 
@@ -197,5 +210,5 @@ class Failed(Message, frozen=True):
 
 ToTemplate = Spawn | Reap
 FromTemplate = Spawned | Ended
-ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | ReportKernels
-FromHost = Ready | Done | Failed | Kernels
+ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | Profile | ReportKernels
+FromHost = Ready | Done | Failed | Kernels | Profiled

@@ -87,8 +87,12 @@ def _trial_files(run: Path) -> Iterator[Path]:
 
 def write(path: Path, value: object) -> None:
     """Write any record as JSON, atomically and durably."""
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(value), indent=1))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file, atomically and durably: after a power cut there is the whole of it or what was there before."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = msgspec.json.format(msgspec.json.encode(value), indent=1)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

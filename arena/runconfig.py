@@ -13,16 +13,23 @@ from typing import Any
 from arena.errors import FileError
 from arena.taskfile import strict_yaml
 
+_DEFINITION_SUFFIX = ".yaml"
 Option = bool | int | float | tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """An agent as a configuration asks for it. `folder` is resolved against the configuration's own folder."""
+    """An agent as a configuration asks for it. Paths are resolved against the configuration's own folder.
+
+    `kind`: a built-in, the name of a definition, or a definition's file. What is left empty is the definition's.
+    """
 
     name: str
     kind: str
     folder: Path | None = None
+    model: str = ""
+    command: tuple[str, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class Overrides:
     tasks: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     attempts: int | None = None
+    jobs: int | None = None
     max_work: float | None = None
     targets: tuple[str, ...] = ()
 
@@ -46,7 +54,10 @@ class RunConfig:
     tasks: tuple[str, ...]
     agents: tuple[AgentSpec, ...]
     platform: str = "auto"
-    attempts: int = 1
+    attempts: int = 3
+    """per task and agent; three is what AgentKernelArena's paper reports"""
+    jobs: int | None = None
+    """trials side by side; None: one for each judge"""
     evaluation: Mapping[str, Option] = field(default_factory=dict)
     heldout: Path | None = None
     """folder with held-out cases that replace the committed ones, as `arena heldout sample` writes it"""
@@ -68,7 +79,8 @@ def load_config(path: Path) -> RunConfig:
         tasks=tuple(data["tasks"]),
         agents=agents,
         platform=data.get("platform", "auto"),
-        attempts=data.get("attempts", 1),
+        attempts=data.get("attempts", RunConfig.attempts),
+        jobs=data.get("jobs"),
         evaluation=_evaluation(data.get("evaluation", {})),
         heldout=_folder(document, ["heldout"], data.get("heldout")),
         path=str(path),
@@ -87,6 +99,8 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
         changed = replace(changed, tasks=overrides.tasks)
     if overrides.attempts is not None:
         changed = replace(changed, attempts=overrides.attempts)
+    if overrides.jobs is not None:
+        changed = replace(changed, jobs=overrides.jobs)
     if overrides.max_work is not None:
         changed = replace(changed, evaluation={**changed.evaluation, "max_work": overrides.max_work})
     if overrides.targets:
@@ -111,8 +125,20 @@ def _evaluation(data: Mapping[str, Any]) -> dict[str, Option]:
 
 def _agent(document: strict_yaml.Document, index: int) -> AgentSpec:
     item = document.data["agents"][index]
-    folder = _folder(document, ["agents", index, "folder"], item.get("folder"))
-    return AgentSpec(item.get("name", item["kind"]), item["kind"], folder)
+    kind, name = str(item["kind"]), item.get("name")
+    if kind.endswith(_DEFINITION_SUFFIX):
+        path = (document.path.parent / kind).resolve()
+        if not path.is_file():
+            raise document.error(["agents", index, "kind"], f"{path} is not a file")
+        kind, name = str(path), name or path.stem
+    return AgentSpec(
+        name=name or kind,
+        kind=kind,
+        folder=_folder(document, ["agents", index, "folder"], item.get("folder")),
+        model=item.get("model", ""),
+        command=tuple(item.get("command", ())),
+        limits=item.get("limits", {}),
+    )
 
 
 def _folder(document: strict_yaml.Document, place: list[str | int], text: str | None) -> Path | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,40 +14,26 @@ import arena
 from arena import records
 from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
+from arena.desk.desk import TrialDesk
+from arena.desk.turns import Evaluator, Turns
+from arena.desk.workspace import prepare
 from arena.errors import InfrastructureError, UsageError
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
-from arena.model.record import Evaluation, RunInfo, Trial
+from arena.model.record import SCHEMA_VERSION, Evaluation, RunInfo, Trial
+from arena.model.session import Limits, Session
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.runconfig import RunConfig
+from arena.scratch import scratch, sweep
 from arena.sharing import share_out
 from arena.taskfile.corpus import HELDOUT, TASKS, load_corpus, load_task, select, task_ids
+from arena.transcripts import transcript_path
 
 SUBMISSIONS = "submissions"
+HANDED_IN = "handed_in.json"
 TrialKey = tuple[str, str, int]
 """Agent, task id, attempt."""
-
-
-class Evaluator(Protocol):
-    """Whoever judges candidates: a judge process here, or one on another machine."""
-
-    @property
-    def environment(self) -> Environment:
-        """Where it measures."""
-
-    def evaluate(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None = None,
-    ) -> Evaluation:
-        """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
-
-    def abandon(self) -> None:
-        """Stop at once, whatever is being evaluated."""
 
 
 class Watcher(Protocol):
@@ -102,21 +87,19 @@ def plan_run(config: RunConfig, tasks_root: Path = TASKS) -> Plan:
     return Plan(config, {task_id: corpus[task_id] for task_id in chosen}, agents, options)
 
 
-def run(plan: Plan, folder: Path, evaluators: Sequence[Evaluator], watcher: Watcher) -> records.Run:
+def run(plan: Plan, folder: Path, turns: Turns, watcher: Watcher) -> records.Run:
     """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
 
-    As many trials run side by side as there are evaluators.
+    Trials run side by side as the configuration says, else one for each judge; for judges they take turns.
     """
-    for evaluator in evaluators:
-        info = _open(plan, folder, evaluator.environment)
+    sweep()
+    for environment in turns.environments:
+        info = _open(plan, folder, environment)
     missing = [key for key in info.planned if not _settled(records.trial_path(folder, *key))]
     watcher.planned(len(info.planned), len(info.planned) - len(missing))
-
-    def one(key: TrialKey, evaluator: Evaluator) -> Trial:
-        watcher.started(key)
-        return _trial(plan, folder, info, key, evaluator, watcher)
-
-    for trial in share_out(missing, evaluators, one, lambda evaluator: evaluator.abandon()):
+    stages = Stages(plan, folder, info, turns, watcher)
+    places = range(plan.config.jobs or len(turns.environments))
+    for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: turns.give_up()):
         records.write_trial(folder, trial)
         watcher.finished(trial)
     return records.read_run(folder)
@@ -170,57 +153,106 @@ def _settled(path: Path) -> bool:
     return path.is_file() and records.read_trial(path).status is not Status.HARNESS_ERROR
 
 
-def _trial(plan: Plan, folder: Path, info: RunInfo, key: TrialKey, evaluator: Evaluator, watcher: Watcher) -> Trial:
-    agent, task_id, attempt = key
-    task = plan.tasks[task_id]
-    started, clock = _now(), time.monotonic()
-    base = Trial(
-        run=info.run,
-        task=task.id,
-        task_type=task.task_type,
-        task_hash=task.content_hash,
-        agent=agent,
-        attempt=attempt,
-        status=Status.NOTHING_SUBMITTED,
-        environment=evaluator.environment,
-        started_at=started,
-        seconds=0.0,
-    )
-    with tempfile.TemporaryDirectory(prefix="arena-workspace-") as place:
+@dataclass(frozen=True)
+class HandedIn:
+    """What is kept once an agent has finished, so that its work is judged again rather than done again."""
+
+    kernel: str
+    """name of the file among the submissions, empty where nothing was handed in"""
+    detail: str
+    session: Session
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True)
+class Stages:
+    """One trial after the other: the agent works, what it hands in is kept, and judged."""
+
+    plan: Plan
+    folder: Path
+    info: RunInfo
+    turns: Turns
+    watcher: Watcher
+
+    def trial(self, key: TrialKey) -> Trial:
+        """Run one trial. A harness that fails makes a record too."""
+        self.watcher.started(key)
+        agent, task_id, attempt = key
+        task, clock = self.plan.tasks[task_id], time.monotonic()
+        trial = Trial(
+            run=self.info.run,
+            task=task.id,
+            task_type=task.task_type,
+            task_hash=task.content_hash,
+            agent=agent,
+            attempt=attempt,
+            status=Status.NOTHING_SUBMITTED,
+            environment=self.turns.environment,
+            started_at=_now(),
+            seconds=0.0,
+        )
         try:
-            submission = plan.agents[agent].work(Workspace(Path(place), task, attempt))
-            _keep(submission, folder, key)  # first: a harness that fails must not lose an agent's work
-            trial = _judged(base, submission, plan, task, evaluator, watcher)
+            submission = self._kept(key) or self._worked(key, task)
+            trial = self._judged(replace(trial, session=submission.session), submission, task)
         except InfrastructureError as problem:
-            trial = replace(base, status=Status.HARNESS_ERROR, detail=str(problem))
-    return replace(trial, seconds=time.monotonic() - clock)
+            trial = replace(trial, status=Status.HARNESS_ERROR, detail=str(problem))
+        return replace(trial, seconds=time.monotonic() - clock)
 
+    def _worked(self, key: TrialKey, task: Task) -> Submission:
+        """Let the agent work; what it hands in is kept first: a harness that fails must not lose it."""
+        agent = self.plan.agents[key[0]]
+        with scratch("workspace") as place:
+            environment, transcript = self.turns.environment, transcript_path(self.folder, *key)
+            workspace = Workspace(Path(place), task, key[2], environment, transcript)
+            if agent.limits is not None:
+                prepare(workspace.folder, task, environment, agent.limits)
+            desk = TrialDesk(task, self.plan.options, self.turns, agent.limits or Limits())
+            submission = agent.work(workspace, desk)
+            return self._keep(submission, key)
 
-def _judged(
-    base: Trial, submission: Submission, plan: Plan, task: Task, evaluator: Evaluator, watcher: Watcher
-) -> Trial:
-    if submission.candidate is None:
-        return replace(base, detail=submission.detail)
-    fresh = None if plan.config.heldout is None else _fresh_cases(plan.config.heldout, task.id)
-    progress = partial(watcher.progress, base.key)
-    evaluation = evaluator.evaluate(task.path, submission.candidate, plan.options, progress, fresh)
-    gate = next((v for v in evaluation.verdicts if v.status is evaluation.status), None)
-    return replace(
-        base,
-        status=evaluation.status,
-        detail=gate.detail if gate else "",
-        evaluation=evaluation,
-        environment=evaluation.environment,
-    )
+    def _keep(self, submission: Submission, key: TrialKey) -> Submission:
+        """Keep what was handed in beside the records, laid out as the `replay` agent reads it."""
+        kept = submission
+        if submission.candidate is not None:
+            place = self._submissions(key)
+            place.mkdir(parents=True, exist_ok=True)
+            kept = replace(submission, candidate=place / submission.candidate.name)
+            records.write_bytes(place / submission.candidate.name, submission.candidate.read_bytes())
+        if submission.session is not None:
+            name = kept.candidate.name if kept.candidate else ""
+            records.write(self._handed_in(key), HandedIn(name, submission.detail, submission.session))
+        return kept
 
+    def _kept(self, key: TrialKey) -> Submission | None:
+        """What a session handed in that ended before it could be judged."""
+        path = self._handed_in(key)
+        if not path.is_file():
+            return None
+        known = records.read(path, HandedIn)
+        return Submission(self._submissions(key) / known.kernel if known.kernel else None, known.detail, known.session)
 
-def _keep(submission: Submission, folder: Path, key: TrialKey) -> None:
-    """Keep what was handed in beside the records, laid out as the `replay` agent reads it."""
-    if submission.candidate is not None:
+    def _judged(self, trial: Trial, submission: Submission, task: Task) -> Trial:
+        if submission.candidate is None:
+            return replace(trial, detail=submission.detail)
+        heldout = self.plan.config.heldout
+        fresh = None if heldout is None else _fresh_cases(heldout, task.id)
+        progress = partial(self.watcher.progress, trial.key)
+        evaluation = self.turns.evaluate(task, submission.candidate, self.plan.options, progress, fresh)
+        gate = next((v for v in evaluation.verdicts if v.status is evaluation.status), None)
+        return replace(
+            trial,
+            status=evaluation.status,
+            detail=gate.detail if gate else submission.detail,
+            evaluation=evaluation,
+            environment=evaluation.environment,
+        )
+
+    def _submissions(self, key: TrialKey) -> Path:
         agent, task, attempt = key
-        place = folder / SUBMISSIONS / agent / task / str(attempt)
-        place.mkdir(parents=True, exist_ok=True)
-        (place / submission.candidate.name).write_bytes(submission.candidate.read_bytes())
+        return self.folder / SUBMISSIONS / agent / task / str(attempt)
+
+    def _handed_in(self, key: TrialKey) -> Path:
+        return transcript_path(self.folder, *key) / HANDED_IN
 
 
 def _now() -> str:

@@ -18,6 +18,7 @@ LAYERS = {
     "taskfile": 2,
     "runconfig": 2,
     "records": 2,
+    "scratch": 2,
     "transcripts": 2,
     "process": 2,
     "sharing": 2,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,68 +9,18 @@ import pytest
 
 from arena import records, runner
 from arena.agents import make_agent
-from arena.agents.base import Submission, Workspace
-from arena.errors import FileError, InfrastructureError, RecordError, UsageError
+from arena.agents.base import Desk, Submission, Workspace
+from arena.desk.turns import Turns
+from arena.errors import FileError, RecordError, UsageError
 from arena.judge.messages import Options, Progress
-from arena.model.environment import DeviceFacts, Environment
-from arena.model.record import Evaluation, Trial
-from arena.model.verdict import Stage, Status, Verdict
+from arena.model.environment import Environment
+from arena.model.record import Trial
+from arena.model.verdict import Status
 from arena.runconfig import AgentSpec, RunConfig
-from arena.taskfile.corpus import content_hash, load_task
+from tests.fakes import DEVICE, HERE, FakeDesk, FakeEvaluator
 from tests.taskfile.folders import HELDOUT, TASK, write_task
 
-DEVICE = DeviceFacts(
-    platform="cpu",
-    vendor="cpu",
-    arch="cpu",
-    name="a processor",
-    wave_size=32,
-    memory_bytes=1 << 34,
-    last_level_cache_bytes=0,
-)
-HERE = Environment(DEVICE, "session")
 SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
-
-
-@dataclass
-class FakeEvaluator:
-    """Judges by what a candidate says: `WRONG` in it is a wrong result. Fails as a harness where told to."""
-
-    environment: Environment = HERE
-    failing: set[str] = field(default_factory=set)
-    seen: list[tuple[str, str, Path | None]] = field(default_factory=list)
-    options: list[Options] = field(default_factory=list)
-    interrupt_after: int | None = None
-
-    def evaluate(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None = None,
-    ) -> Evaluation:
-        if self.interrupt_after is not None and len(self.seen) >= self.interrupt_after:
-            raise KeyboardInterrupt
-        text = candidate.read_text(encoding="utf-8")
-        self.seen.append((task.name, text, heldout))
-        self.options.append(options)
-        on_progress(Progress("correctness", 1, 1))
-        if task.name in self.failing:
-            raise InfrastructureError("the device fell over")
-        status = Status.WRONG_RESULT if "WRONG" in text else Status.PASSED
-        return Evaluation(
-            task=load_task(task).id,
-            task_type="triton2triton",
-            task_hash=content_hash(task, heldout),
-            candidate_hash=hashlib.sha256(text.encode()).hexdigest(),
-            environment=self.environment,
-            verdicts=(Verdict(Stage.COMPILE, Status.PASSED), Verdict(Stage.CORRECTNESS, status, "so it is")),
-            cases=(),
-        )
-
-    def abandon(self) -> None:
-        """Nothing is ever left in hand."""
 
 
 @dataclass
@@ -119,7 +67,7 @@ def test_every_planned_trial_is_run_and_recorded(tasks: Path, tmp_path: Path) ->
         config(AgentSpec("noop", "noop"), AgentSpec("top", "expert"), attempts=2, evaluation={"seeds": 7}), tasks
     )
     evaluator, notes = FakeEvaluator(), Notes()
-    run = runner.run(plan, tmp_path / "demo", [evaluator], notes)
+    run = runner.run(plan, tmp_path / "demo", Turns([evaluator]), notes)
     assert [trial.key for trial in run.trials] == list(run.info.planned) == notes.begun
     assert run.missing == 0 and notes.plans == [(8, 0)]
     assert [trial.key for trial in notes.ended] == notes.begun and len(notes.steps) == 4
@@ -137,7 +85,7 @@ def test_a_failing_candidate_is_a_value(tasks: Path, tmp_path: Path) -> None:
     (tmp_path / "mine" / SCALE).mkdir(parents=True)
     (tmp_path / "mine" / SCALE / "kernel.py").write_text("# WRONG", encoding="utf-8")
     plan = runner.plan_run(config(AgentSpec("mine", "replay", tmp_path / "mine")), tasks)
-    run = runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
+    run = runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     wrong, nothing = run.trials
     assert (wrong.status, wrong.detail) == (Status.WRONG_RESULT, "so it is")
     assert nothing.status is Status.NOTHING_SUBMITTED and "holds no kernel.py" in nothing.detail
@@ -146,28 +94,28 @@ def test_a_failing_candidate_is_a_value(tasks: Path, tmp_path: Path) -> None:
 def test_an_interrupted_run_goes_on_where_it_stopped(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(attempts=2), tasks)
     with pytest.raises(KeyboardInterrupt):
-        runner.run(plan, tmp_path / "demo", [FakeEvaluator(interrupt_after=1)], Notes())
+        runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator(interrupt_after=1)]), Notes())
     before = records.read_run(tmp_path / "demo")
     assert (len(before.trials), before.missing) == (1, 3)
     evaluator, notes = FakeEvaluator(), Notes()
-    after = runner.run(plan, tmp_path / "demo", [evaluator], notes)
+    after = runner.run(plan, tmp_path / "demo", Turns([evaluator]), notes)
     assert notes.plans == [(4, 1)] and len(evaluator.seen) == 3
     assert after.missing == 0 and after.trials[0] == before.trials[0]
     assert after.info == before.info
     again = FakeEvaluator()
-    assert runner.run(plan, tmp_path / "demo", [again], Notes()) == after and again.seen == []
+    assert runner.run(plan, tmp_path / "demo", Turns([again]), Notes()) == after and again.seen == []
 
 
 def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(), tasks)
-    run = runner.run(plan, tmp_path / "demo", [FakeEvaluator(failing={"scale"})], Notes())
+    run = runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator(failing={"scale"})]), Notes())
     assert statuses(run) == {
         ("noop", SCALE, 1): Status.HARNESS_ERROR,
         ("noop", TWICE, 1): Status.PASSED,
     }
     assert run.trials[0].detail == "the device fell over" and run.trials[0].evaluation is None
     evaluator = FakeEvaluator()
-    again = runner.run(plan, tmp_path / "demo", [evaluator], Notes())
+    again = runner.run(plan, tmp_path / "demo", Turns([evaluator]), Notes())
     assert set(statuses(again).values()) == {Status.PASSED}
     assert [name for name, _, _ in evaluator.seen] == ["scale"]
 
@@ -181,43 +129,43 @@ def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Pa
     ],
 )
 def test_another_run_does_not_go_on_in_this_folder(tasks: Path, tmp_path: Path, changes: dict[str, object]) -> None:
-    runner.run(runner.plan_run(config(), tasks), tmp_path / "demo", [FakeEvaluator()], Notes())
+    runner.run(runner.plan_run(config(), tasks), tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     with pytest.raises(UsageError, match="holds a run of other tasks, agents or attempts"):
-        runner.run(runner.plan_run(config(**changes), tasks), tmp_path / "demo", [FakeEvaluator()], Notes())
+        runner.run(runner.plan_run(config(**changes), tasks), tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     assert len(records.read_run(tmp_path / "demo").trials) == 2
 
 
 def test_a_run_is_not_resumed_on_another_device(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(), tasks)
-    runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
+    runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     there = FakeEvaluator(Environment(replace(DEVICE, name="another"), "session"))
     with pytest.raises(UsageError, match="was begun on a processor; resume it there"):
-        runner.run(plan, tmp_path / "demo", [there], Notes())
+        runner.run(plan, tmp_path / "demo", Turns([there]), Notes())
 
 
 def test_a_truncated_record_is_not_passed_over(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(), tasks)
-    runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
+    runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     path = records.trial_path(tmp_path / "demo", "noop", SCALE, 1)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RecordError, match="delete it and start again"):
-        runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
+        runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     path.unlink()
-    assert runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes()).missing == 0
+    assert runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes()).missing == 0
 
 
 @pytest.mark.parametrize("failing", [set(), {"scale", "twice"}], ids=["judged", "harness failed"])
 def test_what_was_handed_in_can_be_replayed(tasks: Path, tmp_path: Path, failing: set[str]) -> None:
     """Also where the harness failed: an agent's work may have cost hours."""
     plan = runner.plan_run(config(attempts=2), tasks)
-    runner.run(plan, tmp_path / "demo", [FakeEvaluator(failing=failing)], Notes())
+    runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator(failing=failing)]), Notes())
     kept = tmp_path / "demo" / runner.SUBMISSIONS / "noop"
     assert len(list(kept.rglob("kernel.py"))) == 4
     replay = make_agent(AgentSpec("again", "replay", kept))
     (tmp_path / "work").mkdir()
     for task in plan.tasks.values():
         for attempt in (1, 2):
-            submission = replay.work(Workspace(tmp_path / "work", task, attempt))
+            submission = replay.work(Workspace(tmp_path / "work", task, attempt, HERE, tmp_path), FakeDesk())
             assert submission.candidate is not None and task.starting_kernel is not None
             assert submission.candidate.read_bytes() == task.starting_kernel.read_bytes()
 
@@ -229,15 +177,16 @@ def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> N
         """Looks around, and hands in nothing."""
 
         name = "curious"
+        limits = None
 
-        def work(self, workspace: Workspace) -> Submission:
+        def work(self, workspace: Workspace, desk: Desk) -> Submission:
             places.append(workspace.folder)
             assert list(workspace.folder.iterdir()) == []
             (workspace.folder / "notes").write_text("mine", encoding="utf-8")
             return Submission(None, "no idea")
 
     plan = replace(runner.plan_run(config(), tasks), agents={"curious": Curious()})
-    run = runner.run(plan, tmp_path / "demo", [FakeEvaluator()], Notes())
+    run = runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     assert {trial.detail for trial in run.trials} == {"no idea"}
     assert len(set(places)) == 2 and not any(place.exists() for place in places)
     assert not (tmp_path / "demo" / runner.SUBMISSIONS).exists()
@@ -251,7 +200,7 @@ def test_fresh_heldout_cases_replace_the_committed_ones(tasks: Path, tmp_path: P
     plan = runner.plan_run(config(tasks=("scale",), heldout=tmp_path / "fresh"), tasks)
     assert plan.tasks[SCALE].content_hash != committed.tasks[SCALE].content_hash
     evaluator = FakeEvaluator()
-    run = runner.run(plan, tmp_path / "demo", [evaluator], Notes())
+    run = runner.run(plan, tmp_path / "demo", Turns([evaluator]), Notes())
     assert evaluator.seen[0][2] == fresh
     assert run.trials[0].task_hash == plan.tasks[SCALE].content_hash
     with pytest.raises(UsageError, match="`arena heldout sample` writes one"):

@@ -1,11 +1,15 @@
-"""Agents by kind. Adding one is a module here and a line in the table."""
+"""Agents by kind: the built-in ones, and every definition under `configs/agents`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 from arena.agents.base import Agent
 from arena.agents.builtin import Expert, Noop, Replay
+from arena.agents.cli_agent import CliAgent
+from arena.agents.definition import Definition, limited, load_definition, load_definitions
 from arena.errors import UsageError
 from arena.runconfig import AgentSpec
 
@@ -24,15 +28,31 @@ _KINDS: dict[str, tuple[Callable[[AgentSpec], Agent], str]] = {
 
 
 def kinds() -> dict[str, str]:
-    """Every kind of agent, with a line about it."""
+    """Every built-in kind of agent, with a line about it."""
     return {name: about for name, (_, about) in _KINDS.items()}
 
 
 def make_agent(spec: AgentSpec) -> Agent:
     """The agent that a run configuration asks for."""
-    if spec.kind not in _KINDS:
-        raise UsageError(f"agent {spec.name}: unknown kind {spec.kind!r}; expected one of: {', '.join(_KINDS)}")
-    return _KINDS[spec.kind][0](spec)
+    if spec.kind in _KINDS:
+        return _KINDS[spec.kind][0](spec)
+    definition = _definition(spec)
+    changed = limited(definition, spec.limits)
+    if spec.command:
+        changed = replace(changed, command=spec.command)
+    return CliAgent(spec.name, changed, spec.model)
+
+
+def _definition(spec: AgentSpec) -> Definition:
+    if Path(spec.kind).is_absolute():
+        return load_definition(Path(spec.kind))
+    known = load_definitions()
+    if spec.kind not in known:
+        names = ", ".join((*_KINDS, *known))
+        raise UsageError(
+            f"agent {spec.name}: unknown kind {spec.kind!r}; expected a definition's file, or one of: {names}"
+        )
+    return known[spec.kind]
 
 
 __all__ = ["kinds", "make_agent"]

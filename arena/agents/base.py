@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from arena.model.environment import Environment
-from arena.model.session import Evaluated, Session
+from arena.model.session import Evaluated, Limits, Session
 from arena.model.task import Task
 
 
@@ -35,18 +34,35 @@ class Pausable(Protocol):
     def resume(self) -> None:
         """Let them go on."""
 
+    def kill(self) -> None:
+        """End them all, daemons too."""
 
-class Desk(Protocol):
-    """Where an agent hands in kernels while it works: the runner's side of `./evaluate`."""
+
+class Attended(Pausable, Protocol):
+    """Processes with a clock that stands still with them."""
+
+    def active_s(self) -> float:
+        """Seconds since the start in which they were not stopped."""
+
+
+class Evaluates(Protocol):
+    """What `./evaluate` needs of a desk."""
 
     def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:
         """Evaluate a kernel on the seen cases; waits for the device. One call at a time, others wait."""
 
-    def attend(self, processes: Pausable) -> AbstractContextManager[None]:
-        """While this lasts, these processes are stopped whenever a judge measures."""
 
-    def best(self) -> bytes | None:
-        """The fastest kernel that passed so far, or None."""
+class Desk(Evaluates, Protocol):
+    """Where an agent hands in kernels while it works: the runner's side of `./evaluate`."""
+
+    def attend(self, processes: Attended) -> AbstractContextManager[None]:
+        """While this lasts, these processes are stopped whenever a judge measures.
+
+        Raises `InfrastructureError` at its end where the run was given up meanwhile: what the agent did is not its own.
+        """
+
+    def choose(self, left: bytes | None) -> tuple[bytes | None, str]:
+        """The kernel that counts, and why: what was left in the workspace, or the best one evaluated, if faster."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +98,9 @@ class Agent(Protocol):
 
     name: str
 
+    @property
+    def limits(self) -> Limits | None:
+        """What one trial may use up; None for an agent that only copies a file and needs no workspace."""
+
     def work(self, workspace: Workspace, desk: Desk) -> Submission:
         """Work on a task; what the agent leaves in the workspace is what is judged."""
-
-
-Clock = Callable[[], float]
-"""Seconds since some fixed moment, such as `time.monotonic`."""

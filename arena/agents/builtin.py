@@ -5,17 +5,19 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from arena.agents.base import Submission, Workspace
+from arena.agents.base import Desk, Submission, Workspace
 from arena.errors import UsageError
 
 
 class Noop:
     """Hands in the starting kernel: any speedup it shows is the harness's own error."""
 
+    limits = None
+
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def work(self, workspace: Workspace) -> Submission:
+    def work(self, workspace: Workspace, desk: Desk) -> Submission:
         """Copy the starting kernel; torch2hip has none, and a translation is not made up."""
         absence = "a torch2hip task has no starting kernel to hand in"
         return _hand_in(workspace, workspace.task.starting_kernel, absence)
@@ -24,10 +26,12 @@ class Noop:
 class Expert:
     """Hands in the task's expert file, where it has one."""
 
+    limits = None
+
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def work(self, workspace: Workspace) -> Submission:
+    def work(self, workspace: Workspace, desk: Desk) -> Submission:
         """Copy the expert."""
         return _hand_in(workspace, workspace.task.expert, "the task has no expert")
 
@@ -35,13 +39,15 @@ class Expert:
 class Replay:
     """Hands in files from a folder laid out as `<folder>/<task id>/[<attempt>/]kernel.{py,hip}`."""
 
+    limits = None
+
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self._folder = folder
         if not folder.is_dir():
             raise UsageError(f"agent {name}: {folder} is not a folder of candidates")
 
-    def work(self, workspace: Workspace) -> Submission:
+    def work(self, workspace: Workspace, desk: Desk) -> Submission:
         """Copy the candidate of this attempt, else the one for all attempts."""
         base, name = self._folder / workspace.task.id, workspace.candidate.name
         places = (base / str(workspace.attempt) / name, base / name)

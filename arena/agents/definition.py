@@ -1,4 +1,4 @@
-"""Coding agents as data: `configs/agents/*.yaml`, read strictly. No agent has code of its own but a parser of its events."""
+"""Coding agents as data: `configs/agents/*.yaml`, read strictly. Only a format of events needs code, a parser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arena.model.session import Limits
 from arena.taskfile import strict_yaml
 
 DEFINITIONS = Path(__file__).parent.parent.parent / "configs" / "agents"
-FILLED_IN = ("WORKSPACE", "HOME", "PROMPT", "MODEL")
+FILLED_IN = ("WORKSPACE", "HOME", "TOOLS", "PROMPT", "MODEL")
 """What `${…}` may name beside the variables that a definition passes on."""
 
 
@@ -68,7 +68,7 @@ class Definition:
     device: bool = True
     """whether it may use the GPU itself, not only through `./evaluate`"""
     price: Price | None = None
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 def load_definition(path: Path) -> Definition:

@@ -1,4 +1,4 @@
-"""The look of every plot: one palette for light and one for dark pages, one frame, one way to save."""
+"""The look of every plot: one palette for light and one for dark pages, one frame, two ways to save."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def drawing(palette: Palette, height_in: float) -> Iterator[tuple[Figure, Axes]]
         "font.size": 9,
         "font.family": "DejaVu Sans",
         "text.parse_math": False,
+        "svg.hashsalt": "kernel-arena",
         "text.color": palette.text,
         "axes.labelcolor": palette.text,
         "axes.edgecolor": palette.muted,
@@ -67,6 +68,13 @@ def png(figure: Figure) -> bytes:
     """The figure as PNG bytes, without a date, so that the same records give the same file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, letters as outlines and without a date, so that the same records give the same file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 
 

@@ -72,6 +72,26 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{100 * share:.3g} %"
 
 
+def clock(seconds: float) -> str:
+    """A span of time as minutes and seconds: `2:05`, `1:02:05`."""
+    whole = max(0, round(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def count(number: int) -> str:
+    """A number of tokens, short: `950`, `12.3k`, `1.2M`."""
+    if abs(number) < 1000:
+        return str(number)
+    return f"{number / 1e3:.1f}k" if abs(number) < 999_950 else f"{number / 1e6:.1f}M"
+
+
+def dollars(amount: float) -> str:
+    """US dollars, to the cent where there are any: `$1.24`, `$0.0032`."""
+    return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.2g}"
+
+
 def telling_line(text: str) -> str:
     """The line of an explanation that says most: the first that names an error, else the last; cut to fit."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

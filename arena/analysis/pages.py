@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+import pandas as pd
 
 from arena.analysis import formats, tables, views
 from arena.analysis.doubts import Doubt, doubts
@@ -16,11 +16,12 @@ from arena.analysis.groups import ALL, Group, groups
 from arena.analysis.plots import PLOTS, render
 from arena.analysis.rows import Outcome, TrialRow, trial_rows
 from arena.analysis.target_tables import targets_frame, targets_markdown
+from arena.analysis.session_views import HEADINGS, sessions_frame, sessions_markdown, sessions_views
 from arena.analysis.target_views import TargetsView, targets_view
+from arena.analysis.templating import html_engine
+from arena.analysis.transcript_page import write_pages
 from arena.errors import UsageError
 from arena.records import Run
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,17 @@ def write_report(runs: Sequence[Run], out: Path) -> Report:
     """
     if not runs:
         raise UsageError("a report needs at least one run: `arena report RUN`")
-    rows = trial_rows(runs)
+    rows, files = write_pages(runs, trial_rows(runs), out)
     measured, found = groups(rows), doubts(runs, rows)
     emulated = runs[0].info.environment.device.emulated
     title = ", ".join(run.info.run for run in runs)
     (out / "plots").mkdir(parents=True, exist_ok=True)
-    plots, files = _plots(measured, emulated, out / "plots")
-    files += _data_files(runs, rows, measured, found, out)
+    plots, drawn = _plots(measured, emulated, out / "plots")
+    files += drawn + _data_files(runs, rows, measured, found, out)
     targets = targets_view(rows, measured)
-    files += _targets_file(rows, out / "targets.csv")
-    files.append(_write(out / "summary.md", _summary(title, runs, measured, found, emulated, targets)))
+    files += _optional_file(targets_frame(rows), out / "targets.csv")
+    files += _optional_file(sessions_frame(rows), out / "sessions.csv")
+    files.append(_write(out / "summary.md", _summary(title, runs, rows, measured, found, targets)))
     index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots, targets))
     return Report(index, tuple(files), title, tuple(measured), tuple(found))
 
@@ -80,9 +82,8 @@ def _data_files(
     ]
 
 
-def _targets_file(rows: Sequence[TrialRow], path: Path) -> list[Path]:
-    """The builds for other GPUs; where there are none, no file, also not that of an earlier report."""
-    frame = targets_frame(rows)
+def _optional_file(frame: pd.DataFrame, path: Path) -> list[Path]:
+    """Builds for other GPUs, or sessions; where there are none, no file, also not that of an earlier report."""
     if frame.empty:
         path.unlink(missing_ok=True)
         return []
@@ -107,9 +108,9 @@ def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[lis
 def _summary(
     title: str,
     runs: Sequence[Run],
+    rows: Sequence[TrialRow],
     measured: Sequence[Group],
     found: Sequence[Doubt],
-    emulated: bool,
     targets: TargetsView | None,
 ) -> str:
     lines = [f"# {title}", ""]
@@ -118,12 +119,13 @@ def _summary(
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
         where = f"{formats.device_line(environment)}; isolation {environment.isolation}; {versions}"
         lines.append(f"- {run.info.run}: {where}; {len(run.trials)} of {len(run.info.planned)} trials recorded")
-    if emulated:
+    if runs[0].info.environment.device.emulated:
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
     lines += ["", tables.markdown(tables.headline_frame(measured)) if measured else "No trials were planned.\n"]
     lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/measures.md.")
     if targets is not None:
         lines += ["", *targets_markdown(targets)]
+    lines += sessions_markdown(rows)
     if found:
         lines += ["", "## What to doubt", ""]
         lines += [f"- {doubt.problem}. Next: {doubt.next_step}" for doubt in found]
@@ -139,31 +141,30 @@ def _page(
     plots: Sequence[PlotView],
     targets: TargetsView | None,
 ) -> str:
-    engine = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     headline = tables.headline_frame(measured)
     overall = [group for group in measured if group.task_type == ALL]
-    return engine.get_template("report.html.j2").render(
-        title=title,
-        runs=[views.run_view(run) for run in runs],
-        emulated=formats.EMULATED if runs[0].info.environment.device.emulated else "",
-        doubts=found,
-        columns=list(headline.columns),
-        headline=headline.to_numpy().tolist(),
-        plots=plots,
-        outcomes=[(outcome, views.outcome_name(outcome)) for outcome in Outcome],
-        overall=overall,
-        kinds=views.kind_lines(overall),
-        groups=measured,
-        measures=views.measure_views(measured, best=False),
-        best=views.measure_views(measured, best=True) if any(run.info.attempts > 1 for run in runs) else [],
-        types=views.type_views(rows),
-        targets=targets,
+    return (
+        html_engine()
+        .get_template("report.html.j2")
+        .render(
+            title=title,
+            runs=[views.run_view(run) for run in runs],
+            emulated=formats.EMULATED if runs[0].info.environment.device.emulated else "",
+            doubts=found,
+            columns=list(headline.columns),
+            headline=headline.to_numpy().tolist(),
+            plots=plots,
+            outcomes=[(outcome, views.outcome_name(outcome)) for outcome in Outcome],
+            overall=overall,
+            kinds=views.kind_lines(overall),
+            groups=measured,
+            measures=views.measure_views(measured, best=False),
+            best=views.measure_views(measured, best=True) if any(run.info.attempts > 1 for run in runs) else [],
+            types=views.type_views(rows),
+            sessions=sessions_views(rows),
+            session_headings=HEADINGS,
+            targets=targets,
+        )
     )
 
 

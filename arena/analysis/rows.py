@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from arena.analysis.scores import points, reward, sol_score
+from arena.analysis.scores import points, sol_score
 from arena.errors import RecordError
 from arena.model.portability import TargetBuild
 from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
+from arena.model.reward import reward
+from arena.model.session import Session
 from arena.model.verdict import Stage, Status
 from arena.records import Run
 
@@ -52,7 +54,8 @@ class CaseRow:
 class TrialRow:
     """One planned trial; `status` is None where there is no record. Speedups are None unless they count.
 
-    `arch` is where the candidate ran, `targets` what else it was built for.
+    `arch` is where the candidate ran, `targets` what else it was built for, `page` the link from the report to what the
+    agent did, where that was written.
     """
 
     run: str
@@ -78,6 +81,8 @@ class TrialRow:
     cases: tuple[CaseRow, ...] = ()
     arch: str = ""
     targets: tuple[TargetBuild, ...] = ()
+    session: Session | None = None
+    page: str = ""
 
     @property
     def points(self) -> float:
@@ -165,6 +170,7 @@ def _row(run: Run, label: str, task_type: str, key: tuple[str, str, int], trial:
         detail=trial.detail or _first_detail(trial.evaluation),
         seconds=trial.seconds,
         task_hash=trial.task_hash,
+        session=trial.session,
     )
     return row if trial.evaluation is None else _judged(row, trial.evaluation)
 

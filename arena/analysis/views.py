@@ -41,7 +41,10 @@ class CaseView:
 
 @dataclass(frozen=True)
 class TrialView:
-    """One line of the task table. `tone` is `good`, `bad` or `none`; `reach`: for which GPUs it builds."""
+    """One line of the task table. `tone` is `good`, `bad` or `none`; `reach`: for which GPUs it builds.
+
+    `transcript` links to the page of what the agent did, where there is one.
+    """
 
     agent: str
     attempt: str
@@ -55,6 +58,7 @@ class TrialView:
     detail: str
     cases: tuple[CaseView, ...]
     uses: tuple[UseView, ...]
+    transcript: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,19 +169,21 @@ def _trial(row: TrialRow, several: bool) -> TrialView:
         agent=row.label,
         attempt=f"#{row.attempt}" if several else "",
         status=str(row.status or MISSING).replace("_", " "),
-        tone=_tone(row),
+        tone=tone(row),
         speedup=formats.speedup(row.speedup),
         seen=_passed(row, Split.SEEN),
         heldout=_passed(row, Split.HELDOUT) if row.heldout_ran else formats.NONE,
         heldout_tone=("good" if row.heldout_correct else "bad") if row.heldout_ran else "none",
         reach=reach(row),
         detail=row.detail,
-        cases=tuple(_case(case) for case in row.cases),
+        cases=tuple(case_view(case) for case in row.cases),
         uses=use_views(row),
+        transcript=row.page,
     )
 
 
-def _tone(row: TrialRow) -> str:
+def tone(row: TrialRow) -> str:
+    """`good`, `bad` or `none`, by how a trial ended."""
     if row.status in (None, Status.HARNESS_ERROR, Status.NOT_RUN):
         return "none"
     return "good" if row.status is Status.PASSED else "bad"
@@ -188,7 +194,8 @@ def _passed(row: TrialRow, split: Split) -> str:
     return formats.ratio_of(sum(case.correct for case in cases), len(cases))
 
 
-def _case(case: CaseRow) -> CaseView:
+def case_view(case: CaseRow) -> CaseView:
+    """One case of a trial as text."""
     result, timing = case.result, case.result.timing
     latencies = ""
     if timing:

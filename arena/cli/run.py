@@ -15,6 +15,7 @@ EXAMPLES = examples(
     "arena run configs/quickstart.yaml",
     "arena run configs/quickstart.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
     "arena run configs/quickstart.yaml --targets gfx942,gfx90a,sm_90 --name ports",
+    "arena run configs/agents.yaml --jobs 4     # four agents side by side, which take turns at the device",
     "arena run configs/full.yaml --devices all  # a judge on every GPU here",
     "arena run configs/quickstart.yaml          # again: goes on where it stopped",
 )
@@ -28,7 +29,10 @@ def run(
     platform: Annotated[str | None, typer.Option(help="auto, cpu, cuda or rocm.")] = None,
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` leaves out.")] = None,
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
-    attempts: Annotated[int | None, typer.Option(help="Attempts per task and agent.", min=1)] = None,
+    attempts: Annotated[
+        int | None, typer.Option(help="Attempts per task and agent; three if the configuration says nothing.", min=1)
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Trials side by side; they take turns at the device.", min=1)] = None,
     max_work: Annotated[
         float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
     ] = None,
@@ -44,19 +48,22 @@ def run(
     from arena import runner
     from arena.cli import report as report_command
     from arena.cli.progress import RunDisplay
+    from arena.desk.turns import Turns
     from arena.judge.client import JudgeClient
     from arena.model.verdict import Status
     from arena.runconfig import Overrides, load_config, override
     from arena.toolchains.targets import parse
 
     chosen_targets = parse(targets or ())
-    wanted = Overrides(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, max_work, chosen_targets)
+    wanted = Overrides(
+        name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs, max_work, chosen_targets
+    )
     chosen = override(load_config(config), wanted)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
     with ExitStack() as judges, RunDisplay(err) as display:
         evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in chosen_devices(devices)]
-        done = runner.run(plan, folder, evaluators, display)
+        done = runner.run(plan, folder, Turns(evaluators), display)
     if with_report:
         report_command.write_and_show([done], reports_dir / chosen.name)
     broken = sum(trial.status is Status.HARNESS_ERROR for trial in done.trials)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from arena.host.binding import Binding
 from arena.host.loaders import Entry, blame, load
 from arena.host.passes import GraphPass, PlainPass, TimedPass
+from arena.host.profiling import profiled
 from arena.platforms.base import Platform
 from arena.protocol import (
     Arrange,
@@ -26,6 +27,8 @@ from arena.protocol import (
     Load,
     Pass,
     Prepare,
+    Profile,
+    Profiled,
     Release,
     ReportKernels,
     ToHost,
@@ -76,6 +79,8 @@ class Host:
         match message:
             case ReportKernels():
                 return Kernels(self._loaded.kernels())
+            case Profile(set=index):
+                return Profiled(profiled(self._loaded, index, self._platform))
             case Load():
                 self._entry = load(message)
             case Bind():
@@ -92,9 +97,7 @@ class Host:
             case Arrange():
                 self._passes[message.name] = self._arrange(message)
             case Prepare():
-                if self._binding is not None:
-                    self._binding.resolve_addresses()
-                self._platform.nudge()
+                self._prepare()
             case Pass(name=name):
                 host_s = self._passes[name].run()
             case Flush(name=name):
@@ -102,6 +105,11 @@ class Host:
                     self._loaded.deliver(index)
                 self._platform.synchronize()
         return Done(host_s)
+
+    def _prepare(self) -> None:
+        if self._binding is not None:
+            self._binding.resolve_addresses()
+        self._platform.nudge()
 
     @property
     def _loaded(self) -> Entry:

@@ -8,12 +8,12 @@ every case, and its launches are compiled but not run.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 from arena.errors import InfrastructureError
@@ -24,6 +24,7 @@ from arena.judge.inputs import draw_inputs, secret_generator
 from arena.judge.subject import Program, Subject
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild, most_used
 from arena.model.task import Case, Task, TaskType, arguments
+from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms import platform
 from arena.protocol import Call, Language, Prepare
@@ -36,24 +37,44 @@ Report = Callable[[int, int], None]
 
 
 class Crossing:
-    """Builds candidates for other targets. Kept while the judge is warm: its template imports Triton once."""
+    """Builds candidates for other targets. Thread-safe, and kept warm: its template imports Triton once."""
 
-    @cached_property
+    def __init__(self) -> None:
+        self._kept: Template | None = None
+        self._one_at_a_time = threading.Lock()
+
+    @property
     def _template(self) -> Template:
-        return Template("cpu", spins=False, interprets=False)
+        with self._one_at_a_time:
+            if self._kept is None:
+                self._kept = Template("cpu", spins=False, interprets=False)
+            return self._kept
 
     def build(
         self, task: Task, candidate: Path, cases: Sequence[Case], targets: Sequence[str], limit: Limit, report: Report
     ) -> tuple[TargetBuild, ...]:
         """One result per target, in order; a failing candidate is a result, a missing compiler is `not_checked`."""
         if task.task_type is TaskType.TRITON2TRITON:
-            return _build_triton(self._template, task, candidate, cases, targets, limit, report)
+            lanes = _compile_triton(self._template, task, candidate, cases, targets, limit, report)
+            return tuple(lane.result() for lane in lanes)
         return _build_hip(task, candidate, cases, targets, limit, report)
+
+    def refuse_triton(
+        self, task: Task, candidate: Path, cases: Sequence[Case], target: str, limit: Limit
+    ) -> CandidateFailed | None:
+        """What is sure to fail on a device too: Triton refuses a kernel, or the file does not load in time.
+
+        None says nothing: whatever else goes wrong may do so for want of a device.
+        """
+        if target not in TARGETS or triton_cross.missing(target):
+            return None
+        lane = _compile_triton(self._template, task, candidate, cases, [target], limit, _tell_nobody)[0]
+        return lane.failure if lane.sure else None
 
     def close(self) -> None:
         """End the template, if there is one."""
-        if "_template" in self.__dict__:
-            self._template.close()
+        if self._kept is not None:
+            self._kept.close()
 
 
 @dataclass(frozen=True)
@@ -109,7 +130,7 @@ def _of_hip(target: str, outcomes: dict[str, Built | BuildFailed | Infrastructur
     )
 
 
-def _build_triton(
+def _compile_triton(
     template: Template,
     task: Task,
     candidate: Path,
@@ -117,8 +138,11 @@ def _build_triton(
     targets: Sequence[str],
     limit: Limit,
     report: Report,
-) -> tuple[TargetBuild, ...]:
-    """Every case for every target: the inputs of a case are drawn once, and its targets compiled side by side."""
+) -> list[_Lane]:
+    """Every case for every target: the inputs of a case are drawn once, and its targets compiled side by side.
+
+    One lane per target, in order, with what came of it.
+    """
     lanes = [_Lane(template, task, candidate, target, len(cases), limit) for target in targets]
     reference = Reference(task.reference_path)
     with ExitStack() as cleanup, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -131,7 +155,11 @@ def _build_triton(
                 list(pool.map(lambda lane: lane.compile(case, sets), lanes))  # noqa: B023 - ended before the next turn
             finally:
                 sets.close()
-        return tuple(lane.result() for lane in lanes)
+    return lanes
+
+
+def _tell_nobody(done: int, total: int) -> None:
+    """For those who do not ask how far it is."""
 
 
 def _arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
@@ -155,6 +183,8 @@ class _Lane:
         outcome = BuildOutcome.NOT_CHECKED if missing else BuildOutcome.FAILED
         self._result = TargetBuild(target, outcome, missing or "nothing was built", asked=asked)
         self._over = bool(missing)
+        self._loaded = False
+        self.failure: CandidateFailed | None = None
         self._kernels: tuple[KernelUse, ...] = ()
 
     def compile(self, case: Case, sets: Sets) -> None:
@@ -164,6 +194,7 @@ class _Lane:
         started = time.monotonic()
         try:
             host = self._subject.ready(case)
+            self._loaded = True
             host.ask(sets.bind_message(), self._timeout_s, sets.files)
             host.ask(Prepare(), self._timeout_s)
             host.ask(Call(0), self._timeout_s)
@@ -171,9 +202,17 @@ class _Lane:
             host.release(self._timeout_s)
             self._note("nothing was built", built=1)
         except CandidateFailed as failure:
-            self._over = True
+            self._over, self.failure = True, failure
             self._note(f"{case.label}: {failure.detail or failure.status}", built=0)
         self._result = replace(self._result, seconds=self._result.seconds + time.monotonic() - started)
+
+    @property
+    def sure(self) -> bool:
+        """Whether the failure has nothing to do with the device that is missing; a call may wait for one."""
+        if self.failure is None:
+            return False
+        never_loaded = self.failure.status is Status.TIMEOUT and not self._loaded
+        return never_loaded or self.failure.status is Status.COMPILE_ERROR
 
     def result(self) -> TargetBuild:
         """What came of it; a candidate that launched no Triton kernel has built none."""

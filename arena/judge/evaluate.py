@@ -11,6 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
+from arena.errors import InfrastructureError
 from arena.judge.baselines import Baselines, Book
 from arena.judge.building import build_program
 from arena.judge.correctness import CorrectnessCheck
@@ -19,20 +22,24 @@ from arena.judge.device import Bench
 from arena.judge.hosts import CandidateFailed, Template
 from arena.judge.messages import Options
 from arena.judge.performance import PerformanceCheck
-from arena.judge.selection import select_cases
+from arena.judge.profiling import profile_largest
+from arena.judge.selection import not_run, select_cases
 from arena.judge.side import Side
 from arena.judge.subject import Subject
 from arena.judge.verify import Finding
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
-from arena.model.record import CaseResult, CaseTiming, Evaluation, Split
+from arena.model.profile import Profile
+from arena.model.record import CaseResult, CaseTiming, Evaluation
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Stage, Status, Verdict
 from arena.numerics.reference import Reference
+from arena.scratch import prefix as scratch_prefix
 
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
+_SETTLE_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -51,15 +58,16 @@ class Contest:
     def __init__(self, task: Task, candidate: Path, options: Options, shop: Workshop) -> None:
         self._task, self._options, self._shop = task, options, shop
         self._bench, self._template = shop.bench, shop.template
-        self._folder = Path(tempfile.mkdtemp(prefix="arena-candidate-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
         self._file = self._folder / task.task_type.kernel_file
         shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options.max_work)
         self._heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
         self._right, self._fast = checks(task, options, shop.bench)
-        self._results = {case.id: _not_run(case) for case in (*self._seen, *self._heldout)}
+        self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
         cases = (*self._seen, *self._heldout)
-        self._baselines = Baselines(task, cases, options, shop.template, self._right, self._fast, shop.book)
+        asked = structs.replace(options, profile=False)  # which makes no difference to a baseline
+        self._baselines = Baselines(task, cases, asked, shop.template, self._right, self._fast, shop.book)
         self._candidate: Subject | None = None
         self._twin: Subject | None = None
         self._log = ""
@@ -67,7 +75,7 @@ class Contest:
         self._targets: tuple[TargetBuild, ...] = ()
 
     def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
-        """Pass the gates in order and stop at the first that stays shut."""
+        """Pass the gates in order and stop at the first that stays shut. A profile is no gate and comes last."""
         verdicts: list[Verdict] = []
         gates: list[tuple[Stage, Callable[[Report], Finding]]] = [
             (Stage.COMPILE, self._compile),
@@ -76,12 +84,14 @@ class Contest:
             (Stage.HELDOUT, self._generalization),
         ]
         try:
+            self._await_device()
             for stage, gate in gates[: None if self._heldout else -1]:
                 started = time.monotonic()
                 finding = gate(report)
                 verdicts.append(Verdict(stage, finding.status, finding.detail, time.monotonic() - started))
                 if finding.status is not Status.PASSED:
                     break
+            profile = self._profile() if self._options.profile else None
             isolation = self._candidate.isolation if self._candidate else ""
         finally:
             self._clean_up()
@@ -96,7 +106,22 @@ class Contest:
             compile_log=self._log,
             seconds={**{v.stage.value: v.seconds for v in verdicts}, "build": self._build_s},
             targets=self._targets,
+            profile=profile,
         )
+
+    def _await_device(self) -> None:
+        """What an agent's processes had begun when they were stopped may still be running."""
+        if not self._bench.platform.settle(_SETTLE_S):
+            raise InfrastructureError(
+                f"the device is busy: work that is not the judge's did not end within {_SETTLE_S:.0f} s; "
+                "end the programs that use it, or choose another with --devices"
+            )
+
+    def _profile(self) -> Profile:
+        """In a fresh host, after everything that is timed: a profiler slows down the process that it is in."""
+        passed = [case for case in self._seen if self._results[case.id].candidate is Status.PASSED]
+        worked_out = [arguments(self._task, case) for case in passed]
+        return profile_largest(self._right, self._candidate, worked_out, self._targets)
 
     def _compile(self, report: Report) -> Finding:
         """Build for every dtype that will be needed, load, and have Triton compile for the smallest seen case."""
@@ -230,7 +255,3 @@ def checks(task: Task, options: Options, bench: Bench) -> tuple[CorrectnessCheck
     reference = Reference(task.reference_path)
     right = CorrectnessCheck(bench.platform, reference, options.seeds, options.call_timeout_s)
     return right, PerformanceCheck(bench, reference, options.timing_budget_s)
-
-
-def _not_run(case: Case) -> CaseResult:
-    return CaseResult(case.id, Split(case.split), case.kind, case.label, Status.NOT_RUN, Status.NOT_RUN)

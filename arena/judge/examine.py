@@ -32,6 +32,7 @@ from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.protocol import Language
+from arena.scratch import prefix as scratch_prefix
 from arena.sharing import share_out
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Examination:
         self._cases = select_cases(task, task.cases, options.max_work)
         self._reference = Reference(task.reference_path)
         self._right, self._fast = checks(task, options, shop.bench)
-        self._cache = Path(tempfile.mkdtemp(prefix="arena-triton-"))
+        self._cache = Path(tempfile.mkdtemp(prefix=scratch_prefix("triton")))
         self._timing = SelfTiming(task, shop, self._fast, self._subject, options.call_timeout_s)
 
     def run(self, most_mutants: int, report: Report) -> TaskCheck:

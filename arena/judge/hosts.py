@@ -17,6 +17,7 @@ from typing import IO, NoReturn
 
 from arena.errors import InfrastructureError
 from arena.model.portability import KernelUse
+from arena.model.profile import KernelTime
 from arena.model.verdict import Status
 from arena.process import kill_group
 from arena.protocol import (
@@ -27,6 +28,8 @@ from arena.protocol import (
     FromHost,
     FromTemplate,
     Kernels,
+    Profile,
+    Profiled,
     Ready,
     Reap,
     Release,
@@ -167,6 +170,11 @@ class Host:
         """What it says it compiled for its target. Raises as `ask` does."""
         answer = self._exchange(ReportKernels(), timeout_s)
         return answer.kernels if isinstance(answer, Kernels) else self._out_of_turn()
+
+    def profile(self, index: int, timeout_s: float) -> tuple[KernelTime, ...]:
+        """What it says ran during one call on this set. Raises as `ask` does."""
+        answer = self._exchange(Profile(index), timeout_s)
+        return answer.kernels if isinstance(answer, Profiled) else self._out_of_turn()
 
     def _out_of_turn(self) -> NoReturn:
         self.kill()

@@ -1,4 +1,4 @@
-"""What the runner asks of a judge, and what the judge answers."""
+"""What the runner asks of a judge or a builder, and what they answer."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """for torch2hip: also measure `torch.compile`, and label it"""
     targets: tuple[str, ...] = ()
     """also build for these GPUs, which need not be there: `gfx942`, `sm_90`"""
+    profile: bool = False
+    """also say where the time of one call goes, on the largest seen case that passed"""
 
 
 CPU_MAX_WORK = 3e6
@@ -62,6 +64,18 @@ class Examine(Message, frozen=True):
     most_mutants: int = 0
 
 
+class Compile(Message, frozen=True):
+    """Compile one candidate file for the device of `environment`, which need not be there.
+
+    Sent to a builder, with the socket on which it is to answer beside it.
+    """
+
+    task: str
+    candidate: str
+    options: Options
+    environment: Environment
+
+
 class Progress(Message, frozen=True):
     """Where an evaluation is: a stage, and how far into it."""
 
@@ -80,6 +94,12 @@ class Result(Message, frozen=True):
     """The evaluation asked for."""
 
     evaluation: Evaluation
+
+
+class Compiled(Message, frozen=True):
+    """What a builder found: None, or the evaluation of a candidate that does not get past the compile stage."""
+
+    refused: Evaluation | None
 
 
 class HarnessFailed(Message, frozen=True):
@@ -101,4 +121,5 @@ class Examined(Message, frozen=True):
 
 
 ToJudge = Evaluate | Prove | Examine
+FromBuilder = Compiled | HarnessFailed
 FromJudge = Hello | Progress | Result | Proved | Examined | HarnessFailed

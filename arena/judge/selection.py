@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
+from arena.judge.messages import CPU_MAX_WORK, Options
+from arena.model.environment import DeviceFacts
+from arena.model.record import CaseResult, Split
 from arena.model.task import Arguments, Case, Task, arguments
+from arena.model.verdict import Status
 
 _LEAST_CASES = 2
 
@@ -24,3 +30,15 @@ def select_cases(task: Task, cases: tuple[Case, ...], max_work: float | None) ->
     work = {case.id: emulation_work(arguments(task, case)) for case in cases}
     smallest = sorted(work, key=lambda case_id: work[case_id])[:_LEAST_CASES]
     return tuple(case for case in cases if work[case.id] <= max_work or case.id in smallest)
+
+
+def bounded(options: Options, facts: DeviceFacts) -> Options:
+    """An emulation runs small cases only, unless it is told otherwise."""
+    if options.max_work is None and facts.emulated:
+        return structs.replace(options, max_work=CPU_MAX_WORK)
+    return options
+
+
+def not_run(case: Case) -> CaseResult:
+    """The result of a case that was never reached."""
+    return CaseResult(case.id, Split(case.split), case.kind, case.label, Status.NOT_RUN, Status.NOT_RUN)

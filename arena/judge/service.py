@@ -10,8 +10,6 @@ import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from msgspec import structs
-
 import arena
 from arena.errors import ArenaError, InfrastructureError
 from arena.judge.baselines import Baselines
@@ -21,21 +19,19 @@ from arena.judge.evaluate import Contest, Workshop, checks
 from arena.judge.examine import Examination
 from arena.judge.hosts import HostFolder, Template
 from arena.judge.messages import (
-    CPU_MAX_WORK,
     Evaluate,
     Examine,
     Examined,
     FromJudge,
     HarnessFailed,
     Hello,
-    Options,
     Progress,
     Prove,
     Proved,
     Result,
     ToJudge,
 )
-from arena.judge.selection import select_cases
+from arena.judge.selection import bounded, select_cases
 from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
@@ -47,6 +43,7 @@ from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
 
 _GPU_JUDGE_THREADS = 2
+_CALM_S = 5.0
 _LIBRARIES = ("torch", "triton", "numpy")
 
 
@@ -59,6 +56,7 @@ class Judge:
         self._bench = Bench(device, device.facts())
         if not self._bench.facts.emulated:
             _share_processor()
+        device.settle(_CALM_S)  # while no candidate exists: what later nudges are held against
         self._bench.calibrate()
         self._shop = Workshop(self._bench, self._template, Crossing(), {})
         self._isolation = self._walls()
@@ -82,13 +80,13 @@ class Judge:
             channel.send(Progress(stage, done, total))
 
         task = _supported(_task(request))
-        options = self._bounded(request.options)
+        options = bounded(request.options, self._bench.facts)
         contest = Contest(task, Path(request.candidate), options, self._shop)
         return contest.run(self.environment, report)
 
     def prove(self, request: Prove) -> dict[str, str]:
         """Check the baseline on the held-out cases that this platform can run."""
-        task, options = _supported(_task(request)), self._bounded(request.options)
+        task, options = _supported(_task(request)), bounded(request.options, self._bench.facts)
         cases = select_cases(task, task.heldout, options.max_work)
         right, fast = checks(task, options, self._bench)
         baselines = Baselines(task, cases, options, self._template, right, fast, {})
@@ -105,13 +103,8 @@ class Judge:
             channel.send(Progress(Stage.CORRECTNESS, done, total))
 
         task = _supported(load_task(Path(request.task)))
-        return Examination(task, self._bounded(request.options), self._shop).run(request.most_mutants, report)
-
-    def _bounded(self, options: Options) -> Options:
-        """An emulation runs small cases only, unless it is told otherwise."""
-        if options.max_work is None and self._bench.facts.emulated:
-            return structs.replace(options, max_work=CPU_MAX_WORK)
-        return options
+        options = bounded(request.options, self._bench.facts)
+        return Examination(task, options, self._shop).run(request.most_mutants, report)
 
     def close(self) -> None:
         """End the templates and with them every host."""

@@ -12,6 +12,7 @@ from arena.errors import InfrastructureError
 from arena.judge.hosts import Host, HostFolder, Template
 from arena.model.task import Case, Task
 from arena.protocol import Language, Load, Prepare
+from arena.scratch import prefix as scratch_prefix
 from arena.toolchains.task_header import dtype_key
 
 
@@ -40,7 +41,7 @@ class Subject:
     def __init__(self, template: Template, cache: Path | None, hide: tuple[Path, ...], timeout_s: float) -> None:
         self._program: Program | None = None
         self._template, self._hide, self._timeout_s = template, hide, timeout_s
-        self._home = Path(tempfile.mkdtemp(prefix="arena-host-"))
+        self._home = Path(tempfile.mkdtemp(prefix=scratch_prefix("host")))
         self._cache = cache or self._home / "triton"
         self._host: Host | None = None
         self._loaded: str | None = None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from statistics import geometric_mean
 
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
+from arena.model.profile import Profile
+from arena.model.session import Session
 from arena.model.verdict import Stage, Status, Verdict
 
 SCHEMA_VERSION = 1
@@ -110,7 +113,10 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the judge says of one candidate. `targets`: the GPUs it was built for beside the one it ran on; no gate."""
+    """What the judge says of one candidate. `targets`: the GPUs it was built for beside the one it ran on; no gate.
+
+    `profile`: only where it was asked for; feedback, no part of any verdict.
+    """
 
     task: str
     task_type: str
@@ -122,6 +128,7 @@ class Evaluation:
     compile_log: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
     targets: tuple[TargetBuild, ...] = ()
+    profile: Profile | None = None
 
     @property
     def status(self) -> Status:
@@ -130,6 +137,14 @@ class Evaluation:
             if verdict.stage is not Stage.HELDOUT and verdict.status is not Status.PASSED:
                 return verdict.status
         return Status.PASSED if self.verdicts else Status.NOT_RUN
+
+    @property
+    def seen_speedup(self) -> float | None:
+        """Geometric mean over the timed seen cases, 1 where none could be timed; None unless every gate was passed."""
+        if self.status is not Status.PASSED:
+            return None
+        values = [result.speedup.value for result in self.split(Split.SEEN) if result.speedup is not None]
+        return geometric_mean(values) if values else 1.0
 
     def split(self, split: Split) -> tuple[CaseResult, ...]:
         """The cases of one split, in order."""
@@ -140,7 +155,8 @@ class Evaluation:
 class Trial:
     """One agent, one task, one attempt: the content of one record file.
 
-    `evaluation` is None where nothing was handed in or the harness failed before a verdict.
+    `evaluation` is None where nothing was handed in or the harness failed before a verdict; `session` is None for
+    agents that only copy a file.
     """
 
     run: str
@@ -155,6 +171,7 @@ class Trial:
     seconds: float
     detail: str = ""
     evaluation: Evaluation | None = None
+    session: Session | None = None
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:

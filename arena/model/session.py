@@ -83,7 +83,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one trial of an agent may use up; None is no limit. Enforced by the harness, whatever the agent thinks of it."""
+    """What one trial of an agent may use up; None is no limit. Enforced by the harness."""
 
     wall_clock_s: float = 1800.0
     """time in which the agent was not stopped for a measurement"""
@@ -110,7 +110,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Flag:
-    """A line of the transcript that reaches for what an agent must not see; for a person to look at, never a verdict."""
+    """A place where an agent reaches for what it must not see; for a person to look at, never a verdict."""
 
     event: int
     """index of the event"""

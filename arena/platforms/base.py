@@ -77,5 +77,8 @@ class Platform(Protocol):
     def free_cache(self) -> None:
         """Give device memory that this process holds without using it back to others."""
 
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until work of other processes on the device has drained; False where it has not in time."""
+
     def nudge(self) -> None:
         """Run next to nothing and wait, so that the device is switched to this process before a timed pass."""

@@ -96,6 +96,10 @@ class CpuPlatform:
     def free_cache(self) -> None:
         """The allocator of the CPU holds nothing back."""
 
+    def settle(self, timeout_s: float) -> bool:
+        """There is no queue behind which others' work could hide."""
+        return True
+
     def nudge(self) -> None:
         """There is no device to switch."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,14 @@ from arena.agents.base import Submission, Workspace
 from arena.errors import UsageError
 from arena.runconfig import AgentSpec
 from arena.taskfile.corpus import load_task
+from tests.fakes import HERE, FakeDesk
 from tests.taskfile.folders import write_task
 
 
 def workspace(root: Path, place: str = "triton2triton/suite/scale", attempt: int = 1) -> Workspace:
     task = load_task(write_task(root / "tasks", place))
     (root / "work").mkdir()
-    return Workspace(root / "work", task, attempt)
+    return Workspace(root / "work", task, attempt, HERE, root / "transcript")
 
 
 def submitted(submission: Submission) -> str:
@@ -29,22 +31,22 @@ def test_noop_hands_in_the_starting_kernel(tmp_path: Path) -> None:
     place = workspace(tmp_path)
     start = place.task.starting_kernel
     assert start is not None
-    submission = make_agent(AgentSpec("calm", "noop")).work(place)
+    submission = make_agent(AgentSpec("calm", "noop")).work(place, FakeDesk())
     assert submission.candidate == place.candidate == tmp_path / "work" / "kernel.py"
     assert submitted(submission) == start.read_text(encoding="utf-8")
 
 
 def test_noop_translates_nothing(tmp_path: Path) -> None:
-    submission = make_agent(AgentSpec("noop", "noop")).work(workspace(tmp_path, "torch2hip/suite/scale"))
+    submission = make_agent(AgentSpec("noop", "noop")).work(workspace(tmp_path, "torch2hip/suite/scale"), FakeDesk())
     assert submission == Submission(None, "a torch2hip task has no starting kernel to hand in")
 
 
 def test_expert_hands_in_the_expert_where_there_is_one(tmp_path: Path) -> None:
     place = workspace(tmp_path, "torch2hip/suite/scale")
     expert = make_agent(AgentSpec("expert", "expert"))
-    assert expert.work(place) == Submission(None, "the task has no expert")
+    assert expert.work(place, FakeDesk()) == Submission(None, "the task has no expert")
     (place.task.path / "expert.hip").write_text("// fast", encoding="utf-8")
-    submission = expert.work(place)
+    submission = expert.work(place, FakeDesk())
     assert submission.candidate == tmp_path / "work" / "kernel.hip"
     assert submitted(submission) == "// fast"
 
@@ -55,12 +57,12 @@ def test_replay_prefers_the_file_of_the_attempt(tmp_path: Path) -> None:
     base = folder / place.task.id
     (base / "2").mkdir(parents=True)
     replay = make_agent(AgentSpec("mine", "replay", folder))
-    assert replay.work(place) == Submission(None, "candidates/triton2triton/suite/scale holds no kernel.py")
+    assert replay.work(place, FakeDesk()) == Submission(None, "candidates/triton2triton/suite/scale holds no kernel.py")
     (base / "kernel.py").write_text("# for all", encoding="utf-8")
-    assert submitted(replay.work(place)) == "# for all"
+    assert submitted(replay.work(place, FakeDesk())) == "# for all"
     (base / "2" / "kernel.py").write_text("# second", encoding="utf-8")
-    assert submitted(replay.work(place)) == "# second"
-    assert submitted(replay.work(Workspace(place.folder, place.task, 1))) == "# for all"
+    assert submitted(replay.work(place, FakeDesk())) == "# second"
+    assert submitted(replay.work(replace(place, attempt=1), FakeDesk())) == "# for all"
 
 
 def test_names_and_kinds(tmp_path: Path) -> None:
@@ -69,7 +71,10 @@ def test_names_and_kinds(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="agent x: unknown kind 'wizard'; expected one of: noop, expert, replay"):
+    with pytest.raises(
+        UsageError,
+        match=r"agent x: unknown kind 'wizard'; expected .* noop, expert, replay",
+    ):
         make_agent(AgentSpec("x", "wizard"))
     with pytest.raises(UsageError, match="agent x: kind `replay` needs `folder`"):
         make_agent(AgentSpec("x", "replay"))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.analysis.measures import MEASURES
-from arena.analysis.scores import REWARDS, points, reward, sol_score
+from arena.analysis.scores import points, sol_score
+from arena.model.reward import REWARDS, reward
 from arena.model.verdict import Status
 
 DOCS = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")

@@ -1,0 +1,68 @@
+"""Whether an agent's program can start here: is it installed, which version, are its credentials set."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from arena import process
+from arena.agents.definition import Definition
+
+_VERSION_S = 30.0
+_INSTALLED_IN = "node_modules"
+
+
+@dataclass(frozen=True)
+class Availability:
+    """What was found. `binary` is None where the program is not installed; `missing` names unset credentials."""
+
+    binary: Path | None
+    version: str
+    missing: tuple[str, ...]
+
+    @property
+    def can_start(self) -> bool:
+        """Whether it is installed, and has the one credential it needs, where it needs any."""
+        return self.binary is not None and not self.missing
+
+    def lacks(self, definition: Definition) -> str:
+        """What keeps it from starting, and what to do; empty where nothing does."""
+        if self.binary is None:
+            how = f"; install it with `{definition.install}`" if definition.install else ""
+            return f"{definition.command[0]} is not on PATH{how}"
+        return f"set {' or '.join(self.missing)}" if self.missing else ""
+
+
+def look(definition: Definition, environ: Mapping[str, str] = os.environ) -> Availability:
+    """Look for a program and ask it for its version. One of the credentials is enough."""
+    found = shutil.which(definition.command[0], path=environ.get("PATH"))
+    binary = None if found is None else Path(found).absolute()
+    given = [name for name in definition.credentials if environ.get(name)]
+    version = _version(definition, environ) if binary is not None else ""
+    return Availability(binary, version, () if given else definition.credentials)
+
+
+def folders_of(binary: Path) -> tuple[Path, ...]:
+    """What a program needs to see of itself: where it is named, where it lies, what it was installed with."""
+    real = binary.resolve()
+    found = [binary.parent, real.parent]
+    for place in (binary, real):
+        found += [above for above in place.parents if above.name == _INSTALLED_IN or (above / "pyvenv.cfg").is_file()]
+    unique = tuple(dict.fromkeys(found))
+    return tuple(one for one in unique if not any(one != other and one.is_relative_to(other) for other in unique))
+
+
+def _version(definition: Definition, environ: Mapping[str, str]) -> str:
+    """The last line it prints; a program that fails, hangs or says nothing has none."""
+    if not definition.version:
+        return ""
+    known = {name: environ[name] for name in ("PATH", "HOME", "LANG") if name in environ}
+    try:
+        done = process.run(definition.version, timeout_s=_VERSION_S, env=known)
+    except OSError:
+        return ""
+    lines = done.output.strip().splitlines()
+    return lines[-1].strip() if done.ok and lines else ""

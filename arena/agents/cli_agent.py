@@ -1,0 +1,190 @@
+"""Any coding agent with a command line: started in a box, followed line by line, held to its limits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from arena.agents import tripwire
+from arena.agents.availability import Availability, folders_of, look
+from arena.agents.base import Desk, Submission, Workspace
+from arena.agents.box import Box, Boxed, BoxPlan, open_box, read_candidate
+from arena.agents.budget import Budget, Reached, Stopwatch
+from arena.agents.definition import Definition, PromptBy, endpoint, fill_in
+from arena.agents.desk_server import DeskServer
+from arena.agents.lines import Lines
+from arena.agents.parsers import make_parser
+from arena.agents.recorder import RecordedDesk, Recorder
+from arena.agents.redaction import Redactor
+from arena.errors import InfrastructureError
+from arena.model.session import Ending, Session
+from arena.scratch import scratch
+from arena.transcripts import TranscriptWriter
+
+INSIDE = Path(__file__).parent / "inside"
+PROJECT = Path(__file__).parent.parent.parent
+KERNEL_LIMIT_BYTES = 1 << 20
+FILE_LIMIT_BYTES = 1 << 30
+_LOOK_S = 0.1
+_DISK_LOOK_S = 1.0
+_PIPES_S = 5.0
+_ALWAYS = {"LANG": "C.UTF-8", "TRITON_DEFAULT_FP_FUSION": "1"}
+
+
+class CliAgent:
+    """An agent whose definition is data. `environ`: where its credentials and settings are taken from."""
+
+    def __init__(
+        self, name: str, definition: Definition, model: str = "", environ: Mapping[str, str] = os.environ
+    ) -> None:
+        self.name = name
+        self.limits = definition.limits
+        self._definition, self._model, self._environ = definition, model, environ
+
+    def work(self, workspace: Workspace, desk: Desk) -> Submission:
+        """Start the program on TASK.md, follow it until it ends or a limit does, and take what it left.
+
+        Raises `InfrastructureError` where the program cannot start here.
+        """
+        found = look(self._definition, self._environ)
+        if not found.can_start:
+            raise InfrastructureError(f"agent {self.name}: {found.lacks(self._definition)}")
+        secrets = self._values(self._definition.credentials)
+        with ExitStack() as stack:
+            place = Path(stack.enter_context(scratch("agent")))
+            writer = stack.enter_context(TranscriptWriter(workspace.transcript))
+            budget = Budget(self.limits, self._definition.price)
+            recorder = Recorder(writer, Redactor(secrets), make_parser(self._definition.events), budget)
+            session = self._session(place, workspace, desk, recorder, found)
+            left = read_candidate(workspace.folder, workspace.candidate.name, KERNEL_LIMIT_BYTES)
+            if not session.evaluations and left is not None and left == _starting_kernel(workspace):
+                return self._untouched(session)
+            kernel, why = desk.choose(recorder.clean_kernel(left))
+            return Submission(_put(kernel, workspace), why, session)
+
+    def _untouched(self, session: Session) -> Submission:
+        """Nothing was done: that is an agent's own affair, unless its program failed before it said a word."""
+        if session.ending is Ending.FAILED and not session.tokens.total:
+            raise InfrastructureError(f"agent {self.name} did not get going: {session.detail}")
+        return Submission(None, "the starting kernel was left as it was, and nothing was evaluated", session)
+
+    def _session(
+        self, place: Path, workspace: Workspace, desk: Desk, recorder: Recorder, found: Availability
+    ) -> Session:
+        """Everything between opening the box and closing it."""
+        plan = self._plan(place, workspace, found)
+        with ExitStack() as stack:
+            stack.enter_context(DeskServer(RecordedDesk(desk, recorder), plan.tools / "desk.sock"))
+            box = stack.enter_context(open_box(plan))
+            boxed = self._start(box, workspace, found, plan.home)
+            watch = Stopwatch(boxed)
+            recorder.begin(watch)
+            stack.enter_context(desk.attend(watch))
+            ending, detail = _follow(boxed, watch, recorder)
+            active_s, paused_s = watch.active_s(), watch.paused_s()
+        return Session(
+            agent=self._definition.name,
+            version=recorder.clean(found.version),
+            ending=ending,
+            detail=detail,
+            active_s=active_s,
+            paused_s=paused_s,
+            isolation=box.isolation,
+            model=recorder.model or self._model,
+            evaluations=tuple(recorder.evaluations),
+            refused=recorder.refused,
+            tokens=recorder.budget.tokens,
+            cost_usd=recorder.budget.cost_usd,
+            events=len(recorder.events),
+            flags=tripwire.find(recorder.events, workspace.task),
+        )
+
+    def _plan(self, place: Path, workspace: Workspace, found: Availability) -> BoxPlan:
+        """What the agent sees: its workspace, a home, the tools, its own program; and what it reaches."""
+        home, tools = place / "home", place / "tools"
+        home.mkdir()
+        shutil.copytree(INSIDE, tools, ignore=shutil.ignore_patterns("__*"))
+        taken = self._values((*self._definition.passes, *self._definition.credentials))
+        endpoints = [endpoint(entry, taken) for entry in self._definition.network]
+        assert found.binary is not None
+        return BoxPlan(
+            workspace=workspace.folder,
+            home=home,
+            tools=tools,
+            network=tuple(dict.fromkeys(filter(None, endpoints))),
+            device=self._definition.device and not workspace.environment.device.emulated,
+            show=(*folders_of(found.binary), Path(sys.prefix), Path(sys.base_prefix)),
+            hide=(PROJECT, workspace.task.path.parents[2], workspace.transcript.parents[2]),
+            disk_bytes=self.limits.disk_bytes,
+            file_bytes=min(self.limits.disk_bytes, FILE_LIMIT_BYTES),
+        )
+
+    def _start(self, box: Box, workspace: Workspace, found: Availability, home: Path) -> Boxed:
+        """Fill in the definition, put its files into the home, and start the program."""
+        definition = self._definition
+        prompt = (workspace.folder / "TASK.md").read_text(encoding="utf-8")
+        taken = self._values((*definition.passes, *definition.credentials))
+        places = {"WORKSPACE": box.workspace, "HOME": box.home, "TOOLS": box.tools}
+        values = {**taken, **places, "PROMPT": prompt, "MODEL": self._model}
+        for name, text in definition.files.items():
+            file = home / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(fill_in(text, values), encoding="utf-8")
+        written = {name: fill_in(text, values) for name, text in definition.environment.items()}
+        emulated = workspace.environment.device.emulated
+        environment = {**_ALWAYS, **({"TRITON_INTERPRET": "1"} if emulated else {}), **taken, **written}
+        stdin = prompt.encode() if definition.prompt is PromptBy.STDIN else b""
+        return box.start(self._command(found, values), stdin, environment)
+
+    def _command(self, found: Availability, values: Mapping[str, str]) -> list[str]:
+        """The command line, its program by full path."""
+        definition = self._definition
+        given = (*definition.command[1:], *(definition.model if self._model else ()))
+        command = [str(found.binary), *(fill_in(text, values) for text in given)]
+        in_place = any("${PROMPT}" in text for text in given)
+        appended = definition.prompt is PromptBy.ARGUMENT and not in_place
+        return [*command, values["PROMPT"]] if appended else command
+
+    def _values(self, names: tuple[str, ...]) -> dict[str, str]:
+        return {name: self._environ[name] for name in names if self._environ.get(name)}
+
+
+def _follow(boxed: Boxed, watch: Stopwatch, recorder: Recorder) -> Reached:
+    """Write down what the program prints until it ends, or a limit ends it."""
+    lines = Lines(boxed.stdout, boxed.stderr)
+    reached, disk_bytes, look_again = None, 0, 0.0
+    while boxed.poll() is None and reached is None:
+        for line in lines.take(_LOOK_S):
+            recorder.line(*line)
+        if time.monotonic() > look_again:
+            disk_bytes, look_again = boxed.disk_used(), time.monotonic() + _DISK_LOOK_S
+        reached = recorder.budget.reached(watch.active_s(), disk_bytes)
+    code = boxed.poll()
+    boxed.kill()
+    for line in lines.finish(_PIPES_S):
+        recorder.line(*line)
+    if reached is not None:
+        recorder.note(f"ended by the harness: {reached.detail}", failed=True)
+        return reached
+    if code == 0 and not recorder.error:
+        return Reached(Ending.FINISHED, "")
+    return Reached(Ending.FAILED, recorder.error or f"the program ended with exit code {code}")
+
+
+def _starting_kernel(workspace: Workspace) -> bytes | None:
+    path = workspace.task.starting_kernel
+    return None if path is None else path.read_bytes()
+
+
+def _put(kernel: bytes | None, workspace: Workspace) -> Path | None:
+    """The kernel that counts as a file, in a folder that the agent never had."""
+    if kernel is None:
+        return None
+    file = workspace.transcript / workspace.candidate.name
+    file.write_bytes(kernel)
+    return file

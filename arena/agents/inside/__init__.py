@@ -1,0 +1,1 @@
+"""Programs that run inside an agent's box, each a file of its own: standard library only."""

@@ -1,0 +1,105 @@
+"""One session as it goes on disk: lines and evaluations come in, without secrets they go into the transcript."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Protocol
+
+from arena.agents.base import Desk, Feedback
+from arena.agents.budget import Budget
+from arena.agents.parsers import Parser
+from arena.agents.redaction import Redactor
+from arena.model.session import Evaluated, Event, EventKind
+from arena.transcripts import TranscriptWriter
+
+
+class Watch(Protocol):
+    """Knows how long a session has gone on."""
+
+    def elapsed_s(self) -> float:
+        """Seconds since the start, pauses included."""
+
+
+class Recorder:
+    """Thread-safe: the agent's output and its evaluations come from different threads."""
+
+    def __init__(self, writer: TranscriptWriter, redactor: Redactor, parser: Parser, budget: Budget) -> None:
+        self._writer, self._redactor, self._parser, self.budget = writer, redactor, parser, budget
+        self._lock = threading.RLock()
+        self._watch: Watch | None = None
+        self.events: list[Event] = []
+        self.evaluations: list[Evaluated] = []
+        self.refused = 0
+
+    def begin(self, watch: Watch) -> None:
+        """From here on events have times."""
+        self._watch = watch
+
+    @property
+    def model(self) -> str:
+        """The model that the program named."""
+        return self.clean(self._parser.model)
+
+    @property
+    def error(self) -> str:
+        """What the program says went wrong."""
+        return self.clean(self._parser.error)
+
+    def clean(self, text: str) -> str:
+        """`text` without secrets."""
+        return self._redactor.clean(text)
+
+    def clean_kernel(self, kernel: bytes | None) -> bytes | None:
+        """A kernel without secrets: what the judge gets, and what is kept."""
+        return None if kernel is None else self._redactor.clean_bytes(kernel)
+
+    def line(self, stream: str, text: str) -> None:
+        """One line that the program printed; only its standard output is read for events."""
+        with self._lock:
+            cleaned = self.clean(text)
+            self._writer.raw(cleaned, self._now(), stream)
+            if stream == "stdout":
+                for event in self._parser.feed(cleaned):
+                    self._event(event)
+
+    def note(self, text: str, *, failed: bool = False) -> None:
+        """Something that the harness has to say."""
+        with self._lock:
+            self._event(Event(EventKind.NOTE, self.clean(text), failed=failed))
+
+    def evaluation(self, kernel: bytes, answer: Feedback) -> None:
+        """One call of `./evaluate`, and its answer."""
+        with self._lock:
+            evaluated = answer.evaluated
+            if evaluated is None:
+                self.refused += 1
+                self._event(Event(EventKind.EVALUATION, answer.text, failed=True))
+                return
+            self.evaluations.append(evaluated)
+            self._writer.evaluation(evaluated, kernel, answer.text, answer.content)
+            failed = evaluated.speedup is None
+            self._event(Event(EventKind.EVALUATION, answer.text, failed=failed, number=evaluated.number))
+
+    def _event(self, event: Event) -> None:
+        stamped = replace(event, at_s=self._now())
+        self.events.append(stamped)
+        self.budget.add(stamped)
+        self._writer.event(stamped)
+
+    def _now(self) -> float:
+        return self._watch.elapsed_s() if self._watch is not None else 0.0
+
+
+class RecordedDesk:
+    """What `./evaluate` reaches: the trial's desk, with every call in the transcript."""
+
+    def __init__(self, desk: Desk, recorder: Recorder) -> None:
+        self._desk, self._recorder = desk, recorder
+
+    def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:
+        """Evaluate and write down."""
+        cleaned = self._recorder.clean_kernel(kernel) or b""
+        answer = self._desk.evaluate(cleaned, profile)
+        self._recorder.evaluation(cleaned, answer)
+        return answer

@@ -1,0 +1,127 @@
+"""The compile stage without a device: what is refused here never takes a turn at one.
+
+HIP goes through the judge's own build, whose cache then holds what the judge asks for. Triton kernels are compiled by
+launches that run nothing (`crossing.py`); on the CPU platform, where they are interpreted, the file is only loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import threading
+import time
+from pathlib import Path
+
+from arena.judge.building import build_program
+from arena.judge.crossing import Crossing, Limit
+from arena.judge.hosts import CandidateFailed, Template
+from arena.judge.messages import Options
+from arena.judge.selection import bounded, not_run, select_cases
+from arena.judge.subject import Program, Subject
+from arena.judge.wave_size import build_other_wave
+from arena.model.environment import Environment
+from arena.model.portability import TargetBuild
+from arena.model.record import Evaluation
+from arena.model.task import Case, Task, TaskType
+from arena.model.verdict import Stage, Verdict
+from arena.protocol import Language
+from arena.scratch import scratch
+
+
+class Builder:
+    """Compiles candidates for devices that it never touches. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._crossing = Crossing()
+        self._interpreting: Template | None = None
+        self._one_at_a_time = threading.Lock()
+
+    def compile(self, task: Task, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
+        """The evaluation of a candidate that would not get past the judge's compile stage; None for any other."""
+        job = _Job(task, bounded(options, environment.device), environment)
+        started = time.monotonic()
+        with scratch("candidate") as folder:
+            file = Path(folder) / task.task_type.kernel_file  # the name is part of the build cache's key
+            shutil.copyfile(candidate, file)
+            failure = self._failure(job, file)
+            if failure is None:
+                return None
+            seconds = time.monotonic() - started
+            verdict = Verdict(Stage.COMPILE, failure.status, failure.detail, seconds)
+            return job.refusal(hashlib.sha256(file.read_bytes()).hexdigest(), verdict, self._cross(job, file))
+
+    def close(self) -> None:
+        """End the templates, and with them every host."""
+        self._crossing.close()
+        if self._interpreting is not None:
+            self._interpreting.close()
+
+    def _failure(self, job: _Job, file: Path) -> CandidateFailed | None:
+        if job.task.task_type is not TaskType.TRITON2TRITON:
+            return _build_hip(job, file)
+        if job.facts.emulated:
+            return self._load(job, file)
+        return self._crossing.refuse_triton(job.task, file, job.seen, job.facts.arch, job.limit)
+
+    def _load(self, job: _Job, file: Path) -> CandidateFailed | None:
+        """Have a host load the file, as the judge's will: an import that fails, a syntax error, a missing entry."""
+        program = Program(job.task, Language.TRITON, {"": file})
+        subject = Subject(self._template, None, job.limit.hide, job.limit.timeout_s).adopt(program)
+        try:
+            subject.ready(job.seen[0])
+        except CandidateFailed as failure:
+            return failure
+        finally:
+            subject.discard()
+        return None
+
+    def _cross(self, job: _Job, file: Path) -> tuple[TargetBuild, ...]:
+        """For a candidate that is refused: the GPUs asked for beside its own, as the judge builds for them."""
+        if not job.options.targets:
+            return ()
+        cases = (*job.task.seen, *(job.task.heldout if job.options.heldout else ()))
+        targets = job.options.targets
+        return self._crossing.build(job.task, file, cases, targets, job.limit, lambda done, total: None)
+
+    @property
+    def _template(self) -> Template:
+        with self._one_at_a_time:
+            if self._interpreting is None:
+                self._interpreting = Template("cpu", spins=False, interprets=True)
+            return self._interpreting
+
+
+class _Job:
+    """One request, worked out."""
+
+    def __init__(self, task: Task, options: Options, environment: Environment) -> None:
+        self.task, self.options, self.environment = task, options, environment
+        self.facts = environment.device
+        self.seen = select_cases(task, task.seen, options.max_work)
+        heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
+        self.cases: tuple[Case, ...] = (*self.seen, *heldout)
+        self.limit = Limit(options.call_timeout_s, (task.path.parents[2],))
+
+    def refusal(self, digest: str, verdict: Verdict, targets: tuple[TargetBuild, ...]) -> Evaluation:
+        """What the judge would say of a candidate that fails its first stage."""
+        return Evaluation(
+            task=self.task.id,
+            task_type=self.task.task_type,
+            task_hash=self.task.content_hash,
+            candidate_hash=digest,
+            environment=self.environment,
+            verdicts=(verdict,),
+            cases=tuple(not_run(case) for case in self.cases),
+            seconds={verdict.stage.value: verdict.seconds, "build": 0.0},
+            targets=targets,
+        )
+
+
+def _build_hip(job: _Job, file: Path) -> CandidateFailed | None:
+    """The judge's build, for every dtype that it will need, on the CPU platform at both wave sizes."""
+    try:
+        build_program(job.task, file, job.cases, job.facts)
+        build_other_wave(job.task, file, job.cases, job.facts)
+    except CandidateFailed as failure:
+        return failure
+    return None

@@ -1,0 +1,63 @@
+"""The builder as a process, `python -m arena.judge.builder_service FD`: compiles side by side, holds no device.
+
+Every request brings the socket on which it is answered, so that requests do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from arena.errors import ArenaError
+from arena.judge.builder import Builder
+from arena.judge.messages import Compile, Compiled, FromBuilder, HarnessFailed
+from arena.taskfile.corpus import load_task
+from arena.wire import Channel, ChannelClosed
+
+
+def main(descriptor: int) -> None:
+    """Serve until the runner closes the channel; what was begun is still answered."""
+    requests: Channel[Compiled, Compile] = Channel(socket.socket(fileno=descriptor), Compile, takes_files=True)
+    builder = Builder()
+    try:
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            while True:
+                request, files = requests.receive(None)
+                pool.submit(_serve, builder, request, files)
+    except ChannelClosed:
+        return
+    finally:
+        builder.close()
+
+
+def _serve(builder: Builder, request: Compile, files: list[int]) -> None:
+    """Answer one request on its own socket; whoever no longer listens needs no answer."""
+    for surplus in files[1:]:
+        os.close(surplus)
+    if not files:
+        return
+    channel: Channel[FromBuilder, Compile] = Channel(socket.socket(fileno=files[0]), Compile)
+    try:
+        channel.send(_answer(builder, request))
+    except ChannelClosed:
+        return
+    finally:
+        channel.close()
+
+
+def _answer(builder: Builder, request: Compile) -> FromBuilder:
+    try:
+        task = load_task(Path(request.task))
+        return Compiled(builder.compile(task, Path(request.candidate), request.options, request.environment))
+    except ArenaError as problem:
+        return HarnessFailed(str(problem))
+    except Exception:
+        return HarnessFailed(traceback.format_exc())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

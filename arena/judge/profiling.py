@@ -1,0 +1,78 @@
+"""`--profile`: where the time of a call goes. The candidate's own process says so, and nothing is judged by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from arena.judge.buffers import Sets
+from arena.judge.correctness import CorrectnessCheck
+from arena.judge.hosts import CandidateFailed
+from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.subject import Subject
+from arena.model.portability import TargetBuild
+from arena.model.profile import KernelTime, Profile
+from arena.model.task import Arguments
+from arena.protocol import Call, Prepare
+
+_MOST_KERNELS = 50
+_NAME_LIMIT = 300
+_DIMENSIONS = 3
+
+
+def profile_largest(
+    check: CorrectnessCheck, subject: Subject | None, passed: Sequence[Arguments], targets: Sequence[TargetBuild]
+) -> Profile:
+    """Profile the candidate, in a fresh host, on the largest of the cases that it passed.
+
+    Without a profiler, or where it fails, the answer says so: a profile changes no verdict.
+    """
+    uses = {build.target: build.kernels for build in targets if build.kernels}
+    if subject is None or not passed:
+        return Profile(detail="no seen case was passed, so that nothing was profiled", uses=uses)
+    largest = max(passed, key=lambda each: each.num_bytes)
+    case = largest.case.label
+    if not check.platform.graphs:
+        return Profile(case, detail=f"the {check.platform.name} platform has no profiler for kernels", uses=uses)
+    subject.close()
+    try:
+        kernels = _trimmed(_profile(check, subject, largest))
+    except CandidateFailed as failure:
+        return Profile(case, detail=f"the profiler failed: {failure.status}: {failure.detail}", uses=uses)
+    finally:
+        subject.close()
+    return Profile(case, kernels, "" if kernels else "the profiler saw no kernel", uses)
+
+
+def _profile(check: CorrectnessCheck, subject: Subject, worked_out: Arguments) -> tuple[KernelTime, ...]:
+    """Call once to compile and warm up, then once under the profiler."""
+    generator = secret_generator(check.platform.torch_device)
+    sets = Sets(check.platform, worked_out, 2, generator)
+    try:
+        sets.write(draw_inputs(worked_out, check.reference, 2, generator))
+        check.platform.synchronize()
+        host = subject.ready(worked_out.case)
+        host.ask(sets.bind_message(), check.timeout_s, sets.files)
+        host.ask(Prepare(), check.timeout_s)
+        host.ask(Call(0), check.timeout_s)
+        kernels = host.profile(1, check.timeout_s)
+        host.release(check.timeout_s)
+        return kernels
+    except CandidateFailed:
+        subject.close()  # before the buffers, which it has mapped
+        raise
+    finally:
+        sets.close()
+
+
+def _trimmed(kernels: Sequence[KernelTime]) -> tuple[KernelTime, ...]:
+    """No more of what a host says than a person reads."""
+    return tuple(
+        replace(
+            kernel,
+            kernel=kernel.kernel[:_NAME_LIMIT],
+            grid=kernel.grid[:_DIMENSIONS],
+            block=kernel.block[:_DIMENSIONS],
+        )
+        for kernel in kernels[:_MOST_KERNELS]
+    )

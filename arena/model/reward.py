@@ -1,0 +1,42 @@
+"""The dense reward of one evaluation, for loops that learn from it.
+
+Source of the levels: KernelBench as an OpenReward environment (EnvCommons/KernelBench). Which status belongs to which
+level is decided here and explained in docs/measures.md.
+"""
+
+from __future__ import annotations
+
+from arena.model.verdict import Status
+
+REWARDS = {
+    Status.HARNESS_ERROR: -7.0,
+    Status.TIMEOUT: -7.0,
+    Status.NOT_RUN: -6.0,
+    Status.NOTHING_SUBMITTED: -6.0,
+    Status.COMPILE_ERROR: -5.0,
+    Status.LOAD_ERROR: -4.0,
+    Status.LAUNCH_ERROR: -3.0,
+    Status.CRASH: -3.0,
+    Status.OUT_OF_MEMORY: -3.0,
+    Status.WRONG_RESULT: -2.0,
+    Status.NONDETERMINISTIC: -2.0,
+    Status.INPUT_MUTATED: -2.0,
+    Status.OUT_OF_BOUNDS: -2.0,
+    Status.WAVE_SIZE_DEPENDENT: -2.0,
+    Status.RULE_VIOLATION: -2.0,
+    Status.TIMING_MISMATCH: -2.0,
+    Status.IMPLAUSIBLE: -2.0,
+}
+MISSING_REWARD = -7.0
+
+
+def reward(status: Status | None, speedup: float | None) -> float:
+    """Speedup − 1 for what passed, else −2 … −7; `status` None: there is no record.
+
+    What passed and was never timed counts as equally fast.
+    """
+    if status is None:
+        return MISSING_REWARD
+    if status is Status.PASSED:
+        return speedup - 1 if speedup is not None else 0.0
+    return REWARDS[status]

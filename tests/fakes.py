@@ -1,0 +1,82 @@
+"""Stand-ins for judges and desks, for tests that need no device."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arena.agents.base import Attended, Feedback
+from arena.errors import InfrastructureError
+from arena.judge.messages import Options, Progress
+from arena.model.environment import DeviceFacts, Environment
+from arena.model.record import Evaluation
+from arena.model.verdict import Stage, Status, Verdict
+from arena.taskfile.corpus import content_hash, load_task
+
+DEVICE = DeviceFacts(
+    platform="cpu",
+    vendor="cpu",
+    arch="cpu",
+    name="a processor",
+    wave_size=32,
+    memory_bytes=1 << 34,
+    last_level_cache_bytes=0,
+)
+HERE = Environment(DEVICE, "session")
+
+
+@dataclass
+class FakeEvaluator:
+    """Judges by what a candidate says: `WRONG` in it is a wrong result. Fails as a harness where told to."""
+
+    environment: Environment = HERE
+    failing: set[str] = field(default_factory=set)
+    seen: list[tuple[str, str, Path | None]] = field(default_factory=list)
+    options: list[Options] = field(default_factory=list)
+    interrupt_after: int | None = None
+
+    def evaluate(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None = None,
+    ) -> Evaluation:
+        if self.interrupt_after is not None and len(self.seen) >= self.interrupt_after:
+            raise KeyboardInterrupt
+        text = candidate.read_text(encoding="utf-8")
+        self.seen.append((task.name, text, heldout))
+        self.options.append(options)
+        on_progress(Progress("correctness", 1, 1))
+        if task.name in self.failing:
+            raise InfrastructureError("the device fell over")
+        status = Status.WRONG_RESULT if "WRONG" in text else Status.PASSED
+        return Evaluation(
+            task=load_task(task).id,
+            task_type="triton2triton",
+            task_hash=content_hash(task, heldout),
+            candidate_hash=hashlib.sha256(text.encode()).hexdigest(),
+            environment=self.environment,
+            verdicts=(Verdict(Stage.COMPILE, Status.PASSED), Verdict(Stage.CORRECTNESS, status, "so it is")),
+            cases=(),
+        )
+
+    def abandon(self) -> None:
+        """Nothing is ever left in hand."""
+
+
+class FakeDesk:
+    """Takes nothing and stops nobody."""
+
+    def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:
+        return Feedback("no", b"{}", None)
+
+    def attend(self, processes: Attended) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def choose(self, left: bytes | None) -> tuple[bytes | None, str]:
+        return left, ""
