@@ -1,0 +1,37 @@
+"""What a definition must show, where chance decides whether one look shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from arena.judge.soundness import check_definition
+from arena.model.check import Outcome
+from arena.model.task import arguments
+from arena.numerics.reference import Reference
+from arena.taskfile.corpus import load_task
+from tests.taskfile.folders import TASK, write_task
+
+FLAGGED = TASK.replace("outputs:", "  keep: {shape: [1], dtype: bool, fill: {bernoulli: 0.5}}\noutputs:")
+REFERENCE = """\
+def reference(x, alpha, flag, bias, keep):
+    y = x * alpha if bias is None else x * alpha + bias
+    return y * (1 + keep.to(y.dtype)) * (2 if flag else 1)
+"""
+SEEDS = 24
+
+
+def test_an_input_that_shows_by_chance_gets_several_chances(tmp_path: Path) -> None:
+    """Exchanged, one coin falls otherwise in half of all draws: one look would miss it as often."""
+    folder = write_task(tmp_path, task=FLAGGED)
+    (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    task = load_task(folder)
+    reference, case = Reference(task.reference_path), task.seen[1]
+    missed = 0
+    for seed in range(SEEDS):
+        generator = torch.Generator().manual_seed(seed)
+        items = list(check_definition(task, reference, [case], generator))
+        assert {item.name for item in items if item.outcome is Outcome.FAILED} <= {"keep matters"}
+        missed += any(item.name == "keep matters" and item.outcome is Outcome.FAILED for item in items)
+    assert missed <= SEEDS // 6
