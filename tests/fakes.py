@@ -12,7 +12,7 @@ from arena.agents.base import Attended, Feedback
 from arena.errors import InfrastructureError
 from arena.judge.messages import Options, Progress
 from arena.model.environment import DeviceFacts, Environment
-from arena.model.record import Evaluation
+from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Split
 from arena.model.verdict import Stage, Status, Verdict
 from arena.taskfile.corpus import content_hash, load_task
 
@@ -67,6 +67,31 @@ class FakeEvaluator:
 
     def abandon(self) -> None:
         """Nothing is ever left in hand."""
+
+
+@dataclass
+class Timing(FakeEvaluator):
+    """As fast as the last word of the kernel says, through the table `speeds`."""
+
+    speeds: dict[str, float] = field(default_factory=dict)
+
+    def evaluate(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None = None,
+    ) -> Evaluation:
+        plain = super().evaluate(task, candidate, options, on_progress, heldout)
+        if plain.status is not Status.PASSED:
+            return plain
+        speed = self.speeds[candidate.read_text(encoding="utf-8").split()[-1]]
+        timing = CaseTiming(
+            Estimate(speed, speed, speed), Estimate(1, 1, 1), Estimate(speed, speed, speed), Mode.LOOP, 1, 1, "", ()
+        )
+        case = CaseResult("c", Split.SEEN, "", "M=1", Status.PASSED, Status.PASSED, timing=timing)
+        return Evaluation(**{**vars(plain), "cases": (case,)})
 
 
 class FakeDesk:

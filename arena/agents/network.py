@@ -1,11 +1,13 @@
 """The way out of a box: an HTTP proxy in the runner that lets exact `host:port` pairs pass, and nothing else.
 
 The box has no network of its own; it reaches this proxy through a Unix socket. `CONNECT host:port` makes a tunnel,
-`GET http://host:port/…` is carried as a plain request. Names are resolved here, never in the box. The peer is untrusted.
+`GET http://host:port/…` is carried as a plain request. Names are resolved here, never in the box. The peer is
+untrusted.
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import socketserver
 import threading
@@ -29,8 +31,9 @@ _HEAD_S = 30.0
 _CONNECT_S = 30.0
 _MAX_PATH_BYTES = 107
 _MAX_HOST = 253
+_HOST = re.compile(r"[a-z0-9_.:-]+")
+_PORT = re.compile(r"[0-9]{1,5}")
 _OF_THE_PROXY = (b"proxy-", b"connection:", b"keep-alive:")
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,17 @@ class Request:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """`host:port` or `[address]:port`. Raises `UsageError`."""
+    """`host:port` or `[address]:port`; `localhost` is 127.0.0.1. Raises `UsageError`."""
     host, _, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     host = host.lower().removesuffix(".")
-    if not host or len(host) > _MAX_HOST or not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+    host = "127.0.0.1" if host == "localhost" else host
+    if (
+        len(host) > _MAX_HOST
+        or not _HOST.fullmatch(host)
+        or not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16)
+    ):
         raise UsageError(f"{text!r} is not an endpoint: write host:port")
     return Endpoint(host, int(port))
 

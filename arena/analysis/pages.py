@@ -15,8 +15,8 @@ from arena.analysis.figures import DARK
 from arena.analysis.groups import ALL, Group, groups
 from arena.analysis.plots import PLOTS, render
 from arena.analysis.rows import Outcome, TrialRow, trial_rows
-from arena.analysis.target_tables import targets_frame, targets_markdown
 from arena.analysis.session_views import HEADINGS, sessions_frame, sessions_markdown, sessions_views
+from arena.analysis.target_tables import targets_frame, targets_markdown
 from arena.analysis.target_views import TargetsView, targets_view
 from arena.analysis.templating import html_engine
 from arena.analysis.transcript_page import write_pages

@@ -8,12 +8,9 @@ from typing import NamedTuple
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and its kin: titles, links, the clipboard
-    r"|\x1b[ -/]*[0-~]",  # the other escape sequences
-    re.DOTALL,
+    r"|\x1b[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)"  # OSC and its kin: titles, links, the clipboard
+    r"|\x1b[ -/]*[0-~]"  # the other escape sequences, and beginnings without an end, which must hide nothing
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
-"""What a progress bar wrote over with a carriage return."""
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
@@ -31,7 +28,9 @@ class Cut(NamedTuple):
 def plain(text: str) -> str:
     """Text without escape sequences; other control characters become U+FFFD, line ends `\\n`."""
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    return _UNSAFE.sub("\ufffd", _OVERWRITTEN.sub("", text).replace("\r", ""))
+    if "\r" in text:
+        text = "\n".join(_last_written(line) for line in text.split("\n"))
+    return _UNSAFE.sub("\ufffd", text)
 
 
 def cut(text: str, limit: int) -> Cut:
@@ -58,6 +57,11 @@ def arguments(text: str) -> str:
     if not isinstance(found, dict):
         return text
     return "\n".join(_argument(str(name), value) for name, value in found.items())
+
+
+def _last_written(line: str) -> str:
+    """What is seen of a line whose beginning was written over after carriage returns, as by a progress bar."""
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _argument(name: str, value: object) -> str:

@@ -2,24 +2,103 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
-from arena.cli.console import examples, out, print_json
+from arena.cli.console import err, examples, out, print_json
 
-EXAMPLES = examples("arena agents", "arena agents --json")
+EXAMPLES = examples(
+    "arena agents                       # which agents there are, and whether each can start here",
+    "arena agents --json",
+    "arena agents try claude_code       # one small task, a few evaluations",
+    "arena agents try ./my_agent.yaml --task rms_norm --model my-model --minutes 20",
+)
+_TASK = "triton2triton/normalization/rms_norm"
+_WORK = 1e6
+
+app = typer.Typer(
+    help="List agents and whether each can start here; try one.", epilog=EXAMPLES, rich_markup_mode="rich"
+)
 
 
-def agents(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """List the kinds of agent that a run configuration can name."""
-    from arena.agents import kinds
-
-    if as_json:
-        print_json(kinds())
+@app.callback(invoke_without_command=True)
+def agents(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """List the kinds of agent that a run configuration can name, and whether each can start here."""
+    if context.invoked_subcommand is not None:
         return
-    table = Table("kind", "what it does")
-    for name, about in kinds().items():
-        table.add_row(name, about)
+    rows = _rows()
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("kind", "can start", "version", "what it is, and what it lacks")
+    for row in rows:
+        lacks = f"\n[yellow]{escape(row['lacks'])}[/yellow]" if row["lacks"] else ""
+        tried = f"\n[dim]tried: {escape(row['tried'])}[/dim]" if row["tried"] else ""
+        colour = "red" if row["lacks"] else "green"
+        word = "no" if row["lacks"] else "yes"
+        table.add_row(row["kind"], f"[{colour}]{word}[/]", escape(row["version"]) + tried, escape(row["about"]) + lacks)
     out.print(table)
+
+
+def _rows() -> list[dict[str, str]]:
+    from arena.agents import kinds
+    from arena.agents.availability import look
+    from arena.agents.definition import load_definitions
+
+    rows = [{"kind": kind, "about": about, "version": "", "tried": "", "lacks": ""} for kind, about in kinds().items()]
+    for definition in load_definitions().values():
+        found = look(definition)
+        facts = {"version": found.version, "tried": definition.tried, "lacks": found.lacks(definition)}
+        rows.append({"kind": definition.name, "about": definition.about, **facts})
+    return rows
+
+
+@app.command("try", epilog=EXAMPLES)
+def try_agent(
+    kind: Annotated[str, typer.Argument(help="A kind that `arena agents` lists, or the file of a definition.")],
+    task: Annotated[str, typer.Option(help="Task id or bare name.")] = _TASK,
+    model: Annotated[str, typer.Option(help="Model, where the agent can be told one.")] = "",
+    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    minutes: Annotated[float, typer.Option(help="Wall-clock limit.", min=0.05)] = 10.0,
+    evaluations: Annotated[int, typer.Option(help="Calls of ./evaluate it has.", min=0)] = 5,
+    runs_dir: Annotated[Path, typer.Option(help="Where the run folder goes.")] = Path("runs"),
+) -> None:
+    """Let an agent do one small task, and show what came of it. Exit code 1 if what it handed in did not pass."""
+    from arena import runner
+    from arena.cli.progress import RunDisplay
+    from arena.desk.turns import Turns
+    from arena.judge.client import JudgeClient
+    from arena.model.verdict import Status
+    from arena.runconfig import AgentSpec, RunConfig
+
+    path = Path(kind)
+    name = path.stem if path.suffix == ".yaml" else kind
+    limits = {"wall_clock_s": minutes * 60, "evaluations": evaluations}
+    agent = AgentSpec(name, str(path.resolve()) if path.suffix == ".yaml" else kind, model=model, limits=limits)
+    config = RunConfig(
+        name=f"try-{name}-{datetime.now():%Y%m%d-%H%M%S}",
+        tasks=(task,),
+        agents=(agent,),
+        attempts=1,
+        evaluation={"max_work": _WORK} if platform == "cpu" else {},
+    )
+    plan = runner.plan_run(config)
+    folder = runs_dir / config.name
+    with JudgeClient(platform) as judge, RunDisplay(err) as display:
+        (trial,) = runner.run(plan, folder, Turns([judge]), display).trials
+    if trial.session is not None:
+        session = trial.session
+        out.print(
+            f"{session.ending}{': ' if session.detail else ''}{session.detail} after {session.active_s:.0f} s, "
+            f"{len(session.evaluations)} evaluations, {session.tokens.total} tokens, {session.cost_usd:.2f} US dollars",
+            markup=False,
+        )
+    out.print(f"{trial.status}{': ' if trial.detail else ''}{trial.detail}", markup=False)
+    out.print(f"arena transcript {folder}/{name}/{trial.task}", markup=False)
+    if trial.status is not Status.PASSED:
+        raise typer.Exit(3 if trial.status is Status.HARNESS_ERROR else 1)

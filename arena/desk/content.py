@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from arena.desk.logs import cleaned, shortened
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, Evaluation, Split
 from arena.model.session import Evaluated
 from arena.model.verdict import Stage, Status, Verdict
 
-LOG_LINES = 80
-LOG_CHARACTERS = 8000
-DETAIL_CHARACTERS = 1500
+DETAIL_CHARACTERS = 3000
 
 
 @dataclass(frozen=True)
@@ -72,19 +71,6 @@ class RefusalContent:
     detail: str
 
 
-def shortened(text: str, lines: int = LOG_LINES, characters: int = LOG_CHARACTERS) -> str:
-    """A log with its middle cut out where it is long: compilers name the cause first, Python last."""
-    rows = text.strip("\n").splitlines()
-    if len(rows) > lines:
-        left_out = f"… {len(rows) - lines} lines left out …"
-        rows = [*rows[: lines // 2], left_out, *rows[len(rows) - (lines - lines // 2) :]]
-    kept = "\n".join(rows)
-    if len(kept) <= characters:
-        return kept
-    half = characters // 2
-    return f"{kept[:half]}\n… {len(kept) - 2 * half} characters left out …\n{kept[-half:]}"
-
-
 def content_of(evaluation: Evaluation, evaluated: Evaluated, left: int) -> Content:
     """The answer to one call: the gates before the held-out cases, and of all cases the seen ones."""
     failed = _first_failure(evaluation.verdicts)
@@ -92,14 +78,14 @@ def content_of(evaluation: Evaluation, evaluated: Evaluated, left: int) -> Conte
     return Content(
         status=evaluation.status,
         stage=failed.stage if failed else None,
-        detail=shortened(failed.detail) if failed else "",
+        detail=shortened(cleaned(failed.detail)) if failed else "",
         evaluation=evaluated.number,
         left=left,
         speedup=evaluated.speedup,
         seconds=round(evaluated.seconds, 2),
         device=f"{device.name} ({device.arch})",
         emulated=device.emulated,
-        compile_log=shortened(evaluation.compile_log),
+        compile_log=shortened(cleaned(evaluation.compile_log)),
         cases=tuple(_case(result) for result in evaluation.split(Split.SEEN)),
         targets=tuple(_target(build) for build in evaluation.targets),
         profile=evaluation.profile,
@@ -118,7 +104,7 @@ def _case(result: CaseResult) -> CaseContent:
         case=result.case,
         sizes=result.label,
         status=result.candidate,
-        detail=shortened(result.detail, characters=DETAIL_CHARACTERS),
+        detail=shortened(cleaned(result.detail), characters=DETAIL_CHARACTERS),
         error_ratio=_finite(result.error_ratio),
         baseline_ms=timing.baseline_ms.value if timing else None,
         kernel_ms=timing.candidate_ms.value if timing else None,
@@ -138,5 +124,5 @@ def _finite(value: float | None) -> float | None:
 
 def _target(build: TargetBuild) -> TargetContent:
     return TargetContent(
-        build.target, build.outcome, shortened(build.detail, characters=DETAIL_CHARACTERS), build.kernels
+        build.target, build.outcome, shortened(cleaned(build.detail), characters=DETAIL_CHARACTERS), build.kernels
     )

@@ -8,13 +8,13 @@ import msgspec
 
 from arena.agents.base import Feedback
 from arena.desk.content import CaseContent, Content, RefusalContent, TargetContent, content_of
+from arena.desk.logs import telling_line
 from arena.model.portability import KernelUse
 from arena.model.profile import Profile
 from arena.model.record import Evaluation
 from arena.model.session import Evaluated
 from arena.model.verdict import Status
 
-HEADLINE_CHARACTERS = 400
 _NONE = "–"
 _EMULATED = "Times are those of an emulation on the CPU, not of a GPU."
 
@@ -32,13 +32,14 @@ def refusal(text: str) -> Feedback:
 
 def _text(content: Content) -> Iterator[str]:
     yield _headline(content)
-    if content.detail and content.detail != _one_line(content.detail):
+    failures = list(_failures(content.cases))
+    if not failures and content.detail != telling_line(content.detail):
         yield from ("", content.detail)
     if content.compile_log:
         yield from ("", "compiler:", content.compile_log)
     if any(case.status is not Status.NOT_RUN for case in content.cases):
         yield from ("", *_table(content.cases), *_remarks(content))
-    yield from _failures(content)
+    yield from failures
     yield from _targets(content.targets)
     yield from _profile(content.profile)
     yield from ("", f"evaluation {content.evaluation}, {content.seconds:.1f} s; {_left(content.left)}")
@@ -51,14 +52,8 @@ def _headline(content: Content) -> str:
             return "passed: no seen case could be timed against the baseline"
         return f"passed: {content.speedup:.3g}x over the baseline (geometric mean of {timed} seen cases)"
     where = f" in {content.stage}" if content.stage else ""
-    detail = _one_line(content.detail)
+    detail = telling_line(content.detail)
     return f"{content.status}{where}" + (f": {detail}" if detail else "")
-
-
-def _one_line(detail: str) -> str:
-    """A detail's first line, cut to fit a headline."""
-    line = detail.strip().split("\n", 1)[0]
-    return line if len(line) <= HEADLINE_CHARACTERS else line[: HEADLINE_CHARACTERS - 1] + "…"
 
 
 def _table(cases: Sequence[CaseContent]) -> Iterator[str]:
@@ -107,13 +102,16 @@ def _remarks(content: Content) -> Iterator[str]:
         yield f"Not timed, since the baseline is not right there: {', '.join(untimed)}."
 
 
-def _failures(content: Content) -> Iterator[str]:
-    """What went wrong, case by case: the worst element, the error of a launch."""
-    told = [case for case in content.cases if case.detail]
-    if told:
-        yield ""
-        for case in told:
-            yield f"{case.case} {case.status}: {case.detail}"
+def _failures(cases: Sequence[CaseContent]) -> Iterator[str]:
+    """What went wrong, case by case: the worst element, the error of a launch. What many cases say is told once."""
+    told: dict[tuple[Status, str], list[str]] = {}
+    for case in cases:
+        if case.detail:
+            told.setdefault((case.status, case.detail), []).append(case.case)
+    for index, ((status, detail), names) in enumerate(told.items()):
+        trace = "\n" in detail
+        yield from [""] if trace or index == 0 else []
+        yield f"{', '.join(names)} {status}:" + ("\n" if trace else " ") + detail
 
 
 def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
@@ -121,7 +119,7 @@ def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
         yield from ("", "built for other GPUs, not run there:")
         for target in targets:
             what = f"{target.target}: {target.outcome.replace('_', ' ')}"
-            yield what + (f": {_one_line(target.detail)}" if target.detail else "")
+            yield what + (f": {telling_line(target.detail)}" if target.detail else "")
             for use in target.kernels:
                 yield f"  {use.kernel}: {_use(use)}"
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from jinja2 import Environment as Engine
+from jinja2 import FileSystemLoader, StrictUndefined
 
 from arena.desk import words
 from arena.model.environment import DeviceFacts, Environment
@@ -40,43 +44,53 @@ class ComparedView:
 
 def task_text(task: Task, environment: Environment, limits: Limits) -> str:
     """The text of TASK.md."""
-    from jinja2 import Environment as Engine
-    from jinja2 import FileSystemLoader, StrictUndefined
+    device = environment.device
+    return (
+        _engine()
+        .get_template("TASK.md.j2")
+        .render(
+            task=task,
+            kernel=task.task_type.kernel_file,
+            triton=task.task_type is TaskType.TRITON2TRITON,
+            device=device,
+            versions=versions_of(environment),
+            peaks=peaks_of(device),
+            limits=limits,
+            minutes=_trimmed(limits.wall_clock_s / 60),
+            parameters=", ".join(spec.name for spec in (*task.inputs, *task.outputs)),
+            prototype=prototype(task),
+            sizes=", ".join(f"int64_t {axis.name}" for axis in task.axes),
+            shared="arena.semantics" in task.reference_path.read_text(encoding="utf-8"),
+            aliases=[(alias(name), name) for name in task.dtypes],
+            header_dtypes=", ".join(f"{name} = {task.seen[0].values[name]}" for name in task.dtypes),
+            headers=sorted(headers()),
+            compile_by_hand=compile_command(task, device),
+            arguments=list(argument_views(task)),
+            strided=any(spec.strides for spec in task.tensors),
+            compared=compared_views(task),
+            close=any("RMS" in view.words for view in compared_views(task)),
+            optional=[spec.name for spec in task.tensors if spec.optional],
+            mutable=[spec.name for spec in task.tensors if spec.mutable],
+            results=_results(task),
+            reference=words.reference_words(task),
+            seen=len(task.seen),
+            number=_trimmed,
+        )
+    )
 
-    loader = FileSystemLoader(TEMPLATES)
+
+@cache
+def _engine() -> Engine:
+    """Templates that fail on a name that is not there, kept once they are compiled."""
     engine = Engine(
-        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     engine.filters |= {"cell": _cell, "code": "`{}`".format}
-    device = environment.device
-    return engine.get_template("TASK.md.j2").render(
-        task=task,
-        kernel=task.task_type.kernel_file,
-        triton=task.task_type is TaskType.TRITON2TRITON,
-        device=device,
-        versions=versions_of(environment),
-        peaks=peaks_of(device),
-        limits=limits,
-        minutes=_trimmed(limits.wall_clock_s / 60),
-        parameters=", ".join(spec.name for spec in (*task.inputs, *task.outputs)),
-        prototype=prototype(task),
-        sizes=", ".join(f"int64_t {axis.name}" for axis in task.axes),
-        shared="arena.semantics" in task.reference_path.read_text(encoding="utf-8"),
-        aliases=[(alias(name), name) for name in task.dtypes],
-        header_dtypes=", ".join(f"{name} = {task.seen[0].values[name]}" for name in task.dtypes),
-        headers=sorted(headers()),
-        compile_by_hand=compile_command(task, device),
-        arguments=list(argument_views(task)),
-        strided=any(spec.strides for spec in task.tensors),
-        compared=compared_views(task),
-        close=any("RMS" in view.words for view in compared_views(task)),
-        optional=[spec.name for spec in task.tensors if spec.optional],
-        mutable=[spec.name for spec in task.tensors if spec.mutable],
-        results=_results(task),
-        reference=words.reference_words(task),
-        seen=len(task.seen),
-        number=_trimmed,
-    )
+    return engine
 
 
 def argument_views(task: Task) -> Iterator[ArgumentView]:

@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from arena.desk.desk import KERNEL_LIMIT_BYTES, TrialDesk
 from arena.desk.turns import Turns
-from arena.judge.messages import Options, Progress
-from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Split
+from arena.judge.messages import Options
 from arena.model.session import Limits
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.taskfile.corpus import load_task
-from tests.fakes import FakeEvaluator
+from tests.fakes import Timing
 from tests.taskfile.folders import write_task
-
-
-@dataclass
-class Timing(FakeEvaluator):
-    """As fast as the number in the kernel says."""
-
-    speeds: dict[str, float] = field(default_factory=dict)
-
-    def evaluate(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None = None,
-    ) -> Evaluation:
-        plain = super().evaluate(task, candidate, options, on_progress, heldout)
-        if plain.status is not Status.PASSED:
-            return plain
-        speed = self.speeds[candidate.read_text(encoding="utf-8")]
-        timing = CaseTiming(
-            Estimate(speed, speed, speed), Estimate(1, 1, 1), Estimate(speed, speed, speed), Mode.LOOP, 1, 1, "", ()
-        )
-        case = CaseResult("c", Split.SEEN, "", "M=1", Status.PASSED, Status.PASSED, timing=timing)
-        return Evaluation(**{**vars(plain), "cases": (case,)})
-
 
 SPEEDS = {"slow": 0.5, "same": 1.0, "fast": 2.0, "faster": 4.0}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from arena.errors import InfrastructureError
-from arena.judge import building
 from arena.judge.builder_client import BuilderClient
+from arena.judge.building import build_program
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.environment import DeviceFacts, Environment
@@ -21,6 +23,8 @@ from arena.model.portability import BuildOutcome
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from arena.taskfile.corpus import TASKS, load_task
+from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.hip_compilers import toolchain_for
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 SOFTMAX = TASKS / "hip2hip/modules/softmax"
@@ -103,20 +107,19 @@ def test_the_judge_finds_the_builds_in_the_cache(
     file = candidate(tmp_path, text, "kernel.hip")
     assert builder.compile(SOFTMAX, file, QUICK, CPU) is None
     seen: list[bool] = []
-    plain = building.toolchain_for
 
     class Watched:
-        def __init__(self, target: building.Target) -> None:
-            self._real = plain(target)
+        def __init__(self, target: Target) -> None:
+            self._real = toolchain_for(target)
 
-        def build(self, source: building.Source, target: building.Target) -> object:
+        def build(self, source: Source, target: Target) -> Built | BuildFailed:
             built = self._real.build(source, target)
-            seen.append(isinstance(built, building.Built) and built.cached)
+            seen.append(isinstance(built, Built) and built.cached)
             return built
 
-    monkeypatch.setattr(building, "toolchain_for", Watched)
+    monkeypatch.setattr("arena.judge.building.toolchain_for", Watched)
     task = load_task(SOFTMAX)
-    building.build_program(task, file, task.seen[:1], CPU.device)
+    build_program(task, file, task.seen[:1], CPU.device)
     assert seen == [True]
 
 
@@ -213,3 +216,9 @@ def test_an_abandoned_builder_answers_nobody(tmp_path: Path) -> None:
         assert not thread.is_alive() and "builder ended" in str(problems[0])
         with pytest.raises(InfrastructureError, match="abandoned"):
             builder.compile(RMS_NORM, file, QUICK, CPU)
+
+
+def test_the_client_imports_no_torch() -> None:
+    code = "import sys; import arena.judge.builder_client; print({'torch', 'triton'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "set()\n"

@@ -1,8 +1,8 @@
 """The box around a coding agent: what it sees, what it may write, whom it reaches, and how it is stopped.
 
-A box shows an agent its workspace, an empty home and the system, and nothing of the project. `open_box` takes bubblewrap
-where it works and `arena.agents.box.fallback` where it does not; what is in force is `Box.isolation`, which belongs into
-every record.
+A box shows an agent its workspace, an empty home and the system, and nothing of the project. `open_box` takes
+bubblewrap where it works and `arena.agents.box.fallback` where it does not; what is in force is `Box.isolation`, which
+belongs into every record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import IO, Protocol
 
 from arena.agents.base import Pausable
 from arena.agents.box.untrusted import read_candidate
-
 
 __all__ = ["Box", "BoxPlan", "Boxed", "open_box", "probe", "read_candidate"]
 
@@ -31,7 +30,7 @@ class BoxPlan:
     tools: Path
     """read-only inside; sockets in it can be connected to"""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """the whole environment of the agent; HOME, PATH, TMPDIR, ARENA_TOOLS and the proxy's variables are set by the box"""
+    """the whole environment of the agent; the box sets HOME, PATH, TMPDIR, ARENA_TOOLS and what leads to the proxy"""
     network: tuple[str, ...] = ()
     """`host:port` that it may reach, nothing else; loopback addresses too: `127.0.0.1:8123` is this machine's"""
     device: bool = False
@@ -55,7 +54,7 @@ class Boxed(Pausable, Protocol):
     stderr: IO[bytes]
 
     def poll(self) -> int | None:
-        """The command's exit code (negative: the signal that ended it), or None while it runs."""
+        """The command's exit code, or None while it runs; ended by a signal it is 128 + its number, or its negative."""
 
     def disk_used(self) -> int:
         """Bytes in workspace and home, deleted files that are still open included."""
@@ -81,7 +80,8 @@ class Box(Protocol):
     def start(self, command: Sequence[str], stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> Boxed:
         """Start a command in the workspace; `environment` joins that of the plan and wins over it.
 
-        The thread that starts it must outlive it: its end is the command's end. Raises `FileNotFoundError` where the program is not to be found inside.
+        The thread that starts it must outlive it: its end is the command's end. Raises `FileNotFoundError` where the
+        program is not to be found inside, `InfrastructureError` where the box cannot be opened.
         """
 
     def __enter__(self) -> Box: ...

@@ -1,7 +1,7 @@
 """A control group for a box, where one can be made: stops all processes at once, ends them at once, counts them.
 
-A signal stops processes too, but one of them can have itself woken by a timer; a frozen group stays frozen. Version 2 of
-control groups is needed, and a group of our own that we may add to: root outside of containers has it, a user where
+A signal stops processes too, but one of them can have itself woken by a timer; a frozen group stays frozen. Version 2
+of control groups is needed, and a group of our own that we may add to: root outside of containers has it, a user where
 systemd delegates one.
 """
 
@@ -43,6 +43,18 @@ class Group:
         if not os.access(group.path / "cgroup.freeze", os.W_OK):
             group.remove()
             return None
+        return group
+
+    @classmethod
+    def hold(cls, process: int, most_processes: int) -> Group | None:
+        """A new group with this process and what it will start in it, or None where that cannot be had."""
+        group = cls.make()
+        if group is None:
+            return None
+        if not group.add(process):
+            group.remove()
+            return None
+        group.limit_processes(most_processes)
         return group
 
     def add(self, process: int) -> bool:

@@ -23,15 +23,15 @@ def all_processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
-def of_namespace(inode: int) -> set[int]:
-    """The processes of one PID namespace; those in namespaces nested in it are not among them.
+def of_namespace(inode: int, kind: str = "pid") -> set[int]:
+    """The processes of one namespace; those in namespaces nested in it are not among them.
 
     A box allows no nested ones where it can (`--disable-userns`); `descendants` of its first process finds the others.
     """
     found = set()
     for process in all_processes():
         try:
-            if os.stat(f"/proc/{process}/ns/pid").st_ino == inode:  # noqa: PTH116
+            if os.stat(f"/proc/{process}/ns/{kind}").st_ino == inode:  # noqa: PTH116
                 found.add(process)
         except OSError:
             continue
@@ -86,22 +86,24 @@ def send(processes: Iterable[int], number: signal.Signals) -> None:
             continue
 
 
-def stop_all(members: Members) -> None:
-    """SIGSTOP every member until none runs, and none does at a second look either.
+def stop_all(members: Members) -> set[int]:
+    """SIGSTOP every member until none runs, and none does at a second look either; return those that were sent it.
 
-    Raises `InfrastructureError` where they cannot be brought to stand still. A process that arranged for a timer to send
-    it SIGCONT wakes again later; only a freezer (`arena.agents.box.cgroup`) holds that one.
+    Raises `InfrastructureError` where they cannot be brought to stand still. A process that has a timer send it SIGCONT
+    wakes again later; only a freezer (`arena.agents.box.cgroup`) holds that one.
     """
     deadline = time.monotonic() + STOP_WITHIN_S
-    clean = 0
+    clean, stopped = 0, set[int]()
     while clean < _CLEAN_LOOKS:
         running = {process for process in members() if runs(process)}
         clean = 0 if running else clean + 1
         send(running, signal.SIGSTOP)
+        stopped |= running
         if running and time.monotonic() > deadline:
             raise InfrastructureError(f"processes of the agent cannot be stopped: {sorted(running)[:8]}")
         if running:
             time.sleep(0.0005)
+    return stopped
 
 
 def kill_all(members: Members) -> None:
@@ -120,6 +122,6 @@ def is_dead(process: int) -> bool:
     return not fields or fields[0] in "ZXx"
 
 
-def namespace_of(process: int) -> int:
-    """The inode number of the PID namespace that a process is in."""
-    return Path(f"/proc/{process}/ns/pid").stat().st_ino
+def namespace_of(process: int, kind: str = "pid") -> int:
+    """The inode number of the namespace that a process is in."""
+    return Path(f"/proc/{process}/ns/{kind}").stat().st_ino

@@ -1,4 +1,4 @@
-"""Looking at folders that an agent writes: it may swap what is there at any moment, for links, pipes or very large files."""
+"""Looking at folders that an agent writes: it may put links, pipes or very large files there at any moment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _at_most(file: int, most_bytes: int) -> bytes | None:
 
 
 def folder_bytes(folders: Iterable[Path]) -> int:
-    """Bytes on disk under these folders, no link followed; `UNMEASURABLE` or more where one could not be looked into."""
+    """Bytes on disk under these folders, no link followed; `UNMEASURABLE` where one could not be looked into."""
     total = 0
     linked: set[tuple[int, int]] = set()
     waiting = [os.fspath(folder) for folder in folders]

@@ -145,9 +145,8 @@ def search_path(folders: Sequence[Path], mounts: Sequence[Mount]) -> str:
     for folder in (*folders, *interpreter_folders()):
         candidates += [folder / "bin", folder / "node_modules" / ".bin"]
         candidates += [folder] if folder.name in ("bin", ".bin") else []
-    present = [str(folder) for folder in candidates if folder.is_dir()]
     ours = [entry for entry in os.environ.get("PATH", "").split(os.pathsep) if entry.startswith("/")]
-    entries = (*present, *(entry for entry in ours if Path(entry).is_dir()), *STANDARD_PATH)
+    entries = [entry for entry in (*map(str, candidates), *ours, *STANDARD_PATH) if os.access(entry, os.X_OK)]
     return os.pathsep.join(dict.fromkeys(entry for entry in entries if is_shown(entry, mounts)))
 
 

@@ -55,8 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain(problem, USAGE)
     except NoVerdict as problem:
         return _complain(problem, NO_VERDICT)
-    text = json.dumps(answer["result"], indent=2) if options.json else answer["text"]
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    text = json.dumps(answer["result"], indent=2, ensure_ascii=False) if options.json else answer["text"]
+    sys.stdout.buffer.write((text.rstrip("\n") + "\n").encode("utf-8", "replace"))  # whatever the locale is
+    sys.stdout.flush()
     return exit_code(answer["result"].get("status"))
 
 

@@ -2,9 +2,9 @@
 
     python -I -S relay.py SOCKET PROXY_PORT [PORT…] -- COMMAND…
 
-Standard library only, Python 3.9 or newer, since it is copied into the box. Behind the socket is the harness' proxy, which
-decides; nothing here is trusted. What is sent to 127.0.0.1:PROXY_PORT reaches the proxy as it is; each PORT stands for the
-same port on the loopback address of the machine outside.
+Standard library only, Python 3.9 or newer, since it is copied into the box. Behind the socket is the harness' proxy,
+which decides; nothing here is trusted. What is sent to 127.0.0.1:PROXY_PORT reaches the proxy as it is; each PORT
+stands for the same port on the loopback address of the machine outside.
 """
 
 from __future__ import annotations
@@ -96,10 +96,14 @@ def _one(connection: socket.socket, path: str, port: int | None) -> None:
 
 
 def listen(path: str, proxy_port: int, ports: list[int]) -> None:
-    """Open every port, and answer at them from now on."""
+    """Open every port, and answer at them from now on. One that cannot be had is still reached through the proxy."""
     wanted: list[tuple[int, int | None]] = [(proxy_port, None), *((port, port) for port in ports)]
     for number, port in wanted:
-        listener = socket.create_server((LOOPBACK, number), backlog=128)
+        try:
+            listener = socket.create_server((LOOPBACK, number), backlog=128)
+        except OSError as problem:
+            sys.stderr.write(f"relay: {LOOPBACK}:{number} cannot be had in the box: {problem.strerror}\n")
+            continue
         threading.Thread(target=_serve, args=(listener, path, port), daemon=True).start()
 
 
@@ -118,7 +122,8 @@ def run(command: list[str]) -> NoReturn:
         signal.signal(number, pass_on)
     code = child.wait()
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        if code != -signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code if code >= 0 else 128 - code)
 

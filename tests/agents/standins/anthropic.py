@@ -25,7 +25,7 @@ from tests.agents.standins.base import (
 
 @dataclass
 class AnthropicStandIn(StandIn):
-    """Serves `POST /v1/messages` and `/v1/messages/count_tokens`, and HEAD for programs that look whether it is there."""
+    """Serves `POST /v1/messages` and `/v1/messages/count_tokens`; answers HEAD to programs that look for it."""
 
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 

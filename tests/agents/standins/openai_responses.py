@@ -37,11 +37,13 @@ class OpenAIResponsesStandIn(StandIn):
     def answer(self, request: Request) -> Reply:
         """A turn of the script; requests without tools are the program's own and get a few words."""
         path = request.path.partition("?")[0]
+        if "upgrade" in request.headers:
+            return _refused(Fault(426, "upgrade_required", "no WebSocket here, ask over HTTP"))
         if request.method == "GET" and path == "/v1/models":
             return as_json({"object": "list", "data": []})
         if request.method != "POST" or path != "/v1/responses":
             return _refused(Fault(404, "not_found", f"no such place: {request.method} {path}"))
-        if not request.body.get("tools"):
+        if not tools_of(request.body):
             return self._reply(request.body, Turn("Kernel work", input_tokens=10, output_tokens=2, cached_tokens=0), 0)
         seen = look(request.body)
         step = play(self.script, seen)
@@ -49,13 +51,21 @@ class OpenAIResponsesStandIn(StandIn):
 
     def _reply(self, body: Json, turn: Turn, number: int) -> Reply:
         reply = next(self._numbers)
-        custom = {tool["name"] for tool in body.get("tools", []) if tool["type"] == "custom"}
+        custom = {tool["name"] for tool in tools_of(body) if tool["type"] == "custom"}
         items = list(_items(turn, reply, number, custom))
         response = {"id": f"resp_{reply:06d}", "object": "response", "model": body["model"], "status": "completed"}
         response |= {"output": items, "usage": _usage(turn)}
         if not body.get("stream"):
             return as_json(response)
         return as_events((str(data["type"]), data) for data in _numbered(_stream(response, items)))
+
+
+def tools_of(body: Json) -> list[Json]:
+    """Every tool that is offered: in `tools`, or by an item of the input, there in namespaces."""
+    items = body.get("input", [])
+    added = [item["tools"] for item in items if isinstance(item, dict) and item.get("type") == "additional_tools"]
+    offered = [tool for tools in (body.get("tools") or [], *added) for tool in tools]
+    return [inner for tool in offered for inner in (tool["tools"] if tool["type"] == "namespace" else [tool])]
 
 
 def look(body: Json) -> Seen:
@@ -68,7 +78,7 @@ def look(body: Json) -> Seen:
     return Seen(
         turn=turn,
         prompt="\n".join(_text(item["content"]) for item in users),
-        tools={tool["name"]: tool.get("parameters", {}) for tool in body["tools"] if "name" in tool},
+        tools={tool["name"]: tool.get("parameters", {}) for tool in tools_of(body) if "name" in tool},
         results=tuple(
             _text(item["output"])
             for item in items

@@ -1,0 +1,173 @@
+"""The process that watches over an agent where there is no bubblewrap: `python -m arena.agents.box.supervise FD`.
+
+It is ours and trusted. As a subreaper it inherits every daemon that the agent leaves, and ends them all when the
+command ends. FD is a file with a JSON object, the fields of `Order`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import resource
+import signal
+import sys
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import NoReturn
+
+from arena.agents.box import processes
+from arena.agents.inside.relay import bring_up_loopback
+from arena.sandbox import Walls, enter
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_MS_BIND, _MS_REC = 0x1000, 0x4000
+_SYS_MOUNT_SETATTR = 442
+"""the same number on every architecture"""
+_AT_FDCWD, _AT_RECURSIVE, _ATTR_RDONLY = -100, 0x8000, 1
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the harness asks for. `relay` comes before the command where the box has a network of its own."""
+
+    command: list[str]
+    relay: list[str]
+    environment: dict[str, str]
+    proxy: dict[str, str]
+    """environment variables that lead to the relay"""
+    folder: str
+    writable: list[str]
+    hide: list[str]
+    file_bytes: int
+    processes: int
+    user: int
+    """the uid to become; our own for none"""
+    groups: list[int]
+    """those it belongs to then"""
+    report: int
+    """descriptor for a line with the level in force, and for what goes wrong after it"""
+    go: int
+    """descriptor; the command begins when a byte comes"""
+
+    def written(self) -> bytes:
+        """As `main` reads it."""
+        return json.dumps(asdict(self)).encode()
+
+
+class _Attributes(ctypes.Structure):
+    """`struct mount_attr` of linux/mount.h."""
+
+    _fields_ = (
+        ("attr_set", ctypes.c_uint64),
+        ("attr_clr", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("userns_fd", ctypes.c_uint64),
+    )
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Start the command, wait for it, end what it left, and end with its exit code."""
+    with open(int(arguments[0]), "rb") as file:  # noqa: PTH123
+        order = Order(**json.load(file))
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, _end)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    child = os.fork()
+    if child == 0:
+        _become(order)
+    os.close(order.report)
+    os.close(order.go)
+    status = _wait_for(child)
+    _end_all()
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _end_all() -> None:
+    me = os.getpid()
+    processes.kill_all(lambda: processes.descendants(me) - {me})
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    """The harness is gone: so is its agent."""
+    _end_all()
+    os._exit(128 + number)
+
+
+def _wait_for(child: int) -> int:
+    """Collect whatever ends, until the child does; its status."""
+    while True:
+        process, status = os.wait()
+        if process == child:
+            return status
+
+
+def _become(order: Order) -> NoReturn:
+    """Go behind the walls and become the agent's command; what is wrong is reported and ends this process."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.set_inheritable(order.report, False)
+    try:
+        level = enter(Walls(hide=tuple(order.hide)))
+        if "mount" in level and _read_only(order.writable):
+            level += "+read-only"
+        walled = "network" in level and bring_up_loopback()
+        _limit(order)
+        level += _change_user(order.user, order.groups)
+        os.chdir(order.folder)
+        os.write(order.report, f"{level}\n".encode())
+        os.read(order.go, 1)
+        os.close(order.go)
+        environment = {**order.environment, **(order.proxy if walled else {})}
+        command = [*(order.relay if walled else []), *order.command]
+        os.execvpe(command[0], command, environment)
+    except BaseException as problem:
+        os.write(order.report, f"{problem}".encode())
+        os._exit(127)
+
+
+def _read_only(writable: list[str]) -> bool:
+    """Let nothing but these folders be written; needs Linux 5.12."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for folder in writable:
+        name = os.fsencode(folder)
+        if libc.mount(name, name, None, _MS_BIND | _MS_REC, None) != 0:
+            return False
+    libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, b"size=1g,mode=1777")
+    if not _set_attributes(libc, "/", _AT_RECURSIVE, _Attributes(attr_set=_ATTR_RDONLY)):
+        return False
+    opened = (*writable, "/dev/shm")
+    return all(_set_attributes(libc, folder, 0, _Attributes(attr_clr=_ATTR_RDONLY)) for folder in opened)
+
+
+def _set_attributes(libc: ctypes.CDLL, folder: str, flags: int, attributes: _Attributes) -> bool:
+    size = ctypes.sizeof(attributes)
+    done = libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(folder), flags, ctypes.byref(attributes), size)
+    return bool(done == 0)
+
+
+def _limit(order: Order) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (order.file_bytes, order.file_bytes))
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    most = order.processes if hard == resource.RLIM_INFINITY else min(order.processes, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def _change_user(user: int, groups: list[int]) -> str:
+    """Become another user for good, where asked to; all capabilities go with it."""
+    if user == os.geteuid():
+        return ""
+    os.setgroups(groups)
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    if os.geteuid() != user:
+        raise OSError(errno.EPERM, "cannot become another user")
+    # The kernel forgets this wish with the user.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    return "+user"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,28 @@
+"""Folders for boxes: under the fallback another user must be able to pass them, which pytest's own do not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arena.agents.box import BoxPlan
+from arena.scratch import scratch
+from tests.agents.box import boxes
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with scratch("boxtest") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def plan(place: Path) -> BoxPlan:
+    return boxes.folders(place)
+
+
+@pytest.fixture(params=boxes.KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)

@@ -1,0 +1,43 @@
+"""Writes as much as it can wherever it can: one large file, many files, deleted files, deep folders, memory folders."""
+
+import contextlib
+import json
+import os
+import sys
+
+MOST = int(sys.argv[1])
+block = b"x" * (1 << 20)
+
+
+def write(path: str, most: int) -> int:
+    written = 0
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
+        while written < most:
+            count = file.write(block)
+            if not count:
+                break
+            written += count
+    return written
+
+
+import signal
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+report = {"one_file": write("large", MOST)}
+report["elsewhere"] = {
+    place: write(place, 8 << 20)
+    for place in ("/x", "/etc/x", "/usr/x", "/dev/x", "/arena/x", "/run/x", "/var/x", "/opt/x")
+}
+kept = open(os.path.expanduser("~/deleted"), "wb", buffering=0)
+os.unlink(os.path.expanduser("~/deleted"))
+for _ in range(8):
+    kept.write(block)
+with contextlib.suppress(OSError):
+    for _ in range(40):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+print(json.dumps(report), flush=True)
+sys.stdin.read()
+import time
+
+time.sleep(60)

@@ -1,0 +1,69 @@
+"""A run of three scripted agents over twelve small tasks with a judge that is a fake: `python -m … TASKS RUN`.
+
+Not a test: `test_resume.py` starts it, kills it, and starts it again.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from arena import runner
+from arena.desk.turns import Turns
+from arena.judge.messages import Progress
+from arena.model.record import Trial
+from arena.runconfig import AgentSpec, RunConfig
+from tests.fakes import Timing
+
+SPEEDS = {"...": 1.0, "slow": 0.5, "fast": 2.0, "faster": 4.0}
+STEADY = """
+import subprocess, pathlib
+for word in ("slow", "fast"):
+    pathlib.Path("kernel.py").write_text("# " + word)
+    print(subprocess.run(["./evaluate"], capture_output=True, text=True).stdout, flush=True)
+"""
+REGRETTING = """
+import subprocess, pathlib
+pathlib.Path("kernel.py").write_text("# faster")
+subprocess.run(["./evaluate", "--json"])
+pathlib.Path("kernel.py").write_text("# WRONG")
+subprocess.run(["./evaluate"])
+"""
+IDLE = "print('nothing to improve')"
+SCRIPTS = {"steady": STEADY, "regretting": REGRETTING, "idle": IDLE}
+
+
+@dataclass
+class Silent:
+    """Watches and says how many trials are done, for whoever waits to kill the run."""
+
+    done: int = 0
+
+    def planned(self, total: int, recorded: int) -> None:
+        self.done = recorded
+
+    def started(self, trial: runner.TrialKey) -> None:
+        """Nothing to show."""
+
+    def progress(self, trial: runner.TrialKey, progress: Progress) -> None:
+        """Nothing to show."""
+
+    def finished(self, trial: Trial) -> None:
+        self.done += 1
+        sys.stderr.write(f"{self.done}\n")
+        sys.stderr.flush()
+
+
+def main(tasks: Path, folder: Path) -> None:
+    """Run, or go on with a run."""
+    agents = tuple(
+        AgentSpec(name, "command", command=("python3", "-c", script), limits={"wall_clock_s": 60, "evaluations": 3})
+        for name, script in SCRIPTS.items()
+    )
+    config = RunConfig(name="scripted", tasks=("*",), agents=agents, attempts=2, jobs=2)
+    runner.run(runner.plan_run(config, tasks), folder, Turns([Timing(speeds=SPEEDS)]), Silent())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

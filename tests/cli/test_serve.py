@@ -1,0 +1,103 @@
+"""`arena serve` with a real judge: an episode over HTTP, and what Ctrl-C leaves behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+_PROGRAM = "import typer; from arena.cli.serve import serve; typer.run(serve)"
+_QUICK = ("rms_norm", "--platform", "cpu", "--max-work", "2e4", "--seeds", "1")
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """A server that has said where it is."""
+    command = [sys.executable, "-c", _PROGRAM, *_QUICK, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def ask(server: dict[str, str], path: str, **body: object) -> Any:
+    headers = {"Authorization": f"Bearer {server['token']}"}
+    data = json.dumps(body).encode() if body else None
+    with urllib.request.urlopen(urllib.request.Request(server["address"] + path, data, headers)) as answer:
+        return json.load(answer)
+
+
+def interrupted(process: subprocess.Popen[str], by: signal.Signals = signal.SIGINT) -> tuple[int, list[Any]]:
+    """Exit code, and the lines that come at the end. Judge, builder and their hosts are gone by then."""
+    children = descendants(process.pid)
+    assert len(children) >= 2
+    process.send_signal(by)
+    output, _ = process.communicate(timeout=30)
+    deadline = time.monotonic() + 10
+    while left := [child for child in children if alive(child)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    return process.returncode, [json.loads(line) for line in output.splitlines()]
+
+
+def descendants(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [other for child in map(int, children) for other in (child, *descendants(child))]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_an_episode_then_ctrl_c() -> None:
+    with serving("--evaluations", "2") as (process, server):
+        task = ask(server, "/task")
+        assert task["emulated"] and task["evaluations"] == 2
+        broken = ask(server, "/evaluate", kernel="def rms_norm(:")
+        assert (broken["reward"], broken["result"]["status"], broken["left"]) == (-5.0, "compile_error", 1)
+        right = ask(server, "/evaluate", kernel=task["kernel"], profile=True)
+        assert right["reward"] > -1 and right["done"]
+        assert "no profiler" in right["result"]["profile"]["detail"]
+        final = ask(server, "/finish", kernel=task["kernel"])
+        assert final["status"] == "passed" and final["heldout"]["cases"] >= 2
+        assert interrupted(process) == (0, [final])
+
+
+def test_ctrl_c_in_the_middle_of_a_call(tmp_path: Path) -> None:
+    path = tmp_path / "arena.sock"
+    with serving("--socket", str(path)) as (process, server):
+        assert (server["address"], server["token"]) == (str(path), "")
+        body = json.dumps({"kernel": "while True: pass"}).encode()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(path))
+            connection.sendall(b"POST /evaluate HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            time.sleep(2.0)
+            assert interrupted(process, signal.SIGTERM) == (130, [])
+        assert not path.exists()
+
+
+def test_two_at_once_do_not_share_a_socket(tmp_path: Path) -> None:
+    path = tmp_path / "arena.sock"
+    taken = socket.socket(socket.AF_UNIX)
+    with taken:
+        taken.bind(str(path))
+        command = [sys.executable, "-c", _PROGRAM, *_QUICK, "--socket", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0 and "cannot listen at" in done.stderr and not done.stdout

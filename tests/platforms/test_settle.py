@@ -1,0 +1,117 @@
+"""Waiting for a device that others have left work on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import chain, cycle, repeat
+
+import pytest
+
+from arena.errors import InfrastructureError
+from arena.judge.crossing import Crossing
+from arena.judge.device import Bench
+from arena.judge.evaluate import Contest, Workshop
+from arena.judge.hosts import Template
+from arena.judge.messages import Options
+from arena.model.environment import Environment
+from arena.platforms import here
+from arena.platforms.cpu import CpuPlatform
+from arena.platforms.cuda import CudaPlatform
+from arena.taskfile.corpus import TASKS, load_task
+from tests.platforms.fake_device import H200, FakeDevice
+
+IDLE_S, BUSY_S = 1e-4, 2e-3
+
+_HAMMER = """
+import time, torch
+a = torch.ones(8192, 8192, device="cuda")
+torch.cuda.synchronize()
+print("at it", flush=True)
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    for _ in range(20):
+        a @ a
+    torch.cuda.synchronize()
+"""
+
+
+class Scripted(CudaPlatform):
+    """A device whose nudges take as long as they are told to."""
+
+    def __init__(self, seconds: Iterator[float]) -> None:
+        super().__init__(FakeDevice(H200))
+        self._seconds = seconds
+        self.nudges = 0
+
+    def nudge(self) -> None:
+        self.nudges += 1
+        time.sleep(next(self._seconds))
+
+
+def test_an_idle_device_has_settled_at_once() -> None:
+    device = Scripted(repeat(IDLE_S))
+    assert device.settle(5.0)
+    assert device.nudges < 100
+
+
+def test_work_of_others_is_waited_for() -> None:
+    device = Scripted(chain(repeat(IDLE_S, 5), repeat(BUSY_S, 50), repeat(IDLE_S)))
+    assert device.settle(5.0)
+    assert device.nudges > 55 + 10
+
+
+def test_a_quick_nudge_between_slow_ones_is_not_enough() -> None:
+    device = Scripted(cycle([IDLE_S] * 6 + [BUSY_S]))
+    assert not device.settle(0.3)
+
+
+def test_a_device_that_was_idle_once_is_known_to_be_busy_later() -> None:
+    device = Scripted(chain(repeat(IDLE_S, 100), repeat(BUSY_S)))
+    assert device.settle(5.0)
+    device.nudges = 0
+    device._seconds = repeat(BUSY_S)
+    assert not device.settle(0.3)
+    assert device.nudges > 20, "slow, one like the other, is still slow"
+
+
+def test_nothing_hides_on_the_cpu() -> None:
+    assert CpuPlatform().settle(0.0)
+
+
+class Busy(CpuPlatform):
+    """Never settles."""
+
+    def settle(self, timeout_s: float) -> bool:
+        return False
+
+
+@pytest.mark.system
+def test_nothing_is_judged_on_a_busy_device() -> None:
+    device = Busy()
+    facts = device.facts()
+    template, crossing = Template("cpu", spins=False, interprets=True), Crossing()
+    try:
+        task = load_task(TASKS / "triton2triton/normalization/rms_norm")
+        shop = Workshop(Bench(device, facts), template, crossing, {})
+        assert task.starting_kernel is not None
+        contest = Contest(task, task.starting_kernel, Options(heldout=False), shop)
+        with pytest.raises(InfrastructureError, match="the device is busy"):
+            contest.run(lambda isolation: Environment(facts, isolation), lambda stage, done, total: None)
+        assert not contest._folder.exists()
+    finally:
+        crossing.close()
+        template.close()
+
+
+@pytest.mark.gpu
+def test_on_gpu() -> None:
+    device = here("auto")
+    assert device.settle(10.0)
+    with subprocess.Popen([sys.executable, "-c", _HAMMER], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "at it\n"
+        assert not device.settle(0.5)
+        assert device.settle(30.0)
+        assert other.wait(30) == 0
