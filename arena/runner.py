@@ -61,6 +61,11 @@ class Plan:
     agents: Mapping[str, Agent]
     options: Options
 
+    @property
+    def has_sessions(self) -> bool:
+        """Whether an agent works in a workspace, rather than handing in files that exist."""
+        return any(agent.limits is not None for agent in self.agents.values())
+
     def info(self, environment: Environment) -> RunInfo:
         """The head of the run's folder."""
         return RunInfo(

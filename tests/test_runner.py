@@ -54,7 +54,9 @@ def tasks(tmp_path: Path) -> Path:
 
 
 def config(*agents: AgentSpec, **changes: object) -> RunConfig:
-    plain = RunConfig(name="demo", tasks=("*",), agents=agents or (AgentSpec("noop", "noop"),), path="demo.yaml")
+    plain = RunConfig(
+        name="demo", tasks=("*",), agents=agents or (AgentSpec("noop", "noop"),), path="demo.yaml", attempts=1
+    )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, tasks
+from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, serve, tasks
 
 _EPILOG = """
 Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure);
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.add_typer(tasks.app, name="tasks")

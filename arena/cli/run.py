@@ -49,6 +49,7 @@ def run(
     from arena.cli import report as report_command
     from arena.cli.progress import RunDisplay
     from arena.desk.turns import Turns
+    from arena.judge.builder_client import BuilderClient
     from arena.judge.client import JudgeClient
     from arena.model.verdict import Status
     from arena.runconfig import Overrides, load_config, override
@@ -63,7 +64,8 @@ def run(
     folder = runs_dir / chosen.name
     with ExitStack() as judges, RunDisplay(err) as display:
         evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in chosen_devices(devices)]
-        done = runner.run(plan, folder, Turns(evaluators), display)
+        builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
+        done = runner.run(plan, folder, Turns(evaluators, builder), display)
     if with_report:
         report_command.write_and_show([done], reports_dir / chosen.name)
     broken = sum(trial.status is Status.HARNESS_ERROR for trial in done.trials)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from arena.semantics.ragged import draw_offsets
+
 if TYPE_CHECKING:
     import torch
 
@@ -107,21 +109,19 @@ def mixed_batch(case: Mapping[str, int], generator: torch.Generator, count: int)
     where there are enough. Before them lie min_context to max_context tokens. See `block_tables` for the blocks.
     """
     import torch
+    from torch.nn.functional import pad
 
     device = generator.device
     decodes, others = case["num_decodes"], case["num_seqs"] - case["num_decodes"]
     rest = case["num_tokens"] - decodes
-    least = int(rest >= others)
-    cuts = torch.randint(0, rest - least * others + 1, (count, max(0, others - 1)), generator=generator, device=device)
-    edges = [cuts.new_zeros(count, 1), cuts.sort(dim=-1).values, cuts.new_full((count, 1), rest - least * others)]
-    prefills = torch.cat(edges, dim=-1).diff()[:, :others] + least
-    lengths = torch.cat([cuts.new_ones(count, decodes), prefills], dim=-1)
+    prefills = draw_offsets(rest, max(others, 1), int(rest >= max(others, 1)), count, generator).diff()[:, :others]
+    lengths = torch.cat([prefills.new_ones(count, decodes), prefills], dim=-1)
     order = torch.rand(lengths.shape, generator=generator, device=device).argsort(dim=-1)
     lengths = lengths.gather(1, order)
     least_context, most_context = case["min_context"], case["max_context"]
     context = torch.randint(least_context, most_context + 1, lengths.shape, generator=generator, device=device)
     return {
-        "cu_seqlens": torch.cat([edges[0], lengths.cumsum(dim=-1)], dim=-1),
+        "cu_seqlens": pad(lengths.cumsum(dim=-1), (1, 0)),
         "seq_lens": context + lengths,
         "block_table": block_tables(context + lengths, case, generator),
     }

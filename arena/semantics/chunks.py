@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from arena.semantics.ragged import draw_offsets
+
 if TYPE_CHECKING:
     import torch
 
@@ -88,20 +90,9 @@ def sums_within_chunks(values: torch.Tensor, begins: torch.Tensor) -> torch.Tens
     return totals - torch.gather(before, 1, index)
 
 
-def draw_offsets(case: Mapping[str, int], generator: torch.Generator, count: int) -> torch.Tensor:
-    """`cu_seqlens` (count, num_seqs + 1), int64: num_tokens cut at random, every sequence at least min_len long."""
-    import torch
-
-    num_seqs, least = case["num_seqs"], case["min_len"]
-    spare = case["num_tokens"] - num_seqs * least
-    cuts = torch.randint(0, spare + 1, (count, num_seqs - 1), generator=generator, device=generator.device)
-    edges = [cuts.new_zeros(count, 1), cuts.sort(dim=-1).values, cuts.new_full((count, 1), spare)]
-    return torch.cat(edges, dim=-1) + least * torch.arange(num_seqs + 1, device=generator.device)
-
-
 def draw_chunks(case: Mapping[str, int], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """`cu_seqlens` of `draw_offsets` and its `chunk_indices`, num_tokens // chunk_size + num_seqs of them."""
-    offsets = draw_offsets(case, generator, count)
+    """`cu_seqlens` of sequences of min_len or more, and num_tokens // chunk_size + num_seqs `chunk_indices`."""
+    offsets = draw_offsets(case["num_tokens"], case["num_seqs"], case["min_len"], count, generator)
     most = case["num_tokens"] // case["chunk_size"] + case["num_seqs"]
     return {"cu_seqlens": offsets, "chunk_indices": chunk_indices(offsets, case["chunk_size"], most)}
 
@@ -111,4 +102,4 @@ def draw_log_decays(shape: tuple[int, ...], mean: float, generator: torch.Genera
     import torch
 
     raw = torch.randn(shape, generator=generator, device=generator.device)
-    return torch.nn.functional.softplus(raw) * (mean / _MEAN_SOFTPLUS)
+    return torch.nn.functional.softplus(raw).mul_(mean / _MEAN_SOFTPLUS)

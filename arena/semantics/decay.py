@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arena.semantics.chunks import chunk_begins, draw_chunks
+from arena.semantics.chunks import chunk_begins, draw_chunks, draw_log_decays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 GATE_FLOOR = 60.0
 """No log-decay of a whole chunk is below minus this, so that exp of any difference inside it is finite in float32."""
-_MEAN_SOFTPLUS = 0.806
 
 
 def head_slopes(num_heads: int, generator: torch.Generator, count: int) -> torch.Tensor:
@@ -52,8 +51,7 @@ def draw_summed_gates(
 
     device = generator.device
     pace = torch.rand((begins.shape[0], 1, *row), generator=generator, device=device) * 4.5 + 0.5
-    steps = torch.randn((*begins.shape, *row), generator=generator, device=device)
-    gates = torch.nn.functional.softplus(steps).mul_(pace / (-_MEAN_SOFTPLUS * chunk_size))
+    gates = draw_log_decays((*begins.shape, *row), -1.0, generator).mul_(pace / chunk_size)
     flat = gates.clamp_(min=-GATE_FLOOR / chunk_size).flatten(0, 1)
     positions = (torch.arange(begins.shape[1], device=device) - begins).flatten()
     for position in range(1, chunk_size):

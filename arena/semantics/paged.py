@@ -20,7 +20,7 @@ def tokens_of(cache: torch.Tensor, blocks: torch.Tensor, length: int) -> torch.T
 def draw_slots(places: int, num_tokens: int, count: int, generator: torch.Generator) -> torch.Tensor:
     """`count` slot mappings for `make_inputs`: distinct slots below `places`, -1 for (num_tokens + 5) // 8 tokens.
 
-    (count, num_tokens), int64, in random order.
+    (count, num_tokens), int64, in random order. A cache of states has a slot for each sequence instead.
     """
     import torch
 

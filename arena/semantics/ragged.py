@@ -22,14 +22,24 @@ def owners(cu_seqlens: torch.Tensor) -> torch.Tensor:
     return torch.repeat_interleave(torch.arange(lengths.numel(), device=lengths.device), lengths)
 
 
-def draw_requests(
-    num_reqs: int, max_reqs: int, max_len: int, max_query: int, *, count: int, generator: torch.Generator
-) -> dict[str, torch.Tensor]:
-    """`count` batches for `make_inputs`: about half of the slots are in prefill, the others decode behind their prompt.
+def draw_offsets(total: int, parts: int, least: int, count: int, generator: torch.Generator) -> torch.Tensor:
+    """`total` cut at random into parts of `least` or more: (count, parts + 1), int64, as the fill `offsets` has it."""
+    import torch
 
-    idx_mapping: (count, num_reqs), distinct slots; num_computed_tokens, prefill_lens: (count, max_reqs), prompts of 1 …
-    max_len tokens; cu_seqlens: (count, num_reqs + 1), requests of 1 … max_query new tokens, in prefill no more than
-    are left. All int32.
+    spare = total - parts * least
+    cuts = torch.randint(0, spare + 1, (count, parts - 1), generator=generator, device=generator.device)
+    edges = [cuts.new_zeros(count, 1), cuts.sort(dim=-1).values, cuts.new_full((count, 1), spare)]
+    return torch.cat(edges, dim=-1) + least * torch.arange(parts + 1, device=generator.device)
+
+
+def draw_requests(
+    num_reqs: int, num_slots: int, max_len: int, max_query: int, *, count: int, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """`count` batches for `make_inputs`: of the slots, about half are in prefill, and a quarter is right behind it.
+
+    The last quarter has produced tokens since. idx_mapping: (count, num_reqs), distinct slots; num_computed_tokens,
+    prefill_lens: (count, num_slots), prompts of 1 … max_len tokens, one in four of max_len; cu_seqlens: (count,
+    num_reqs + 1), requests of 1 … max_query new tokens, in prefill no more than are left. All int32.
     """
     import torch
 
@@ -37,11 +47,12 @@ def draw_requests(
         part = torch.rand(count, size, generator=generator, device=generator.device, dtype=torch.float64)
         return (low + part * (high - low + 1)).long()
 
-    keys = torch.rand(count, max_reqs, generator=generator, device=generator.device, dtype=torch.float64)
+    keys = torch.rand(count, num_slots, generator=generator, device=generator.device, dtype=torch.float64)
     slots = keys.argsort(dim=-1)[:, :num_reqs]
-    prefill_lens = draw(1, max_len, max_reqs)
-    in_prefill = draw(0, 1, max_reqs) == 1
-    computed = torch.where(in_prefill, draw(0, prefill_lens - 1, max_reqs), prefill_lens + draw(0, 100, max_reqs))
+    prefill_lens = torch.where(draw(0, 3, num_slots) == 0, max_len, draw(1, max_len, num_slots))
+    stage = draw(0, 3, num_slots)
+    in_prefill, produced = stage < 2, torch.where(stage == 3, draw(1, 100, num_slots), 0)
+    computed = torch.where(in_prefill, draw(0, prefill_lens - 1, num_slots), prefill_lens + produced)
     left = torch.where(in_prefill, prefill_lens - computed, max_query).gather(1, slots)
     lengths = torch.minimum(draw(1, max_query, num_reqs), left)
     drawn = {

@@ -58,14 +58,3 @@ def draw_seq_idx(outer: tuple[int, ...], seq_len: int, num_seqs: int, generator:
     begins = torch.zeros_like(keys, dtype=torch.int32)
     begins.scatter_(-1, keys.topk(num_seqs - 1, largest=False).indices, 1)
     return begins.cumsum(-1).int()
-
-
-def draw_slots(count: int, num_seqs: int, num_slots: int, generator: torch.Generator) -> torch.Tensor:
-    """Distinct slots of a state cache in random order, -1 in (num_seqs + 5) // 8 random places: (count, num_seqs)."""
-    import torch
-
-    def shuffled(size: int) -> torch.Tensor:
-        return torch.rand(count, size, generator=generator, device=generator.device).argsort(dim=-1)
-
-    padding = shuffled(num_seqs)[:, : (num_seqs + 5) // 8]
-    return shuffled(num_slots)[:, :num_seqs].scatter(1, padding, -1).int()

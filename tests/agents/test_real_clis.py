@@ -195,8 +195,8 @@ def shell(command: str) -> Call:
 
 
 def patch(old: str, new: str) -> Call:
-    text = f"*** Begin Patch\n*** Update File: kernel.py\n@@\n-    return x * {old}\n+    return x * {new}\n*** End Patch\n"
-    return Call("apply_patch", {PATCH: text})
+    change = f"-    return x * {old}\n+    return x * {new}\n"
+    return Call("apply_patch", {PATCH: f"*** Begin Patch\n*** Update File: kernel.py\n@@\n{change}*** End Patch\n"})
 
 
 CODEX_SCRIPT: list[Step] = [

@@ -12,7 +12,6 @@ from arena.semantics.chunks import (
     chunk_rows,
     draw_chunks,
     draw_log_decays,
-    draw_offsets,
     gather_chunks,
     scatter_chunks,
     sums_within_chunks,
@@ -75,15 +74,6 @@ def test_sums_start_anew_in_every_chunk() -> None:
             assert sums[index, tokens].tolist() == values[index, tokens].cumsum(0).tolist()
     columns = sums_within_chunks(values[..., None].expand(3, 16, 5), chunk_begins(torch.tensor(OFFSETS), 16, 4))
     assert torch.equal(columns, sums[..., None].expand(3, 16, 5))
-
-
-def test_drawn_offsets_keep_to_the_least_length() -> None:
-    generator = torch.Generator().manual_seed(5)
-    offsets = draw_offsets({"num_tokens": 40, "num_seqs": 6, "min_len": 3}, generator, 200)
-    assert offsets.shape == (200, 7) and int(offsets.diff().min()) == 3
-    assert set(offsets[:, 0].tolist()) == {0} and set(offsets[:, -1].tolist()) == {40}
-    alone = draw_offsets({"num_tokens": 40, "num_seqs": 1, "min_len": 0}, generator, 2)
-    assert alone.tolist() == [[0, 40], [0, 40]]
 
 
 def test_drawn_chunks_have_room_for_all_and_fit_their_offsets() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from arena.semantics.packed import AWQ_ORDER, unpack_int4
-from arena.semantics.paged import tokens_of
+from arena.semantics.paged import draw_slots, tokens_of
 from arena.semantics.philox import normal, random_words, uniform
 from arena.semantics.quantize import blockwise, fp8_codes, int8_codes, scales_of
 from arena.semantics.ragged import owners, spans
@@ -46,6 +46,14 @@ def test_int4_fields_come_out_in_the_order_asked_for() -> None:
 def test_tokens_of_a_sequence_follow_its_block_table() -> None:
     cache = torch.arange(12).view(4, 3, 1)
     assert tokens_of(cache, torch.tensor([2, 0, 3], dtype=torch.int32), 5).flatten().tolist() == [6, 7, 8, 0, 1]
+
+
+@pytest.mark.parametrize(("num_tokens", "padding"), [(2, 0), (3, 1), (20, 3)])
+def test_slots_are_distinct_but_for_the_padding(num_tokens: int, padding: int) -> None:
+    for slots in draw_slots(23, num_tokens, 10, torch.Generator().manual_seed(4)).tolist():
+        used = [slot for slot in slots if slot != -1]
+        assert len(slots) == num_tokens and len(set(used)) == len(used) == num_tokens - padding
+        assert set(used) <= set(range(23))
 
 
 def test_spans_and_owners_skip_empty_sequences() -> None:

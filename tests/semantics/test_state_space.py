@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from arena.numerics.reference import FUNCTION, call_by_name, load_module
-from arena.semantics.state_space import chunked, draw_seq_idx, draw_slots, draw_steps
+from arena.semantics.state_space import chunked, draw_seq_idx, draw_steps
 from arena.taskfile.corpus import TASKS
 
 Tensors = dict[str, torch.Tensor]
@@ -42,14 +42,6 @@ def test_packed_rows_count_their_sequences_up_from_0(seq_len: int, num_seqs: int
     assert ids.shape == (20, seq_len) and ids.dtype == torch.int32 and not ids[:, 0].any()
     assert set(ids.diff().flatten().tolist()) <= {0, 1}
     assert ids[:, -1].tolist() == [num_seqs - 1] * 20
-
-
-@pytest.mark.parametrize(("num_seqs", "padding"), [(2, 0), (3, 1), (20, 3)])
-def test_slots_are_distinct_but_for_the_padding(num_seqs: int, padding: int) -> None:
-    for slots in draw_slots(10, num_seqs, 23, torch.Generator().manual_seed(4)).tolist():
-        used = [slot for slot in slots if slot != -1]
-        assert len(slots) == num_seqs and len(set(used)) == len(used) == num_seqs - padding
-        assert set(used) <= set(range(23))
 
 
 def _run(task: str, **values: Any) -> Any:
@@ -92,7 +84,7 @@ def _decode(layer: Tensors, row: int, begin: int, end: int, state: torch.Tensor)
     for t in range(begin, end):
         token = {name: layer[name][row, t][None] for name in ("x", "z", "B", "C")}
         token["dt"] = layer["dt"][row, t][None, :, None].expand(1, 4, 3)
-        step = {"state_batch_indices": slots, "state": held, "dt_softplus": True}
+        step = {"idx_mapping": slots, "state": held, "dt_softplus": True}
         out, held = _run("selective_scan_update", **token, **spread, **step)
         outs.append(out[0])
     return torch.stack(outs), held[0].clone()
@@ -128,7 +120,7 @@ def test_a_convolution_of_a_prompt_is_its_steps_one_by_one() -> None:
     x, weight = torch.randn(7, 3, generator=generator), torch.randn(3, 4, generator=generator)
     bias, conv_state = torch.randn(3, generator=generator), torch.randn(2, 3, 3, generator=generator)
     cu_seqlens, slots = torch.tensor([0, 2, 7], dtype=torch.int32), torch.tensor([1, 0], dtype=torch.int32)
-    layer = {"weight": weight, "bias": bias, "silu": True, "conv_state_indices": slots}
+    layer = {"weight": weight, "bias": bias, "silu": True, "idx_mapping": slots}
     begun = {"has_initial_state": torch.tensor([True, False]), "conv_state": conv_state.clone()}
     y, last = _run("causal_conv1d_fwd", x=x, cu_seqlens=cu_seqlens, **layer, **begun)
     held = conv_state.clone()
@@ -136,6 +128,6 @@ def test_a_convolution_of_a_prompt_is_its_steps_one_by_one() -> None:
     for t in range(5):
         active = torch.tensor([1 if t < 2 else -1, 0], dtype=torch.int32)
         tokens = torch.stack([x[min(t, 1)], x[2 + t]])
-        out, held = _run("causal_conv1d_update", x=tokens, **{**layer, "conv_state_indices": active}, conv_state=held)
+        out, held = _run("causal_conv1d_update", x=tokens, **{**layer, "idx_mapping": active}, conv_state=held)
         assert torch.allclose(out[1], y[2 + t]) and (t > 1 or torch.allclose(out[0], y[t]))
     assert torch.equal(held, last)

@@ -51,9 +51,9 @@ def convert_req_to_global_index(
 
 
 def prepare_pos_seq_lens(
-    idx_mapping: Array, cu_seqlens: Array, num_computed_tokens: Array, positions: Array, max_reqs: int
+    idx_mapping: Array, cu_seqlens: Array, num_computed_tokens: Array, positions: Array, num_slots: int
 ) -> Results:
-    written, seq_lens = positions.copy(), np.zeros(max_reqs, dtype=np.int32)
+    written, seq_lens = positions.copy(), np.zeros(num_slots, dtype=np.int32)
     for request, slot, first, count in _requests(idx_mapping, cu_seqlens):
         computed = int(num_computed_tokens[slot])
         seq_lens[request] = computed + count

@@ -7,9 +7,9 @@ import numpy as np
 from tests.tasks.formulas import Array, Results
 
 
-def ep_scatter_1(tokens_per_expert: Array, m_indices: Array, alignment: int) -> Results:
+def ep_scatter_1(expert_num_tokens: Array, m_indices: Array, alignment: int) -> Results:
     starts, owners = [0], m_indices.copy()
-    for expert, count in enumerate(tokens_per_expert.tolist()):
+    for expert, count in enumerate(expert_num_tokens.tolist()):
         first = starts[-1]
         taken = (count + alignment - 1) // alignment * alignment
         owners[first : first + count] = expert

@@ -95,11 +95,11 @@ def scale_swizzle(scales: Array) -> Results:
 
 
 def silu_mul_fp8_quant_dg(
-    x: Array, tokens_per_expert: Array, q: Array, scales: Array, group_size: int, eps: float, use_ue8m0: bool
+    x: Array, expert_num_tokens: Array, q: Array, scales: Array, group_size: int, eps: float, use_ue8m0: bool
 ) -> Results:
     codes, of_groups = q.copy(), scales.copy()
     half = q.shape[2]
-    for e, count in enumerate(tokens_per_expert.tolist()):
+    for e, count in enumerate(expert_num_tokens.tolist()):
         for t in range(count):
             h = _silu(x[e, t, :half]) * x[e, t, half:]
             codes[e, t], of_groups[e, t] = _fp8_groups(h, group_size, eps, use_ue8m0)

@@ -187,7 +187,7 @@ def num_nans(logits: Array) -> Results:
 def prompt_logprobs_token_ids(
     token_ids: Array,
     prompt_lens: Array,
-    context_lens: Array,
+    num_computed_tokens: Array,
     cu_seqlens: Array,
     idx_mapping: Array,
     num_tokens: int,
@@ -195,7 +195,7 @@ def prompt_logprobs_token_ids(
     following = np.zeros(num_tokens, dtype=np.int64)
     for r, s in enumerate(idx_mapping.tolist()):
         for i in range(int(cu_seqlens[r + 1]) - int(cu_seqlens[r])):
-            place = int(context_lens[s]) + i + 1
+            place = int(num_computed_tokens[s]) + i + 1
             following[int(cu_seqlens[r]) + i] = token_ids[s, place] if place < prompt_lens[s] else -1
     return (following,)
 

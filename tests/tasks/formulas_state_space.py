@@ -36,14 +36,14 @@ def causal_conv1d_fwd(
     weight: Array,
     bias: Array | None,
     cu_seqlens: Array,
-    conv_state_indices: Array,
+    idx_mapping: Array,
     has_initial_state: Array,
     conv_state: Array,
     silu: bool,
 ) -> Results:
     width = weight.shape[1]
     y, states = np.empty_like(x), conv_state.copy()
-    for s, slot in enumerate(conv_state_indices.tolist()):
+    for s, slot in enumerate(idx_mapping.tolist()):
         begin, end = int(cu_seqlens[s]), int(cu_seqlens[s + 1])
         before = conv_state[slot] if has_initial_state[s] else np.zeros_like(conv_state[slot])
         padded = [*before, *x[begin:end]]
@@ -57,11 +57,11 @@ def causal_conv1d_fwd(
 
 
 def causal_conv1d_update(
-    x: Array, weight: Array, bias: Array | None, conv_state_indices: Array, conv_state: Array, silu: bool
+    x: Array, weight: Array, bias: Array | None, idx_mapping: Array, conv_state: Array, silu: bool
 ) -> Results:
     width = weight.shape[1]
     y, states = np.zeros_like(x), conv_state.copy()
-    for s, slot in enumerate(conv_state_indices.tolist()):
+    for s, slot in enumerate(idx_mapping.tolist()):
         if slot == -1:
             continue
         rows = [*conv_state[slot], x[s]]
@@ -85,13 +85,13 @@ def selective_scan_update(
     C: Array,
     D: Array | None,
     z: Array | None,
-    state_batch_indices: Array,
+    idx_mapping: Array,
     state: Array,
     dt_softplus: bool,
 ) -> Results:
     out, states = np.zeros_like(x), state.copy()
     num_heads, num_groups = x.shape[1], B.shape[1]
-    for s, slot in enumerate(state_batch_indices.tolist()):
+    for s, slot in enumerate(idx_mapping.tolist()):
         if slot == -1:
             continue
         for h in range(num_heads):

@@ -1,0 +1,121 @@
+"""The real Gemini CLI and OpenCode, with stand-ins for the models: their edits, evaluations, tokens and errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.model.session import Event, EventKind, Tokens
+from tests.agents.clis import PACKAGES, Package, cli
+from tests.agents.standins.base import Call, Fault, StandIn, Turn
+from tests.agents.standins.chat_completions import ChatCompletionsStandIn
+from tests.agents.standins.generate_content import GenerateContentStandIn
+from tests.agents.standins.openai_responses import OpenAIResponsesStandIn
+from tests.agents.started import Ran, make_workspace, start
+
+pytestmark = pytest.mark.system
+for name, spec, binary in (
+    ("gemini_cli", "@google/gemini-cli@0.61.0", "gemini"),
+    ("opencode", "opencode-ai@1.18.33", "opencode"),
+):
+    PACKAGES.setdefault(name, Package(spec, binary))
+
+KEY = "test-0123456789abcdef"
+REFUSED = Fault(400, "INVALID_ARGUMENT", "this key is not known")
+
+
+def gemini_script(kernel: str) -> list[Turn]:
+    def edit(old: str, new: str) -> Call:
+        given = {"file_path": kernel, "instruction": "change the order", "old_string": old, "new_string": new}
+        return Call("replace", given)
+
+    look = Call("run_shell_command", {"command": "./evaluate", "description": "evaluate"})
+    return [
+        Turn("I change the order of the operands, since addition commutes.", (edit("x + y", "y - x"),), "Hm."),
+        Turn("", (look,)),
+        Turn("A mistake.", (edit("y - x", "y + x"),)),
+        Turn("", (look,)),
+        Turn("Done."),
+    ]
+
+
+def opencode_script(kernel: str) -> list[Turn]:
+    def edit(old: str, new: str) -> Call:
+        return Call("edit", {"filePath": kernel, "oldString": old, "newString": new})
+
+    look = Call("bash", {"command": "./evaluate", "description": "evaluate"})
+    return [
+        Turn("I change the order of the operands, since addition commutes.", (edit("x + y", "y - x"),)),
+        Turn("", (look,)),
+        Turn("A mistake.", (edit("y - x", "y + x"),)),
+        Turn("", (look,)),
+        Turn("Done."),
+    ]
+
+
+def gemini(workspace: Path, stand_in: StandIn) -> Ran:
+    given = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": stand_in.url}
+    return start("gemini_cli", workspace, given, "gemini-2.5-pro", cli("gemini_cli").parent)
+
+
+def opencode(workspace: Path, stand_in: StandIn, model: str) -> Ran:
+    given = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{stand_in.url}/v1", "COMPATIBLE_MODEL": "some-model"}
+    return start("opencode", workspace, given, model, cli("opencode").parent)
+
+
+def check(ran: Ran, turns: list[Turn]) -> None:
+    assert (ran.code, ran.error) == (0, ""), ran.stderr
+    assert "y + x" in ran.kernel
+    assert ran.texts(EventKind.MESSAGE) == [turn.text for turn in turns if turn.text]
+    calls = [event for event in ran.events if event.kind is EventKind.TOOL_CALL]
+    assert [event.tool for event in calls] == [call.tool for turn in turns for call in turn.calls]
+    assert "-    return x + y\n+    return y - x\n" in calls[0].diff or "-x + y\n" in calls[0].diff
+    results = [event for event in ran.events if event.kind is EventKind.TOOL_RESULT]
+    assert [event.call for event in results] == [event.call for event in calls]
+    assert "failed: wrong output" in results[1].text and "passed, speedup 1.50" in results[3].text
+    assert ran.tokens == Tokens(input=500, output=100, cached=200)
+
+
+def test_gemini_cli_edits_fails_fixes_and_passes(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    turns = gemini_script(str(workspace / "kernel.py"))
+    with GenerateContentStandIn(turns) as stand_in:
+        ran = gemini(workspace, stand_in)
+    check(ran, turns)
+    assert ran.model == "gemini-2.5-pro"
+    assert all(request.headers["x-goog-api-key"] == KEY for request in stand_in.requests)
+
+
+def test_gemini_cli_with_a_refused_key(tmp_path: Path) -> None:
+    with GenerateContentStandIn([REFUSED]) as stand_in:
+        ran = gemini(make_workspace(tmp_path), stand_in)
+    assert ran.code != 0 and REFUSED.message in ran.error
+
+
+def test_opencode_edits_fails_fixes_and_passes(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    turns = opencode_script(str(workspace / "kernel.py"))
+    with ChatCompletionsStandIn(turns) as stand_in:
+        ran = opencode(workspace, stand_in, "compatible/some-model")
+    check(ran, turns)
+    assert len(stand_in.requests) == len(turns)
+    assert failed(ran) == [False, True, False, False]
+
+
+def test_opencode_with_a_provider_that_it_knows(tmp_path: Path) -> None:
+    with OpenAIResponsesStandIn([Turn("Nothing to do.")]) as stand_in:
+        ran = opencode(make_workspace(tmp_path), stand_in, "openai/gpt-5")
+    assert ran.texts(EventKind.MESSAGE) == ["Nothing to do."]
+    assert ran.tokens == Tokens(input=100, output=20, cached=40)
+
+
+def test_opencode_with_a_refused_key(tmp_path: Path) -> None:
+    with ChatCompletionsStandIn([REFUSED]) as stand_in:
+        ran = opencode(make_workspace(tmp_path), stand_in, "compatible/some-model")
+    assert REFUSED.message in ran.error
+
+
+def failed(ran: Ran) -> list[bool]:
+    results: list[Event] = [event for event in ran.events if event.kind is EventKind.TOOL_RESULT]
+    return [event.failed for event in results]
