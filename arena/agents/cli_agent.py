@@ -173,7 +173,8 @@ def _follow(boxed: Boxed, watch: Stopwatch, recorder: Recorder) -> Reached:
         return reached
     if code == 0 and not recorder.error:
         return Reached(Ending.FINISHED, "")
-    return Reached(Ending.FAILED, recorder.error or f"the program ended with exit code {code}")
+    said = recorder.error or f"the program ended with exit code {code}"
+    return Reached(Ending.FAILED, f"{said}: {recorder.last_error}" if recorder.last_error else said)
 
 
 def _starting_kernel(workspace: Workspace) -> bytes | None:

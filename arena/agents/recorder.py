@@ -14,6 +14,9 @@ from arena.model.session import Evaluated, Event, EventKind
 from arena.transcripts import TranscriptWriter
 
 
+_DETAIL_CHARACTERS = 500
+
+
 class Watch(Protocol):
     """Knows how long a session has gone on."""
 
@@ -31,6 +34,7 @@ class Recorder:
         self.events: list[Event] = []
         self.evaluations: list[Evaluated] = []
         self.refused = 0
+        self._last_error = ""
 
     def begin(self, watch: Watch) -> None:
         """From here on events have times."""
@@ -46,6 +50,11 @@ class Recorder:
         """What the program says went wrong."""
         return self.clean(self._parser.error)
 
+    @property
+    def last_error(self) -> str:
+        """The last line on its standard error."""
+        return self._last_error[:_DETAIL_CHARACTERS]
+
     def clean(self, text: str) -> str:
         """`text` without secrets."""
         return self._redactor.clean(text)
@@ -59,7 +68,9 @@ class Recorder:
         with self._lock:
             cleaned = self.clean(text)
             self._writer.raw(cleaned, self._now(), stream)
-            if stream == "stdout":
+            if stream == "stderr":
+                self._last_error = cleaned.strip() or self._last_error
+            else:
                 for event in self._parser.feed(cleaned):
                     self._event(event)
 

@@ -14,9 +14,9 @@ from arena.model.session import Event
 SHORTEST = 8
 """Characters below which a value is left alone: it would be found in ordinary text."""
 
-_BREAK = r"(?:\\*[rn]|[\r\n])"
+_BREAK = r"(?:\\+[rn]|[\r\n])"
 """A line break, also as JSON writes it, also in JSON within JSON: `base64` wraps at 76 characters."""
-_BETWEEN_BYTES = r"(?:%|0x|\\*x|[\s:,-])"
+_BETWEEN_BYTES = r"(?:%|0x|\\+x|[\s:,-])"
 """What stands between the bytes of a hexadecimal dump: `73:6b`, `0x73, 0x6b`, `\\x73\\x6b`, `%73%6b`."""
 
 

@@ -64,8 +64,8 @@ _RULES = (
     _rule(
         "the harness",
         _CALLS,
-        r"^\s*(?:[+>]\s*)?(?:from|import)\s+arena\b",
-        r"['\";]\s*(?:from|import)\s+arena\b",
+        r"^\s*(?:[+>]\s*)?(?:from|import)\s+arena\b(?!\.semantics)",
+        r"['\";]\s*(?:from|import)\s+arena\b(?!\.semantics)",
         rf"\barena[./](?:{_MODULES})\b",
         r"\b(?:import_module|find_spec|__import__)\(\s*['\"]arena\b",
         r"\bpython[\d.]*\s+-m\s+arena\b",
@@ -122,7 +122,7 @@ def find(events: Sequence[Event], task: Task, own: Sequence[str] = OWN) -> tuple
     left out for this task.
     """
     rules = _rules_for(task)
-    names = [re.compile(rf"{re.escape(place.rstrip('/'))}(?![\w.-])") for place in own if place.rstrip("/")]
+    names = [re.compile(rf"(?<![\w.-]){re.escape(place.rstrip('/'))}(?![\w.-])") for place in own if place.rstrip("/")]
     flags: list[Flag] = []
     for index, event in enumerate(events):
         reached: set[str] = set()

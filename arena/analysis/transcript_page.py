@@ -56,6 +56,8 @@ def transcript_page(row: TrialRow, transcript: Transcript, back: str = "") -> st
     """
     page = ""
     for limit in LIMITS:
+        if limit != LIMITS[-1] and _least_bytes(transcript, limit) > MOST_BYTES:
+            continue
         page = _render(row, transcript, back, limit)
         if len(page.encode("utf-8")) <= MOST_BYTES:
             break
@@ -122,6 +124,13 @@ def _render(row: TrialRow, transcript: Transcript, back: str, limit: int) -> str
         script=SCRIPT,
         script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode("ascii"),
     )
+
+
+def _least_bytes(transcript: Transcript, limit: int) -> int:
+    """What the texts alone take on a page, before anything is escaped; spares drawing a page that is too large."""
+    indices = shown_events(len(transcript.events), {})
+    shown = (transcript.events[index] for index in indices)
+    return sum(min(limit, len(event.text)) + min(limit, len(event.diff)) for event in shown)
 
 
 def _facts(row: TrialRow) -> list[tuple[str, str]]:

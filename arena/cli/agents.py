@@ -72,6 +72,7 @@ def try_agent(
     from arena import runner
     from arena.cli.progress import RunDisplay
     from arena.desk.turns import Turns
+    from arena.judge.builder_client import BuilderClient
     from arena.judge.client import JudgeClient
     from arena.model.verdict import Status
     from arena.runconfig import AgentSpec, RunConfig
@@ -89,8 +90,8 @@ def try_agent(
     )
     plan = runner.plan_run(config)
     folder = runs_dir / config.name
-    with JudgeClient(platform) as judge, RunDisplay(err) as display:
-        (trial,) = runner.run(plan, folder, Turns([judge]), display).trials
+    with JudgeClient(platform) as judge, BuilderClient() as builder, RunDisplay(err) as display:
+        (trial,) = runner.run(plan, folder, Turns([judge], builder), display).trials
     if trial.session is not None:
         session = trial.session
         out.print(

@@ -36,7 +36,7 @@ class _Place(NamedTuple):
 
 
 def transcript(
-    trial: Annotated[str, typer.Argument(help="RUN/AGENT/TASK[/ATTEMPT]; TASK may be a bare name.")],
+    trial: Annotated[str, typer.Argument(help="RUN/AGENT/TASK or RUN/AGENT/TASK/ATTEMPT; TASK may be a bare name.")],
     html: Annotated[Path | None, typer.Option(help="Write the page of the trial to this file.", dir_okay=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The events as JSON lines.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="What the agent's program printed, as JSON lines.")] = False,

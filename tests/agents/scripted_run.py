@@ -58,7 +58,7 @@ class Silent:
 def main(tasks: Path, folder: Path) -> None:
     """Run, or go on with a run."""
     agents = tuple(
-        AgentSpec(name, "command", command=("python3", "-c", script), limits={"wall_clock_s": 60, "evaluations": 3})
+        AgentSpec(name, "command", command=(sys.executable, "-c", script), limits={"wall_clock_s": 60, "evaluations": 3})
         for name, script in SCRIPTS.items()
     )
     config = RunConfig(name="scripted", tasks=("*",), agents=agents, attempts=2, jobs=2)

@@ -16,6 +16,7 @@ from arena.agents.parsers import make_parser
 from arena.model.session import Event, EventKind, Tokens
 
 TOOLS = Path(__file__).parents[2] / "arena" / "agents" / "inside"
+TIMEOUT_S = 40.0
 KERNEL = "def add(x, y):\n    return x + y\n"
 PROMPT = "Make kernel.py faster. Run ./evaluate to see whether it is right."
 _EVALUATE = """\
@@ -88,7 +89,7 @@ def _run(command: list[str], folder: Path, environment: dict[str, str], stdin: s
         command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as process:
         try:
-            stdout, stderr = process.communicate(stdin, timeout=60)
+            stdout, stderr = process.communicate(stdin, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise

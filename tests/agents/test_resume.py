@@ -29,7 +29,7 @@ _TIMES = ("at_s", "seconds", "active_s", "paused_s", "started_at", "host_s")
 
 def start(tasks: Path, folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.agents.scripted_run", str(tasks), str(folder)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def without_times(value: Any) -> Any:
@@ -40,7 +40,7 @@ def without_times(value: Any) -> Any:
 
 
 def read(folder: Path) -> list[Any]:
-    return [without_times(msgspec.to_builtins(trial)) for trial in records.read_run(folder).trials]
+    return [without_times(msgspec.json.decode(msgspec.json.encode(trial))) for trial in records.read_run(folder).trials]
 
 
 def agents_alive() -> list[str]:

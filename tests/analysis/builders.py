@@ -8,6 +8,7 @@ from pathlib import Path
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, RunInfo, Split, Trial
+from arena.model.session import Ending, Evaluated, Flag, Session, Tokens
 from arena.model.verdict import Stage, Status, Verdict
 from arena.records import Run
 
@@ -164,3 +165,28 @@ def simple(
             cases = [case("s1", speedup), case("s2", speedup), heldout("h1", speedup), heldout("h2", speedup)]
             trials.append(trial(task, Status.PASSED, cases, agent=agent, run=name, env=env))
     return run(trials, name=name, env=env)
+
+
+def evaluated(number: int, speedup: float | None = 1.5, at_s: float = 60.0) -> Evaluated:
+    status = Status.WRONG_RESULT if speedup is None else Status.PASSED
+    return Evaluated(number, at_s * number, 4.0, status, speedup, f"hash{number}")
+
+
+def session(*evaluations: Evaluated, ending: Ending = Ending.FINISHED, flags: Sequence[Flag] = ()) -> Session:
+    """A session of ten minutes, with 48,000 tokens in and 1,500 out for half a dollar."""
+    return Session(
+        "claude_code",
+        "2.1.197",
+        ending,
+        "",
+        600.0,
+        30.0,
+        "bubblewrap+network=allow-list",
+        "model-x",
+        evaluations,
+        2,
+        Tokens(48_000, 1_500, 4_000),
+        0.5,
+        17,
+        tuple(flags),
+    )

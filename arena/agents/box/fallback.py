@@ -60,14 +60,15 @@ def around(hidden: Iterable[Path], needed: Sequence[Path]) -> list[Path]:
     waiting = [folder.resolve() for folder in hidden]
     while waiting:
         folder = waiting.pop()
-        if folder in needed or folder.is_symlink() or not folder.is_dir():
+        # What we may not enter, the agent may not either, and nothing can be mounted there.
+        if folder in needed or not os.access(folder, os.X_OK) or folder.is_symlink() or not folder.is_dir():
             continue
         if any(need.is_relative_to(folder) for need in needed):
             with suppress(OSError):
                 waiting += list(folder.iterdir())
         else:
             found.append(folder)
-    return list(dict.fromkeys(found))
+    return [folder for folder in dict.fromkeys(found) if not set(folder.parents) & set(found)]
 
 
 class FallbackBox:

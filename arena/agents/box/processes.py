@@ -67,14 +67,19 @@ def _parent(process: int) -> int:
     return int(fields[1]) if fields else 0
 
 
-def runs(process: int) -> bool:
-    """Whether a thread of the process can still run: is neither stopped nor dead."""
+def runs(process: int, told: bool = False) -> bool:
+    """Whether a thread of the process can still run: is neither stopped nor dead.
+
+    `told`: SIGSTOP was sent already. A thread that waits in the kernel (state D) then counts as stopped, since it stops
+    before it is back. One that waits in vfork for a child that has been stopped never comes back before that child.
+    """
     try:
         threads = os.listdir(f"/proc/{process}/task")  # noqa: PTH208
     except OSError:
         return False
     states = (_stat(f"/proc/{process}/task/{thread}/stat") for thread in threads)
-    return any(fields and fields[0] not in _IDLE_STATES for fields in states)
+    idle = _IDLE_STATES | {"D"} if told else _IDLE_STATES
+    return any(fields and fields[0] not in idle for fields in states)
 
 
 def send(processes: Iterable[int], number: signal.Signals) -> None:
@@ -95,7 +100,7 @@ def stop_all(members: Members) -> set[int]:
     deadline = time.monotonic() + STOP_WITHIN_S
     clean, stopped = 0, set[int]()
     while clean < _CLEAN_LOOKS:
-        running = {process for process in members() if runs(process)}
+        running = {process for process in members() if runs(process, process in stopped)}
         clean = 0 if running else clean + 1
         send(running, signal.SIGSTOP)
         stopped |= running

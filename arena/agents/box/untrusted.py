@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 BLOCK_BYTES = 512
@@ -56,8 +57,13 @@ def folder_bytes(folders: Iterable[Path]) -> int:
         for entry in _entries(waiting.pop()):
             if entry is None:
                 return UNMEASURABLE
-            info = _status(entry)
-            if info is None or (info.st_dev, info.st_ino) in linked:
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return UNMEASURABLE
+            if (info.st_dev, info.st_ino) in linked:
                 continue
             if info.st_nlink > 1 and not stat.S_ISDIR(info.st_mode):
                 linked.add((info.st_dev, info.st_ino))
@@ -80,13 +86,6 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str] | None]:
         return (None,)
 
 
-def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except OSError:
-        return None
-
-
 def deleted_bytes(processes: Iterable[int], folders: Iterable[Path]) -> int:
     """Bytes of deleted files on the folders' file systems that these processes still hold open."""
     devices = {folder.stat().st_dev for folder in folders if folder.exists()}
@@ -104,3 +103,27 @@ def deleted_bytes(processes: Iterable[int], folders: Iterable[Path]) -> int:
             if stat.S_ISREG(info.st_mode) and info.st_nlink == 0 and info.st_dev in devices:
                 seen[info.st_dev, info.st_ino] = info.st_blocks * BLOCK_BYTES
     return sum(seen.values())
+
+
+def clear(folder: Path) -> None:
+    """Delete everything in a folder that nobody writes any more, however deep it is and whatever its permissions.
+
+    `shutil.rmtree` ends in a `RecursionError` on a tree of some hundred folders. Here a folder's own folders are moved
+    to the top before it is deleted, so that nothing is ever deep. Raises `OSError` where something cannot be deleted.
+    """
+    numbers = count()
+    # Moved ones get names that nothing had before.
+    moved = f".{os.urandom(8).hex()}."
+    while entries := list(os.scandir(folder)):
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                Path(entry.path).unlink()
+                continue
+            Path(entry.path).chmod(0o700)
+            for inner in list(os.scandir(entry.path)):
+                if inner.is_dir(follow_symlinks=False):
+                    Path(inner.path).chmod(0o700)
+                    Path(inner.path).rename(folder / f"{moved}{next(numbers)}")
+                else:
+                    Path(inner.path).unlink()
+            Path(entry.path).rmdir()

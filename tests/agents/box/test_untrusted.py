@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.box.untrusted import UNMEASURABLE, deleted_bytes, folder_bytes, read_candidate
+from arena.agents.box.untrusted import UNMEASURABLE, clear, deleted_bytes, folder_bytes, read_candidate
 
 
 def test_a_candidate_is_read(tmp_path: Path) -> None:
@@ -65,16 +65,35 @@ def test_bytes_are_counted_once_and_links_are_not_followed(tmp_path: Path) -> No
 
 
 def test_a_tree_deeper_than_paths_reach_counts_as_too_much(tmp_path: Path) -> None:
-    folder = os.open(tmp_path, os.O_RDONLY)
+    nest(tmp_path, 30, "d" * 200)
+    assert folder_bytes([tmp_path]) == UNMEASURABLE
+    clear(tmp_path)
+
+
+def nest(top: Path, depth: int, name: str) -> None:
+    """Make folders in one another, and a file in each."""
+    folder = os.open(top, os.O_RDONLY)
     try:
-        for _ in range(30):
-            os.mkdir("d" * 200, dir_fd=folder)
-            deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+        for _ in range(depth):
+            os.mkdir(name, dir_fd=folder)
+            deeper = os.open(name, os.O_RDONLY, dir_fd=folder)
+            os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=deeper))
             os.close(folder)
             folder = deeper
     finally:
         os.close(folder)
-    assert folder_bytes([tmp_path]) == UNMEASURABLE
+
+
+def test_a_tree_of_any_depth_is_deleted(tmp_path: Path) -> None:
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top" / "away").symlink_to(tmp_path)
+    (tmp_path / "kept").touch()
+    nest(tmp_path / "top", 3000, "a")
+    (tmp_path / "top" / "shut").mkdir()
+    nest(tmp_path / "top" / "shut", 3, "b")
+    (tmp_path / "top" / "shut").chmod(0)
+    clear(tmp_path / "top")
+    assert list((tmp_path / "top").iterdir()) == [] and (tmp_path / "kept").exists()
 
 
 def test_files_that_vanish_meanwhile_are_no_error(tmp_path: Path) -> None:

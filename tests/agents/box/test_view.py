@@ -76,7 +76,9 @@ def test_hiding_around_what_is_needed(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "project" / "link").symlink_to("/usr")
     (tmp_path / "project" / "file").touch()
-    found = around([tmp_path / "project", tmp_path / "runs", tmp_path / "gone"], [tmp_path / "project" / ".venv"])
+    hidden = [tmp_path / name for name in ("runs", "project", "project/arena", "runs/x", "gone")]
+    (tmp_path / "runs" / "x").mkdir()
+    found = around(hidden, [tmp_path / "project" / ".venv"])
     assert {path.relative_to(tmp_path).as_posix() for path in found} == {"project/tasks", "project/arena", "runs"}
 
 

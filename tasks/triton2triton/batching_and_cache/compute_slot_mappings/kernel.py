@@ -10,8 +10,8 @@ TILE = 128
 def map_request(
     positions_ptr,
     block_table_ptr,
-    idx_mapping_ptr,
     cu_seqlens_ptr,
+    idx_mapping_ptr,
     block_size,
     slot_mapping_ptr,
     num_reqs,
@@ -36,13 +36,13 @@ def map_request(
             tl.store(slot_mapping_ptr + t, slot, mask=t < end)
 
 
-def compute_slot_mappings(positions, block_table, idx_mapping, cu_seqlens, block_size, slot_mapping):
+def compute_slot_mappings(positions, block_table, cu_seqlens, idx_mapping, block_size, slot_mapping):
     num_reqs = idx_mapping.numel()
     map_request[(num_reqs + 1,)](
         positions,
         block_table,
-        idx_mapping,
         cu_seqlens,
+        idx_mapping,
         block_size,
         slot_mapping,
         num_reqs,

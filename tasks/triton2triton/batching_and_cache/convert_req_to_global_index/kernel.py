@@ -8,7 +8,7 @@ TILE = 128
 
 @triton.jit
 def convert_tile(
-    req_ids_ptr, block_table_ptr, token_indices_ptr, block_size, out_ptr, top_k, max_blocks, WIDTH: tl.constexpr
+    token_indices_ptr, block_table_ptr, req_ids_ptr, block_size, out_ptr, top_k, max_blocks, WIDTH: tl.constexpr
 ):
     token = tl.program_id(0).to(tl.int64)
     k = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
@@ -21,8 +21,8 @@ def convert_tile(
     tl.store(out_ptr + token * top_k + k, place, mask=k < top_k)
 
 
-def convert_req_to_global_index(req_ids, block_table, token_indices, block_size, out):
+def convert_req_to_global_index(token_indices, block_table, req_ids, block_size, out):
     num_tokens, top_k = token_indices.shape
     convert_tile[(num_tokens, triton.cdiv(top_k, TILE))](
-        req_ids, block_table, token_indices, block_size, out, top_k, block_table.shape[1], WIDTH=TILE
+        token_indices, block_table, req_ids, block_size, out, top_k, block_table.shape[1], WIDTH=TILE
     )

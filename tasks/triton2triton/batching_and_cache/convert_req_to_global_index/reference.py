@@ -4,9 +4,9 @@ import torch
 
 
 def reference(
-    req_ids: torch.Tensor, block_table: torch.Tensor, token_indices: torch.Tensor, block_size: int
+    token_indices: torch.Tensor, block_table: torch.Tensor, req_ids: torch.Tensor, block_size: int
 ) -> torch.Tensor:
-    """req_ids: (num_tokens,); block_table: (num_reqs, max_blocks); token_indices, out: (num_tokens, top_k)."""
+    """token_indices, out: (num_tokens, top_k); block_table: (num_reqs, max_blocks); req_ids: (num_tokens,)."""
     positions = token_indices.long()
     valid = (positions >= 0) & (positions < block_table.shape[1] * block_size)
     positions = positions.where(valid, 0)

@@ -8,14 +8,14 @@ TILE = 128
 
 @triton.jit
 def gather_row(
-    block_tables_ptr, num_blocks_ptr, idx_mapping_ptr, gathered_ptr, max_reqs, max_blocks, WIDTH: tl.constexpr
+    block_tables_ptr, num_blocks_ptr, idx_mapping_ptr, gathered_ptr, num_slots, max_blocks, WIDTH: tl.constexpr
 ):
     request = tl.program_id(0)
     group = tl.program_id(1).to(tl.int64)
     slot = tl.load(idx_mapping_ptr + request)
-    count = tl.load(num_blocks_ptr + group * max_reqs + slot)
-    source = (group * max_reqs + slot) * max_blocks
-    target = (group * max_reqs + request) * max_blocks
+    count = tl.load(num_blocks_ptr + group * num_slots + slot)
+    source = (group * num_slots + slot) * max_blocks
+    target = (group * num_slots + request) * max_blocks
     for first in range(0, count, WIDTH):
         b = first + tl.arange(0, WIDTH)
         blocks = tl.load(block_tables_ptr + source + b, mask=b < count)
@@ -23,7 +23,7 @@ def gather_row(
 
 
 def gather_block_tables(block_tables, num_blocks, idx_mapping, gathered):
-    num_groups, max_reqs, max_blocks = block_tables.shape
+    num_groups, num_slots, max_blocks = block_tables.shape
     gather_row[(idx_mapping.numel(), num_groups)](
-        block_tables, num_blocks, idx_mapping, gathered, max_reqs, max_blocks, WIDTH=TILE
+        block_tables, num_blocks, idx_mapping, gathered, num_slots, max_blocks, WIDTH=TILE
     )

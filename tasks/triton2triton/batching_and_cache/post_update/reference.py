@@ -7,15 +7,15 @@ def reference(
     sampled_tokens: torch.Tensor,
     num_sampled: torch.Tensor,
     num_rejected: torch.Tensor,
-    idx_mapping: torch.Tensor,
     cu_seqlens: torch.Tensor,
+    idx_mapping: torch.Tensor,
     num_computed_tokens: torch.Tensor,
     last_sampled_tokens: torch.Tensor,
     output_bin_counts: torch.Tensor,
     token_ids: torch.Tensor,
     total_lens: torch.Tensor,
 ) -> tuple[torch.Tensor, ...]:
-    """sampled_tokens: (num_reqs, max_sampled); state: (max_reqs,), (max_reqs, vocab_size) or (max_reqs, max_len)."""
+    """sampled_tokens: (num_reqs, max_sampled); state: (num_slots,), (num_slots, vocab_size) or (num_slots, max_len)."""
     slots = idx_mapping.long()
     for place in range(sampled_tokens.shape[1]):
         active = num_sampled > place

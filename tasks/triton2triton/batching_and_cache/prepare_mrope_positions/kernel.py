@@ -8,12 +8,12 @@ TILE = 128
 
 @triton.jit
 def position_request(
-    idx_mapping_ptr,
-    cu_seqlens_ptr,
-    computed_ptr,
-    prefill_lens_ptr,
     prefill_positions_ptr,
     delta_ptr,
+    prefill_lens_ptr,
+    computed_ptr,
+    cu_seqlens_ptr,
+    idx_mapping_ptr,
     positions_ptr,
     max_len,
     row_length,
@@ -36,15 +36,15 @@ def position_request(
 
 
 def prepare_mrope_positions(
-    idx_mapping, cu_seqlens, num_computed_tokens, prefill_lens, prefill_positions, position_delta, positions
+    prefill_positions, position_delta, prefill_lens, num_computed_tokens, cu_seqlens, idx_mapping, positions
 ):
     position_request[(idx_mapping.numel(),)](
-        idx_mapping,
-        cu_seqlens,
-        num_computed_tokens,
-        prefill_lens,
         prefill_positions,
         position_delta,
+        prefill_lens,
+        num_computed_tokens,
+        cu_seqlens,
+        idx_mapping,
         positions,
         prefill_positions.shape[2],
         positions.shape[1],

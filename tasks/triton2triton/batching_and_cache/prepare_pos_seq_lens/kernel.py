@@ -8,7 +8,7 @@ TILE = 128
 
 @triton.jit
 def prepare_request(
-    idx_mapping_ptr, cu_seqlens_ptr, computed_ptr, positions_ptr, seq_lens_ptr, num_reqs, WIDTH: tl.constexpr
+    computed_ptr, cu_seqlens_ptr, idx_mapping_ptr, positions_ptr, seq_lens_ptr, num_reqs, WIDTH: tl.constexpr
 ):
     request = tl.program_id(0)
     if request >= num_reqs:
@@ -23,7 +23,7 @@ def prepare_request(
             tl.store(positions_ptr + begin + i, (computed + i).to(tl.int64), mask=i < count)
 
 
-def prepare_pos_seq_lens(idx_mapping, cu_seqlens, num_computed_tokens, positions, seq_lens):
+def prepare_pos_seq_lens(num_computed_tokens, cu_seqlens, idx_mapping, positions, seq_lens):
     prepare_request[(seq_lens.numel(),)](
-        idx_mapping, cu_seqlens, num_computed_tokens, positions, seq_lens, idx_mapping.numel(), WIDTH=TILE
+        num_computed_tokens, cu_seqlens, idx_mapping, positions, seq_lens, idx_mapping.numel(), WIDTH=TILE
     )

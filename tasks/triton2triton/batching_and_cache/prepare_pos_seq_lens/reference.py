@@ -6,9 +6,9 @@ from arena.semantics.ragged import owners
 
 
 def reference(
-    idx_mapping: torch.Tensor, cu_seqlens: torch.Tensor, num_computed_tokens: torch.Tensor, positions: torch.Tensor
+    num_computed_tokens: torch.Tensor, cu_seqlens: torch.Tensor, idx_mapping: torch.Tensor, positions: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """cu_seqlens: (num_reqs + 1,); num_computed_tokens, seq_lens: (max_reqs,); positions: (max_tokens,)."""
+    """cu_seqlens: (num_reqs + 1,); num_computed_tokens, seq_lens: (num_slots,); positions: (max_tokens,)."""
     computed = num_computed_tokens[idx_mapping.long()]
     seq_lens = torch.zeros_like(num_computed_tokens)
     seq_lens[: computed.numel()] = computed + cu_seqlens.diff()

@@ -8,11 +8,11 @@ TILE = 128
 
 @triton.jit
 def copy_prompt(
-    idx_mapping_ptr,
-    cu_seqlens_ptr,
-    computed_ptr,
-    prefill_lens_ptr,
     token_ids_ptr,
+    prefill_lens_ptr,
+    computed_ptr,
+    cu_seqlens_ptr,
+    idx_mapping_ptr,
     input_ids_ptr,
     next_tokens_ptr,
     max_len,
@@ -35,14 +35,14 @@ def copy_prompt(
 
 
 def prepare_prefill_inputs(
-    idx_mapping, cu_seqlens, num_computed_tokens, prefill_lens, token_ids, input_ids, next_prefill_tokens
+    token_ids, prefill_lens, num_computed_tokens, cu_seqlens, idx_mapping, input_ids, next_prefill_tokens
 ):
     copy_prompt[(idx_mapping.numel(),)](
-        idx_mapping,
-        cu_seqlens,
-        num_computed_tokens,
-        prefill_lens,
         token_ids,
+        prefill_lens,
+        num_computed_tokens,
+        cu_seqlens,
+        idx_mapping,
         input_ids,
         next_prefill_tokens,
         token_ids.shape[1],

@@ -1,9 +1,23 @@
 """Matrix product of microscaling operands (Open Compute Project, Microscaling Formats 1.0, 2023)."""
 
+from typing import Any
+
 import torch
 
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 BLOCK = 32
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Elements of a normal distribution beyond which the format saturates, scales between 2**-3 and 2**3."""
+    made = {}
+    for name, rows in (("a", case["M"]), ("b", case["N"])):
+        bits = case[f"{name}_bits"]
+        made[name] = _codes((count, rows, case["K"] * bits // 8), bits, generator)
+        blocks = (count, rows, case["K"] // BLOCK)
+        scales = torch.randint(124, 131, blocks, generator=generator, device=generator.device)
+        made[f"{name}_scales"] = scales.to(torch.uint8)
+    return made
 
 
 def reference(
@@ -21,18 +35,6 @@ def decode(codes: torch.Tensor, scales: torch.Tensor, bits: int) -> torch.Tensor
         table = torch.tensor([*E2M1, *(-value for value in E2M1)], dtype=torch.float64, device=codes.device)
         elements = table[torch.stack([codes & 15, codes >> 4], dim=-1).flatten(-2).long()]
     return elements * torch.exp2(scales.double() - 127).repeat_interleave(BLOCK, dim=-1)
-
-
-def make_inputs(case: dict, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """Elements of a normal distribution beyond which the format saturates, scales between 2**-3 and 2**3."""
-    made = {}
-    for name, rows in (("a", case["M"]), ("b", case["N"])):
-        bits = case[f"{name}_bits"]
-        made[name] = _codes((count, rows, case["K"] * bits // 8), bits, generator)
-        blocks = (count, rows, case["K"] // BLOCK)
-        scales = torch.randint(124, 131, blocks, generator=generator, device=generator.device)
-        made[f"{name}_scales"] = scales.to(torch.uint8)
-    return made
 
 
 def _codes(shape: tuple[int, ...], bits: int, generator: torch.Generator) -> torch.Tensor:

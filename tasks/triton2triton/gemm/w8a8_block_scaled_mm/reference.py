@@ -6,8 +6,8 @@ from arena.semantics.quantize import blockwise
 
 
 def reference(
-    a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor, block_n: int, block_k: int
+    a: torch.Tensor, b: torch.Tensor, a_scales: torch.Tensor, b_scales: torch.Tensor, block_n: int, block_k: int
 ) -> torch.Tensor:
-    """a: (M, K); a_scales: (M, blocks of K); b: (N, K); b_scales: (blocks of N, blocks of K); out: (M, N)."""
+    """a: (M, K); b: (N, K); a_scales: (M, blocks of K); b_scales: (blocks of N, blocks of K); out: (M, N)."""
     weight = blockwise(b, b_scales, block_n, block_k)
     return blockwise(a, a_scales, 1, block_k) @ weight.T

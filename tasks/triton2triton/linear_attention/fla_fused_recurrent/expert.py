@@ -16,8 +16,8 @@ def _walk_sequence(
     query_ptr,
     key_ptr,
     value_ptr,
-    g_ptr,
     beta_ptr,
+    g_ptr,
     cu_seqlens_ptr,
     idx_mapping_ptr,
     state_ptr,
@@ -71,7 +71,7 @@ def _walk_sequence(
         tl.store(state_ptrs, state, mask=state_mask)
 
 
-def fla_fused_recurrent(query, key, value, g, beta, cu_seqlens, idx_mapping, state, sm_scale, normalize, eps, out):
+def fla_fused_recurrent(query, key, value, beta, g, cu_seqlens, idx_mapping, state, sm_scale, normalize, eps, out):
     num_seqs = idx_mapping.shape[0]
     _, num_value_heads, head_dim, value_dim = state.shape
     dims = triton.next_power_of_2(head_dim)
@@ -82,8 +82,8 @@ def fla_fused_recurrent(query, key, value, g, beta, cu_seqlens, idx_mapping, sta
         query,
         key,
         value,
-        g,
         beta,
+        g,
         cu_seqlens,
         idx_mapping,
         state,

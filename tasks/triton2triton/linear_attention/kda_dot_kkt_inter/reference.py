@@ -1,9 +1,16 @@
 """Products between sub-blocks of a chunk (Yang et al., gated linear attention, 2023), with the gates of Kimi Linear."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.chunks import chunk_begins
 from arena.semantics.decay import decayed_products, draw_gated_chunks
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Random lengths, their chunks, and log-decays by channel, summed within chunks."""
+    return draw_gated_chunks(case, generator, count)
 
 
 def reference(
@@ -26,8 +33,3 @@ def reference(
     with_keys, with_queries = beta[..., None] * products[0], sm_scale * products[1]
     earlier = columns // sub_block < positions // sub_block
     return torch.where(earlier, with_keys, kk), torch.where(earlier, with_queries, qk)
-
-
-def make_inputs(case, generator, count):
-    """Sequences, their chunks and gates."""
-    return draw_gated_chunks(case, generator, count)

@@ -1,9 +1,16 @@
 """Products inside sub-blocks of a chunk (Yang et al., gated linear attention, 2023), with the gates of Kimi Linear."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.chunks import chunk_begins
 from arena.semantics.decay import decayed_products, draw_gated_chunks
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Random lengths, their chunks, and log-decays by channel, summed within chunks."""
+    return draw_gated_chunks(case, generator, count)
 
 
 def reference(
@@ -27,8 +34,3 @@ def reference(
     same = columns // sub_block == positions // sub_block
     with_keys = torch.where(columns < positions, with_keys, 0.0)
     return torch.where(same, with_keys, kk), torch.where(same, with_queries, qk)
-
-
-def make_inputs(case, generator, count):
-    """Sequences, their chunks and gates."""
-    return draw_gated_chunks(case, generator, count)

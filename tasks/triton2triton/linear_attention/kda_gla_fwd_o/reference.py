@@ -1,9 +1,16 @@
 """Chunked gated linear attention (Yang et al., 2023) with the scores of Kimi Delta Attention (Kimi Linear, 2025)."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.chunks import chunk_rows
 from arena.semantics.decay import draw_gated_chunks
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Random lengths, their chunks, and log-decays by channel, summed within chunks."""
+    return draw_gated_chunks(case, generator, count)
 
 
 def reference(
@@ -25,8 +32,3 @@ def reference(
         inside = scores[chunk, :, :length].transpose(0, 1).tril()
         outs.append(sm_scale * earlier + torch.einsum("htu,uhe->the", inside, value[chunk]))
     return torch.cat(outs)
-
-
-def make_inputs(case, generator, count):
-    """Sequences, their chunks and gates."""
-    return draw_gated_chunks(case, generator, count)

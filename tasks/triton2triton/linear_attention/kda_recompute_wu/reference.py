@@ -1,9 +1,16 @@
 """WY representation of a chunk's delta rule (Yang et al., DeltaNet, 2024), channel gates as in Kimi Linear (2025)."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.chunks import chunk_begins, chunk_rows
 from arena.semantics.decay import draw_gated_chunks
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """Random lengths, their chunks, and log-decays by channel, summed within chunks."""
+    return draw_gated_chunks(case, generator, count)
 
 
 def reference(
@@ -30,8 +37,3 @@ def reference(
         w = w + weight * decayed[other]
         u = u + weight * written[other]
     return w, u, key * torch.exp(g[last] - g)
-
-
-def make_inputs(case, generator, count):
-    """Sequences, their chunks and gates."""
-    return draw_gated_chunks(case, generator, count)

@@ -1,8 +1,15 @@
 """Lightning Attention 2 (Qin et al., 2024): decayed causal linear attention inside every chunk."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.decay import head_slopes
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """slopes: those of the heads of one layer, another layer in every draw."""
+    return {"slopes": head_slopes(case["num_heads"], generator, count)}
 
 
 def reference(
@@ -17,8 +24,3 @@ def reference(
         scores = torch.einsum("bihd,bjhd->bhij", queries, keys) * decay
         parts.append(torch.einsum("bhij,bjhe->bihe", scores, values))
     return torch.cat(parts, dim=1)
-
-
-def make_inputs(case, generator, count):
-    """Slopes of one layer for every draw."""
-    return {"slopes": head_slopes(case["num_heads"], generator, count)}

@@ -1,8 +1,15 @@
 """Lightning Attention 2 (Qin et al., 2024): decayed sum of key-value products of each chunk."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.decay import head_slopes
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """slopes: those of the heads of one layer, another layer in every draw."""
+    return {"slopes": head_slopes(case["num_heads"], generator, count)}
 
 
 def reference(key: torch.Tensor, value: torch.Tensor, slopes: torch.Tensor, chunk_size: int) -> torch.Tensor:
@@ -13,8 +20,3 @@ def reference(key: torch.Tensor, value: torch.Tensor, slopes: torch.Tensor, chun
         decay = torch.exp(-age[:, None] * slopes)
         chunks.append(torch.einsum("bthd,bthe->bhde", keys * decay[..., None], values))
     return torch.stack(chunks, dim=2)
-
-
-def make_inputs(case, generator, count):
-    """Slopes of one layer for every draw."""
-    return {"slopes": head_slopes(case["num_heads"], generator, count)}

@@ -1,8 +1,15 @@
 """Lightning Attention 2 (Qin et al., 2024): the state before every chunk, by its recurrence."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.decay import head_slopes
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """slopes: those of the heads of one layer, another layer in every draw."""
+    return {"slopes": head_slopes(case["num_heads"], generator, count)}
 
 
 def reference(
@@ -15,8 +22,3 @@ def reference(
         tokens = min(chunk_size, seq_len - chunk * chunk_size)
         state = torch.exp(-slopes * tokens)[:, None, None] * state + kv[:, :, chunk]
     return torch.stack(before, dim=2), state
-
-
-def make_inputs(case, generator, count):
-    """Slopes of one layer for every draw."""
-    return {"slopes": head_slopes(case["num_heads"], generator, count)}

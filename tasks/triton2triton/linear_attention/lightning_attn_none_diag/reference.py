@@ -1,8 +1,15 @@
 """Lightning Attention 2 (Qin et al., 2024): what the state before its chunk adds to every token."""
 
+from typing import Any
+
 import torch
 
 from arena.semantics.decay import head_slopes
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """slopes: those of the heads of one layer, another layer in every draw."""
+    return {"slopes": head_slopes(case["num_heads"], generator, count)}
 
 
 def reference(
@@ -15,8 +22,3 @@ def reference(
         decay = torch.exp(-steps[:, None] * slopes)
         parts.append(torch.einsum("bthd,bhde->bthe", queries * decay[..., None], states[:, :, chunk]))
     return out + torch.cat(parts, dim=1)
-
-
-def make_inputs(case, generator, count):
-    """Slopes of one layer for every draw."""
-    return {"slopes": head_slopes(case["num_heads"], generator, count)}

@@ -1,6 +1,19 @@
 """Recurrent step of linear attention (Katharopoulos et al., 2020) with a decay by head, on states in slots."""
 
+from typing import Any
+
 import torch
+
+
+def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """idx_mapping: distinct slots in random order, with -1 in num_padded random places."""
+    device, num_reqs = generator.device, case["num_reqs"]
+    order = torch.rand(count, num_reqs, generator=generator, device=device).argsort(dim=-1)
+    slots = torch.rand(count, case["num_slots"], generator=generator, device=device).argsort(dim=-1)
+    idx_mapping = torch.full((count, num_reqs), -1, device=device)
+    for row, places, taken in zip(idx_mapping, order[:, case["num_padded"] :], slots, strict=True):
+        row[places] = taken[: places.numel()]
+    return {"idx_mapping": idx_mapping}
 
 
 def reference(
@@ -21,14 +34,3 @@ def reference(
         after[slot] = state
         out[request] = (query[request][:, :, None] * state).sum(dim=1)
     return out, after
-
-
-def make_inputs(case, generator, count):
-    """Distinct slots, and -1 for the requests that are padding, at random places."""
-    device, num_reqs = generator.device, case["num_reqs"]
-    order = torch.rand(count, num_reqs, generator=generator, device=device).argsort(dim=-1)
-    slots = torch.rand(count, case["num_slots"], generator=generator, device=device).argsort(dim=-1)
-    idx_mapping = torch.full((count, num_reqs), -1, device=device)
-    for row, places, taken in zip(idx_mapping, order[:, case["num_padded"] :], slots, strict=True):
-        row[places] = taken[: places.numel()]
-    return {"idx_mapping": idx_mapping}

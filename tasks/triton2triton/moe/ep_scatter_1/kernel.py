@@ -23,10 +23,10 @@ def lay_out_expert(
             tl.store(m_indices_ptr + begin + within, tl.where(within < count, expert, -1), mask=within < share)
 
 
-def ep_scatter_1(tokens_per_expert, m_indices, alignment, expert_starts):
-    num_experts = tokens_per_expert.numel()
+def ep_scatter_1(expert_num_tokens, m_indices, alignment, expert_starts):
+    num_experts = expert_num_tokens.numel()
     lay_out_expert[(num_experts + 1,)](
-        tokens_per_expert,
+        expert_num_tokens,
         m_indices,
         expert_starts,
         num_experts,

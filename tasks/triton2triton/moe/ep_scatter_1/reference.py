@@ -4,20 +4,20 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import tokens_per_expert as draw_counts
+from arena.semantics.routing import tokens_per_expert
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """tokens_per_expert: counts that add up to num_tokens; some experts are popular, some idle."""
+    """expert_num_tokens: counts that add up to num_tokens; some experts are popular, some idle."""
     sizes = (case["num_tokens"], case["num_experts"], case["max_tokens"], case["num_active"])
-    return {"tokens_per_expert": torch.stack([draw_counts(*sizes, generator) for _ in range(count)])}
+    return {"expert_num_tokens": torch.stack([tokens_per_expert(*sizes, generator) for _ in range(count)])}
 
 
 def reference(
-    tokens_per_expert: torch.Tensor, m_indices: torch.Tensor, alignment: int
+    expert_num_tokens: torch.Tensor, m_indices: torch.Tensor, alignment: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """tokens_per_expert: (num_experts,); m_indices: (num_rows,); expert_starts: (num_experts + 1,)."""
-    counts = tokens_per_expert.long()
+    """expert_num_tokens: (num_experts,); m_indices: (num_rows,); expert_starts: (num_experts + 1,)."""
+    counts = expert_num_tokens.long()
     shares = (counts + alignment - 1) // alignment * alignment
     starts = torch.nn.functional.pad(shares.cumsum(0), (1, 0))
     taken = int(starts[-1])

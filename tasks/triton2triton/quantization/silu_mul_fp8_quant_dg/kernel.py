@@ -9,7 +9,7 @@ LARGEST = tl.constexpr(448.0)
 @triton.jit
 def activate_and_quantize(
     x_ptr,
-    tokens_per_expert_ptr,
+    expert_num_tokens_ptr,
     q_ptr,
     scales_ptr,
     intermediate,
@@ -22,7 +22,7 @@ def activate_and_quantize(
     token = tl.program_id(1)
     expert = tl.program_id(2).to(tl.int64)
     max_tokens = tl.num_programs(1)
-    if token < tl.load(tokens_per_expert_ptr + expert):
+    if token < tl.load(expert_num_tokens_ptr + expert):
         row = expert * max_tokens + token
         lanes = tl.arange(0, BLOCK)
         inside = lanes < group_size
@@ -40,13 +40,13 @@ def activate_and_quantize(
         tl.store(scales_ptr + (expert * tl.num_programs(0) + group) * max_tokens + token, scale)
 
 
-def silu_mul_fp8_quant_dg(x, tokens_per_expert, q, scales, eps, use_ue8m0):
+def silu_mul_fp8_quant_dg(x, expert_num_tokens, q, scales, eps, use_ue8m0):
     num_experts, max_tokens, intermediate = q.shape
     groups = scales.shape[2]
     group_size = intermediate // groups
     activate_and_quantize[(groups, max_tokens, num_experts)](
         x,
-        tokens_per_expert,
+        expert_num_tokens,
         q,
         scales,
         intermediate,

@@ -22,7 +22,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
 
 def reference(
     x: torch.Tensor,
-    tokens_per_expert: torch.Tensor,
+    expert_num_tokens: torch.Tensor,
     q: torch.Tensor,
     scales: torch.Tensor,
     eps: float,
@@ -36,5 +36,5 @@ def reference(
     if use_ue8m0:
         found = power_of_two_scales(found)
     codes = fp8_codes(groups / found.unsqueeze(-1)).flatten(-2).to(q.dtype)
-    used = torch.arange(x.shape[1], device=x.device) < tokens_per_expert.unsqueeze(1)
+    used = torch.arange(x.shape[1], device=x.device) < expert_num_tokens.unsqueeze(1)
     return torch.where(used.unsqueeze(-1), codes, q), torch.where(used.unsqueeze(-1), found, scales)

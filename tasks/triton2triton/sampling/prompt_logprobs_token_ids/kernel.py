@@ -8,7 +8,7 @@ import triton.language as tl
 def shift_prompt(
     token_ids_ptr,
     prompt_lens_ptr,
-    context_lens_ptr,
+    num_computed_tokens_ptr,
     cu_seqlens_ptr,
     idx_mapping_ptr,
     next_token_ids_ptr,
@@ -18,7 +18,7 @@ def shift_prompt(
     req = tl.program_id(0)
     slot = tl.load(idx_mapping_ptr + req).to(tl.int64)
     prompt_len = tl.load(prompt_lens_ptr + slot)
-    context_len = tl.load(context_lens_ptr + slot)
+    context_len = tl.load(num_computed_tokens_ptr + slot)
     begin = tl.load(cu_seqlens_ptr + req)
     end = tl.load(cu_seqlens_ptr + req + 1)
     for start in range(begin, end, BLOCK):
@@ -29,11 +29,11 @@ def shift_prompt(
         tl.store(next_token_ids_ptr + places, tokens.to(tl.int64), mask=places < end)
 
 
-def prompt_logprobs_token_ids(token_ids, prompt_lens, context_lens, cu_seqlens, idx_mapping, next_token_ids):
+def prompt_logprobs_token_ids(token_ids, prompt_lens, num_computed_tokens, cu_seqlens, idx_mapping, next_token_ids):
     shift_prompt[(idx_mapping.numel(),)](
         token_ids,
         prompt_lens,
-        context_lens,
+        num_computed_tokens,
         cu_seqlens,
         idx_mapping,
         next_token_ids,

@@ -12,13 +12,13 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     shape = (2, count, case["num_slots"])
     drawn = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
     prompt_lens = (case["max_len"] * (1 + drawn[0]) / 2).round().long()
-    return {"prompt_lens": prompt_lens, "context_lens": (drawn[1] - 0.2).clamp(min=0) * prompt_lens / 2}
+    return {"prompt_lens": prompt_lens, "num_computed_tokens": (drawn[1] - 0.2).clamp(min=0) * prompt_lens / 2}
 
 
 def reference(
     token_ids: torch.Tensor,
     prompt_lens: torch.Tensor,
-    context_lens: torch.Tensor,
+    num_computed_tokens: torch.Tensor,
     cu_seqlens: torch.Tensor,
     idx_mapping: torch.Tensor,
 ) -> torch.Tensor:
@@ -26,6 +26,6 @@ def reference(
     reqs = owners(cu_seqlens)
     slots = idx_mapping[reqs].long()
     within = torch.arange(len(reqs), device=reqs.device) - cu_seqlens[reqs]
-    following = context_lens[slots] + within + 1
+    following = num_computed_tokens[slots] + within + 1
     known = following < prompt_lens[slots]
     return torch.where(known, token_ids[slots, torch.where(known, following, 0)], -1).long()

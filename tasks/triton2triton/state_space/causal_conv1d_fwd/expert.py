@@ -86,9 +86,9 @@ def keep_last(
         tl.store(state + row * hidden, tl.where(t < 0, old, value), mask=known)
 
 
-def causal_conv1d_fwd(x, weight, bias, cu_seqlens, conv_state_indices, has_initial_state, conv_state, silu, y):
+def causal_conv1d_fwd(x, weight, bias, cu_seqlens, idx_mapping, has_initial_state, conv_state, silu, y):
     num_tokens, hidden = x.shape
-    width, num_seqs = weight.shape[1], conv_state_indices.shape[0]
+    width, num_seqs = weight.shape[1], idx_mapping.shape[0]
     channels = min(256, triton.next_power_of_2(hidden))
     tokens = 16
     convolve_tile[(triton.cdiv(num_tokens, tokens), triton.cdiv(hidden, channels))](
@@ -96,7 +96,7 @@ def causal_conv1d_fwd(x, weight, bias, cu_seqlens, conv_state_indices, has_initi
         weight,
         bias,
         cu_seqlens,
-        conv_state_indices,
+        idx_mapping,
         has_initial_state,
         conv_state,
         y,
@@ -113,7 +113,7 @@ def causal_conv1d_fwd(x, weight, bias, cu_seqlens, conv_state_indices, has_initi
     keep_last[(num_seqs, triton.cdiv(hidden, channels))](
         x,
         cu_seqlens,
-        conv_state_indices,
+        idx_mapping,
         has_initial_state,
         conv_state,
         hidden,

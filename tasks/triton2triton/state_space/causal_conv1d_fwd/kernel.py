@@ -72,9 +72,9 @@ def keep_state(x_ptr, cu_seqlens_ptr, slots_ptr, has_initial_ptr, state_ptr, hid
         tl.store(state_ptr + (slot * (width - 1) + row) * hidden + channels, value, mask=known)
 
 
-def causal_conv1d_fwd(x, weight, bias, cu_seqlens, conv_state_indices, has_initial_state, conv_state, silu, y):
+def causal_conv1d_fwd(x, weight, bias, cu_seqlens, idx_mapping, has_initial_state, conv_state, silu, y):
     num_tokens, hidden = x.shape
-    width, num_seqs = weight.shape[1], conv_state_indices.shape[0]
+    width, num_seqs = weight.shape[1], idx_mapping.shape[0]
     blocks = triton.cdiv(hidden, 64)
     stretches = min(triton.cdiv(num_tokens, 16), max(1, 4096 // num_seqs))
     convolve[(num_seqs * stretches, blocks)](
@@ -82,7 +82,7 @@ def causal_conv1d_fwd(x, weight, bias, cu_seqlens, conv_state_indices, has_initi
         weight,
         bias,
         cu_seqlens,
-        conv_state_indices,
+        idx_mapping,
         has_initial_state,
         conv_state,
         y,
@@ -94,5 +94,5 @@ def causal_conv1d_fwd(x, weight, bias, cu_seqlens, conv_state_indices, has_initi
         CHANNELS=64,
     )
     keep_state[(num_seqs, blocks)](
-        x, cu_seqlens, conv_state_indices, has_initial_state, conv_state, hidden, width, CHANNELS=64
+        x, cu_seqlens, idx_mapping, has_initial_state, conv_state, hidden, width, CHANNELS=64
     )

@@ -20,7 +20,7 @@ def reference(
     weight: torch.Tensor,
     bias: torch.Tensor | None,
     cu_seqlens: torch.Tensor,
-    conv_state_indices: torch.Tensor,
+    idx_mapping: torch.Tensor,
     has_initial_state: torch.Tensor,
     conv_state: torch.Tensor,
     silu: bool,
@@ -28,8 +28,8 @@ def reference(
     """x, y: (num_tokens, hidden); weight: (hidden, width); conv_state: (num_slots, width - 1, hidden)."""
     width = weight.shape[1]
     y = torch.empty_like(x)
-    starts = conv_state[conv_state_indices.long()] * has_initial_state[:, None, None]
-    slots = conv_state_indices.tolist()
+    starts = conv_state[idx_mapping.long()] * has_initial_state[:, None, None]
+    slots = idx_mapping.tolist()
     for start, slot, (begin, end) in zip(starts, slots, spans(cu_seqlens), strict=True):
         padded = torch.cat([start, x[begin:end]])
         y[begin:end] = sum(weight[:, tap] * padded[tap : tap + end - begin] for tap in range(width))

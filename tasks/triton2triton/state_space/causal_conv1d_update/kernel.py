@@ -43,13 +43,13 @@ def convolve_step(
     tl.store(y_ptr + seq * hidden + channels, acc.to(y_ptr.dtype.element_ty), mask=known)
 
 
-def causal_conv1d_update(x, weight, bias, conv_state_indices, conv_state, silu, y):
+def causal_conv1d_update(x, weight, bias, idx_mapping, conv_state, silu, y):
     num_seqs, hidden = x.shape
     convolve_step[(num_seqs, triton.cdiv(hidden, 64))](
         x,
         weight,
         bias,
-        conv_state_indices,
+        idx_mapping,
         conv_state,
         y,
         hidden,

@@ -4,25 +4,25 @@ from typing import Any
 
 import torch
 
-from arena.semantics.state_space import draw_slots
+from arena.semantics.paged import draw_slots
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """conv_state_indices: distinct slots in random order, with -1 in (num_seqs + 5) // 8 random places."""
-    return {"conv_state_indices": draw_slots(count, case["num_seqs"], case["num_slots"], generator)}
+    """idx_mapping: distinct slots in random order, with -1 in (num_seqs + 5) // 8 random places."""
+    return {"idx_mapping": draw_slots(case["num_slots"], case["num_seqs"], count, generator)}
 
 
 def reference(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    conv_state_indices: torch.Tensor,
+    idx_mapping: torch.Tensor,
     conv_state: torch.Tensor,
     silu: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """x, y: (num_seqs, hidden); weight: (hidden, width); conv_state: (num_slots, state_len, hidden)."""
-    used = conv_state_indices >= 0
-    slots = conv_state_indices[used].long()
+    used = idx_mapping >= 0
+    slots = idx_mapping[used].long()
     inputs = torch.cat([conv_state[slots], x[used].unsqueeze(1)], dim=1)
     result = torch.einsum("sjc,cj->sc", inputs[:, -weight.shape[1] :], weight)
     if bias is not None:

@@ -65,7 +65,7 @@ def step_tile(
         tl.store(out_ptr + here, value.to(out_ptr.dtype.element_ty), mask=known)
 
 
-def selective_scan_update(x, dt, dt_bias, A, B, C, D, z, state_batch_indices, state, dt_softplus, out):
+def selective_scan_update(x, dt, dt_bias, A, B, C, D, z, idx_mapping, state, dt_softplus, out):
     num_seqs, num_heads, head_dim = x.shape
     num_groups, state_dim = B.shape[1:]
     width = triton.next_power_of_2(state_dim)
@@ -80,7 +80,7 @@ def selective_scan_update(x, dt, dt_bias, A, B, C, D, z, state_batch_indices, st
         C,
         D,
         z,
-        state_batch_indices,
+        idx_mapping,
         state,
         out,
         num_seqs,

@@ -61,7 +61,7 @@ def step_values(
     tl.store(out_ptr + here, value.to(out_ptr.dtype.element_ty), mask=known)
 
 
-def selective_scan_update(x, dt, dt_bias, A, B, C, D, z, state_batch_indices, state, dt_softplus, out):
+def selective_scan_update(x, dt, dt_bias, A, B, C, D, z, idx_mapping, state, dt_softplus, out):
     num_seqs, num_heads, head_dim = x.shape
     step_values[(num_seqs, num_heads, triton.cdiv(head_dim, 16))](
         x,
@@ -72,7 +72,7 @@ def selective_scan_update(x, dt, dt_bias, A, B, C, D, z, state_batch_indices, st
         C,
         D,
         z,
-        state_batch_indices,
+        idx_mapping,
         state,
         out,
         B.shape[1],

@@ -4,15 +4,15 @@ from typing import Any
 
 import torch
 
-from arena.semantics.state_space import draw_slots
+from arena.semantics.paged import draw_slots
 
 SEQUENCES = 32
 """How many are computed at a time, so that large states fit into memory."""
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """state_batch_indices: distinct slots in random order, with -1 in (num_seqs + 5) // 8 random places."""
-    return {"state_batch_indices": draw_slots(count, case["num_seqs"], case["num_slots"], generator)}
+    """idx_mapping: distinct slots in random order, with -1 in (num_seqs + 5) // 8 random places."""
+    return {"idx_mapping": draw_slots(case["num_slots"], case["num_seqs"], count, generator)}
 
 
 def reference(
@@ -24,7 +24,7 @@ def reference(
     C: torch.Tensor,
     D: torch.Tensor | None,
     z: torch.Tensor | None,
-    state_batch_indices: torch.Tensor,
+    idx_mapping: torch.Tensor,
     state: torch.Tensor,
     dt_softplus: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -36,9 +36,9 @@ def reference(
     steps = dt if dt_bias is None else dt + dt_bias
     if dt_softplus:
         steps = torch.logaddexp(steps, torch.zeros_like(steps))
-    used = (state_batch_indices >= 0).nonzero().flatten()
+    used = (idx_mapping >= 0).nonzero().flatten()
     for seqs in used.split(SEQUENCES):
-        slots, step = state_batch_indices[seqs].long(), steps[seqs][..., None]
+        slots, step = idx_mapping[seqs].long(), steps[seqs][..., None]
         inputs, outputs = (factor[seqs].repeat_interleave(share, dim=1) for factor in (B, C))
         new = (step * A).exp() * state[slots] + step * x[seqs][..., None] * inputs[:, :, None]
         state[slots] = new
