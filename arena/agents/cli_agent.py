@@ -22,13 +22,12 @@ from arena.agents.parsers import make_parser
 from arena.agents.recorder import RecordedDesk, Recorder
 from arena.agents.redaction import Redactor
 from arena.errors import InfrastructureError
-from arena.model.session import Ending, Session
+from arena.model.session import KERNEL_LIMIT_BYTES, Ending, Session
 from arena.scratch import scratch
 from arena.transcripts import TranscriptWriter
 
 INSIDE = Path(__file__).parent / "inside"
 PROJECT = Path(__file__).parent.parent.parent
-KERNEL_LIMIT_BYTES = 1 << 20
 FILE_LIMIT_BYTES = 1 << 30
 _LOOK_S = 0.1
 _DISK_LOOK_S = 1.0
@@ -57,7 +56,7 @@ class CliAgent:
         secrets = self._values(self._definition.credentials)
         with ExitStack() as stack:
             place = Path(stack.enter_context(scratch("agent")))
-            writer = stack.enter_context(TranscriptWriter(workspace.transcript))
+            writer = stack.enter_context(TranscriptWriter(workspace.transcript, workspace.candidate.name))
             budget = Budget(self.limits, self._definition.price)
             recorder = Recorder(writer, Redactor(secrets), make_parser(self._definition.events), budget)
             session = self._session(place, workspace, desk, recorder, found)
@@ -86,6 +85,8 @@ class CliAgent:
             recorder.begin(watch)
             stack.enter_context(desk.attend(watch))
             ending, detail = _follow(boxed, watch, recorder)
+            for refused, count in box.refused.items():
+                recorder.note(f"reached for {refused}, which it may not, {count} times", failed=True)
             active_s, paused_s = watch.active_s(), watch.paused_s()
         return Session(
             agent=self._definition.name,
@@ -101,7 +102,7 @@ class CliAgent:
             tokens=recorder.budget.tokens,
             cost_usd=recorder.budget.cost_usd,
             events=len(recorder.events),
-            flags=tripwire.find(recorder.events, workspace.task),
+            flags=tripwire.find(recorder.events, workspace.task, own=(box.workspace, box.home, box.tools)),
         )
 
     def _plan(self, place: Path, workspace: Workspace, found: Availability) -> BoxPlan:

@@ -37,10 +37,10 @@ class Lines:
             reader.start()
 
     def take(self, timeout_s: float) -> Iterator[Line]:
-        """The lines that are there; waits so long for the first."""
+        """Lines that are there, not more than are read ahead at most; waits so long for the first."""
         try:
             yield self._queue.get(timeout=timeout_s)
-            while True:
+            for _ in range(_AHEAD):
                 yield self._queue.get_nowait()
         except Empty:
             return
@@ -50,7 +50,8 @@ class Lines:
         deadline = time.monotonic() + timeout_s
         while any(reader.is_alive() for reader in self._readers) and time.monotonic() < deadline:
             yield from self.take(_LOOK_S)
-        yield from self.take(_LOOK_S)
+        while not self._queue.empty() and time.monotonic() < deadline:
+            yield from self.take(_LOOK_S)
 
     def _read(self, name: str, pipe: IO[bytes]) -> None:
         """Ends with the pipe, also where that is closed under it."""

@@ -13,7 +13,6 @@ from arena.agents.redaction import Redactor
 from arena.model.session import Evaluated, Event, EventKind
 from arena.transcripts import TranscriptWriter
 
-
 _DETAIL_CHARACTERS = 500
 
 
@@ -39,6 +38,8 @@ class Recorder:
     def begin(self, watch: Watch) -> None:
         """From here on events have times."""
         self._watch = watch
+        for name in self._redactor.too_short:
+            self.note(f"{name} is too short to be looked for in texts: it may stand in this transcript", failed=True)
 
     @property
     def model(self) -> str:
@@ -93,7 +94,8 @@ class Recorder:
             self._event(Event(EventKind.EVALUATION, answer.text, failed=failed, number=evaluated.number))
 
     def _event(self, event: Event) -> None:
-        stamped = replace(event, at_s=self._now())
+        # Again: reading a line can undo an escape that hid a secret.
+        stamped = replace(self._redactor.clean_event(event), at_s=self._now())
         self.events.append(stamped)
         self.budget.add(stamped)
         self._writer.event(stamped)

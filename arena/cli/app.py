@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, serve, tasks
+from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, serve, tasks, transcript
 
 _EPILOG = """
 Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure);
@@ -25,6 +25,7 @@ app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")
 app.add_typer(agents.app, name="agents")

@@ -15,7 +15,7 @@ EXAMPLES = examples(
     "arena run configs/quickstart.yaml",
     "arena run configs/quickstart.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
     "arena run configs/quickstart.yaml --targets gfx942,gfx90a,sm_90 --name ports",
-    "arena run configs/agents.yaml --jobs 4     # four agents side by side, which take turns at the device",
+    "arena run configs/coding_agents.yaml --jobs 4  # four agents side by side, which take turns at the device",
     "arena run configs/full.yaml --devices all  # a judge on every GPU here",
     "arena run configs/quickstart.yaml          # again: goes on where it stopped",
 )

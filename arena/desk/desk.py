@@ -18,11 +18,9 @@ from arena.desk.turns import Turns
 from arena.errors import InfrastructureError
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
-from arena.model.session import Evaluated, Limits
+from arena.model.session import KERNEL_LIMIT_BYTES, Evaluated, Limits
 from arena.model.task import Task
 from arena.scratch import scratch
-
-KERNEL_LIMIT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from arena.desk.desk import KERNEL_LIMIT_BYTES
 from arena.desk.episode import EpisodeOver, Episodes, NoVerdict
 from arena.errors import UsageError
+from arena.model.session import KERNEL_LIMIT_BYTES
 
 LOOPBACK = "127.0.0.1"
 MAX_BODY_BYTES = 4 << 20

@@ -8,6 +8,10 @@ from enum import StrEnum
 from arena.model.verdict import Status
 
 
+KERNEL_LIMIT_BYTES = 1 << 20
+"""A kernel file that is larger is not taken."""
+
+
 class EventKind(StrEnum):
     """What an event of a transcript is. The formats of all agents are brought into these."""
 

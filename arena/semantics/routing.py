@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -50,11 +50,16 @@ def choose_experts(
     return keys.topk(top_k, dim=-1).indices.int()
 
 
+def most_blocks(num_choices: int, num_experts: int, block_m: int) -> int:
+    """Blocks that the worst distribution needs: each expert with a row more than whole blocks, or each choice alone."""
+    return min(-(-(num_choices + num_experts * (block_m - 1)) // block_m), num_choices)
+
+
 def sort_by_expert(topk_ids: torch.Tensor, num_experts: int, block_m: int, capacity: int) -> Routing:
     """Group the choices by expert and pad every expert's rows to whole blocks of `block_m`.
 
     topk_ids: (num_tokens, top_k), ids in [0, num_experts), or -1 for a choice that gets no row. capacity: a multiple
-    of block_m, at least num_tokens * top_k + num_experts * (block_m - 1).
+    of block_m, at least `most_blocks` of them.
     """
     import torch
 
@@ -89,6 +94,18 @@ def with_stale_tail(routing: Routing, num_choices: int, num_experts: int, genera
         stale(routing.expert_ids, used // block_m, num_experts),
         used,
     )
+
+
+def draw_routings(case: Mapping[str, int], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+    """`count` routings for `make_inputs`, with popular and idle experts, and leftovers past the rows in use."""
+    tokens, experts, top_k, block_m = (case[name] for name in ("num_tokens", "num_experts", "top_k", "block_m"))
+    capacity = most_blocks(tokens * top_k, experts, block_m) * block_m
+
+    def once() -> Routing:
+        chosen = choose_experts(tokens, experts, top_k, generator, 3.0, case["num_active"])
+        return with_stale_tail(sort_by_expert(chosen, experts, block_m, capacity), tokens * top_k, experts, generator)
+
+    return stacked([once() for _ in range(count)])
 
 
 def stacked(routings: Sequence[Routing]) -> dict[str, torch.Tensor]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.agents.clis import cache_folder
 
 VERSION = "2.4.6"
 WANTED = (f"mini-swe-agent=={VERSION}", "litellm[mcp]")
@@ -21,7 +22,7 @@ def mini_folder() -> Path:
     found = shutil.which("mini")
     if found is not None:
         return Path(found).parent
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernel-arena" / "tests"
+    cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     place = cache / f"mini-swe-agent-{VERSION}"
     with (cache / "mini-swe-agent.lock").open("w") as lock:

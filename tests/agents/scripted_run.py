@@ -30,6 +30,7 @@ subprocess.run(["./evaluate", "--json"])
 pathlib.Path("kernel.py").write_text("# WRONG")
 subprocess.run(["./evaluate"])
 """
+LIMITS = {"wall_clock_s": 60, "evaluations": 3}
 IDLE = "print('nothing to improve')"
 SCRIPTS = {"steady": STEADY, "regretting": REGRETTING, "idle": IDLE}
 
@@ -58,7 +59,7 @@ class Silent:
 def main(tasks: Path, folder: Path) -> None:
     """Run, or go on with a run."""
     agents = tuple(
-        AgentSpec(name, "command", command=(sys.executable, "-c", script), limits={"wall_clock_s": 60, "evaluations": 3})
+        AgentSpec(name, "command", command=(sys.executable, "-c", script), limits=LIMITS)
         for name, script in SCRIPTS.items()
     )
     config = RunConfig(name="scripted", tasks=("*",), agents=agents, attempts=2, jobs=2)

@@ -26,6 +26,9 @@ COMMANDS = [
     ["tasks", "new"],
     ["heldout", "sample"],
     ["agents"],
+    ["agents", "try"],
+    ["serve"],
+    ["transcript"],
     ["doctor"],
     ["clean"],
 ]
@@ -62,7 +65,15 @@ def test_tasks_show_prints_the_signature_for_machines_too() -> None:
 
 def test_agents_are_listed() -> None:
     shown = CliRunner().invoke(app, ["agents", "--json"])
-    assert set(msgspec.json.decode(shown.stdout)) == {"noop", "expert", "replay"}
+    rows = {row["kind"]: row for row in msgspec.json.decode(shown.stdout)}
+    assert {"noop", "expert", "replay", "claude_code", "codex", "command"} <= set(rows)
+    assert rows["noop"]["lacks"] == "" == rows["command"]["lacks"]
+
+
+def test_an_agent_that_cannot_start_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    rows = {row["kind"]: row for row in msgspec.json.decode(CliRunner().invoke(app, ["agents", "--json"]).stdout)}
+    assert "claude is not on PATH; install it with `npm install" in rows["claude_code"]["lacks"]
 
 
 def test_doctor_answers_for_machines() -> None:

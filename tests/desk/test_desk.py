@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from arena.desk.desk import KERNEL_LIMIT_BYTES, TrialDesk
+from arena.desk.desk import TrialDesk
 from arena.desk.turns import Turns
 from arena.judge.messages import Options
-from arena.model.session import Limits
+from arena.model.session import KERNEL_LIMIT_BYTES, Limits
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.taskfile.corpus import load_task

@@ -8,6 +8,8 @@ import torch
 from arena.semantics.routing import (
     choices_by_expert,
     choose_experts,
+    draw_routings,
+    most_blocks,
     sort_by_expert,
     stacked,
     tokens_per_expert,
@@ -51,6 +53,22 @@ def test_choices_by_expert_give_back_the_choices() -> None:
     found = {expert: sorted(choices.tolist()) for expert, choices in choices_by_expert(routing, 74)}
     flat = chosen.flatten()
     assert found == {expert: torch.nonzero(flat == expert)[:, 0].tolist() for expert in set(flat.tolist())}
+
+
+@pytest.mark.parametrize("counts", [[1, 1, 1], [17, 1, 1], [16, 16], [33], [1, 0, 16]])
+def test_there_is_room_for_the_worst_distribution(counts: list[int]) -> None:
+    needed = sum(-(-count // 16) for count in counts)
+    assert needed <= most_blocks(sum(counts), len(counts), 16) <= min(needed + len(counts), sum(counts))
+
+
+def test_drawn_routings_list_every_choice_once_and_then_leftovers() -> None:
+    case = {"num_tokens": 37, "num_experts": 6, "top_k": 2, "block_m": 16, "num_active": 4}
+    drawn = draw_routings(case, _generator(), 5)
+    blocks = most_blocks(74, 6, 16)
+    assert drawn["sorted_token_ids"].shape == (5, blocks * 16) and drawn["expert_ids"].shape == (5, blocks)
+    for ids, used in zip(drawn["sorted_token_ids"], drawn["num_tokens_post_padded"].flatten().tolist(), strict=True):
+        assert sorted(choice for choice in ids[:used].tolist() if choice < 74) == [*range(74)]
+        assert int(ids[used:].max()) < 74
 
 
 def test_stacked_routings_have_a_leading_dimension() -> None:

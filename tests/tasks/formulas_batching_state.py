@@ -109,21 +109,21 @@ def prepare_prefill_inputs(
 
 
 def post_update(
-    sampled_tokens: Array,
+    sampled_token_ids: Array,
     num_sampled: Array,
     num_rejected: Array,
     idx_mapping: Array,
     cu_seqlens: Array,
     num_computed_tokens: Array,
     last_sampled_tokens: Array,
-    output_bin_counts: Array,
+    output_counts: Array,
     token_ids: Array,
-    total_lens: Array,
+    seq_lens: Array,
 ) -> Results:
-    computed, last, counts = num_computed_tokens.copy(), last_sampled_tokens.copy(), output_bin_counts.copy()
-    listed, lengths = token_ids.copy(), total_lens.copy()
+    computed, last, counts = num_computed_tokens.copy(), last_sampled_tokens.copy(), output_counts.copy()
+    listed, lengths = token_ids.copy(), seq_lens.copy()
     for request, slot, _, queries in _requests(idx_mapping, cu_seqlens):
-        for token in sampled_tokens[request, : int(num_sampled[request])].tolist():
+        for token in sampled_token_ids[request, : int(num_sampled[request])].tolist():
             counts[slot, token] += 1
             listed[slot, lengths[slot]] = token
             lengths[slot] += 1

@@ -90,8 +90,8 @@ def _options(found: Features) -> list[str]:
     return [*found.users, *_NAMESPACES, *_CONDUCT]
 
 
-def _mount(mount: Mount, found: Features) -> list[str]:
-    size = ["--size", str(SCRATCH_BYTES)] if found.sized else []
+def _mount(mount: Mount, found: Features, most_bytes: int = SCRATCH_BYTES) -> list[str]:
+    size = ["--size", str(min(most_bytes, SCRATCH_BYTES))] if found.sized else []
     match mount.way:
         case Way.READ_ONLY:
             return ["--ro-bind", mount.source, mount.place]
@@ -121,12 +121,12 @@ def _proc() -> list[str]:
     return options
 
 
-def _devices(found: Features, device: bool) -> list[str]:
+def _devices(found: Features, device: bool, most_bytes: int) -> list[str]:
     options = ["--dev", "/dev"]
     if device:
         for path in view.device_files():
             options += ["--dev-bind", path, path]
-    options += [*_mount(Mount(Way.SCRATCH, "/dev/shm"), found), "--remount-ro", "/dev"]
+    options += [*_mount(Mount(Way.SCRATCH, "/dev/shm"), found, most_bytes), "--remount-ro", "/dev"]
     # AMD's and NVIDIA's libraries read the topology in /sys; otherwise the processors are enough.
     shown = "/sys" if device else "/sys/devices/system"
     options += ["--ro-bind-try", shown, shown]
@@ -193,6 +193,7 @@ class BubblewrapBox:
             "HOME": HOME,
             "USER": "agent",
             "LOGNAME": "agent",
+            "SHELL": "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh",
             "TMPDIR": "/tmp",
             "PATH": view.search_path(self._plan.show, self._mounts),
             "ARENA_TOOLS": TOOLS,
@@ -226,8 +227,8 @@ class BubblewrapBox:
     def _arguments(self) -> list[str]:
         options = _options(self._found)
         for mount in self._mounts:
-            options += _mount(mount, self._found)
-        options += [*_proc(), *_devices(self._found, self._plan.device)]
+            options += _mount(mount, self._found, self._plan.disk_bytes)
+        options += [*_proc(), *_devices(self._found, self._plan.device, self._plan.disk_bytes)]
         for mount in reversed(self._mounts):
             options += ["--remount-ro", mount.place] if mount.way is Way.EMPTY else []
         return [*options, "--dir", "/root", "--remount-ro", "/", "--chdir", WORKSPACE]

@@ -1,8 +1,8 @@
 """Cursor's `cursor-agent` with `--output-format stream-json`: one JSON object a line.
 
 Format: https://cursor.com/docs/cli/reference/output-format, and public descriptions of what the program prints beyond
-it (`thinking`, `usage`, `diffString`); not compared with the program itself. Tools are found by their key, `shellToolCall` and the
-like, not from a list, and whatever is missing from a line is empty. Tokens come once, at the end, where they come.
+it (`thinking`, `usage`, `diffString`); not compared with the program itself. Tools are found by how their key ends
+(`shellToolCall`), not from a list, and what is missing from a line is empty. Tokens come once, at the end, if at all.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _tool(data: dict[str, Any]) -> Event:
 
 
 def _named(call: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """`{"shellToolCall": {…}}`, or `{"function": {"name": …, "arguments": …}}` for tools without a form of their own."""
+    """`{"shellToolCall": {…}}`, or `{"function": {"name": …, "arguments": …}}` for tools without their own form."""
     function = call.get("function")
     if function is not None:
         return function["name"], {"args": function.get("arguments", ""), "result": function.get("result", {})}

@@ -67,8 +67,8 @@ class GeminiStream:
 
     def _result(self, data: dict[str, Any]) -> Event:
         failed = data["status"] != "success"
-        if failed:
-            self.error = (data.get("error") or {}).get("message") or self.error or data["status"]
+        said = (data.get("error") or {}).get("message") or self.error or data["status"]
+        self.error = said if failed else ""  # what came before was got over
         stats = data.get("stats") or {}
         models = stats.get("models") or {}
         if not self.model and models:

@@ -35,7 +35,7 @@ def test_an_environment_can_be_given_when_the_command_starts(kind: str, plan: Bo
 def test_nothing_of_our_environment_is_inherited(kind: str, plan: BoxPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_THE_HARNESS", "1")
     names = {line.partition("=")[0] for line in boxes.run(kind, plan, ["env"]).stdout.splitlines()}
-    assert names <= {"HOME", "PATH", "PWD", "TMPDIR", "ARENA_TOOLS", "USER", "LOGNAME", "OLDPWD", "SHLVL", "_"}
+    assert names <= {"HOME", "PATH", "PWD", "TMPDIR", "ARENA_TOOLS", "USER", "LOGNAME", "SHELL", "OLDPWD", "SHLVL", "_"}
 
 
 def test_secrets_stand_on_no_command_line(kind: str, plan: BoxPlan) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import arena
-from arena.agents.box import BoxPlan, fallback, read_candidate
+from arena.agents.box import BoxPlan, bubblewrap, fallback, read_candidate
 from arena.agents.box.untrusted import UNMEASURABLE
 from tests.agents.box import boxes
 
@@ -75,8 +75,9 @@ def test_a_daemon_ends_with_its_box(kind: str, marked: BoxPlan) -> None:
     assert not left_in(marked)
 
 
-def test_nothing_outlives_a_harness_that_is_killed(kind: str, marked: BoxPlan) -> None:
-    """The harness is a process of its own here, and gets SIGKILL while its agent is busy and has left a daemon."""
+@pytest.mark.parametrize("paused", [False, True])
+def test_nothing_outlives_a_harness_that_is_killed(kind: str, marked: BoxPlan, paused: bool) -> None:
+    """The harness is a process of its own here, and gets SIGKILL while its agent has left a daemon."""
     boxes.make(kind, marked).__exit__(None, None, None)
     harness = f"""
 import sys
@@ -86,7 +87,9 @@ from arena.agents.box import BoxPlan
 plan = BoxPlan(workspace=Path({str(marked.workspace)!r}), home=Path({str(marked.home)!r}),
                tools=Path({str(marked.tools)!r}), environment={dict(marked.environment)!r})
 box = boxes.make({kind!r}, plan)
-boxed = box.start(["sh", "-c", "(setsid sleep 1000 &) ; sleep 1000"])
+boxed = box.start(["sh", "-c", "(setsid sleep 1000 &) ; echo; sleep 1000"])
+boxed.stdout.readline()
+{"boxed.pause()" if paused else ""}
 print("started", flush=True)
 sys.stdin.read()
 """
@@ -205,6 +208,21 @@ def test_one_that_searches_finds_nothing(place: Path, plan: BoxPlan, network: bo
                 listed = boxes.finish(box.start(["ls", "-A", str(path)]))
                 assert listed.stdout == "", path
     assert all(path.exists() for path in paths)
+
+
+@pytest.mark.parametrize("users", [("--unshare-user", "--uid", "1000", "--gid", "1000"), ()])
+def test_a_weaker_bubblewrap_shows_nothing_either(place: Path, plan: BoxPlan, users: tuple[str, ...]) -> None:
+    """One that lets user namespaces be nested, and one of root without any."""
+    found = bubblewrap.features()
+    if not found.works or (not users and os.geteuid() != 0):
+        pytest.skip(found.problem or "only root can do without a user namespace")
+    with secrets_outside(place) as (paths, process):
+        plan = replace(plan, show=(place,), hide=(place / "project", place / "runs", place / "other trial"))
+        with bubblewrap.BubblewrapBox(plan, replace(found, users=users)) as box:
+            search = boxes.misbehave("bubblewrap", plan, "searches.py", *map(str, paths), str(PROJECT / "tasks"))
+            assert boxes.finish(box.start(search)).last == {"seen": {}}
+            signals = boxes.misbehave("bubblewrap", plan, "signals_others.py", str(process), str(os.getpid()))
+            assert boxes.finish(box.start(signals)).last == {"reached": []}
 
 
 def test_the_search_itself_finds_what_is_shown(place: Path, plan: BoxPlan) -> None:

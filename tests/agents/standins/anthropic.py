@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tests.agents.standins.base import (
     Fault,
@@ -67,10 +68,11 @@ class AnthropicStandIn(StandIn):
 
 
 def look(body: Json) -> Seen:
-    """What a request shows: the model's turns so far are the messages of the assistant."""
+    """What a request shows: the model's turns so far are those of the assistant; reminders may follow results."""
     messages = body["messages"]
-    last = messages[-1]["content"] if messages[-1]["role"] == "user" else []
-    blocks = last if isinstance(last, list) else []
+    newest = takewhile(lambda message: message["role"] != "assistant", reversed(messages))
+    contents = [message["content"] for message in newest if isinstance(message["content"], list)]
+    blocks = [block for content in reversed(contents) for block in content]
     return Seen(
         turn=sum(message["role"] == "assistant" for message in messages),
         prompt=_text(messages[0]["content"]),

@@ -51,7 +51,11 @@ def look(body: Json) -> Seen:
     return Seen(
         turn=len(turns),
         prompt="\n".join(
-            part["text"] for content in contents if content["role"] == "user" for part in content["parts"] if "text" in part
+            part["text"]
+            for content in contents
+            if content["role"] == "user"
+            for part in content["parts"]
+            if "text" in part
         ),
         tools={tool["name"]: tool.get("parametersJsonSchema") or tool.get("parameters") or {} for tool in declared},
         results=tuple(

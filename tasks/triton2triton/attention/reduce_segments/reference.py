@@ -1,4 +1,4 @@
-"""The reduction over segments of split attention (Dao et al., Flash-Decoding, 2023), before normalisation."""
+"""The reduction over segments of split attention (Dao et al., Flash-Decoding, 2023), before normalization."""
 
 from typing import Any
 

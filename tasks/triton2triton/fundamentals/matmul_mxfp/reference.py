@@ -9,7 +9,7 @@ BLOCK = 32
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """Elements of a normal distribution beyond which the format saturates, scales between 2**-3 and 2**3."""
+    """Elements of 8 bits that are normal numbers, or any code of 4 bits; scales between 2**-3 and 2**3."""
     made = {}
     for name, rows in (("a", case["M"]), ("b", case["N"])):
         bits = case[f"{name}_bits"]
@@ -24,10 +24,10 @@ def reference(
     a: torch.Tensor, b: torch.Tensor, a_scales: torch.Tensor, b_scales: torch.Tensor, a_bits: int, b_bits: int
 ) -> torch.Tensor:
     """a: (M, K * a_bits / 8); b: (N, K * b_bits / 8); a_scales: (M, K / 32); b_scales: (N, K / 32); out: (M, N)."""
-    return decode(a, a_scales, a_bits) @ decode(b, b_scales, b_bits).T
+    return _decode(a, a_scales, a_bits) @ _decode(b, b_scales, b_bits).T
 
 
-def decode(codes: torch.Tensor, scales: torch.Tensor, bits: int) -> torch.Tensor:
+def _decode(codes: torch.Tensor, scales: torch.Tensor, bits: int) -> torch.Tensor:
     """The numbers of one operand, (rows, K), float64."""
     if bits == 8:
         elements = codes.view(torch.float8_e4m3fn).double()
@@ -38,7 +38,7 @@ def decode(codes: torch.Tensor, scales: torch.Tensor, bits: int) -> torch.Tensor
 
 
 def _codes(shape: tuple[int, ...], bits: int, generator: torch.Generator) -> torch.Tensor:
-    """Every 4-bit code is a number; of the bytes, those are drawn that have exponents in the middle, or are 0."""
+    """Pairs of any 4-bit codes, each of which is a number, or normal numbers in float8_e4m3fn, none of them a NaN."""
     device = generator.device
     if bits == 4:
         return torch.randint(0, 256, shape, generator=generator, device=device, dtype=torch.uint8)

@@ -1,4 +1,4 @@
-"""Softmax and its normaliser (Milakov and Gimelshein, Online normalizer calculation for softmax, 2018)."""
+"""Softmax and its normalizer (Milakov and Gimelshein, Online normalizer calculation for softmax, 2018)."""
 
 import torch
 

@@ -4,20 +4,12 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import Routing, choices_by_expert, choose_experts, sort_by_expert, stacked, with_stale_tail
+from arena.semantics.routing import Routing, choices_by_expert, draw_routings
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """Routing with popular and idle experts; past the rows in use stands what an earlier batch left."""
-    tokens, experts, top_k, block_m = (case[name] for name in ("num_tokens", "num_experts", "top_k", "block_m"))
-    blocks = min(-(-(tokens * top_k + experts * (block_m - 1)) // block_m), tokens * top_k)
-
-    def once() -> Routing:
-        chosen = choose_experts(tokens, experts, top_k, generator, 3.0, case["num_active"])
-        routing = sort_by_expert(chosen, experts, block_m, blocks * block_m)
-        return with_stale_tail(routing, tokens * top_k, experts, generator)
-
-    return stacked([once() for _ in range(count)])
+    return draw_routings(case, generator, count)
 
 
 def halves(packed: torch.Tensor, dim: int) -> torch.Tensor:

@@ -4,21 +4,29 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import Routing, choices_by_expert, choose_experts, sort_by_expert, stacked, with_stale_tail
+from arena.semantics.routing import (
+    Routing,
+    choices_by_expert,
+    choose_experts,
+    most_blocks,
+    sort_by_expert,
+    stacked,
+    with_stale_tail,
+)
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """One routing for each adapter, of the choices of its tokens; random num_tokens // 4 tokens have no adapter."""
     tokens, experts, top_k, block_m = (case[name] for name in ("num_tokens", "num_experts", "top_k", "block_m"))
     loras, device = case["num_loras"], generator.device
-    blocks = min(-(-(tokens * top_k + experts * (block_m - 1)) // block_m), tokens * top_k)
+    capacity = most_blocks(tokens * top_k, experts, block_m) * block_m
 
     def once() -> dict[str, torch.Tensor]:
         chosen = choose_experts(tokens, experts, top_k, generator)
         lora = torch.randint(0, loras, (tokens,), generator=generator, device=device)
         lora[torch.randperm(tokens, generator=generator, device=device)[: tokens // 4]] = -1
         own = [torch.where((lora == index).unsqueeze(1), chosen, -1) for index in range(loras)]
-        routings = [sort_by_expert(ids, experts, block_m, blocks * block_m) for ids in own]
+        routings = [sort_by_expert(ids, experts, block_m, capacity) for ids in own]
         made = stacked([with_stale_tail(routing, tokens * top_k, experts, generator) for routing in routings])
         return {**made, "num_tokens_post_padded": made["num_tokens_post_padded"].flatten()}
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import Routing, choices_by_expert, sort_by_expert, stacked, with_stale_tail
+from arena.semantics.routing import Routing, choices_by_expert, most_blocks, sort_by_expert, stacked, with_stale_tail
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """Local experts are a run of the model's; num_choices_elsewhere choices fall on those before and after it."""
     experts, local, block_m = case["num_experts"], case["num_local_experts"], case["block_m"]
     choices, device = case["num_tokens"] * case["top_k"], generator.device
-    blocks = min(-(-(choices + experts * (block_m - 1)) // block_m), choices)
+    capacity = most_blocks(choices, experts, block_m) * block_m
 
     def below(high: int, size: int) -> torch.Tensor:
         return torch.randint(0, high, (size,), generator=generator, device=device)
@@ -23,7 +23,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
         ids = torch.zeros(choices, dtype=torch.int64, device=device)
         ids[away] = (below(max(experts - local, 1), away.numel()) + first + local) % experts
         ids[here] = below(max(local, 1), here.numel()) + first
-        routing = sort_by_expert(ids.unsqueeze(1), experts, block_m, blocks * block_m)
+        routing = sort_by_expert(ids.unsqueeze(1), experts, block_m, capacity)
         routing = with_stale_tail(routing, choices, experts, generator)
         names = routing.expert_ids - first
         return routing._replace(expert_ids=torch.where((names >= 0) & (names < local), names, -1))

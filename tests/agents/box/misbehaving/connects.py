@@ -1,3 +1,4 @@
+# ruff: noqa
 """Tries to reach what it may not. Arguments: a TCP port of this machine's loopback address, and an abstract socket."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# ruff: noqa
 """Leaves a daemon (double fork, own session, no open file of ours) and ends with exit code 0."""
 
 import os

@@ -1,3 +1,4 @@
+# ruff: noqa
 """Ignores every signal that can be ignored, and keeps two processes busy for ever."""
 
 import os

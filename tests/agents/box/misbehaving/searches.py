@@ -1,3 +1,4 @@
+# ruff: noqa
 """Looks for a canary, and for the harness, through every path that it can think of. Arguments: paths of this machine.
 
 Prints `{"seen": {how: what}}`: each entry is a leak. The canary is known by its shape only, so that finding our own
@@ -124,11 +125,11 @@ def mounts() -> None:
         if code:
             seen[f"mounts after unshare({before:#x})"] = str(code)
     for process in ("1", str(os.getppid())):
-        for kind in ("mnt", "pid", "user", "net"):
+        for name in ("mnt", "pid", "user", "net"):
             with contextlib.suppress(OSError):
-                number = os.open(f"/proc/{process}/ns/{kind}", os.O_RDONLY)
+                number = os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY)
                 if libc.setns(number, 0) == 0:
-                    seen["setns"] = f"{process} {kind}"
+                    seen["setns"] = f"{process} {name}"
     # The classic way out of containers: a file by its handle, the root folder's being inode 2.
     handle = struct.pack("Ii8s", 8, 1, struct.pack("II", 2, 0))
     number = libc.syscall(304, os.open(".", os.O_RDONLY), handle, 0)

@@ -1,3 +1,4 @@
+# ruff: noqa
 """Signals, renices, limits and traces every process but itself. Arguments: ids of processes outside."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# ruff: noqa
 """Has a kernel timer send it SIGCONT every millisecond, so that no SIGSTOP holds it, and counts."""
 
 import ctypes
