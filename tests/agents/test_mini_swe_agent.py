@@ -12,7 +12,7 @@ from tests.agents.standins.base import Call, Fault, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn
 from tests.agents.started import Ran, make_workspace, start
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]  # the first one installs it
 
 
 def bash(command: str) -> Call:
