@@ -45,14 +45,24 @@ def look(definition: Definition, environ: Mapping[str, str] = os.environ) -> Ava
     return Availability(binary, version, () if given else definition.credentials)
 
 
-def folders_of(binary: Path) -> tuple[Path, ...]:
-    """What a program needs to see of itself: where it is named, where it lies, what it was installed with."""
-    real = binary.resolve()
-    found = [binary.parent, real.parent]
-    for place in (binary, real):
+def places_of(binary: Path) -> tuple[Path, ...]:
+    """What a program needs to see of itself: where it is named, where it lies, what it was installed with, Node.js.
+
+    Folders, but for a program that lies in a home folder itself: that is not shown for its sake.
+    """
+    programs = [binary, *filter(None, [_node()])]
+    found = []
+    for place in [path for program in programs for path in (program, program.resolve())]:
+        found.append(place if place.parent in (Path.home(), Path("/")) else place.parent)
         found += [above for above in place.parents if above.name == _INSTALLED_IN or (above / "pyvenv.cfg").is_file()]
     unique = tuple(dict.fromkeys(found))
     return tuple(one for one in unique if not any(one != other and one.is_relative_to(other) for other in unique))
+
+
+def _node() -> Path | None:
+    """The interpreter of most agents' programs; it may lie outside of the system's folders."""
+    found = shutil.which("node")
+    return None if found is None else Path(found).absolute()
 
 
 def _version(definition: Definition, environ: Mapping[str, str]) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from arena.agents import tripwire
-from arena.agents.availability import Availability, folders_of, look
+from arena.agents.availability import Availability, look, places_of
 from arena.agents.base import Desk, Submission, Workspace
 from arena.agents.box import Box, Boxed, BoxPlan, open_box, read_candidate
+from arena.agents.box.untrusted import clear
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.definition import Definition, PromptBy, endpoint, fill_in
 from arena.agents.desk_server import DeskServer
@@ -56,6 +56,7 @@ class CliAgent:
         secrets = self._values(self._definition.credentials)
         with ExitStack() as stack:
             place = Path(stack.enter_context(scratch("agent")))
+            stack.callback(_clear, (place, workspace.folder))
             writer = stack.enter_context(TranscriptWriter(workspace.transcript, workspace.candidate.name))
             budget = Budget(self.limits, self._definition.price)
             recorder = Recorder(writer, Redactor(secrets), make_parser(self._definition.events), budget)
@@ -119,7 +120,7 @@ class CliAgent:
             tools=tools,
             network=tuple(dict.fromkeys(filter(None, endpoints))),
             device=self._definition.device and not workspace.environment.device.emulated,
-            show=(*folders_of(found.binary), Path(sys.prefix), Path(sys.base_prefix)),
+            show=places_of(found.binary),
             hide=(PROJECT, workspace.task.path.parents[2], workspace.transcript.parents[2]),
             disk_bytes=self.limits.disk_bytes,
             file_bytes=min(self.limits.disk_bytes, FILE_LIMIT_BYTES),
@@ -176,6 +177,15 @@ def _follow(boxed: Boxed, watch: Stopwatch, recorder: Recorder) -> Reached:
         return Reached(Ending.FINISHED, "")
     said = recorder.error or f"the program ended with exit code {code}"
     return Reached(Ending.FAILED, f"{said}: {recorder.last_error}" if recorder.last_error else said)
+
+
+def _clear(folders: tuple[Path, ...]) -> None:
+    """Delete what an agent left, however deep: the folders themselves are removed by whoever made them."""
+    for folder in folders:
+        try:
+            clear(folder)
+        except OSError:
+            continue  # what cannot be deleted stays for the sweep of the next run
 
 
 def _starting_kernel(workspace: Workspace) -> bytes | None:

@@ -99,16 +99,17 @@ def of_ability(ability: Ability) -> Check:
 
 
 def _isolation() -> Iterator[Check]:
+    from arena.agents.box import probe
+
     level = _walls()
     for wall, cost in (
         ("network", "candidates can reach the network; allow user namespaces or run as root"),
         ("mount", "candidates can read task folders, held-out cases included; allow user namespaces or run as root"),
     ):
         yield Check(f"{wall} namespace", wall in level, level, cost)
-    bubblewrap = shutil.which("bwrap") or ""
-    yield Check(
-        "bubblewrap", bool(bubblewrap), bubblewrap, "not used yet: hosts build their own walls; package bubblewrap"
-    )
+    box = probe()
+    cost = "coding agents work behind weaker walls; package bubblewrap, and user namespaces must be allowed"
+    yield Check("box for agents", box.startswith("bubblewrap"), box, cost)
 
 
 def _places() -> Iterator[Check]:
