@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
-PACKAGES=(g++ make libboost-context-dev python3-venv)
+PACKAGES=(g++ make libboost-context-dev python3-venv bubblewrap)
 
 has_headers() { [ -e /usr/include/boost/context/detail/fcontext.hpp ]; }
 has_compiler() { command -v g++ >/dev/null || command -v clang++ >/dev/null; }
@@ -18,7 +18,7 @@ install_packages() {
 }
 has_venv() { "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; }
 
-if ! { has_headers && has_compiler && has_venv; }; then
+if ! { has_headers && has_compiler && has_venv && command -v bwrap >/dev/null; }; then
     if can_install; then
         apt-get update -qq
         install_packages "${PACKAGES[@]}"

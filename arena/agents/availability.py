@@ -54,9 +54,20 @@ def places_of(binary: Path) -> tuple[Path, ...]:
     found = []
     for place in [path for program in programs for path in (program, program.resolve())]:
         found.append(place if place.parent in (Path.home(), Path("/")) else place.parent)
-        found += [above for above in place.parents if above.name == _INSTALLED_IN or (above / "pyvenv.cfg").is_file()]
+        found += [above for above in place.parents if above.name == _INSTALLED_IN]
+        found += [folder for above in place.parents for folder in _environment(above)]
     unique = tuple(dict.fromkeys(found))
     return tuple(one for one in unique if not any(one != other and one.is_relative_to(other) for other in unique))
+
+
+def _environment(folder: Path) -> tuple[Path, ...]:
+    """A virtual environment and the Python that it was made from; nothing for any other folder."""
+    settings = folder / "pyvenv.cfg"
+    if not settings.is_file():
+        return ()
+    lines = settings.read_text(encoding="utf-8", errors="replace").splitlines()
+    homes = [Path(value.strip()) for key, _, value in (line.partition("=") for line in lines) if key.strip() == "home"]
+    return (folder, *(home.parent if home.name == "bin" else home for home in homes))
 
 
 def _node() -> Path | None:

@@ -86,6 +86,7 @@ class CliAgent:
             recorder.begin(watch)
             stack.enter_context(desk.attend(watch))
             ending, detail = _follow(boxed, watch, recorder)
+            recorder.close()
             for refused, count in box.refused.items():
                 recorder.note(f"reached for {refused}, which it may not, {count} times", failed=True)
             active_s, paused_s = watch.active_s(), watch.paused_s()

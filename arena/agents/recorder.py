@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from arena.agents.base import Desk, Feedback
 from arena.agents.budget import Budget
@@ -14,6 +15,13 @@ from arena.model.session import Evaluated, Event, EventKind
 from arena.transcripts import TranscriptWriter
 
 _DETAIL_CHARACTERS = 500
+_MOST_HELD = 100_000
+
+
+class _Line(NamedTuple):
+    text: str
+    at_s: float
+    stream: str
 
 
 class Watch(Protocol):
@@ -34,6 +42,7 @@ class Recorder:
         self.evaluations: list[Evaluated] = []
         self.refused = 0
         self._last_error = ""
+        self._held: list[_Line] = []
 
     def begin(self, watch: Watch) -> None:
         """From here on events have times."""
@@ -67,13 +76,39 @@ class Recorder:
     def line(self, stream: str, text: str) -> None:
         """One line that the program printed; only its standard output is read for events."""
         with self._lock:
-            cleaned = self.clean(text)
-            self._writer.raw(cleaned, self._now(), stream)
+            line = _Line(self.clean(text), self._now(), stream)
             if stream == "stderr":
-                self._last_error = cleaned.strip() or self._last_error
-            else:
-                for event in self._parser.feed(cleaned):
-                    self._event(event)
+                self._last_error = line.text.strip() or self._last_error
+                self._writer.raw(*line)
+                return
+            self._held.append(line)
+            self._take(self._parser.feed(line.text))
+            if len(self._held) > _MOST_HELD:
+                self._release("too many pieces of one message")
+
+    def close(self) -> None:
+        """The program has ended: what it left unfinished is written down too."""
+        with self._lock:
+            self._take(self._parser.close())
+            self._release("")
+
+    def _take(self, events: Iterable[Event]) -> None:
+        """Write events, and the lines they came in, which wait for that: only together do pieces show a secret."""
+        seen = list(events)
+        whole = [self._redactor.clean_event(event) for event in seen]
+        for event in whole:
+            self._event(event)
+        if whole:
+            self._release("together they hold a credential" if whole != seen else "")
+
+    def _release(self, fault: str) -> None:
+        if fault and self._held:
+            first = self._held[0]
+            self._writer.raw(f"[{len(self._held)} lines left out: {fault}]", first.at_s, first.stream)
+        else:
+            for line in self._held:
+                self._writer.raw(*line)
+        self._held.clear()
 
     def note(self, text: str, *, failed: bool = False) -> None:
         """Something that the harness has to say."""
@@ -94,8 +129,7 @@ class Recorder:
             self._event(Event(EventKind.EVALUATION, answer.text, failed=failed, number=evaluated.number))
 
     def _event(self, event: Event) -> None:
-        # Again: reading a line can undo an escape that hid a secret.
-        stamped = replace(self._redactor.clean_event(event), at_s=self._now())
+        stamped = replace(event, at_s=self._now())
         self.events.append(stamped)
         self.budget.add(stamped)
         self._writer.event(stamped)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform as host_platform
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version

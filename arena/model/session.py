@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from arena.model.verdict import Status
 
-
 KERNEL_LIMIT_BYTES = 1 << 20
 """A kernel file that is larger is not taken."""
 

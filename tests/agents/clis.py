@@ -22,11 +22,15 @@ class Package:
 
     spec: str
     binary: str
+    asked_for: bool = False
+    """installed only where ARENA_TEST_CLIS=all asks for it: it takes long, and the others show the same"""
 
 
 PACKAGES = {
     "claude_code": Package("@anthropic-ai/claude-code@2.1.197", "claude"),
     "codex": Package("@openai/codex@0.169.0", "codex"),
+    "gemini_cli": Package("@google/gemini-cli@0.61.0", "gemini", asked_for=True),
+    "opencode": Package("opencode-ai@1.18.33", "opencode", asked_for=True),
 }
 """By the name of the agent's definition."""
 
@@ -43,6 +47,8 @@ def cli(name: str) -> Path:
     present = shutil.which(package.binary)
     if present is not None:
         return Path(present)
+    if package.asked_for and os.environ.get("ARENA_TEST_CLIS") != "all":
+        pytest.skip(f"{package.binary} is not on PATH; ARENA_TEST_CLIS=all installs it")
     folder = cache_folder() / package.spec.strip("@").replace("/", "_")
     binary = folder / "node_modules" / ".bin" / package.binary
     with _locked(folder):

@@ -7,19 +7,14 @@ from pathlib import Path
 import pytest
 
 from arena.model.session import Event, EventKind, Tokens
-from tests.agents.clis import PACKAGES, Package, cli
-from tests.agents.standins.base import Call, Fault, Reply, Request, StandIn, Turn
+from tests.agents.clis import cli
+from tests.agents.standins.base import Call, Fault, StandIn, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn
 from tests.agents.standins.generate_content import GenerateContentStandIn
 from tests.agents.standins.openai_responses import OpenAIResponsesStandIn
 from tests.agents.started import Ran, make_workspace, start
 
 pytestmark = pytest.mark.system
-for name, spec, binary in (
-    ("gemini_cli", "@google/gemini-cli@0.61.0", "gemini"),
-    ("opencode", "opencode-ai@1.18.33", "opencode"),
-):
-    PACKAGES.setdefault(name, Package(spec, binary))
 
 KEY = "test-0123456789abcdef"
 REFUSED = Fault(400, "INVALID_ARGUMENT", "this key is not known")
@@ -52,15 +47,6 @@ def opencode_script(kernel: str) -> list[Turn]:
         Turn("", (look,)),
         Turn("Done."),
     ]
-
-
-class UntypedResponses(OpenAIResponsesStandIn):
-    """Takes messages that do not say that they are messages, as the API does."""
-
-    def answer(self, request: Request) -> Reply:
-        for item in request.body.get("input", ()):
-            item.setdefault("type", "message")
-        return super().answer(request)
 
 
 def gemini(workspace: Path, stand_in: StandIn) -> Ran:
@@ -113,7 +99,7 @@ def test_opencode_edits_fails_fixes_and_passes(tmp_path: Path) -> None:
 
 
 def test_opencode_with_a_provider_that_it_knows(tmp_path: Path) -> None:
-    with UntypedResponses([Turn("Nothing to do.")]) as stand_in:
+    with OpenAIResponsesStandIn([Turn("Nothing to do.")]) as stand_in:
         ran = opencode(make_workspace(tmp_path), stand_in, "openai/gpt-5")
     assert ran.texts(EventKind.MESSAGE) == ["Nothing to do."]
     assert ran.tokens == Tokens(input=100, output=20, cached=40)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arena import runner
+from arena import records, runner
 from arena.analysis.pages import write_report
 from arena.desk.turns import Turns
 from arena.judge.client import JudgeClient
@@ -159,7 +159,7 @@ def test_a_session(
     said = [event.text for event in transcript.events if event.kind is EventKind.MESSAGE]
     assert "I mend it." in said and "It adds the other way round." in said[-1]
     assert b"(y + x)" in transcript.evaluations[1].kernel
-    report = write_report([runner.records.read_run(folder)], tmp_path / "report")
+    report = write_report([records.read_run(folder)], tmp_path / "report")
     (page,) = (tmp_path / "report").rglob("transcripts/**/*.html")
     text = page.read_text(encoding="utf-8")
     assert "wrong_result" in text and "I mend it." in text and report.index.is_file()

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from arena.desk import episode_server
-from arena.desk.desk import KERNEL_LIMIT_BYTES
 from arena.desk.episode import Episodes
 from arena.desk.episode_server import MAX_BODY_BYTES, EpisodeServer
 from arena.desk.episode_view import Final, Step, TaskView
@@ -25,7 +24,7 @@ from arena.desk.turns import Turns
 from arena.errors import UsageError
 from arena.judge.messages import Options
 from arena.model.reward import REWARDS
-from arena.model.session import Limits
+from arena.model.session import KERNEL_LIMIT_BYTES, Limits
 from arena.model.task import Task
 from arena.taskfile.corpus import load_task
 from tests.fakes import Timing

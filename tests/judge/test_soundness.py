@@ -8,7 +8,6 @@ import torch
 
 from arena.judge.soundness import check_definition
 from arena.model.check import Outcome
-from arena.model.task import arguments
 from arena.numerics.reference import Reference
 from arena.taskfile.corpus import load_task
 from tests.taskfile.folders import TASK, write_task

@@ -27,6 +27,9 @@ class Parser(Protocol):
     def feed(self, line: str) -> Iterable[Event]:
         """The events of one line, with `at_s` left 0. A line that cannot be read is a note, never an exception."""
 
+    def close(self) -> Iterable[Event]:
+        """The session has ended: the events of what came in pieces and was left unfinished."""
+
 
 _CLASSES = {
     "text": "text:Text",

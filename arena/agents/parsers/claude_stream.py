@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from arena.agents.parsers.base import LineParser
 from arena.agents.parsers.edits import replaced, unified
 from arena.model.session import Event, EventKind, Tokens
 
@@ -23,12 +24,11 @@ _QUIET = {"thinking_tokens", "status", "task_started", "task_progress", "task_up
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class ClaudeStream:
+class ClaudeStream(LineParser):
     """Reads one session; remembers what each message was counted with, and the files as the program saw them."""
 
     def __init__(self) -> None:
-        self.model = ""
-        self.error = ""
+        super().__init__()
         self._counted: dict[str, Tokens] = {}
         self._cost_usd = 0.0
         self._current = ""

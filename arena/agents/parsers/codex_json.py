@@ -10,17 +10,17 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from arena.agents.parsers.base import LineParser
 from arena.model.session import Event, EventKind, Tokens
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class CodexJson:
+class CodexJson(LineParser):
     """Reads one session; `model` stays empty, since Codex does not say which one answers."""
 
     def __init__(self) -> None:
-        self.model = ""
-        self.error = ""
+        super().__init__()
         self._started: set[str] = set()
 
     def feed(self, line: str) -> Iterable[Event]:

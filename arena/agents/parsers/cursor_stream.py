@@ -11,18 +11,18 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from arena.agents.parsers.base import LineParser
 from arena.model.session import Event, EventKind, Tokens
 
 _TOOL = "ToolCall"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class CursorStream:
+class CursorStream(LineParser):
     """Reads one session; holds the pieces of the thought that is being printed."""
 
     def __init__(self) -> None:
-        self.model = ""
-        self.error = ""
+        super().__init__()
         self._pieces: list[str] = []
 
     def feed(self, line: str) -> Iterable[Event]:
@@ -40,11 +40,14 @@ class CursorStream:
             self._pieces.append(data["text"])
             return
         made = list(self._made(kind, data))  # before the thought is given out: a line that fails here must not lose it
+        yield from self.close()
+        yield from made
+
+    def close(self) -> Iterable[Event]:
+        """The thought that was being printed."""
         thought = "".join(self._pieces)
         self._pieces.clear()
-        if thought.strip():
-            yield Event(EventKind.REASONING, thought)
-        yield from made
+        return [Event(EventKind.REASONING, thought)] if thought.strip() else []
 
     def _made(self, kind: str, data: dict[str, Any]) -> Iterator[Event]:
         match kind:

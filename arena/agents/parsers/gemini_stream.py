@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from arena.agents.parsers.base import LineParser
 from arena.agents.parsers.edits import unified
 from arena.model.session import Event, EventKind, Tokens
 
@@ -20,12 +21,11 @@ _ROUTED = "auto"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class GeminiStream:
+class GeminiStream(LineParser):
     """Reads one session; holds the pieces of the message that is being printed."""
 
     def __init__(self) -> None:
-        self.model = ""
-        self.error = ""
+        super().__init__()
         self._pieces: list[str] = []
 
     def feed(self, line: str) -> Iterable[Event]:
@@ -36,6 +36,10 @@ class GeminiStream:
             return list(self._events(json.loads(line)))
         except _UNREADABLE:
             return [*self._message(), Event(EventKind.NOTE, line.rstrip("\r\n"))]
+
+    def close(self) -> Iterable[Event]:
+        """The message that was being printed when the session was ended."""
+        return list(self._message())
 
     def _events(self, data: dict[str, Any]) -> Iterator[Event]:
         kind = data["type"]

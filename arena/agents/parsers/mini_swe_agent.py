@@ -6,18 +6,15 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from arena.agents.parsers.base import LineParser
 from arena.model.session import Event, EventKind, Tokens
 
 SUBMITTED = "Submitted"
 """the exit status of an agent that ended by itself"""
 
 
-class MiniSweAgent:
+class MiniSweAgent(LineParser):
     """One line is one message: the model's with its commands and tokens, a command's output, the ending."""
-
-    def __init__(self) -> None:
-        self.model = ""
-        self.error = ""
 
     def feed(self, line: str) -> Iterable[Event]:
         """The events of one line; what the library prints beside them is a note."""

@@ -11,17 +11,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from arena.agents.parsers.base import LineParser
 from arena.model.session import Event, EventKind, Tokens
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class OpencodeJson:
+class OpencodeJson(LineParser):
     """Reads one session; each line stands for itself."""
-
-    def __init__(self) -> None:
-        self.model = ""
-        self.error = ""
 
     def feed(self, line: str) -> Iterable[Event]:
         """The events of one line; a line that is none of the format is a note with it."""

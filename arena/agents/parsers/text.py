@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from arena.agents.parsers.base import LineParser
 from arena.model.session import Event, EventKind
 
 
-class Text:
+class Text(LineParser):
     """Knows neither tools nor tokens: for programs without a machine-readable output."""
-
-    def __init__(self) -> None:
-        self.model = ""
-        self.error = ""
 
     def feed(self, line: str) -> Iterable[Event]:
         """One message; nothing for an empty line."""

@@ -71,10 +71,10 @@ def tools_of(body: Json) -> list[Json]:
 def look(body: Json) -> Seen:
     """What a request shows. The names of the calls in it say how many turns the model has had."""
     items: list[Json] = body["input"] if isinstance(body["input"], list) else []
-    calls = [item for item in items if item["type"] in ("function_call", "custom_tool_call")]
+    calls = [item for item in items if item.get("type") in ("function_call", "custom_tool_call")]
     turn = 1 + max((turn_of(call["call_id"]) for call in calls), default=-1)
     latest = {call["call_id"] for call in calls if turn_of(call["call_id"]) == turn - 1}
-    users = [item for item in items if item["type"] == "message" and item["role"] == "user"]
+    users = [item for item in items if item.get("type", "message") == "message" and item["role"] == "user"]
     return Seen(
         turn=turn,
         prompt="\n".join(_text(item["content"]) for item in users),
@@ -82,7 +82,7 @@ def look(body: Json) -> Seen:
         results=tuple(
             _text(item["output"])
             for item in items
-            if item["type"] in ("function_call_output", "custom_tool_call_output") and item["call_id"] in latest
+            if item.get("type") in ("function_call_output", "custom_tool_call_output") and item["call_id"] in latest
         ),
     )
 
