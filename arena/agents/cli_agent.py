@@ -133,7 +133,8 @@ class CliAgent:
         prompt = (workspace.folder / "TASK.md").read_text(encoding="utf-8")
         taken = self._values((*definition.passes, *definition.credentials))
         places = {"WORKSPACE": box.workspace, "HOME": box.home, "TOOLS": box.tools}
-        values = {**taken, **places, "PROMPT": prompt, "MODEL": self._model}
+        unset = dict.fromkeys((*definition.passes, *definition.credentials), "")
+        values = {**unset, **taken, **places, "PROMPT": prompt, "MODEL": self._model}
         for name, text in definition.files.items():
             file = home / name
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from arena.errors import FileError, UsageError
@@ -16,6 +16,7 @@ from arena.taskfile import strict_yaml
 DEFINITIONS = Path(__file__).parent.parent.parent / "configs" / "agents"
 FILLED_IN = ("WORKSPACE", "HOME", "TOOLS", "PROMPT", "MODEL")
 """What `${…}` may name beside the variables that a definition passes on."""
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class PromptBy(StrEnum):
@@ -106,8 +107,8 @@ def load_definitions(folder: Path = DEFINITIONS) -> dict[str, Definition]:
 
 
 def fill_in(text: str, values: Mapping[str, str]) -> str:
-    """`text` with each `${NAME}` replaced; a variable that is not set is empty, `$$` a dollar sign."""
-    return Template(text).substitute(_Known(values))
+    """`text` with each `${NAME}` of `values` replaced; every other dollar sign stays, for shells and the like."""
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 def limited(definition: Definition, limits: Mapping[str, Any]) -> Definition:
@@ -130,11 +131,6 @@ def endpoint(entry: str, environment: Mapping[str, str]) -> str:
     return f"{parts.hostname}:{parts.port or {'http': 80}.get(parts.scheme, 443)}"
 
 
-class _Known(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return ""
-
-
 def _check(document: strict_yaml.Document) -> None:
     """What the schema cannot say: variables that nothing fills in, endpoints without a port."""
     data = document.data
@@ -154,9 +150,6 @@ def _check(document: strict_yaml.Document) -> None:
 
 
 def _check_names(document: strict_yaml.Document, place: list[str | int], text: str, known: set[str]) -> None:
-    template = Template(text)
-    if not template.is_valid():
-        raise document.error(place, "a dollar sign begins `${NAME}`; write `$$` for a dollar sign")
-    for name in template.get_identifiers():
+    for name in _PLACEHOLDER.findall(text):
         if name not in known:
             raise document.error(place, f"nothing sets {name}; known are {', '.join(sorted(known))}")

@@ -63,7 +63,8 @@ def start(name: str, workspace: Path, given: Mapping[str, str], model: str, prog
     assert set(given) <= {*definition.passes, *definition.credentials}
     home = workspace.parent / "home"
     places = {"WORKSPACE": str(workspace), "HOME": str(home), "TOOLS": str(TOOLS)}
-    values = {**given, **places, "PROMPT": PROMPT, "MODEL": model}
+    unset = dict.fromkeys((*definition.passes, *definition.credentials), "")
+    values = {**unset, **given, **places, "PROMPT": PROMPT, "MODEL": model}
     for path, text in {"": "", **definition.files}.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         if path:

@@ -65,7 +65,8 @@ def start(name: str, place: Path, given: Mapping[str, str], model: str = "") -> 
     binary = cli(name)
     home = place.parent / "home"
     home.mkdir()
-    values = {**given, "WORKSPACE": str(place), "HOME": str(home), "MODEL": model}
+    unset = dict.fromkeys((*definition.passes, *definition.credentials), "")
+    values = {**unset, **given, "WORKSPACE": str(place), "HOME": str(home), "MODEL": model}
     command = [fill_in(part, values) for part in (*definition.command, *(definition.model if model else ()))]
     assert definition.prompt is PromptBy.STDIN and command[0] == binary.name
     process = subprocess.Popen(
@@ -90,7 +91,7 @@ def start(name: str, place: Path, given: Mapping[str, str], model: str = "") -> 
 
 
 def environment(definition: Definition, values: Mapping[str, str], folder: Path, home: Path) -> dict[str, str]:
-    taken = {name: values[name] for name in (*definition.passes, *definition.credentials) if name in values}
+    taken = {name: values[name] for name in (*definition.passes, *definition.credentials) if values.get(name)}
     written = {name: fill_in(text, values) for name, text in definition.environment.items()}
     return {"HOME": str(home), "PATH": f"{folder}:{os.environ['PATH']}", **taken, **written}
 
