@@ -20,6 +20,7 @@ CONFIG = f"""
 name: small
 platform: cpu
 tasks: [rms_norm, hip2hip/modules/softmax, torch2hip/modules/silu]
+attempts: 1
 agents:
   - {{kind: noop}}
   - {{kind: expert}}
@@ -145,7 +146,7 @@ def test_fresh_heldout_cases_are_proven_and_used(tmp_path: Path) -> None:
     assert drawn.exit_code == 0, drawn.output
     assert "5 cases, 5 proven" in drawn.output
     (tmp_path / "fresh.yaml").write_text(
-        "platform: cpu\ntasks: [rms_norm]\nagents: [{kind: noop}]\nheldout: private\n"
+        "platform: cpu\ntasks: [rms_norm]\nattempts: 1\nagents: [{kind: noop}]\nheldout: private\n"
         "evaluation: {max_work: 2.0e+5, timing_budget_s: 0.05}\n",
         encoding="utf-8",
     )

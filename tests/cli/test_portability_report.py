@@ -21,6 +21,7 @@ CONFIG = """
 name: portability
 platform: cpu
 tasks: [{task}]
+attempts: 1
 agents:
 {agents}
 evaluation: {{max_work: 2.0e+4, timing_budget_s: 0.05, targets: [gfx942, sm_90]}}

@@ -129,7 +129,8 @@ def test_run_takes_targets_from_the_file_unless_the_command_line_names_some(
 ) -> None:
     config = tmp_path / "ports.yaml"
     config.write_text(
-        "tasks: [rms_norm]\nagents:\n  - {kind: noop}\nevaluation:\n  targets: [gfx90a, gfx942]\n", encoding="utf-8"
+        "tasks: [rms_norm]\nattempts: 1\nagents:\n  - {kind: noop}\nevaluation:\n  targets: [gfx90a, gfx942]\n",
+        encoding="utf-8",
     )
     done = CliRunner().invoke(app, ["run", str(config), "--runs-dir", str(tmp_path), "--no-report", *arguments])
     assert done.exit_code == 0, done.output
