@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from arena.model.session import Event
+from arena.model.session import Event, EventKind
+
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 class LineParser:
@@ -17,3 +22,20 @@ class LineParser:
     def close(self) -> Iterable[Event]:
         """Nothing is ever left unfinished."""
         return ()
+
+
+class JsonLines(LineParser):
+    """A parser of JSON objects, one a line."""
+
+    def feed(self, line: str) -> Iterable[Event]:
+        """The events of one line; one that is none of the format is a note with it, after what it leaves unfinished."""
+        if not line.strip():
+            return []
+        try:
+            return list(self._events(json.loads(line)))
+        except _UNREADABLE:
+            return [*self.close(), Event(EventKind.NOTE, line.rstrip("\r\n"))]
+
+    @abstractmethod
+    def _events(self, data: dict[str, Any]) -> Iterator[Event]:
+        """The events of one object; may raise what reading a wrong one raises."""

@@ -9,11 +9,11 @@ all models, from which what was counted before is taken off. Cost comes at the e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from arena.agents.parsers.base import LineParser
+from arena.agents.parsers.base import JsonLines
 from arena.agents.parsers.edits import replaced, unified
 from arena.model.session import Event, EventKind, Tokens
 
@@ -21,10 +21,9 @@ _SYNTHETIC = "<synthetic>"
 """the model of messages that the program wrote itself, such as `Not logged in`"""
 _QUIET = {"thinking_tokens", "status", "task_started", "task_progress", "task_updated", "task_notification"}
 """what the program says of its own progress; the raw transcript keeps it"""
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class ClaudeStream(LineParser):
+class ClaudeStream(JsonLines):
     """Reads one session; remembers what each message was counted with, and the files as the program saw them."""
 
     def __init__(self) -> None:
@@ -33,15 +32,6 @@ class ClaudeStream(LineParser):
         self._cost_usd = 0.0
         self._current = ""
         self._files = _Files()
-
-    def feed(self, line: str) -> Iterable[Event]:
-        """The events of one line; a line that is none of the format is a note with it."""
-        if not line.strip():
-            return []
-        try:
-            return list(self._events(json.loads(line)))
-        except _UNREADABLE:
-            return [Event(EventKind.NOTE, line.rstrip("\r\n"))]
 
     def _events(self, data: dict[str, Any]) -> Iterator[Event]:
         match data["type"]:

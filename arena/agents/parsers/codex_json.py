@@ -7,30 +7,19 @@ for all turns of the model in it; files that were changed are named, but how the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from arena.agents.parsers.base import LineParser
+from arena.agents.parsers.base import JsonLines
 from arena.model.session import Event, EventKind, Tokens
 
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
-
-class CodexJson(LineParser):
+class CodexJson(JsonLines):
     """Reads one session; `model` stays empty, since Codex does not say which one answers."""
 
     def __init__(self) -> None:
         super().__init__()
         self._started: set[str] = set()
-
-    def feed(self, line: str) -> Iterable[Event]:
-        """The events of one line; a line that is none of the format is a note with it."""
-        if not line.strip():
-            return []
-        try:
-            return list(self._events(json.loads(line)))
-        except _UNREADABLE:
-            return [Event(EventKind.NOTE, line.rstrip("\r\n"))]
 
     def _events(self, data: dict[str, Any]) -> Iterator[Event]:
         match data["type"]:

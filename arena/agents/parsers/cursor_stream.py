@@ -11,28 +11,18 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from arena.agents.parsers.base import LineParser
+from arena.agents.parsers.base import JsonLines
 from arena.model.session import Event, EventKind, Tokens
 
 _TOOL = "ToolCall"
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class CursorStream(LineParser):
+class CursorStream(JsonLines):
     """Reads one session; holds the pieces of the thought that is being printed."""
 
     def __init__(self) -> None:
         super().__init__()
         self._pieces: list[str] = []
-
-    def feed(self, line: str) -> Iterable[Event]:
-        """The events of one line; a line that is none of the format is a note with it."""
-        if not line.strip():
-            return []
-        try:
-            return list(self._events(json.loads(line)))
-        except _UNREADABLE:
-            return [Event(EventKind.NOTE, line.rstrip("\r\n"))]
 
     def _events(self, data: dict[str, Any]) -> Iterator[Event]:
         kind = data["type"]

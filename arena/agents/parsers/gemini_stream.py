@@ -12,30 +12,20 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from arena.agents.parsers.base import LineParser
+from arena.agents.parsers.base import JsonLines
 from arena.agents.parsers.edits import unified
 from arena.model.session import Event, EventKind, Tokens
 
 _ROUTED = "auto"
 """reported in place of a model where the program chooses one for each request"""
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class GeminiStream(LineParser):
+class GeminiStream(JsonLines):
     """Reads one session; holds the pieces of the message that is being printed."""
 
     def __init__(self) -> None:
         super().__init__()
         self._pieces: list[str] = []
-
-    def feed(self, line: str) -> Iterable[Event]:
-        """The events of one line, after the message that it ends; a line that is none of the format is a note."""
-        if not line.strip():
-            return []
-        try:
-            return list(self._events(json.loads(line)))
-        except _UNREADABLE:
-            return [*self._message(), Event(EventKind.NOTE, line.rstrip("\r\n"))]
 
     def close(self) -> Iterable[Event]:
         """The message that was being printed when the session was ended."""

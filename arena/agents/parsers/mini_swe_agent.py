@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from arena.agents.parsers.base import LineParser
+from arena.agents.parsers.base import JsonLines
 from arena.model.session import Event, EventKind, Tokens
 
 SUBMITTED = "Submitted"
 """the exit status of an agent that ended by itself"""
 
 
-class MiniSweAgent(LineParser):
+class MiniSweAgent(JsonLines):
     """One line is one message: the model's with its commands and tokens, a command's output, the ending."""
-
-    def feed(self, line: str) -> Iterable[Event]:
-        """The events of one line; what the library prints beside them is a note."""
-        if not line.strip():
-            return []
-        try:
-            return list(self._events(json.loads(line)))
-        except (ValueError, TypeError, AttributeError, KeyError):
-            return [Event(EventKind.NOTE, line.rstrip("\r\n"))]
 
     def _events(self, message: dict[str, Any]) -> Iterator[Event]:
         kind = message["type"]

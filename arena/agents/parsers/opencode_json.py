@@ -8,26 +8,15 @@ the provider's cache, and the output leaves out the thoughts, so both are added.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from arena.agents.parsers.base import LineParser
+from arena.agents.parsers.base import JsonLines
 from arena.model.session import Event, EventKind, Tokens
 
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
-
-class OpencodeJson(LineParser):
+class OpencodeJson(JsonLines):
     """Reads one session; each line stands for itself."""
-
-    def feed(self, line: str) -> Iterable[Event]:
-        """The events of one line; a line that is none of the format is a note with it."""
-        if not line.strip():
-            return []
-        try:
-            return list(self._events(json.loads(line)))
-        except _UNREADABLE:
-            return [Event(EventKind.NOTE, line.rstrip("\r\n"))]
 
     def _events(self, data: dict[str, Any]) -> Iterator[Event]:
         part = data.get("part") or {}
