@@ -55,6 +55,9 @@ class Silent:
         sys.stderr.write(f"{self.done}\n")
         sys.stderr.flush()
 
+    def noted(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
 
 def main(tasks: Path, folder: Path) -> None:
     """Run, or go on with a run."""

@@ -19,7 +19,7 @@ from tests.agents.standins.anthropic import AnthropicStandIn
 from tests.agents.standins.base import Call, Fault, Seen, StandIn, Step, Turn
 from tests.agents.standins.openai_responses import PATCH, OpenAIResponsesStandIn
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
 TIMEOUT_S = 30
 START = "def scale(x):\n    return x * 1\n"

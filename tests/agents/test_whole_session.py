@@ -27,7 +27,7 @@ from tests.agents.standins.base import Call, Seen, StandIn, Step, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn
 from tests.agents.standins.openai_responses import OpenAIResponsesStandIn
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(450)]
 
 TASK = "triton2triton/fundamentals/add"
 SECRET = "sk-test-" + "8f3a91c2d7" * 3
