@@ -37,7 +37,8 @@ def draw_requests(
 ) -> dict[str, torch.Tensor]:
     """`count` batches for `make_inputs`: of the slots, about half are in prefill, and a quarter is right behind it.
 
-    The last quarter has produced tokens since. idx_mapping: (count, num_reqs), distinct slots; num_computed_tokens,
+    The last quarter has produced tokens since. In every other batch the last slot is at the end of a prompt that fills
+    it, so that what reads on leaves the tensor. idx_mapping: (count, num_reqs), distinct slots; num_computed_tokens,
     prefill_lens: (count, num_slots), prompts of 1 … max_len tokens, one in four of max_len; cu_seqlens: (count,
     num_reqs + 1), requests of 1 … max_query new tokens, in prefill no more than are left. All int32.
     """
@@ -49,12 +50,14 @@ def draw_requests(
 
     keys = torch.rand(count, num_slots, generator=generator, device=generator.device, dtype=torch.float64)
     slots = keys.argsort(dim=-1)[:, :num_reqs]
-    prefill_lens = torch.where(draw(0, 3, num_slots) == 0, max_len, draw(1, max_len, num_slots))
-    stage = draw(0, 3, num_slots)
+    ending = (draw(0, 1, 1) == 1) & (torch.arange(num_slots, device=slots.device) == num_slots - 1)
+    prefill_lens = torch.where(ending | (draw(0, 3, num_slots) == 0), max_len, draw(1, max_len, num_slots))
+    stage = draw(0, 3, num_slots).masked_fill(ending, 0)
     in_prefill, produced = stage < 2, torch.where(stage == 3, draw(1, 100, num_slots), 0)
     computed = torch.where(in_prefill, draw(0, prefill_lens - 1, num_slots), prefill_lens + produced)
+    computed = torch.where(ending, max_len - draw(1, min(max_query, max_len), num_slots), computed)
     left = torch.where(in_prefill, prefill_lens - computed, max_query).gather(1, slots)
-    lengths = torch.minimum(draw(1, max_query, num_reqs), left)
+    lengths = torch.minimum(draw(1, max_query, num_reqs), left).where(~ending.gather(1, slots), left)
     drawn = {
         "idx_mapping": slots,
         "cu_seqlens": torch.nn.functional.pad(lengths.cumsum(dim=-1), (1, 0)),

@@ -36,3 +36,11 @@ def test_every_stage_of_a_request_is_drawn_often() -> None:
     shares = [float(chosen.float().mean()) for chosen in (left > 0, left == 0, left < 0)]
     assert all(abs(share - wanted) < 0.04 for share, wanted in zip(shares, (0.5, 0.25, 0.25), strict=True))
     assert int(drawn["prefill_lens"].min()) == 1 and 0.2 < float((drawn["prefill_lens"] == 30).float().mean()) < 0.35
+
+
+def test_the_last_slot_often_ends_a_prompt_that_fills_it() -> None:
+    drawn = draw_requests(3, 3, 8, 5, count=200, generator=torch.Generator().manual_seed(3))
+    lengths = drawn["cu_seqlens"].diff()[drawn["idx_mapping"] == 2]
+    computed, prompt = drawn["num_computed_tokens"][:, 2], drawn["prefill_lens"][:, 2]
+    ending = (prompt == 8) & (computed + lengths == 8)
+    assert 0.4 < float(ending.float().mean()) < 0.7
