@@ -5,9 +5,6 @@ from __future__ import annotations
 import http.client
 import http.server
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,9 +18,10 @@ from arena.agents.network import (
     parse_request,
 )
 from arena.errors import InfrastructureError, UsageError
+from tests.agents.loopback import Quiet, serving
 
 
-class Echo(http.server.BaseHTTPRequestHandler):
+class Echo(Quiet):
     """Answers with the request that arrived."""
 
     def do_POST(self) -> None:
@@ -33,21 +31,6 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def ask(path: Path, text: bytes) -> bytes:
@@ -103,7 +86,7 @@ def test_what_is_no_request(head: bytes) -> None:
 
 
 def test_a_tunnel_to_what_is_allowed(tmp_path: Path) -> None:
-    with serving() as port, AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock") as proxy:
+    with serving(Echo) as port, AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock") as proxy:
         sent = b"POST /p HTTP/1.0\r\nX: 1\r\nContent-Length: 3\r\n\r\nabc"
         answer = ask(tmp_path / "sock", f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode() + sent)
         assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"POST /p HTTP/1.0|None|1|abc")
@@ -111,20 +94,20 @@ def test_a_tunnel_to_what_is_allowed(tmp_path: Path) -> None:
 
 
 def test_a_plain_request_to_what_is_allowed_loses_what_is_for_the_proxy(tmp_path: Path) -> None:
-    with serving() as port, AllowListProxy([f"localhost:{port}"], tmp_path / "sock"):
+    with serving(Echo) as port, AllowListProxy([f"localhost:{port}"], tmp_path / "sock"):
         head = f"POST http://localhost:{port}/p HTTP/1.1\r\nProxy-Authorization: s\r\nX: 1\r\nContent-Length: 3\r\n\r\n"
         assert ask(tmp_path / "sock", head.encode() + b"abc").endswith(b"POST /p HTTP/1.1|None|1|abc")
 
 
 def test_large_bodies_pass_both_ways(tmp_path: Path) -> None:
     body = bytes(range(256)) * 20_000
-    with serving() as port, AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock"):
+    with serving(Echo) as port, AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock"):
         head = f"POST http://127.0.0.1:{port}/ HTTP/1.1\r\nX: 1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         assert ask(tmp_path / "sock", head + body).endswith(body)
 
 
 def test_everything_else_is_refused_and_counted(tmp_path: Path) -> None:
-    with serving() as port, AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock") as proxy:
+    with serving(Echo) as port, AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock") as proxy:
         for target in (f"127.0.0.2:{port}", f"127.0.0.1:{port + 1}", "example.org:443", "EXAMPLE.org.:443"):
             answer = ask(tmp_path / "sock", f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
             assert answer.startswith(b"HTTP/1.1 403 ")
@@ -153,7 +136,7 @@ def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_closing_hangs_up(tmp_path: Path) -> None:
-    with serving() as port, socket.socket(socket.AF_UNIX) as client:
+    with serving(Echo) as port, socket.socket(socket.AF_UNIX) as client:
         with AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock"):
             client.settimeout(10)
             client.connect(str(tmp_path / "sock"))
@@ -171,7 +154,7 @@ def test_an_http_client_gets_through_by_its_own_means(tmp_path: Path) -> None:
     """`http.client`'s own tunnel, through a TCP port as the relay offers it."""
     from arena.agents.inside import relay
 
-    with serving() as port, socket.create_server(("127.0.0.1", 0)) as free:
+    with serving(Echo) as port, socket.create_server(("127.0.0.1", 0)) as free:
         relay_port = free.getsockname()[1]
         free.close()
         with AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock"):

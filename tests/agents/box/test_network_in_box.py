@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from arena.agents.box import BoxPlan
 from tests.agents.box import boxes
+from tests.agents.loopback import Quiet, serving
 
 CLIENT = """
 import sys, urllib.request
@@ -23,30 +19,15 @@ print(urllib.request.build_opener(handler).open(sys.argv[1], timeout=10).read().
 """
 
 
-class Hello(http.server.BaseHTTPRequestHandler):
+class Hello(Quiet):
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
         self.wfile.write(f"hello {self.path}".encode())
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
-
 
 def test_an_allowed_loopback_port_is_the_one_outside(kind: str, plan: BoxPlan) -> None:
-    with serving() as port, boxes.make(kind, boxes.with_network(plan, f"127.0.0.1:{port}")) as box:
+    with serving(Hello) as port, boxes.make(kind, boxes.with_network(plan, f"127.0.0.1:{port}")) as box:
         urls = [f"http://127.0.0.1:{port}/1", f"http://localhost:{port}/2"]
         outcome = boxes.finish(box.start([boxes.python(kind), "-I", "-c", CLIENT, *urls]))
         assert outcome.stdout == "hello /1\nhello /2\n", outcome.stderr
@@ -54,7 +35,7 @@ def test_an_allowed_loopback_port_is_the_one_outside(kind: str, plan: BoxPlan) -
 
 
 def test_what_is_allowed_is_reached_through_the_proxy(kind: str, plan: BoxPlan) -> None:
-    with serving() as port, boxes.make(kind, boxes.with_network(plan, f"127.0.0.1:{port}")) as box:
+    with serving(Hello) as port, boxes.make(kind, boxes.with_network(plan, f"127.0.0.1:{port}")) as box:
         url = f"http://127.0.0.1:{port}/3"
         outcome = boxes.finish(box.start([boxes.python(kind), "-I", "-c", THROUGH_THE_PROXY, url]))
         assert outcome.stdout == "hello /3\n", outcome.stderr
