@@ -102,5 +102,8 @@ class Agent(Protocol):
     def limits(self) -> Limits | None:
         """What one trial may use up; None for an agent that only copies a file and needs no workspace."""
 
+    def lacks(self) -> str:
+        """What keeps it from starting here, and what to do; empty where nothing does."""
+
     def work(self, workspace: Workspace, desk: Desk) -> Submission:
         """Work on a task; what the agent leaves in the workspace is what is judged."""

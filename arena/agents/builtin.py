@@ -9,10 +9,18 @@ from arena.agents.base import Desk, Submission, Workspace
 from arena.errors import UsageError
 
 
-class Noop:
-    """Hands in the starting kernel: any speedup it shows is the harness's own error."""
+class _Copies:
+    """What agents share that only copy a file."""
 
     limits = None
+
+    def lacks(self) -> str:
+        """Nothing: it needs no program."""
+        return ""
+
+
+class Noop(_Copies):
+    """Hands in the starting kernel: any speedup it shows is the harness's own error."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -23,10 +31,8 @@ class Noop:
         return _hand_in(workspace, workspace.task.starting_kernel, absence)
 
 
-class Expert:
+class Expert(_Copies):
     """Hands in the task's expert file, where it has one."""
-
-    limits = None
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -36,10 +42,8 @@ class Expert:
         return _hand_in(workspace, workspace.task.expert, "the task has no expert")
 
 
-class Replay:
+class Replay(_Copies):
     """Hands in files from a folder laid out as `<folder>/<task id>/[<attempt>/]kernel.{py,hip}`."""
-
-    limits = None
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name

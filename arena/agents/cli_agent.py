@@ -45,6 +45,10 @@ class CliAgent:
         self.limits = definition.limits
         self._definition, self._model, self._environ = definition, model, environ
 
+    def lacks(self) -> str:
+        """Its program, or a credential."""
+        return look(self._definition, self._environ).lacks(self._definition)
+
     def work(self, workspace: Workspace, desk: Desk) -> Submission:
         """Start the program on TASK.md, follow it until it ends or a limit does, and take what it left.
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.cli.console import err, examples
 from arena.cli.devices import DEVICES, chosen_devices
+from arena.errors import UsageError
+
+if TYPE_CHECKING:
+    from arena.runner import Plan
 
 EXAMPLES = examples(
     "arena run configs/quickstart.yaml",
@@ -62,6 +66,7 @@ def run(
     chosen = override(load_config(config), wanted)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
+    _require_agents(plan, folder)
     with ExitStack() as judges, RunDisplay(err) as display:
         evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in chosen_devices(devices)]
         builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
@@ -72,3 +77,14 @@ def run(
     if broken:
         err.print(f"[red]{broken} trials ended without a verdict: the harness failed; see {folder}/trials[/red]")
         raise typer.Exit(3)
+
+
+def _require_agents(plan: Plan, folder: Path) -> None:
+    """Raise `UsageError` where an agent cannot start here, before anything else has; a finished run needs none."""
+    from arena.records import HEAD, read_run
+
+    if (folder / HEAD).is_file() and read_run(folder).missing == 0:
+        return
+    lacking = [f"agent {name}: {lack}" for name, agent in plan.agents.items() if (lack := agent.lacks())]
+    if lacking:
+        raise UsageError(f"{'; '.join(lacking)}. `arena agents` lists all; `--agents` runs only those named")

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
+from arena.errors import UsageError
 from arena.model.task import TaskType
 from arena.taskfile.corpus import TASKS
 
@@ -68,6 +69,16 @@ def test_agents_are_listed() -> None:
     rows = {row["kind"]: row for row in msgspec.json.decode(shown.stdout)}
     assert {"noop", "expert", "replay", "claude_code", "codex", "command"} <= set(rows)
     assert rows["noop"]["lacks"] == "" == rows["command"]["lacks"]
+
+
+def test_a_run_of_agents_that_cannot_start_does_not_begin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    config = tmp_path / "run.yaml"
+    config.write_text("tasks: [rms_norm]\nagents:\n  - {kind: noop}\n  - {kind: codex}\n", encoding="utf-8")
+    shown = CliRunner().invoke(app, ["run", str(config), "--runs-dir", str(tmp_path / "runs")])
+    assert isinstance(shown.exception, UsageError)
+    assert "agent codex: codex is not on PATH; install it with" in str(shown.exception)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_an_agent_that_cannot_start_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
