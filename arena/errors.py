@@ -36,3 +36,11 @@ class InfrastructureError(ArenaError):
 
 class RecordError(InfrastructureError):
     """A record on disk cannot be read, or records that must not be mixed were."""
+
+
+class BrokenRecord(RecordError):
+    """A record is no JSON at all: what a power cut or a full disk leaves of a file."""
+
+
+class StorageError(InfrastructureError):
+    """The run folder cannot be written: going on would do work that nobody could keep."""

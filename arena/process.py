@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -39,12 +40,15 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     log_limit_bytes: int = LOG_LIMIT_BYTES,
+    memory_bytes: int | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> Finished:
     """Run `command` in its own session and return its exit code and merged stdout and stderr.
 
     At `timeout_s` the whole process group is killed and what was printed so far is kept. Output beyond
-    `log_limit_bytes` is read and dropped, so that a chatty child neither blocks nor fills memory.
-    Raises `FileNotFoundError` where the program does not exist.
+    `log_limit_bytes` is read and dropped, so that a chatty child neither blocks nor fills memory. `memory_bytes` limits
+    the address space of the child and of each of its descendants: for programs that do not reserve more than they use.
+    It inherits the descriptors `pass_fds`. Raises `FileNotFoundError` where the program does not exist.
     """
     started = time.monotonic()
     # A file rather than a pipe: a child that reads nothing, or prints before it reads, cannot block us.
@@ -52,13 +56,14 @@ def run(
         source.write(stdin)
         source.seek(0)
         child = subprocess.Popen(
-            [str(part) for part in command],
+            list(map(str, command)) if memory_bytes is None else _limited(command, memory_bytes),
             stdin=source if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=cwd,
             env=None if env is None else dict(env),
             start_new_session=True,
+            pass_fds=tuple(pass_fds),
         )
     try:
         output, timed_out = _drain(child, started + timeout_s, log_limit_bytes)
@@ -68,6 +73,14 @@ def run(
         if child.stdout is not None:
             child.stdout.close()
     return Finished(child.returncode, output, time.monotonic() - started, timed_out)
+
+
+def _limited(command: Sequence[str | Path], num_bytes: int) -> list[str]:
+    """The command behind a limit on address space, which is in force before the program begins and forks."""
+    program = str(command[0])
+    if shutil.which(program) is None:
+        raise FileNotFoundError(2, "no such program", program)
+    return ["/bin/sh", "-c", 'ulimit -v "$0" && exec "$@"', str(num_bytes >> 10), *map(str, command)]
 
 
 def kill_group(pid: int) -> None:

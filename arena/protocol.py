@@ -30,6 +30,8 @@ class Spawn(Message, frozen=True):
     """where Triton keeps compiled kernels"""
     hide: tuple[str, ...] = ()
     """folders the host must not see"""
+    show: tuple[str, ...] = ()
+    """further folders it may read"""
 
 
 class Reap(Message, frozen=True):

@@ -1,25 +1,32 @@
 """Run folders on disk: one head, one atomic, versioned record per trial.
 
 runs/<run>/run.json                                   what was asked for
+runs/<run>/run.lock                                   held, and named, by the process that writes here
 runs/<run>/trials/<agent>/<task with dots>.<attempt>.json   one trial each
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from arena.errors import RecordError
+from arena.errors import BrokenRecord, RecordError, StorageError, UsageError
 from arena.model.record import SCHEMA_VERSION, RunInfo, Trial
 
 T = TypeVar("T")
 HEAD = "run.json"
+LOCK = "run.lock"
+BROKEN = ".broken"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 @dataclass(frozen=True)
@@ -91,29 +98,120 @@ def write(path: Path, value: object) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file, atomically and durably: after a power cut there is the whole of it or what was there before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write a file, atomically and durably: after a power cut there is the whole of it or what was there before.
+
+    Raises `StorageError` where it cannot be written, and then leaves nothing of it.
+    """
+    staged: Path | None = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        staged = Path(name)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        staged.replace(path)
+        staged = None
+        _sync_folder(path.parent)
+    except OSError as problem:
+        raise StorageError(f"{path}: cannot be written ({problem.strerror or problem}); {_ADVICE}") from problem
+    finally:
+        if staged is not None:
+            staged.unlink(missing_ok=True)
+
+
+_ADVICE = "make room, then the same command goes on where the run stopped"
+
+
+def storage_error(problem: OSError) -> StorageError | None:
+    """What to raise for an error of the operating system that says a disk is full or broken; None for any other."""
+    if problem.errno not in _NO_ROOM:
+        return None
+    return StorageError(f"{problem.filename or 'the disk'}: {problem.strerror}; {_ADVICE}")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the name of a new file survive a power cut, not only its contents."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Keep other processes from writing this run folder; raises `UsageError` that names the one which does.
+
+    The kernel frees the lock of a process that has died, however it died.
+    """
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        handle = os.open(run / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as problem:
+        raise StorageError(f"{run}: cannot be written ({problem.strerror}); {_ADVICE}") from problem
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            raise UsageError(
+                f"{run} is being written by process {holder}; wait for it, end it, or give this run another --name"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode("ascii"), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def put_aside_broken(run: Path) -> list[Path]:
+    """Rename what a power cut left half written, and return the new names; for the holder of the lock.
+
+    Remains of writes that were never finished are removed: they were never records.
+    """
+    for remains in (*run.glob(f".{HEAD}.*"), *(run / "trials").glob("*/.*.json.*")):
+        remains.unlink(missing_ok=True)
+    found = [path for path in (run / HEAD, *_trial_files(run)) if path.is_file() and _is_broken(path)]
+    return [put_aside(path) for path in found]
+
+
+def put_aside(path: Path) -> Path:
+    """Give a broken file a name that nothing reads; an earlier one of that name is kept too."""
+    aside, number = path.with_name(path.name + BROKEN), 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}{BROKEN}{number}")
+    return path.rename(aside)
+
+
+def _is_broken(path: Path) -> bool:
+    try:
+        msgspec.json.decode(path.read_bytes())
+    except ValueError:
+        return True
+    return False
 
 
 def read(path: Path, kind: type[T]) -> T:
-    """Read a record of one kind; raises `RecordError` where it is not one of this version."""
+    """Read a record of one kind; raises `RecordError` where it is not one of this version.
+
+    One that is no JSON at all is a `BrokenRecord`: the next `arena run` puts it aside and runs the trial again.
+    """
     try:
         data = path.read_bytes()
         version = _version(msgspec.json.decode(data))
-        if version != SCHEMA_VERSION:
-            raise RecordError(f"{path}: schema version {version}, this arena reads {SCHEMA_VERSION}")
+    except ValueError as problem:  # also where the bytes are no UTF-8
+        again = "the same `arena run` puts it aside and runs the trial again"
+        raise BrokenRecord(f"{path}: unreadable record ({problem}); {again}") from problem
+    except OSError as problem:
+        raise RecordError(f"{path}: unreadable record ({problem})") from problem
+    if version != SCHEMA_VERSION:
+        raise RecordError(f"{path}: schema version {version}, this arena reads {SCHEMA_VERSION}")
+    try:
         return msgspec.json.decode(data, type=kind)
-    except (OSError, msgspec.MsgspecError) as problem:
+    except msgspec.ValidationError as problem:
         raise RecordError(f"{path}: unreadable record ({problem}); delete it and start again") from problem
 
 

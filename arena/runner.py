@@ -17,7 +17,7 @@ from arena.agents.base import Agent, Submission, Workspace
 from arena.desk.desk import TrialDesk
 from arena.desk.turns import Evaluator, Turns
 from arena.desk.workspace import prepare
-from arena.errors import InfrastructureError, UsageError
+from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
 from arena.model.record import SCHEMA_VERSION, Evaluation, RunInfo, Trial
@@ -50,6 +50,9 @@ class Watcher(Protocol):
 
     def finished(self, trial: Trial) -> None:
         """Its record is on disk."""
+
+    def noted(self, text: str) -> None:
+        """Something that a user must know, one sentence."""
 
 
 @dataclass(frozen=True)
@@ -95,19 +98,24 @@ def plan_run(config: RunConfig, tasks_root: Path = TASKS) -> Plan:
 def run(plan: Plan, folder: Path, turns: Turns, watcher: Watcher) -> records.Run:
     """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
 
-    Trials run side by side as the configuration says, else one for each judge; for judges they take turns.
+    Trials run side by side as the configuration says, else one for each judge; for judges they take turns. Raises
+    `UsageError` where another process writes this folder, and `StorageError` where it cannot be written.
     """
     sweep()
-    for environment in turns.environments:
-        info = _open(plan, folder, environment)
-    missing = [key for key in info.planned if not _settled(records.trial_path(folder, *key))]
-    watcher.planned(len(info.planned), len(info.planned) - len(missing))
-    stages = Stages(plan, folder, info, turns, watcher)
-    places = range(plan.config.jobs or len(turns.environments))
-    for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: turns.give_up()):
-        records.write_trial(folder, trial)
-        watcher.finished(trial)
-    return records.read_run(folder)
+    with records.locked(folder):
+        for aside in records.put_aside_broken(folder):
+            watcher.noted(f"{aside}: was no whole record (a power cut, a full disk?) and counts as none; kept aside")
+        for environment in turns.environments:
+            info = _open(plan, folder, environment)
+        settled = {trial.key for trial in records.read_run(folder).trials if _settled(trial)}
+        missing = [key for key in info.planned if key not in settled]
+        watcher.planned(len(info.planned), len(info.planned) - len(missing))
+        stages = Stages(plan, folder, info, turns, watcher)
+        places = range(plan.config.jobs or len(turns.environments))
+        for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: turns.give_up()):
+            records.write_trial(folder, trial)
+            watcher.finished(trial)
+        return records.read_run(folder)
 
 
 def evaluate_file(
@@ -153,9 +161,9 @@ def _open(plan: Plan, folder: Path, environment: Environment) -> RunInfo:
     return old
 
 
-def _settled(path: Path) -> bool:
+def _settled(trial: Trial) -> bool:
     """Whether a record stands: a harness failure is kept for the report, but tried again on resume."""
-    return path.is_file() and records.read_trial(path).status is not Status.HARNESS_ERROR
+    return trial.status is not Status.HARNESS_ERROR
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,7 @@ class Stages:
     watcher: Watcher
 
     def trial(self, key: TrialKey) -> Trial:
-        """Run one trial. A harness that fails makes a record too."""
+        """Run one trial. A harness that fails makes a record too; raises `StorageError` where none can be kept."""
         self.watcher.started(key)
         agent, task_id, attempt = key
         task, clock = self.plan.tasks[task_id], time.monotonic()
@@ -199,8 +207,12 @@ class Stages:
         try:
             submission = self._kept(key) or self._worked(key, task)
             trial = self._judged(replace(trial, session=submission.session), submission, task)
+        except StorageError:
+            raise  # no record could be kept, and the next agent's work would be lost as well
         except InfrastructureError as problem:
             trial = replace(trial, status=Status.HARNESS_ERROR, detail=str(problem))
+        except OSError as problem:
+            raise records.storage_error(problem) or problem from problem
         return replace(trial, seconds=time.monotonic() - clock)
 
     def _worked(self, key: TrialKey, task: Task) -> Submission:
@@ -233,7 +245,11 @@ class Stages:
         path = self._handed_in(key)
         if not path.is_file():
             return None
-        known = records.read(path, HandedIn)
+        try:
+            known = records.read(path, HandedIn)
+        except BrokenRecord:
+            self.watcher.noted(f"{records.put_aside(path)}: was no whole record; the agent works again")
+            return None
         return Submission(self._submissions(key) / known.kernel if known.kernel else None, known.detail, known.session)
 
     def _judged(self, trial: Trial, submission: Submission, task: Task) -> Trial:

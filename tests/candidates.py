@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import arena
+from arena.taskfile.corpus import TASKS
+from arena.toolchains.hip_build import default_cache_root
+
 HERE = Path(__file__).parent
+# What an attacker knows who has read the code: where things lie that are no business of a candidate's.
+_PLACES = {"@TASKS@": TASKS, "@ARENA@": Path(arena.__file__).parent, "@CACHE@": default_cache_root()}
 TASK_OF = {"rms_norm": "triton2triton/normalization/rms_norm", "softmax": "hip2hip/modules/softmax"}
 
 
@@ -18,8 +24,11 @@ def candidates(corpus: str) -> list[Path]:
 def assembled(path: Path, folder: Path) -> Path:
     """The candidate as it is handed in: the line `<kernel>` replaced by the kernel."""
     kernel = (HERE / "cheats" / path.parent.name / f"_kernel{path.suffix}").read_text(encoding="utf-8")
+    text = re.sub(r"^(#|//) <kernel>$", lambda _: kernel, path.read_text(encoding="utf-8"), flags=re.M)
+    for mark, target in _PLACES.items():
+        text = text.replace(mark, str(target))
     candidate = folder / path.name
-    candidate.write_text(re.sub(r"^(#|//) <kernel>$", lambda _: kernel, path.read_text(encoding="utf-8"), flags=re.M))
+    candidate.write_text(text, encoding="utf-8")
     return candidate
 
 

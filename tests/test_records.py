@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arena import records
-from arena.errors import RecordError
+from arena.errors import RecordError, StorageError
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.record import (
     CaseResult,
@@ -138,7 +138,7 @@ def test_a_write_that_fails_leaves_the_old_record(run: Path, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", no_space)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StorageError, match=r"No space left on device.*make room"):
         records.write_trial(run, replace(trial(), seconds=9.0))
     assert records.read_trial(path).seconds == 1.5
     assert [found.name for found in path.parent.iterdir()] == [path.name]
@@ -149,7 +149,7 @@ def test_a_truncated_record_is_an_error(run: Path, kept: float) -> None:
     path = records.write_trial(run, trial())
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept)])
-    with pytest.raises(RecordError, match=r"unreadable record .*delete it and start again"):
+    with pytest.raises(RecordError, match=r"unreadable record .*puts it aside and runs the trial again"):
         records.read_run(run)
 
 

@@ -31,6 +31,7 @@ class Notes:
     begun: list[tuple[str, str, int]] = field(default_factory=list)
     steps: list[Progress] = field(default_factory=list)
     ended: list[Trial] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def planned(self, total: int, recorded: int) -> None:
         self.plans.append((total, recorded))
@@ -43,6 +44,9 @@ class Notes:
 
     def finished(self, trial: Trial) -> None:
         self.ended.append(trial)
+
+    def noted(self, text: str) -> None:
+        self.notes.append(text)
 
 
 @pytest.fixture
@@ -145,15 +149,15 @@ def test_a_run_is_not_resumed_on_another_device(tasks: Path, tmp_path: Path) -> 
         runner.run(plan, tmp_path / "demo", Turns([there]), Notes())
 
 
-def test_a_truncated_record_is_not_passed_over(tasks: Path, tmp_path: Path) -> None:
+def test_a_record_of_another_version_is_not_passed_over(tasks: Path, tmp_path: Path) -> None:
     plan = runner.plan_run(config(), tasks)
     runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     path = records.trial_path(tmp_path / "demo", "noop", SCALE, 1)
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(RecordError, match="delete it and start again"):
-        runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
-    path.unlink()
-    assert runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes()).missing == 0
+    path.write_text(path.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 99'))
+    evaluator = FakeEvaluator()
+    with pytest.raises(RecordError, match="schema version 99"):
+        runner.run(plan, tmp_path / "demo", Turns([evaluator]), Notes())
+    assert evaluator.seen == [] and path.is_file()
 
 
 @pytest.mark.parametrize("failing", [set(), {"scale", "twice"}], ids=["judged", "harness failed"])
@@ -180,6 +184,9 @@ def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> N
 
         name = "curious"
         limits = None
+
+        def lacks(self) -> str:
+            return ""
 
         def work(self, workspace: Workspace, desk: Desk) -> Submission:
             places.append(workspace.folder)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from arena.sandbox.escape import Escape
     from arena.toolchains.cross import Ability
 
 _LANGUAGES = {"hip": "HIP", "triton": "Triton"}
@@ -99,16 +100,31 @@ def of_ability(ability: Ability) -> Check:
 
 def _isolation() -> Iterator[Check]:
     from arena.agents.box import probe
+    from arena.sandbox import compiling
+    from arena.sandbox.escape import attempt_escape
 
-    level = _walls()
-    for wall, cost in (
-        ("network", "candidates can reach the network; allow user namespaces or run as root"),
-        ("mount", "candidates can read task folders, held-out cases included; allow user namespaces or run as root"),
+    tried = attempt_escape()
+    for wall, name, cost in (
+        ("network", "network namespace", "candidates can reach the network; allow user namespaces or run as root"),
+        ("mount", "mount namespace", "task folders are hidden by Landlock alone; allow user namespaces or run as root"),
+        ("landlock", "Landlock", "candidates can read other files; Linux 5.13 or newer, with landlock in lsm="),
+        ("seccomp", "system call filter", "candidates can trace and signal; Linux with seccomp, x86-64 or aarch64"),
     ):
-        yield Check(f"{wall} namespace", wall in level, level, cost)
+        yield Check(name, wall in tried.level, tried.level, cost)
+    yield of_escape(tried)
+    compilers = compiling.level()
+    cost = "a source can have its compiler read any file; package bubblewrap, or a kernel with Landlock"
+    yield Check("walls of compilers", compilers.startswith("bubblewrap") or "landlock" in compilers, compilers, cost)
     box = probe()
     cost = "coding agents work behind weaker walls; package bubblewrap, and user namespaces must be allowed"
     yield Check("box for agents", box.startswith("bubblewrap"), box, cost)
+
+
+def of_escape(tried: Escape) -> Check:
+    """What a process behind the walls of a host could do all the same."""
+    out = "; ".join(attempt.what for attempt in tried.open)
+    found = f"{len(tried.attempts) - len(tried.open)} of {len(tried.attempts)} attempts refused"
+    return Check("escape from a host", not tried.open, found, f"a candidate can: {out}; see docs/isolation.md")
 
 
 def _places() -> Iterator[Check]:
@@ -118,24 +134,6 @@ def _places() -> Iterator[Check]:
     nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
     writable = os.access(nearest, os.W_OK)
     yield Check("cache folder", writable, str(cache), "builds are not kept; set XDG_CACHE_HOME", needed=True)
-
-
-def _walls() -> str:
-    """The level a forked child gets, tried for real."""
-    from arena import sandbox
-
-    read_end, write_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.write(write_end, sandbox.enter(sandbox.Walls()).encode())
-        finally:
-            os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end, "rb") as pipe:
-        level = pipe.read().decode()
-    os.waitpid(pid, 0)
-    return level
 
 
 def _version(name: str) -> str:

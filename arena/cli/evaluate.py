@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.cli.console import err, examples, out, print_json
+from arena.errors import UsageError
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
+
+if TYPE_CHECKING:
+    from arena.judge.messages import Options, Progress
 
 EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
+    "arena evaluate --self-check  # how far are the figures of this machine off?",
 )
 
 
 def evaluate(
-    task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
-    file: Annotated[Path, typer.Argument(help="The candidate: kernel.py or kernel.hip.")],
+    task: Annotated[str | None, typer.Argument(help="Task id, its bare name, or a task folder.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="The candidate: kernel.py or kernel.hip.")] = None,
     platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
     heldout: Annotated[bool, typer.Option(help="Also evaluate the held-out cases.")] = True,
     max_work: Annotated[
@@ -35,11 +40,20 @@ def evaluate(
         list[str] | None, typer.Option(help="Also build for these GPUs, which need not be there: gfx942,sm_90.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")] = False,
+    self_check: Annotated[
+        bool, typer.Option("--self-check", help="Instead: time kernels of known cost, and say how far off that is.")
+    ] = False,
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases. Exit code 1 if it fails."""
-    from arena import runner
-    from arena.judge.client import JudgeClient
-    from arena.judge.messages import Options, Progress
+    if self_check:
+        from arena.cli.evaluate_self_check import show_self_check
+
+        if not show_self_check(platform, as_json=as_json):
+            raise typer.Exit(1)
+        return
+    if task is None or file is None:
+        raise UsageError("a task and a file are needed: `arena evaluate TASK FILE`; see `arena evaluate --help`")
+    from arena.judge.messages import Options
     from arena.toolchains.targets import parse
 
     options = Options(
@@ -51,19 +65,27 @@ def evaluate(
         torch_compile=torch_compile,
         targets=parse(targets or ()),
     )
-    found = runner.find_task(task)
-    with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
-
-        def show(progress: Progress) -> None:
-            status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
-
-        evaluation = runner.evaluate_file(found, file, options, judge, show)
+    evaluation = _evaluated(task, file, platform, options)
     if as_json:
         print_json(evaluation)
     else:
         _show(evaluation)
     if evaluation.status is not Status.PASSED:
         raise typer.Exit(1)
+
+
+def _evaluated(task: str, file: Path, platform: str, options: Options) -> Evaluation:
+    """Start a judge, show what it is doing, and return what it says."""
+    from arena import runner
+    from arena.judge.client import JudgeClient
+
+    found = runner.find_task(task)
+    with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
+
+        def show_stage(progress: Progress) -> None:
+            status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
+
+        return runner.evaluate_file(found, file, options, judge, show_stage)
 
 
 def _show(evaluation: Evaluation) -> None:

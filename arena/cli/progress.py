@@ -67,6 +67,10 @@ class RunDisplay:
             highlight=False,
         )
 
+    def noted(self, text: str) -> None:
+        """A line of its own, which stays."""
+        self._console.print(f"[yellow]{escape(text)}[/yellow]", highlight=False, soft_wrap=True)
+
 
 def _name(trial: TrialKey) -> str:
     agent, task, attempt = trial

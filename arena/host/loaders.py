@@ -17,6 +17,7 @@ from arena.toolchains import triton_cross
 _WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
 _WORKSPACE_BYTES = 256 << 20
+_OUT_OF_MEMORY = 2  # hipErrorOutOfMemory, and cudaErrorMemoryAllocation
 _CTYPES: dict[str, Any] = {
     "float32": ctypes.c_float,
     "int64": ctypes.c_int64,
@@ -120,6 +121,8 @@ class HipEntry:
     def call(self, index: int) -> None:
         """Call the function with the current stream; a code other than 0 is an error of the launch."""
         code = self._function(*self._calls[index], ctypes.c_void_p(self._stream()))
+        if code == _OUT_OF_MEMORY:
+            raise MemoryError(f"`{self._name}` returned error {code}: the device has no memory left for it")
         if code != 0:
             raise LaunchError(f"`{self._name}` returned error {code}")
 

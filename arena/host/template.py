@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
 
-from arena import sandbox
 from arena.host.serve import Host
 from arena.platforms import platform
 from arena.platforms.base import Platform
 from arena.protocol import Ended, FromHost, FromTemplate, Ready, Reap, Spawn, Spawned, ToHost, ToTemplate
+from arena.sandbox import Walls, enter, places, seal
+from arena.sandbox.seccomp import Strictness
 from arena.wire import Channel, ChannelClosed
 
 _REAP_S = 2.0
@@ -88,7 +90,7 @@ def _become_host(device: Platform, message: Spawn, files: list[int]) -> None:
             os.dup2(log_file, stream)
         os.close(log_file)
         _own_environment(message)
-        level = sandbox.enter(sandbox.Walls(hide=message.hide))
+        level = _go_behind_walls(message)
         channel: Channel[FromHost, ToHost] = Channel(socket.socket(fileno=channel_file), ToHost, takes_files=True)
         channel.send(Ready(level))
         code = Host(channel, device).run()
@@ -102,9 +104,18 @@ def _become_host(device: Platform, message: Spawn, files: list[int]) -> None:
         os._exit(code & 0xFF)
 
 
+def _go_behind_walls(message: Spawn) -> str:
+    """Of no return: what is opened later is opened from inside. Returns the level in force."""
+    level = enter(Walls(hide=message.hide))
+    files = places.for_host((message.folder, message.cache), message.show, message.hide)
+    return level + seal.close(seal.Seal(strictness=Strictness.HOST, files=files))
+
+
 def _own_environment(message: Spawn) -> None:
     folder = Path(message.folder)
     folder.mkdir(parents=True, exist_ok=True)
+    Path(message.cache).mkdir(parents=True, exist_ok=True)  # a rule can be made only for what exists
+    tempfile.tempdir = None  # in case an import has asked for it
     os.environ.update(HOME=message.folder, TMPDIR=message.folder, TRITON_CACHE_DIR=message.cache)
     os.environ["TRITON_HOME"] = message.folder
     os.chdir(folder)

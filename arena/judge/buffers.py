@@ -20,6 +20,7 @@ from arena.protocol import Argument, Bind, NullArgument, ScalarArgument, TensorA
 if TYPE_CHECKING:
     import torch
 
+EVERY = slice(None)
 _ALIGN = 256
 _EDGE_BYTES = 64 * 1024
 # Signalling NaN with a random payload, per item size: (fixed bits, bits that may be random).
@@ -47,6 +48,12 @@ def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
         places[tensor.name] = Place(at, pitch)
         at += pitch * count
     return places, at + _EDGE_BYTES
+
+
+def has_addresses(arguments: Arguments) -> bool:
+    """Whether the host has to turn offsets into addresses of its own when there are new data."""
+    fills = (tensor.spec.fill for tensor in arguments.inputs)
+    return any(fill is not None and fill.kind == "addresses" for fill in fills)
 
 
 class Sets:
@@ -98,10 +105,10 @@ class Sets:
         """Where the first set of a tensor starts, in bytes."""
         return self._places[name].offset
 
-    def write(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """New values for every input of every set, mutable ones included."""
+    def write(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:
+        """New values for every input of the sets in `part`, mutable ones included."""
         for name, values in inputs.items():
-            self.view(name).copy_(values)
+            self.view(name)[part].copy_(values[part])
 
     def scatter_canaries(self) -> None:
         """NaN everywhere, as whatever float it is read, of random payload: reading gaps and guards spoils a result."""
@@ -109,25 +116,31 @@ class Sets:
 
         self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=self._generator)
 
-    def poison(self) -> None:
-        """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room."""
+    def poison(self, part: slice = EVERY) -> None:
+        """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room.
+
+        The pattern of sets outside of `part` is forgotten: they must be poisoned again before they are looked at.
+        """
         for tensor in self.arguments.outputs:
             pattern = _pattern(tensor, secrets.randbits(31))
             self._poison[tensor.name] = pattern
-            self._strided(tensor, _integer_dtype(tensor.item_bytes)).fill_(pattern)
+            self._strided(tensor, _integer_dtype(tensor.item_bytes))[part].fill_(pattern)
 
     def unwritten(self, used: Sequence[int]) -> str:
         """The name of an output that still holds poison in one of the sets `used`, or nothing."""
+        if not used:
+            return ""
+        first, end = min(used), max(used) + 1
         for tensor in self.arguments.outputs:
-            held = self._strided(tensor, _integer_dtype(tensor.item_bytes)) == self._poison[tensor.name]
-            held = held.reshape(self.count, -1)
+            bits = self._strided(tensor, _integer_dtype(tensor.item_bytes))[first:end]
+            held = (bits == self._poison[tensor.name]).reshape(end - first, -1)
             if tensor.dtype in FLOATING and tensor.item_bytes > 1:
                 by_set = held.any(dim=1)
             elif tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES:
                 by_set = held.all(dim=1)
             else:
                 continue
-            if bool(by_set[list(used)].any()):
+            if bool(by_set[[index - first for index in used]].any()):
                 return tensor.name
         return ""
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from arena import process
 from arena.judge.hosts import CandidateFailed
 from arena.judge.subject import Program
+from arena.judge.watchdog import memory_limit_bytes
 from arena.model.environment import DeviceFacts
 from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Status
 from arena.protocol import Language
+from arena.sandbox import compiling
 from arena.toolchains.base import BuildFailed, Built, Source, Target
-from arena.toolchains.hip_compilers import toolchain_for
+from arena.toolchains.hip_compilers import default_cache_root, toolchain_for
 from arena.toolchains.kernel_library import inlined
 from arena.toolchains.task_header import dtype_key, task_header
 
+COMPILER_BYTES = 8 << 30
+"""address space of one compiler process: a macro that doubles thirty times asks for more than any machine has"""
+COMPILER_S = 120.0
 # Included once more at the end: a candidate that never included it, and gets the signature wrong, does not compile.
 _CHECKED = '\n#include "task.h"\n'
 
@@ -40,11 +46,12 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     if task.task_type is TaskType.TRITON2TRITON:
         return Build(Program(task, Language.TRITON, {"": candidate}))
     target = Target(facts.arch, facts.wave_size)
-    toolchain = toolchain_for(target)
+    # Builds made behind other walls are none of these: what could be read then may stand in them.
+    toolchain = toolchain_for(target, default_cache_root() / compiling.level(), run=_held)
     sources = hip_sources(task, candidate, cases)
 
     def build(source: Source) -> Built | BuildFailed:
-        return toolchain.build(source, target)
+        return toolchain.build(source, target, COMPILER_S)
 
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         outcomes = dict(zip(sources, pool.map(build, sources.values()), strict=True))
@@ -56,6 +63,14 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
         files[key] = outcome.library
     log = "\n".join(filter(None, (outcome.log.strip() for outcome in outcomes.values())))
     return Build(Program(task, Language.HIP, files), log, max(outcome.seconds for outcome in outcomes.values()))
+
+
+def _held(
+    command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
+) -> process.Finished:
+    """Run a compiler behind walls, within limits on time and memory: it may be given a bomb, or sent for secrets."""
+    most = min(COMPILER_BYTES, memory_limit_bytes())
+    return compiling.run_walled(command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=most)
 
 
 def hip_sources(task: Task, candidate: Path, cases: Iterable[Case]) -> dict[str, Source]:

@@ -28,6 +28,7 @@ from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms import platform
 from arena.protocol import Call, Language, Prepare
+from arena.sandbox.compiling import run_walled
 from arena.toolchains import triton_cross
 from arena.toolchains.base import BuildFailed, Built, Target
 from arena.toolchains.cross import hip_cross_toolchain
@@ -94,7 +95,7 @@ def _build_hip(
     def one(job: tuple[str, str]) -> Built | BuildFailed | InfrastructureError:
         target, key = job
         try:
-            toolchain = hip_cross_toolchain(target)
+            toolchain = hip_cross_toolchain(target, run=run_walled)
             return toolchain.build(sources[key], Target(target, TARGETS[target].wave_size), limit.timeout_s)
         except InfrastructureError as problem:
             return problem

@@ -16,7 +16,7 @@ from arena.model.record import Estimate, Round
 
 RESAMPLES = 1000
 _CONFIDENCE = 0.95
-_LEAST_S = 1e-12
+_LEAST_S = 5e-7  # no device makes a call in less: what is below, or negative, is noise, and no speedup of a billion
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

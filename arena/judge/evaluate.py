@@ -131,7 +131,7 @@ class Contest:
             self._baselines.known(case)
         self._cross(report)
         hidden = (self._task.path.parents[2],)
-        self._candidate = Subject(self._template, None, hidden, self._options.call_timeout_s)
+        self._candidate = self._subject(hidden)
         cases = (*self._seen, *self._heldout)
         with ThreadPoolExecutor(max_workers=1) as beside:
             warming = beside.submit(self._candidate.warm)
@@ -145,7 +145,7 @@ class Contest:
         self._log, self._build_s = build.log, build.seconds
         self._candidate.adopt(build.program)
         if other is not None:
-            self._twin = Subject(self._template, None, hidden, self._options.call_timeout_s).adopt(other.program)
+            self._twin = self._subject(hidden).adopt(other.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
             self._candidate.ready(smallest)
@@ -153,6 +153,11 @@ class Contest:
             return Finding(failure.status, failure.detail)
         first = self._right.first_call(self._candidate, arguments(self._task, smallest))
         return first if first.status is Status.COMPILE_ERROR else Finding(Status.PASSED)
+
+    def _subject(self, hidden: tuple[Path, ...]) -> Subject:
+        """A place for the candidate to run in."""
+        options = self._options
+        return Subject(self._template, None, hidden, options.call_timeout_s, options.host_memory_bytes)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""

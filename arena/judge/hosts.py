@@ -39,6 +39,7 @@ from arena.protocol import (
     ToHost,
     ToTemplate,
 )
+from arena.sandbox import seal
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _START_S = 120.0
@@ -54,6 +55,7 @@ _KEPT = (
     "ROCR_VISIBLE_DEVICES",
     "HSA_ENABLE_IPC_MODE_LEGACY",
     "HSA_OVERRIDE_GFX_VERSION",
+    seal.SWITCH,
 )
 _BLAMED = {
     Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
@@ -80,6 +82,8 @@ class HostFolder:
 
     home: Path
     cache: Path
+    program: Path | None = None
+    """holds the files that it is to load; it may read them and nothing around them"""
 
 
 class Template:
@@ -103,7 +107,8 @@ class Template:
         """Fork a host; returns when it is behind its walls and waits for commands."""
         ours, theirs = socket.socketpair()
         log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the host
-        request = Spawn(str(folder.home), str(folder.cache), tuple(str(path) for path in hide))
+        shown = (str(folder.program),) if folder.program else ()
+        request = Spawn(str(folder.home), str(folder.cache), tuple(str(path) for path in hide), shown)
         try:
             with self._one_at_a_time:
                 self._channel.send(request, [theirs.fileno(), log.fileno()])

@@ -27,6 +27,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """for torch2hip: also measure `torch.compile`, and label it"""
     targets: tuple[str, ...] = ()
     """also build for these GPUs, which need not be there: `gfx942`, `sm_90`"""
+    host_memory_bytes: int | None = None
+    """resident memory that a candidate's host may take with all its descendants; None: half of the machine's"""
     profile: bool = False
     """also say where the time of one call goes, on the largest seen case that passed"""
 

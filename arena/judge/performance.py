@@ -14,7 +14,7 @@ from arena.judge.hosts import CandidateFailed
 from arena.judge.inputs import draw_inputs
 from arena.judge.plausibility import Timing, doubt
 from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
-from arena.judge.verify import Finding, check_inputs, check_results
+from arena.judge.verify import Finding, check_inputs, check_outputs, compared
 from arena.model.record import CaseTiming, Estimate, Round
 from arena.model.task import Arguments
 from arena.model.verdict import Status
@@ -49,8 +49,10 @@ class PerformanceCheck:
         side.bind(arguments, self.reference, _passes(plan), self.bench.arenas[0])
         shorts, longs = [], []
         for _ in range(self.bench.least_rounds):
-            self._refresh(arguments, plan, side)
-            times = {name: self._pass(side, name)[0] for name in self._shuffled(SHORT, LONG)}
+            inputs, times = self._draw(arguments, plan), {}
+            for name in self._shuffled(SHORT, LONG):
+                side.refresh(inputs, plan.part(name))
+                times[name] = self._pass(side, name)[0]
             shorts.append(times[SHORT])
             longs.append(times[LONG])
         side.unbind()
@@ -74,6 +76,8 @@ class PerformanceCheck:
             call_s = min(solo[1], self.probe(candidate, arguments))
             plan = self.bench.plan(arguments, call_s)
             rounds: list[Round] = []
+            for side in (baseline, candidate):
+                side.prepare_s.clear()
             places = self.bench.placements
             for place in places:
                 baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
@@ -82,7 +86,12 @@ class PerformanceCheck:
                 if finding.status is not Status.PASSED:
                     return finding, None
             timing = self._timing(rounds, plan, arguments, candidate)
-            status, why = doubt(self._evidence(timing, solo[0]), self.bench.limits(arguments))
+            evidence = replace(
+                self._evidence(timing, solo[0]),
+                baseline_prepare_s=tuple(baseline.prepare_s),
+                candidate_prepare_s=tuple(candidate.prepare_s),
+            )
+            status, why = doubt(evidence, self.bench.limits(arguments))
             return Finding(status, why), timing
         except CandidateFailed as failure:
             candidate.abandon()
@@ -109,7 +118,7 @@ class PerformanceCheck:
             with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
             names = (SHORT, LONG, SINGLE) if with_single else (SHORT, LONG)
             measured, finding = self._round(baseline, candidate, arguments, plan, names)
-            if finding.status is not Status.PASSED:
+            if measured is None:
                 return finding
             rounds.append(replace(measured, swapped=swapped))
             done += 1
@@ -126,55 +135,55 @@ class PerformanceCheck:
 
     def _round(
         self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan, names: tuple[str, ...]
-    ) -> tuple[Round, Finding]:
-        """Fresh data, each pass once on each side in random order, then a look at what the candidate wrote."""
-        inputs = self._refresh(arguments, plan, baseline, candidate)
+    ) -> tuple[Round | None, Finding]:
+        """Fresh data, each pass once on each side in random order.
+
+        A pass finds its data just before it, and is looked at just after it: work must not move from one to another.
+        """
+        inputs = self._draw(arguments, plan)
+        secret = self._sampled(arguments, plan, names)
         times: dict[tuple[str, Side], float] = {}
         host_s = 0.0
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
-                seconds, host_clock = self._pass(side, name)
-                times[name, side] = seconds
-                if name == LONG and side is candidate:
-                    host_s = host_clock
-        finding = self._verify(candidate, arguments, plan, names, inputs)
-        measured = Round(
-            times[SHORT, baseline],
-            times[SHORT, candidate],
-            times[LONG, baseline],
-            times[LONG, candidate],
-            host_s,
-            times.get((SINGLE, baseline), 0.0),
-            times.get((SINGLE, candidate), 0.0),
-        )
-        return measured, finding
+                side.refresh(inputs, plan.part(name))
+                times[name, side], host_clock = self._pass(side, name)
+                if side is candidate:
+                    finding = self._verify(side, name, plan.indices(name), secret, inputs)
+                    if finding.status is not Status.PASSED:
+                        return None, finding
+                    host_s = host_clock if name == LONG else host_s
+        return _measured(times, baseline, candidate, host_s), Finding(Status.PASSED)
 
     def _pass(self, side: Side, name: str) -> tuple[float, float]:
         self.bench.evict_cache()
         self.bench.platform.synchronize()
         return side.run(name)
 
-    def _refresh(self, arguments: Arguments, plan: Plan, *sides: Side) -> dict[str, torch.Tensor]:
-        inputs = draw_inputs(arguments, self.reference, plan.sets, self.bench.generator)
-        for side in sides:
-            side.refresh(inputs)
-        return inputs
+    def _draw(self, arguments: Arguments, plan: Plan) -> dict[str, torch.Tensor]:
+        return draw_inputs(arguments, self.reference, plan.sets, self.bench.generator)
+
+    def _sampled(self, arguments: Arguments, plan: Plan, names: tuple[str, ...]) -> frozenset[int]:
+        """The calls of a round that will be compared with the reference: a secret until they have been made."""
+        used = [index for name in names for index in plan.indices(name)]
+        return frozenset(self._random.sample(used, min(self._samples(arguments), len(used))))
 
     def _verify(
-        self, side: Side, arguments: Arguments, plan: Plan, names: tuple[str, ...], inputs: dict[str, torch.Tensor]
+        self, side: Side, name: str, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
     ) -> Finding:
-        """No call of any pass may have been skipped; a secret sample of them is compared with the reference."""
-        for name in names:
-            side.collect(name)
-        used = [index for name in names for index in plan.indices(name)]
-        unwritten = side.sets.unwritten(used)
+        """No call of the pass may have been skipped; those in the secret sample are compared with the reference."""
+        side.collect(name)
+        arguments = side.sets.arguments
+        judged = [index for index in indices if index in secret]
+        left = {i: {spec.name: side.sets.view(spec.name)[i].clone() for spec in compared(arguments)} for i in judged}
+        unwritten = side.sets.unwritten(indices)
         if unwritten:
             return Finding(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it")
-        for index in self._random.sample(used, min(self._samples(arguments), len(used))):
+        for index in judged:
             own = {key: values[index] for key, values in inputs.items()}
             for finding in (
                 check_inputs(own, side.sets, index),
-                check_results(arguments, self.reference, own, side.sets, index),
+                check_outputs(arguments, self.reference, own, left[index]),
             ):
                 if finding.status is not Status.PASSED:
                     return Finding(finding.status, f"in a timed pass: {finding.detail}")
@@ -217,6 +226,18 @@ class PerformanceCheck:
 
 def _passes(plan: Plan) -> dict[str, tuple[int, ...]]:
     return {name: plan.indices(name) for name in (SHORT, LONG, SINGLE)}
+
+
+def _measured(times: dict[tuple[str, Side], float], baseline: Side, candidate: Side, host_s: float) -> Round:
+    return Round(
+        times[SHORT, baseline],
+        times[SHORT, candidate],
+        times[LONG, baseline],
+        times[LONG, candidate],
+        host_s,
+        times.get((SINGLE, baseline), 0.0),
+        times.get((SINGLE, candidate), 0.0),
+    )
 
 
 def _unbind_quietly(side: Side) -> None:

@@ -13,9 +13,12 @@ import numpy as np
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _ROOFLINE_SLACK = 0.9
 _EMPTY_NODE_SLACK = 0.7
 _DEFERRAL = 0.5
+_HEAD_START = 0.05
+_PREPARING = 1.5
 _CLOCK_DISAGREEMENT = 0.25
 _DEVIATIONS = 3.0
 
@@ -42,11 +45,14 @@ class Timing:
     """the baseline in the same place, in turn with the candidate"""
     rounds: Sequence[Round]
     long: int
+    baseline_prepare_s: Sequence[float] = ()
+    candidate_prepare_s: Sequence[float] = ()
+    """what passed between new data and the clock's start, a value a pass; empty where there is no such time"""
 
 
 def doubt(timing: Timing, limits: Limits) -> tuple[Status, str]:
     """`passed`, or what is not believable and why."""
-    for look in (_too_fast, _deferred, _clocks_disagree, _baseline_moved):
+    for look in (_too_fast, _deferred, _begun_early, _clocks_disagree, _baseline_moved):
         status, why = look(timing, limits)
         if status is not Status.PASSED:
             return status, why
@@ -74,11 +80,35 @@ def _deferred(timing: Timing, limits: Limits) -> tuple[Status, str]:
     ours = np.asarray([r.candidate_single_s for r in with_single])
     theirs = np.asarray([r.baseline_single_s for r in with_single])
     difference = (ours - theirs) * 1e3
-    error = float(np.std(difference)) / len(difference) ** 0.5
+    error = _error_of_median(difference)
     single = timing.baseline_ms.value + float(np.median(difference)) - _DEVIATIONS * error - limits.clock_slack_ms
     if timing.candidate_ms.high < _DEFERRAL * single:
         return Status.IMPLAUSIBLE, f"{timing.candidate_ms.value:.4g} ms a call in a long pass, {single:.4g} ms alone"
     return Status.PASSED, ""
+
+
+def _begun_early(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    """A host is told of new data before the clock starts: it must not need longer for that than the baseline's.
+
+    Medians and deviations from them: a few odd rounds, made on purpose, would widen a standard deviation.
+    """
+    if not timing.baseline_prepare_s or not timing.candidate_prepare_s:
+        return Status.PASSED, ""
+    ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_prepare_s, timing.baseline_prepare_s))
+    error = float(np.hypot(_error_of_median(ours), _error_of_median(theirs)))
+    allowed = _PREPARING * float(np.quantile(theirs, 0.75)) + _DEVIATIONS * error + limits.clock_slack_ms
+    median = float(np.median(ours))
+    if median > allowed + _HEAD_START * timing.long * max(timing.candidate_ms.high, 0.0):
+        return (
+            Status.TIMING_MISMATCH,
+            f"it takes {median:.4g} ms to get ready for a pass, the baseline lets {allowed:.4g}",
+        )
+    return Status.PASSED, ""
+
+
+def _error_of_median(values: Array) -> float:
+    """Standard error of a median, from the median absolute deviation."""
+    return float(1.4826 * 1.2533 * np.median(np.abs(values - np.median(values))) / len(values) ** 0.5)
 
 
 def _clocks_disagree(timing: Timing, limits: Limits) -> tuple[Status, str]:

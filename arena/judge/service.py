@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform as host_platform
 import socket
 import sys
-import tempfile
 import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,7 +16,7 @@ from arena.judge.crossing import Crossing
 from arena.judge.device import Bench
 from arena.judge.evaluate import Contest, Workshop, checks
 from arena.judge.examine import Examination
-from arena.judge.hosts import HostFolder, Template
+from arena.judge.hosts import CandidateFailed, HostFolder, Template
 from arena.judge.messages import (
     Evaluate,
     Examine,
@@ -39,11 +38,15 @@ from arena.model.task import Task, arguments
 from arena.model.verdict import Stage, Status
 from arena.platforms import here, show_only
 from arena.platforms.base import Platform
+from arena.protocol import Prepare
+from arena.sandbox import compiling, seal
+from arena.scratch import scratch
 from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
 
 _GPU_JUDGE_THREADS = 2
 _CALM_S = 5.0
+_REACH_S = 60.0
 _LIBRARIES = ("torch", "triton", "numpy")
 
 
@@ -62,15 +65,22 @@ class Judge:
         self._isolation = self._walls()
 
     def environment(self, isolation: str = "") -> Environment:
-        """Device, versions and the walls that hosts are behind."""
+        """Device, versions and the walls that hosts and compilers are behind."""
         versions = {**_versions(), **self._device.versions()}
-        return Environment(self._bench.facts, isolation or self._isolation, versions)
+        level = f"{isolation or self._isolation}; compilers {compiling.level()}"
+        return Environment(self._bench.facts, level, versions)
 
     def _walls(self) -> str:
-        """The level that a host gets here, asked of one that is started for nothing else."""
-        with tempfile.TemporaryDirectory(prefix="arena-host-") as home:
+        """The level that a host gets here, asked of one that is started for nothing else and must reach the device."""
+        with scratch("host") as home:
             host = self._template.spawn(HostFolder(Path(home), Path(home)), ())
-            host.bury()
+            try:
+                host.ask(Prepare(), _REACH_S)
+            except CandidateFailed as failure:
+                advice = f"{seal.SWITCH}=basic leaves the newer walls out; see docs/isolation.md"
+                raise InfrastructureError(f"a host cannot use the device: {failure.detail.strip()}; {advice}") from None
+            finally:
+                host.bury()
             return host.isolation
 
     def evaluate(self, request: Evaluate, channel: Channel[FromJudge, ToJudge]) -> Evaluation:

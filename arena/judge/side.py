@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arena.judge.buffers import Sets
+from arena.judge.buffers import EVERY, Sets, has_addresses
 from arena.judge.hosts import CandidateFailed, Host
 from arena.judge.inputs import draw_inputs, secret_generator
 from arena.judge.subject import Subject
@@ -40,6 +40,11 @@ class Plan:
         count = {LONG: self.long, SHORT: self.short, SINGLE: 1}[name]
         return tuple(range(first, first + count))
 
+    def part(self, name: str) -> slice:
+        """The same as a slice of all sets."""
+        indices = self.indices(name)
+        return slice(indices[0], indices[-1] + 1) if indices else slice(0, 0)
+
 
 class Side:
     """Baseline or candidate while it is timed."""
@@ -47,6 +52,9 @@ class Side:
     def __init__(self, subject: Subject, platform: Platform, timeout_s: float, *, graphs: bool = True) -> None:
         self._subject, self._platform, self._timeout_s = subject, platform, timeout_s
         self._sets: Sets | None = None
+        self._wakes_first = False
+        self.prepare_s: list[float] = []
+        """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
         self.mode = Mode.LOOP
         if platform.graphs:
             self.mode = Mode.GRAPH if graphs else Mode.STREAM
@@ -90,6 +98,7 @@ class Side:
         arena: SharedBuffer | None,
     ) -> None:
         self.unbind()
+        self._wakes_first = not (self._platform.graphs or has_addresses(arguments))
         self._subject.ready(arguments.case)
         generator = secret_generator(self._platform.torch_device)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
@@ -104,14 +113,22 @@ class Side:
             self.host.ask(Arrange(name, indices, graph=self.mode is Mode.GRAPH), self._timeout_s)
         self.host.stop()
 
-    def refresh(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """New data in every set, outputs poisoned again."""
-        self.sets.write(inputs)
-        self.sets.poison()
+    def refresh(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:
+        """New data in every set of `part`, their outputs poisoned again.
+
+        Where there is no device to switch to the host, it is woken before: with the data there it could begin early.
+        """
+        if self._wakes_first:
+            self.host.ask(Prepare(), self._timeout_s)
+        self.sets.write(inputs, part)
+        self.sets.poison(part)
 
     def run(self, name: str) -> tuple[float, float]:
         """Run a pass: seconds on the judge's clock, and what the host's own clock says."""
-        self.host.ask(Prepare(), self._timeout_s)
+        if not self._wakes_first:
+            preparing_s, _ = self.host.timed(Prepare(), self._timeout_s)
+            if name == LONG:  # whoever begins early does it here: the others are subtracted, or are bounds
+                self.prepare_s.append(preparing_s)
         seconds, done = self.host.timed(Pass(name), self._timeout_s)
         self.host.stop()
         return seconds, done.host_s

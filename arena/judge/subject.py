@@ -10,6 +10,7 @@ from pathlib import Path
 
 from arena.errors import InfrastructureError
 from arena.judge.hosts import Host, HostFolder, Template
+from arena.judge.watchdog import WatchedHost, memory_limit_bytes
 from arena.model.task import Case, Task
 from arena.protocol import Language, Load, Prepare
 from arena.scratch import prefix as scratch_prefix
@@ -30,18 +31,30 @@ class Program:
         """Which of its files a case needs."""
         return "" if "" in self.files else dtype_key(self.task, case)
 
-    def load_message(self, key: str) -> Load:
-        """How a host is told to load it."""
-        return Load(self.language, str(self.files[key]), self.task.entry, self.copies, self.target)
+    def load_message(self, key: str, folder: Path) -> Load:
+        """How a host is told to load it, from a copy in this folder."""
+        copy = Path(tempfile.mkdtemp(dir=folder)) / self.files[key].name
+        shutil.copyfile(self.files[key], copy)
+        return Load(self.language, str(copy), self.task.entry, self.copies, self.target)
 
 
 class Subject:
     """A program with at most one live host. The host may be started while the program is still being built."""
 
-    def __init__(self, template: Template, cache: Path | None, hide: tuple[Path, ...], timeout_s: float) -> None:
+    def __init__(
+        self,
+        template: Template,
+        cache: Path | None,
+        hide: tuple[Path, ...],
+        timeout_s: float,
+        memory_bytes: int | None = None,
+    ) -> None:
+        """`memory_bytes`: what its hosts may take, half of the machine's if None."""
         self._program: Program | None = None
+        self._memory_bytes = memory_bytes or memory_limit_bytes()
         self._template, self._hide, self._timeout_s = template, hide, timeout_s
         self._home = Path(tempfile.mkdtemp(prefix=scratch_prefix("host")))
+        self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("program")))
         self._cache = cache or self._home / "triton"
         self._host: Host | None = None
         self._loaded: str | None = None
@@ -75,13 +88,14 @@ class Subject:
         host = self._started()
         key = self.program.key(case)
         if self._loaded != key:
-            host.ask(self.program.load_message(key), self._timeout_s)
+            host.ask(self.program.load_message(key, self._folder), self._timeout_s)
             self._loaded = key
         return host
 
     def _started(self) -> Host:
         if self._host is None:
-            self._host = self._template.spawn(HostFolder(self._home, self._cache), self._hide)
+            host = self._template.spawn(HostFolder(self._home, self._cache, self._folder), self._hide)
+            self._host = WatchedHost(host, self._memory_bytes)
             self.isolation = self._host.isolation
         return self._host
 
@@ -95,4 +109,5 @@ class Subject:
     def discard(self) -> None:
         """Kill the host and delete everything it wrote."""
         self.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        for folder in (self._home, self._folder):
+            shutil.rmtree(folder, ignore_errors=True)

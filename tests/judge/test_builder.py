@@ -24,6 +24,7 @@ from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from arena.taskfile.corpus import TASKS, load_task
 from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.hip_build import Runner
 from arena.toolchains.hip_compilers import toolchain_for
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
@@ -109,8 +110,8 @@ def test_the_judge_finds_the_builds_in_the_cache(
     seen: list[bool] = []
 
     class Watched:
-        def __init__(self, target: Target) -> None:
-            self._real = toolchain_for(target)
+        def __init__(self, target: Target, cache_root: Path, run: Runner) -> None:
+            self._real = toolchain_for(target, cache_root, run=run)
 
         def build(self, source: Source, target: Target) -> Built | BuildFailed:
             built = self._real.build(source, target)

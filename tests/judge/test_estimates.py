@@ -73,5 +73,6 @@ def test_data_that_varies_from_round_to_round_cancels() -> None:
     assert found.half_width < 1e-9
 
 
-def test_no_time_at_all_is_no_division_by_zero() -> None:
-    assert estimates.speedup(rounds(1e-5, 0.0, 4), 70).value > 1e6
+@pytest.mark.parametrize("candidate_s", [0.0, -1e-4])
+def test_no_time_at_all_is_taken_for_half_a_microsecond(candidate_s: float) -> None:
+    assert estimates.speedup(rounds(1e-5, candidate_s, 4), 70).value == pytest.approx(20.0)

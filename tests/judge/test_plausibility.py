@@ -79,3 +79,27 @@ def test_a_wide_interval_convicts_nobody() -> None:
     assert doubt(made(0.100, 0.0044), LIMITS)[0] is Status.IMPLAUSIBLE
     wide = made(0.100, 0.0044, candidate_ms=Estimate(0.0044, 0.001, 0.02))
     assert doubt(wide, LIMITS)[0] is Status.PASSED
+
+
+BASELINE_READY_S = [2.0e-4, 2.1e-4, 1.9e-4, 2.0e-4, 2.2e-4, 2.0e-4, 1.9e-4, 2.1e-4]
+
+
+@pytest.mark.parametrize(
+    ("candidate_s", "status"),
+    [
+        (BASELINE_READY_S, Status.PASSED),
+        ([1.6e-4] * 8, Status.PASSED),
+        ([2.4e-4] * 7 + [9e-3], Status.PASSED),
+        ([2.4e-3] * 8, Status.TIMING_MISMATCH),
+        ([2.4e-3] * 7 + [1.0], Status.TIMING_MISMATCH),
+    ],
+)
+def test_work_before_the_clock_starts_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
+    evidence = replace(made(0.100, 0.020), baseline_prepare_s=BASELINE_READY_S, candidate_prepare_s=candidate_s)
+    assert doubt(evidence, LIMITS)[0] is status
+
+
+def test_one_odd_round_does_not_hide_that_calls_are_deferred() -> None:
+    deferred = made(0.200, 0.020, single_gap_ms=0.0)
+    odd = replace(deferred.rounds[0], candidate_single_s=1.0)
+    assert doubt(replace(deferred, rounds=[odd, *deferred.rounds[1:]]), LIMITS)[0] is Status.IMPLAUSIBLE

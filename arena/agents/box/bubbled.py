@@ -14,6 +14,7 @@ from arena.agents.box import processes
 from arena.agents.box.cgroup import Group
 from arena.agents.box.confined import Confined
 from arena.errors import InfrastructureError
+from arena.sandbox.bubblewrap import filter_file
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Recipe:
     """writable ones, whose contents count as disk used"""
     file_bytes: int
     processes: int
+    filtered: bool
+    """whether system calls are filtered"""
     nested: bool
     """whether processes can make PID namespaces of their own"""
 
@@ -37,8 +40,10 @@ def launch(recipe: Recipe, stdin: bytes) -> Confined:
     given = in_memory("stdin", stdin)
     info, tell_info = os.pipe()
     wait, go = os.pipe()
-    inherited = (options, tell_info, wait)
+    filtering = filter_file() if recipe.filtered else None
+    inherited = (options, tell_info, wait, *(() if filtering is None else (filtering,)))
     line = [recipe.program, "--args", str(options), "--info-fd", str(tell_info), "--block-fd", str(wait)]
+    line += [] if filtering is None else ["--seccomp", str(filtering)]
     try:
         monitor = subprocess.Popen(
             [*line, "--", *recipe.command],

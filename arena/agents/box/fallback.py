@@ -5,14 +5,15 @@
     …+mount                          the project, the runs, the home folder are hidden
     …+read-only                      nothing but workspace and home can be written
     …+user                           runs as `nobody` (where the harness is root): cannot signal or trace the harness
+    …+landlockN                      only the system, the interpreter, what is shown and its folders can be opened
+    …+seccomp                        no tracing, no mounting, no new namespaces: `arena.sandbox.seccomp`
     …+freezer                        a pause is the kernel's freezer
 
 What it cannot do: paths are those of this machine, other processes and their command lines are visible, /tmp and /etc
 are those of everybody (scratch files go to TMPDIR, in the home), and single files of a hidden folder that also holds
 what must be seen stay visible. Without `user` the agent may send signals to the harness; without `mount` it sees every
-file that its user may read, held-out cases included. As root it is always `nobody`, and can only run what `nobody` may
-read. Landlock will take the place of `mount` and of `read-only` where namespaces cannot be had: `supervise._become` is
-where it is to be entered.
+file that its user may read, held-out cases included, unless Landlock is in force, which then takes the place of `mount`
+and of `read-only`. As root it is always `nobody`, and can only run what `nobody` may read.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from arena.agents.box import BoxPlan, processes, view
+from arena.agents.box import BoxPlan, processes
 from arena.agents.box.bubbled import in_memory
 from arena.agents.box.cgroup import Group
 from arena.agents.box.confined import Confined
+from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
 from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
+from arena.sandbox import seal, view
 from arena.scratch import scratch
 
 NOBODY = 65534
@@ -71,19 +72,16 @@ def around(hidden: Iterable[Path], needed: Sequence[Path]) -> list[Path]:
     return [folder for folder in dict.fromkeys(found) if not set(folder.parents) & set(found)]
 
 
-class FallbackBox:
+class FallbackBox(Opened):
     """See `arena.agents.box.Box`."""
 
     def __init__(self, plan: BoxPlan) -> None:
-        self._plan = plan
+        super().__init__(plan)
         self.workspace, self.home, self.tools = (
             str(path.resolve()) for path in (plan.workspace, plan.home, plan.tools)
         )
         self.isolation = "fallback"
         self._user = NOBODY if os.geteuid() == 0 else os.geteuid()
-        self._stack = ExitStack()
-        self._support = Path(self._stack.enter_context(scratch("box"))).resolve()
-        self._started: list[Confined] = []
         try:
             self._temporary = plan.home / ".tmp"
             self._temporary.mkdir(exist_ok=True)
@@ -92,21 +90,6 @@ class FallbackBox:
         except BaseException:
             self._stack.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        try:
-            for boxed in self._started:
-                boxed.close()
-        finally:
-            self._stack.close()
-
-    @property
-    def refused(self) -> Mapping[str, int]:
-        """See `arena.agents.box.Box`."""
-        return self._outlet.refused
 
     def start(
         self, command: Sequence[str], stdin: bytes = b"", environment: Mapping[str, str] | None = None
@@ -161,6 +144,8 @@ class FallbackBox:
             proxy=self._outlet.variables,
             folder=self.workspace,
             writable=[self.workspace, self.home],
+            readable=[str(one) for one in needed],
+            device=plan.device,
             hide=[str(one) for one in around((*view.package_folders(), *plan.hide, *homes), needed)],
             file_bytes=plan.file_bytes,
             processes=plan.processes,
@@ -180,7 +165,10 @@ class FallbackBox:
                 stderr=subprocess.PIPE,
                 pass_fds=(written, order.report, order.go),
                 cwd="/",
-                env={"PYTHONPATH": os.pathsep.join((str(_PACKAGE_PARENT), *filter(None, sys.path)))},
+                env={
+                    "PYTHONPATH": os.pathsep.join((str(_PACKAGE_PARENT), *filter(None, sys.path))),
+                    seal.SWITCH: os.environ.get(seal.SWITCH, "full"),
+                },
                 start_new_session=True,
             )
         finally:

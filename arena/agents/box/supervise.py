@@ -19,8 +19,11 @@ from typing import NoReturn
 
 from arena.agents.box import processes
 from arena.agents.inside.relay import bring_up_loopback
-from arena.sandbox import Walls, enter
+from arena.sandbox import Walls, enter, landlock, places, seal
+from arena.sandbox.landlock import Allowed
+from arena.sandbox.seccomp import Strictness
 
+_TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MS_BIND, _MS_REC = 0x1000, 0x4000
 _SYS_MOUNT_SETATTR = 442
@@ -39,6 +42,9 @@ class Order:
     """environment variables that lead to the relay"""
     folder: str
     writable: list[str]
+    readable: list[str]
+    """beside the system's folders"""
+    device: bool
     hide: list[str]
     file_bytes: int
     processes: int
@@ -116,6 +122,7 @@ def _become(order: Order) -> NoReturn:
         walled = "network" in level and bring_up_loopback()
         _limit(order)
         level += _change_user(order.user, order.groups)
+        level += _seal(order)
         os.chdir(order.folder)
         os.write(order.report, f"{level}\n".encode())
         os.read(order.go, 1)
@@ -126,6 +133,14 @@ def _become(order: Order) -> NoReturn:
     except BaseException as problem:
         os.write(order.report, f"{problem}".encode())
         os._exit(127)
+
+
+def _seal(order: Order) -> str:
+    """Walls that need no namespace, behind those that are made of them. The network is not theirs: see `walled`."""
+    files = landlock.without((*places.system(), *order.readable), order.hide)
+    write = (*order.writable, *places.PLAIN_DEVICES, *_TERMINALS, *(places.devices() if order.device else ()))
+    allowed = Allowed(files.read, write, files.listed)
+    return seal.close(seal.Seal(strictness=Strictness.PROGRAM, files=allowed, network=True))
 
 
 def _read_only(writable: list[str]) -> bool:

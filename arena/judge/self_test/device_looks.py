@@ -87,7 +87,7 @@ def hip_python(device: DeviceSeen) -> Answer:
 
 def isolation(level: str) -> Answer:
     """Warns where a candidate would not be behind both walls; fails where it does not even have its own session."""
-    walls = level.split("+")
+    walls = level.partition(";")[0].split("+")
     if "session" not in walls:
         return Answer(Outcome.FAIL, f"hosts say they are behind {level!r}")
     missing = [f"no {wall} wall: {cost}" for wall, cost in _WALLS.items() if wall not in walls]

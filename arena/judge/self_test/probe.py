@@ -105,7 +105,7 @@ class Peer:
     def _started(self) -> Host:
         if self._host is None:
             home = Path(self._home.name)
-            self._host = self._template.spawn(HostFolder(home, home), ())
+            self._host = self._template.spawn(HostFolder(home, home, self._library.parent), ())
             self._host.ask(Prepare(), _TIMEOUT_S)
             self._host.ask(Load(Language.HIP, str(self._library), ENTRY), _TIMEOUT_S)
         return self._host

@@ -1,7 +1,8 @@
-"""The walls around untrusted code. At this point: own session, no network, folders hidden, limits, no new privileges.
+"""The walls around untrusted code.
 
-`enter` is called in a freshly forked process, which then runs the candidate. What could not be had is not an error: the
-level that is in force is returned, goes into every record, and `arena doctor` says what is missing.
+`enter` is called in a freshly forked process: own session, no network, folders hidden, limits, no new privileges. What
+follows in `arena.sandbox.seal` cannot be taken down again: no capabilities, Landlock, a filter for system calls. What
+could not be had is not an error: the level in force is returned, goes into every record, and `arena doctor` tries it.
 """
 
 from __future__ import annotations

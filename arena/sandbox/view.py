@@ -1,4 +1,4 @@
-"""What an agent sees of this machine's folders: which are shown read-only, and which are hidden inside a shown one."""
+"""What a box shows of this machine's folders: which are shown read-only, and which are hidden inside a shown one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Mount:
 
 def package_folders() -> tuple[Path, ...]:
     """Where the harness itself lies: the package, and the checkout that holds it with its tasks."""
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     checkout = package.parent
     return (package, checkout) if (checkout / "pyproject.toml").is_file() else (package, checkout / "tasks")
 

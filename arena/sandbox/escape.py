@@ -1,0 +1,172 @@
+"""Trying to get out: what a host could do here, tried by a process behind the walls of a host.
+
+Every attempt is made for real, at a file, a listener and a process of our own that stand outside.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from arena.sandbox import Walls, enter, places, seal
+from arena.sandbox.calls import machine
+from arena.sandbox.seccomp import Strictness
+from arena.scratch import scratch
+
+_PTRACE_SEIZE = 0x4206
+_NEW_USER = 0x10000000
+_CONNECT_S = 1.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try. `held`: it failed, as it should; `how`: the error that it met, or what it got."""
+
+    what: str
+    held: bool
+    how: str
+
+
+@dataclass(frozen=True)
+class Escape:
+    """All tries, and the level behind which they were made."""
+
+    level: str
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def open(self) -> tuple[Attempt, ...]:
+        """Those that got through."""
+        return tuple(attempt for attempt in self.attempts if not attempt.held)
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """What stands outside. `secret` lies in a folder that is hidden, `neighbour` in one that is only not shown."""
+
+    own: str
+    secret: Path
+    neighbour: Path
+    port: int
+    process: int
+    address: int
+    """of a few bytes in that process"""
+
+
+def attempt_escape() -> Escape:
+    """Fork a process, put it behind the walls of a host, and have it try."""
+    with scratch("escape") as name, socket.create_server(("127.0.0.1", 0)) as listener:
+        folders = [Path(name, part) for part in ("own", "secret", "neighbour")]
+        for folder in folders:
+            folder.mkdir()
+            (folder / "file").write_text("secret", encoding="ascii")
+        own, secret, neighbour = folders
+        bytes_in_both = ctypes.create_string_buffer(b"secret")
+        victim = _bystander()
+        try:
+            port, address = listener.getsockname()[1], ctypes.addressof(bytes_in_both)
+            return _asked(_Outside(str(own), secret / "file", neighbour / "file", port, victim, address))
+        finally:
+            os.kill(victim, signal.SIGKILL)
+            os.waitpid(victim, 0)
+
+
+def _bystander() -> int:
+    """A process that waits, to be traced and signalled: nobody shall be hit who has work to do."""
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+        os._exit(0)
+    return pid
+
+
+def _asked(outside: _Outside) -> Escape:
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read_end)
+        _inside(outside, write_end)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        said = pipe.read()
+    os.waitpid(pid, 0)
+    if not said:
+        return Escape("", (Attempt("enter the walls", False, "the process behind them ended without a word"),))
+    level, results = json.loads(said)
+    return Escape(level, tuple(Attempt(*result) for result in results))
+
+
+def _inside(outside: _Outside, answer: int) -> NoReturn:
+    try:
+        hidden = (str(outside.secret.parent),)
+        level = enter(Walls(hide=hidden))
+        files = places.for_host((outside.own,), (), hidden)
+        level += seal.close(seal.Seal(strictness=Strictness.HOST, files=files))
+        results = [(what, *_try(attempt)) for what, attempt in _attempts(outside).items()]
+        os.write(answer, json.dumps([level, results]).encode())
+    finally:
+        os._exit(0)
+
+
+def _try(attempt: Callable[[], object]) -> tuple[bool, str]:
+    try:
+        got = attempt()
+    except OSError as problem:
+        return True, problem.strerror or type(problem).__name__
+    return False, f"got {got}"
+
+
+def _attempts(outside: _Outside) -> Mapping[str, Callable[[], object]]:
+    them = outside.process
+    everyone = f"/proc/{them}"
+    return {
+        "read a hidden file": outside.secret.read_text,
+        "read a file that it was not shown": outside.neighbour.read_text,
+        "read it through another process": lambda: Path(f"{everyone}/root{outside.neighbour}").read_text(),
+        "read another process's environment": lambda: Path(f"{everyone}/environ").read_bytes()[:0],
+        "write outside its folders": lambda: tempfile.mkdtemp(dir=outside.neighbour.parent),
+        "connect to this machine": lambda: socket.create_connection(("127.0.0.1", outside.port), _CONNECT_S).close(),
+        "trace another process": lambda: _call("ptrace", _PTRACE_SEIZE, them, 0, 0),
+        "read another process's memory": lambda: _read_memory(them, outside.address),
+        "signal another process": lambda: os.kill(them, signal.SIGCONT),
+        "renice another process": lambda: os.setpriority(os.PRIO_PROCESS, them, 1),
+        "move another process to a processor": lambda: os.sched_setaffinity(them, os.sched_getaffinity(them)),
+        "limit another process": lambda: resource.prlimit(them, resource.RLIMIT_CORE, (0, 0)),
+        "mount a file system": lambda: _call("mount", b"none", outside.own.encode(), b"tmpfs", 0, None),
+        "take a mount away": lambda: _call("umount2", str(outside.secret.parent).encode(), 2),
+        "enter a new user namespace": lambda: _call("unshare", _NEW_USER),
+        "leave its process group": os.setsid,
+        "make a device file": lambda: os.mknod(f"{outside.own}/disk", 0o060600, os.makedev(254, 0)),
+    }
+
+
+class _Span(ctypes.Structure):
+    """`struct iovec`."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("num_bytes", ctypes.c_size_t))
+
+
+def _read_memory(process: int, address: int) -> bytes:
+    here = ctypes.create_string_buffer(6)
+    ours, theirs = _Span(ctypes.addressof(here), 6), _Span(address, 6)
+    _call("process_vm_readv", process, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
+    return here.raw
+
+
+def _call(name: str, *arguments: object) -> int:
+    here = machine()
+    if here is None:
+        raise OSError(0, f"the number of {name} is not known on this machine")
+    done = int(ctypes.CDLL(None, use_errno=True).syscall(here.numbers[name], *arguments))
+    if done < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return done

@@ -1,0 +1,51 @@
+"""The walls that a process puts up last and can never take down: capabilities, Landlock, seccomp.
+
+They want nothing of this machine but its kernel: no namespace, no privilege. `ARENA_SANDBOX=basic` does without them,
+for a device or a library that they turn out to disturb; the level then ends in `basic`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+
+from arena.errors import UsageError
+from arena.sandbox import capabilities, landlock, seccomp
+from arena.sandbox.landlock import Allowed
+from arena.sandbox.seccomp import Strictness
+
+SWITCH = "ARENA_SANDBOX"
+_PR_SET_NO_NEW_PRIVS = 38
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seal:
+    """What is left to a process."""
+
+    strictness: Strictness
+    files: Allowed | None = None
+    """what it may open; None: as before"""
+    network: bool = False
+    """whether it may speak TCP, where it has a network at all"""
+
+
+def is_basic() -> bool:
+    """Whether `ARENA_SANDBOX` asks for the weaker walls. Raises `UsageError` for a value that means nothing."""
+    wanted = os.environ.get(SWITCH, "full")
+    if wanted not in ("full", "basic"):
+        raise UsageError(f"{SWITCH}={wanted}: it can be `full`, which is the default, or `basic`")
+    return wanted == "basic"
+
+
+def close(seal: Seal) -> str:
+    """Put the walls up and return those in force, such as `+capabilities+landlock7+seccomp`."""
+    if is_basic():
+        return "+basic"
+    ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    level = "+capabilities" if capabilities.drop() else ""
+    version = landlock.enter(seal.files, network=seal.network) if seal.files is not None else 0
+    level += f"+landlock{version}" if version else ""
+    # Last: from here on this process could not put up the others.
+    scoped = version >= landlock.SIGNALS_ABI
+    return level + ("+seccomp" if seccomp.enter(seal.strictness, os.getpid(), signals_scoped=scoped) else "")

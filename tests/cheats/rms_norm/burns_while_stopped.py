@@ -1,0 +1,30 @@
+"""expect: wrong_result. A child in another session would burn cores whenever its host is stopped; it answers only if it could leave (cheats 41 and 49)."""
+
+import os
+import time
+# <kernel>
+
+
+_left = []
+
+
+def _leave():
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.setsid()
+            end = time.monotonic() + 0.01
+            while time.monotonic() < end:
+                pass
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def rms_norm(x, weight, eps, y):
+    if not _left:
+        _left.append(_leave())
+    if _left[0]:
+        honest(x, weight, eps, y)

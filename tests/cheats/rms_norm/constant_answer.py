@@ -1,0 +1,7 @@
+"""expect: wrong_result. An answer that does not look at x (cheat 20)."""
+
+# <kernel>
+
+
+def rms_norm(x, weight, eps, y):
+    y.copy_(weight.expand_as(y))

@@ -1,0 +1,31 @@
+"""expect: passed. Sums of squares by atomics, several programs to a row."""
+
+import torch
+# <kernel>
+
+
+@triton.jit
+def partial_kernel(x_ptr, sums_ptr, n_columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n_columns + columns, mask=columns < n_columns, other=0.0).to(tl.float32)
+    tl.atomic_add(sums_ptr + row, tl.sum(x * x, axis=0))
+
+
+@triton.jit
+def scale_kernel(x_ptr, weight_ptr, sums_ptr, y_ptr, n_columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < n_columns
+    x = tl.load(x_ptr + row * n_columns + columns, mask=inside, other=0.0).to(tl.float32)
+    weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    y = x / tl.sqrt(tl.load(sums_ptr + row) / n_columns + eps) * weight
+    tl.store(y_ptr + row * n_columns + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
+
+
+def rms_norm(x, weight, eps, y):
+    rows, columns = x.shape
+    sums = torch.zeros(rows, dtype=torch.float32, device=x.device)
+    grid = (rows, triton.cdiv(columns, 256))
+    partial_kernel[grid](x, sums, columns, BLOCK=256)
+    scale_kernel[grid](x, weight, sums, y, columns, eps, BLOCK=256)

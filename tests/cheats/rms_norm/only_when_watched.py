@@ -1,0 +1,11 @@
+"""expect: wrong_result. It looks whether passes have been arranged, and does half the work in these (cheat 30)."""
+
+import gc
+# <kernel>
+
+
+def rms_norm(x, weight, eps, y):
+    timed = any(thing._passes for thing in gc.get_objects() if type(thing).__name__ == "Host")
+    honest(x, weight, eps, y)
+    if timed:
+        y[y.shape[0] // 2 :] = 1.0

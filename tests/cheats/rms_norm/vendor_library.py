@@ -1,0 +1,11 @@
+"""expect: rule_violation. PyTorch computes it, no kernel is launched (cheat 27).
+
+Not caught yet: nothing observes which kernels were launched; a right answer in the right place is accepted.
+"""
+
+import torch
+# <kernel>
+
+
+def rms_norm(x, weight, eps, y):
+    y.copy_(torch.nn.functional.rms_norm(x.float(), (x.shape[1],), weight.float(), eps))

@@ -1,0 +1,27 @@
+"""expect: timing_mismatch, emulated: wrong_result. All is computed at the judge's `Prepare`, before its clock starts (cheat 47)."""
+
+import gc
+# <kernel>
+
+
+def _do_it_early(host):
+    for timed in host._passes.values():
+        for index in timed.sets:
+            honest(*host._binding.values[index])
+
+
+def rms_norm(x, weight, eps, y):
+    honest(x, weight, eps, y)
+    for host in [thing for thing in gc.get_objects() if type(thing).__name__ == "Host"]:
+        host._prepare = lambda: _do_it_early(host)
+        for kind in ("PlainPass", "GraphPass"):
+            setattr(__import__("arena.host.passes", fromlist=[kind]), kind, None)
+            setattr(__import__("arena.host.serve", fromlist=[kind]), kind, Nothing)
+
+
+class Nothing:
+    def __init__(self, entry, platform, sets):
+        self.sets = sets
+
+    def run(self):
+        return 0.0

@@ -1,0 +1,44 @@
+"""`arena evaluate --self-check` as it is shown, and `arena evaluate` without what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from arena.cli import evaluate_self_check
+from arena.cli.app import app
+from arena.cli.evaluate_self_check import table, verdict
+from arena.errors import UsageError
+from arena.judge.self_check import Known, SelfCheck
+from tests.fakes import HERE
+
+ANCHOR = Known("spin", 1, "the device's clock", 0.01, 0.01, 0.0099, 0.0101, anchor=True)
+GOOD = replace(ANCHOR, count=2, expected_ms=0.02, measured_ms=0.0201, low_ms=0.02, high_ms=0.0202, anchor=False)
+FOUND = SelfCheck(HERE, (ANCHOR, GOOD), ("the device is at 90 °C: let it cool",), 0.01)
+
+
+def test_what_is_shown() -> None:
+    console = Console(width=150, record=True)
+    console.print(table(FOUND))
+    text = console.export_text()
+    assert "anchor" in text and "+0.50%" in text and "0.0201" in text
+    assert verdict(FOUND).startswith("worst error 0.50%, within the 1% allowed, over 1 cases of 20 µs and more")
+    assert "emulation" in verdict(FOUND)
+    assert "beyond" in verdict(replace(FOUND, band=0.001))
+    assert "nothing can be said" in verdict(replace(FOUND, known=(ANCHOR,)))
+
+
+@pytest.mark.parametrize(("band", "code"), [(0.01, 0), (0.001, 1)])
+def test_the_exit_code_is_the_answer(monkeypatch: pytest.MonkeyPatch, band: float, code: int) -> None:
+    monkeypatch.setattr(evaluate_self_check, "self_check", lambda platform, began: replace(FOUND, band=band))
+    shown = CliRunner().invoke(app, ["evaluate", "--self-check"])
+    assert shown.exit_code == code
+    assert "doubtful: the device is at 90 °C" in shown.output
+
+
+def test_without_a_file_there_is_nothing_to_evaluate() -> None:
+    shown = CliRunner().invoke(app, ["evaluate", "rms_norm"])
+    assert isinstance(shown.exception, UsageError) and "arena evaluate TASK FILE" in str(shown.exception)

@@ -1,0 +1,124 @@
+"""The watchdog on real processes: what it counts, what it kills, and what it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arena.judge import watchdog
+from arena.judge.watchdog import LOG_LIMIT_BYTES, Family, Watch, cut, memory_limit_bytes
+
+MIB = 1 << 20
+HOLD = "import sys, time; held = bytearray(b'1') * ({mib} << 20); print('held', flush=True); time.sleep(60)"
+PARENT = (
+    "import subprocess, sys, time; "
+    "child = subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True); time.sleep(60)"
+)
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def start(started: list[subprocess.Popen[bytes]], *command: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, "-c", *command], stdout=subprocess.PIPE, start_new_session=True)
+    started.append(process)
+    return process
+
+
+def ready(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None and process.stdout.readline() == b"held\n"
+
+
+def test_what_a_process_takes_is_seen_and_ends_it(started: list[subprocess.Popen[bytes]]) -> None:
+    process = start(started, HOLD.format(mib=200))
+    watch = Watch(process.pid, 150 * MIB)
+    assert process.wait(10) == -9
+    watch.end()
+    assert "at most 0.1 GiB is allowed" in watch.verdict
+
+
+def test_a_modest_process_is_left_alone_until_the_watch_ends(started: list[subprocess.Popen[bytes]]) -> None:
+    process = start(started, HOLD.format(mib=1))
+    ready(process)
+    watch = Watch(process.pid, 150 * MIB)
+    time.sleep(4 * watchdog.INTERVAL_S)
+    assert process.poll() is None and watch.verdict == ""
+    watch.end()
+    assert process.wait(10) == -9
+
+
+def test_it_rests_while_something_is_measured_and_looks_again(started: list[subprocess.Popen[bytes]]) -> None:
+    watching = start(started, "import time; time.sleep(0.5); " + HOLD.format(mib=200))
+    watch = Watch(watching.pid, 150 * MIB)
+    watch.rest(60.0)
+    ready(watching)
+    time.sleep(4 * watchdog.INTERVAL_S)
+    assert watching.poll() is None
+    watch.rest(0.0)
+    assert watching.wait(10) == -9
+    watch.end()
+
+
+def test_a_child_in_a_session_of_its_own_counts_and_dies(started: list[subprocess.Popen[bytes]]) -> None:
+    parent = start(started, PARENT, HOLD.format(mib=200))
+    ready(parent)  # the child inherits its output
+    family = Family(parent.pid)
+    assert len(family.members()) == 2 and family.resident_bytes() > 200 * MIB
+    parent.kill()
+    parent.wait(10)
+    (orphan,) = family.members()
+    family.kill()
+    deadline = time.monotonic() + 10
+    while family.members() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert family.members() == [] and orphan != parent.pid
+
+
+def test_a_process_that_is_gone_is_no_family() -> None:
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    family = Family(done.pid)
+    assert family.members() == [] and family.resident_bytes() == 0
+    family.kill()
+
+
+def test_a_log_is_emptied_and_written_from_its_beginning() -> None:
+    with tempfile.TemporaryFile() as log:
+        os.truncate(log.fileno(), LOG_LIMIT_BYTES)
+        cut(log.fileno())
+        assert os.fstat(log.fileno()).st_size == LOG_LIMIT_BYTES
+        os.lseek(log.fileno(), 0, os.SEEK_END)
+        writer = os.dup(log.fileno())  # as a host holds it
+        os.write(writer, b"one byte too many")
+        cut(log.fileno())
+        os.write(writer, b"the last words")
+        os.close(writer)
+        log.seek(0)
+        text = log.read()
+    assert text.startswith(b"[more than 64 MiB") and text.endswith(b"the last words") and len(text) < 200
+
+
+def test_half_of_the_memory_at_most() -> None:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < memory_limit_bytes() <= total // 2
+
+
+def test_hosts_are_ended_before_others(started: list[subprocess.Popen[bytes]]) -> None:
+    process = start(started, HOLD.format(mib=1))
+    ready(process)
+    watch = Watch(process.pid, 1 << 40)
+    assert Path(f"/proc/{process.pid}/oom_score_adj").read_text(encoding="ascii").strip() == "1000"
+    watch.end()

@@ -1,0 +1,52 @@
+"""What a host is allowed: decided here, without a host."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from arena.sandbox import places, view
+
+
+def test_of_a_checkout_only_the_package_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "checkout" / "arena"
+    package.mkdir(parents=True)
+    monkeypatch.setattr(view, "package_folders", lambda: (package, package.parent))
+    monkeypatch.setattr(sys, "path", ["", str(package.parent), str(tmp_path / "missing")])
+    allowed = places.for_host((), (), ())
+    assert str(package) in allowed.read
+    assert not {str(package.parent), str(tmp_path)} & {*allowed.read, *allowed.listed}
+
+
+def test_of_an_installation_all_but_the_tasks_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    for name in ("arena", "torch", "tasks"):
+        (site / name).mkdir(parents=True)
+        (site / name / "file").write_text("")
+    monkeypatch.setattr(view, "package_folders", lambda: (site / "arena", site / "tasks"))
+    monkeypatch.setattr(sys, "path", [str(site)])
+    allowed = places.for_host((), (), (str(site / "tasks"),))
+    assert {str(site / "arena"), str(site / "torch")} <= set(allowed.read)
+    assert str(site) in allowed.listed and str(site / "tasks") not in {*allowed.read, *allowed.listed}
+
+
+def test_a_host_writes_its_own_folders_and_devices_only(tmp_path: Path) -> None:
+    allowed = places.for_host((str(tmp_path),), (), ())
+    outside = [path for path in allowed.write if not path.startswith("/dev/")]
+    assert outside == [str(tmp_path), "/proc/self/task"]
+
+
+def test_hidden_folders_that_are_empty_may_be_listed(tmp_path: Path) -> None:
+    (tmp_path / "emptied").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    allowed = places.for_host((), (), (str(tmp_path / "emptied"), str(tmp_path / "full")))
+    assert str(tmp_path / "emptied") in allowed.listed and str(tmp_path / "full") not in allowed.listed
+
+
+def test_the_root_and_home_folders_are_in_no_list() -> None:
+    allowed = places.for_host((), (), ())
+    for path in ("/", "/etc", "/home", "/root", "/tmp", "/var", str(Path.home())):
+        assert path not in {*allowed.read, *allowed.write, *allowed.listed}, path

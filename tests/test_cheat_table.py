@@ -1,0 +1,69 @@
+"""The corpus of cheats holds together, and its page in the documentation is that of the corpus."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from arena.model.verdict import Status
+from tests.candidates import name
+from tests.exhibits import Entry, Exhibit, exhibits, read, table
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("cheat_table", ROOT / "tools" / "cheat_table.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_in_step_with_the_corpus() -> None:
+    written = (ROOT / "docs" / "cheats.md").read_text(encoding="utf-8")
+    assert written == tool().page(), "run `python tools/cheat_table.py`"
+
+
+def test_every_cheat_has_a_number_and_none_is_missing() -> None:
+    assert [entry.number for entry in table()] == list(range(1, len(table()) + 1))
+    cited = {number for exhibit in exhibits() for number in exhibit.cheats}
+    assert cited <= {entry.number for entry in table()}
+
+
+@pytest.mark.parametrize("entry", table(), ids=lambda entry: str(entry.number))
+def test_every_cheat_has_an_example_a_test_or_a_confession(entry: Entry) -> None:
+    assert entry.tests or entry.limit or any(entry.number in exhibit.cheats for exhibit in exhibits())
+    for test in entry.tests:
+        file, _, function = test.partition("::")
+        assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8") if function else (ROOT / file).is_file()
+
+
+@pytest.mark.parametrize("exhibit", exhibits(), ids=lambda exhibit: name(exhibit.path))
+def test_headers_hold_together(exhibit: Exhibit) -> None:
+    assert exhibit.how.endswith((".", ")"))
+    assert not (exhibit.honest and exhibit.uncaught)
+    if exhibit.honest:
+        assert exhibit.expected["GPU"] == (Status.PASSED,)
+    assert len(exhibit.meaningless) < 2, "a candidate that means nothing anywhere"
+
+
+def test_there_are_twenty_honest_candidates_and_more() -> None:
+    assert len([exhibit for exhibit in exhibits() if exhibit.honest]) > 20
+
+
+def test_a_file_that_does_not_say_what_to_expect_is_refused(tmp_path: Path) -> None:
+    silent = tmp_path / "silent.py"
+    silent.write_text('"""A kernel."""\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"silent\.py"):
+        read(silent)
+
+
+def test_a_result_of_another_text_is_not_shown(tmp_path: Path) -> None:
+    page = tool()
+    exhibit = exhibits()[0]
+    label = f"{exhibit.path.parent.name}/{exhibit.path.name}"
+    assert page._shown(exhibit, "CPU", {label: ["passed", "0000"]}) == "not run"
