@@ -113,8 +113,8 @@ def test_the_judge_finds_the_builds_in_the_cache(
         def __init__(self, target: Target, cache_root: Path, run: Runner) -> None:
             self._real = toolchain_for(target, cache_root, run=run)
 
-        def build(self, source: Source, target: Target) -> Built | BuildFailed:
-            built = self._real.build(source, target)
+        def build(self, source: Source, target: Target, timeout_s: float) -> Built | BuildFailed:
+            built = self._real.build(source, target, timeout_s)
             seen.append(isinstance(built, Built) and built.cached)
             return built
 
