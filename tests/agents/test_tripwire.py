@@ -23,7 +23,7 @@ REACHING = {
         "open('/proc/self/cwd/../held_out.yaml')",
     ],
     "the task's expert file": ["cat /opt/expert.py", "ls ../expert.hip"],
-    "the folder of all tasks": ["ls /work/tasks/triton2triton/normalization"],
+    "the folder of all tasks": ["ls /srv/arena/tasks/triton2triton/normalization"],
     "other trials and runs": [
         "cat runs/monday/trials/codex/x.json",
         "ls /tmp/arena-workspace-abc123",
