@@ -159,8 +159,12 @@ def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) 
         if _shapes(task, spec.name):
             yield Item(f"{spec.name} matters", Outcome.PASSED, "shapes depend on it")
             continue
-        ignored = [output.name for output in _outputs(draws) if not _depends(output.name, spec.name, draws, generator)]
-        reasons = {output: _reason(task, output, spec.name) for output in ignored}
+        declared = {output.name: _reason(task, output.name, spec.name) for output in _outputs(draws)}
+        reasons = {
+            output: reason
+            for output, reason in declared.items()
+            if not _depends(output, spec.name, draws, generator, looks=1 if reason else _LOOKS)
+        }
         unexplained = [f"{output} ignores {spec.name}" for output, reason in reasons.items() if not reason]
         name = f"{spec.name} matters"
         if unexplained:
@@ -187,11 +191,11 @@ def _reason(task: Task, output: str, name: str) -> str:
     return ""
 
 
-def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Generator) -> bool:
+def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Generator, looks: int) -> bool:
     """Whether exchanging the input changes the output in some case; what shows by chance gets several chances."""
     return any(
         _answers_otherwise(draw, changed, output)
-        for look in range(_LOOKS)
+        for look in range(looks)
         for first in draws
         if output in first.answers
         for draw in [first if look == 0 else Draw.of(first.reference, first.arguments, generator)]
