@@ -6,6 +6,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
+
+# The workers share the cores: threads of torch that are more than these spin in each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import torch
 
 HAS_GPU = torch.cuda.is_available()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,6 +60,8 @@ def check(
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
     options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
+    if where == "cpu":
+        _share_cores(len(judges))
     plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume)
     corpus = {task.id: task for task in load_corpus(root or TASKS)}
     chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}
@@ -79,6 +82,11 @@ def check(
             out.print(text, highlight=False)
     if any(one.failed for one in checks):
         raise typer.Exit(1)
+
+
+def _share_cores(judges: int) -> None:
+    """Give each judge its share of the cores: threads that are more than these spin in each other's way."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // judges)))
 
 
 def _bar() -> Progress:
