@@ -60,8 +60,7 @@ def check(
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
     options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
-    if where == "cpu":
-        _share_cores(len(judges))
+    _share_cores(len(judges))
     plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume)
     corpus = {task.id: task for task in load_corpus(root or TASKS)}
     chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}

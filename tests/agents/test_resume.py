@@ -82,7 +82,9 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
         time.sleep(1.5 + chance.random() * took / KILLS)
         run.send_signal(signal.SIGKILL)
         run.wait(10)
-    time.sleep(0.5)
+    deadline = time.monotonic() + 10
+    while agents_alive() and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert agents_alive() == []
     assert start(tasks, broken).wait(200) == 0
     assert read(broken) == [{**record, "run": "scripted"} for record in read(whole)]
