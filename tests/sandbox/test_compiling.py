@@ -51,7 +51,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(bubblewrap, "features", lambda: Features(False, "asked not to"))
     elif not bubblewrap.features().works:
         pytest.skip(bubblewrap.features().problem)
-    compiling.level.cache_clear()
     if request.param == "launched" and "landlock" not in compiling.level():
         pytest.skip(f"no Landlock: {compiling.level()}")
     return str(request.param)
