@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Literal
@@ -16,12 +15,11 @@ from typer.testing import CliRunner
 from arena.cli import render
 from arena.cli.app import app
 from arena.errors import UsageError
-from arena.judge.messages import Options, Progress
-from arena.model.environment import Environment
 from arena.model.portability import KernelUse
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 from tests.analysis import builders as b
+from tests.fakes import FakeEvaluator
 
 KERNELS = (KernelUse("small", 20, 0, 0, 10, 1.0), KernelUse("big", 128, 40960, 64, 90, 0.25))
 BUILDS = (
@@ -31,29 +29,17 @@ BUILDS = (
 )
 
 
-class FakeJudge:
-    """A judge that answers at once with a fixed evaluation and remembers what it was asked."""
+class FakeJudge(FakeEvaluator):
+    """A judge that answers at once with a fixed evaluation; those that were started are remembered."""
 
-    started: ClassVar[list[str]] = []
-    options: ClassVar[list[Options]] = []
+    started: ClassVar[list[FakeJudge]] = []
     status: ClassVar[Status] = Status.PASSED
 
     def __init__(self, platform: str, device: int | None = None) -> None:
-        self.started.append(platform)
+        super().__init__(b.environment())
+        self.started.append(self)
 
-    @property
-    def environment(self) -> Environment:
-        return b.environment()
-
-    def evaluate(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None = None,
-    ) -> Evaluation:
-        self.options.append(options)
+    def finish(self, found: Evaluation, text: str) -> Evaluation:
         return evaluation(self.status)
 
     def __enter__(self) -> FakeJudge:
@@ -61,6 +47,11 @@ class FakeJudge:
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         pass
+
+
+def asked(judge: type[FakeJudge]) -> list[tuple[str, ...]]:
+    """The targets of every evaluation, in order."""
+    return [options.targets for one in judge.started for options in one.options]
 
 
 def evaluation(status: Status = Status.PASSED) -> Evaluation:
@@ -73,7 +64,6 @@ def evaluation(status: Status = Status.PASSED) -> Evaluation:
 def judge(monkeypatch: pytest.MonkeyPatch) -> type[FakeJudge]:
     monkeypatch.setattr("arena.judge.client.JudgeClient", FakeJudge)
     monkeypatch.setattr(FakeJudge, "started", [])
-    monkeypatch.setattr(FakeJudge, "options", [])
     return FakeJudge
 
 
@@ -84,9 +74,8 @@ def typed(*arguments: str) -> list[str]:
 def test_evaluate_passes_lists_and_repetitions_on(judge: type[FakeJudge]) -> None:
     shown = CliRunner().invoke(app, typed("--targets", "gfx942, sm_90", "--targets", "gfx950,gfx942"))
     assert shown.exit_code == 0, shown.output
-    assert judge.options[0].targets == ("gfx942", "sm_90", "gfx950")
     assert CliRunner().invoke(app, typed()).exit_code == 0
-    assert judge.options[1].targets == ()
+    assert asked(judge) == [("gfx942", "sm_90", "gfx950"), ()]
 
 
 def test_evaluate_shows_the_builds_below_the_cases(judge: type[FakeJudge]) -> None:
@@ -134,7 +123,7 @@ def test_run_takes_targets_from_the_file_unless_the_command_line_names_some(
     )
     done = CliRunner().invoke(app, ["run", str(config), "--runs-dir", str(tmp_path), "--no-report", *arguments])
     assert done.exit_code == 0, done.output
-    assert [options.targets for options in judge.options] == [expected]
+    assert asked(judge) == [expected]
 
 
 def printed(color_system: Literal["standard"] | None = None) -> str:

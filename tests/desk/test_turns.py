@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from arena.desk.turns import Turns
 from arena.errors import InfrastructureError
-from arena.judge.messages import Options, Progress
+from arena.judge.messages import Options
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
@@ -29,17 +28,9 @@ class Slow(FakeEvaluator):
     go: threading.Event = field(default_factory=threading.Event)
     entered: threading.Event = field(default_factory=threading.Event)
 
-    def evaluate(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None = None,
-    ) -> Evaluation:
+    def begin(self) -> None:
         self.entered.set()
         assert self.go.wait(10)
-        return super().evaluate(task, candidate, options, on_progress, heldout)
 
     def abandon(self) -> None:
         self.failing.add("scale")

@@ -103,11 +103,26 @@ def test_the_first_failure_is_the_status_and_heldout_is_a_result() -> None:
     wrong = Verdict(Stage.CORRECTNESS, Status.WRONG_RESULT)
     late = Verdict(Stage.PERFORMANCE, Status.IMPLAUSIBLE)
     unseen = Verdict(Stage.HELDOUT, Status.CRASH)
-    assert evaluation().status is Status.NOT_RUN
+    assert evaluation().status is Status.NOT_RUN and evaluation().failure is None
     assert evaluation(passed, wrong, late).status is Status.WRONG_RESULT
-    assert evaluation(passed, unseen).status is Status.PASSED
+    assert evaluation(passed, wrong, late).failure is wrong
+    assert evaluation(passed, unseen).status is Status.PASSED and evaluation(passed, unseen).failure is None
     assert passed.passed and not wrong.passed
     assert [case.split for case in evaluation(passed).split(Split.HELDOUT)] == [Split.HELDOUT]
+
+
+def test_a_mean_speedup_counts_what_was_timed_and_the_seen_one_needs_every_gate() -> None:
+    half = replace(TIMING, speedup=Estimate(0.5, 0.5, 0.5))
+    unseen = replace(result(Status.PASSED, half), split=Split.HELDOUT)
+    doubtful = result(Status.IMPLAUSIBLE, replace(TIMING, speedup=Estimate(9.0, 9.0, 9.0)))
+    timed = (result(Status.PASSED, TIMING), result(Status.PASSED, half), doubtful, result(Status.PASSED), unseen)
+    good = replace(evaluation(Verdict(Stage.COMPILE, Status.PASSED)), cases=timed)
+    assert good.mean_speedup(Split.SEEN) == pytest.approx(1.0) and good.mean_speedup(Split.HELDOUT) == 0.5
+    assert good.seen_speedup == pytest.approx(1.0)
+    failed = replace(good, verdicts=(Verdict(Stage.PERFORMANCE, Status.IMPLAUSIBLE),))
+    assert failed.mean_speedup(Split.SEEN) == pytest.approx(1.0) and failed.seen_speedup is None
+    bare = replace(good, cases=(result(Status.PASSED),))
+    assert bare.mean_speedup(Split.SEEN) is None and bare.seen_speedup == 1.0
 
 
 def test_a_trial_says_what_its_evaluation_says() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import takewhile
 
 from tests.agents.standins.base import (
@@ -20,7 +19,6 @@ from tests.agents.standins.base import (
     as_json,
     call_id,
     pieces,
-    play,
 )
 
 
@@ -28,10 +26,8 @@ from tests.agents.standins.base import (
 class AnthropicStandIn(StandIn):
     """Serves `POST /v1/messages` and `/v1/messages/count_tokens`; answers HEAD to programs that look for it."""
 
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-
     def answer(self, request: Request) -> Reply:
-        """A turn of the script; requests without tools are the program's own and get a few words."""
+        """A turn of the script."""
         path = request.path.partition("?")[0]
         if request.method == "HEAD":
             return as_json({})
@@ -39,14 +35,11 @@ class AnthropicStandIn(StandIn):
             return as_json({"input_tokens": len(json.dumps(request.body)) // 4})
         if path != "/v1/messages":
             return _refused(Fault(404, "not_found_error", f"no such place: {path}"))
-        if not request.body.get("tools"):
-            return self._reply(request.body, Turn("Kernel work", input_tokens=10, output_tokens=2, cached_tokens=0), 0)
-        seen = look(request.body)
-        step = play(self.script, seen)
-        return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, seen.turn)
+        step, number = self.step(look(request.body) if request.body.get("tools") else None)
+        return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, number)
 
     def _reply(self, body: Json, turn: Turn, number: int) -> Reply:
-        reply = next(self._numbers)
+        reply = next(self.numbers)
         message = {
             "id": f"msg_{reply:06d}",
             "type": "message",

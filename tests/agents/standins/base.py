@@ -6,6 +6,7 @@ so one stand-in serves many conversations at once, and a request that is sent ag
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from abc import ABC, abstractmethod
@@ -125,6 +126,10 @@ def pieces(text: str, size: int = 40) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)] or [""]
 
 
+_ASIDE = "Kernel work"
+"""what answers a program that asks for itself, such as for a title of the conversation"""
+
+
 @dataclass
 class StandIn(ABC):
     """A server on the loopback address that speaks one provider's protocol; a context manager."""
@@ -132,10 +137,18 @@ class StandIn(ABC):
     script: Script
     requests: list[Request] = field(default_factory=list)
     """everything that was asked, in the order of arrival"""
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    """for the names of replies"""
 
     @abstractmethod
     def answer(self, request: Request) -> Reply:
         """What the provider would answer."""
+
+    def step(self, seen: Seen | None, aside: str = _ASIDE) -> tuple[Turn | Fault, int]:
+        """The script's turn and its number. `seen`: None for requests without tools, which get a few words."""
+        if seen is None:
+            return Turn(aside, input_tokens=10, output_tokens=2, cached_tokens=0), 0
+        return play(self.script, seen), seen.turn
 
     @property
     def url(self) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.agents.standins.base import (
     Call,
@@ -19,7 +18,6 @@ from tests.agents.standins.base import (
     as_json,
     call_id,
     pieces,
-    play,
     turn_of,
 )
 
@@ -28,20 +26,15 @@ from tests.agents.standins.base import (
 class ChatCompletionsStandIn(StandIn):
     """Serves `POST /v1/chat/completions`; a program's base URL is `url + "/v1"`."""
 
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-
     def answer(self, request: Request) -> Reply:
-        """A turn of the script; requests without tools are the program's own and get a few words."""
+        """A turn of the script."""
         if request.method != "POST" or not request.path.endswith("/chat/completions"):
             return _refused(Fault(404, "not_found_error", f"no such place: {request.method} {request.path}"))
-        if not request.body.get("tools"):
-            return self._reply(request.body, Turn("Kernel work", input_tokens=10, output_tokens=2, cached_tokens=0), 0)
-        seen = look(request.body)
-        step = play(self.script, seen)
-        return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, seen.turn)
+        step, number = self.step(look(request.body) if request.body.get("tools") else None)
+        return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, number)
 
     def _reply(self, body: Json, turn: Turn, number: int) -> Reply:
-        reply = next(self._numbers)
+        reply = next(self.numbers)
         head = {"id": f"chatcmpl-{reply:06d}", "created": 1, "model": body["model"]}
         calls = [_call(call, call_id(f"call_{reply:06d}", number, index)) for index, call in enumerate(turn.calls)]
         finish = "tool_calls" if calls else "stop"

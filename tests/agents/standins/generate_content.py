@@ -16,7 +16,6 @@ from tests.agents.standins.base import (
     as_events,
     as_json,
     pieces,
-    play,
 )
 
 
@@ -25,15 +24,13 @@ class GenerateContentStandIn(StandIn):
     """Serves `POST /v1beta/models/MODEL:generateContent` and `:streamGenerateContent`; the base URL is `url`."""
 
     def answer(self, request: Request) -> Reply:
-        """A turn of the script; requests without tools are the program's own and get a few words."""
+        """A turn of the script."""
         place, _, method = request.path.partition("?")[0].rpartition(":")
         if method == "countTokens":
             return as_json({"totalTokens": 10})
         if request.method != "POST" or method not in ("generateContent", "streamGenerateContent"):
             return _refused(Fault(404, "NOT_FOUND", f"no such place: {request.method} {request.path}"))
-        step: Turn | Fault = Turn("{}", input_tokens=10, output_tokens=2, cached_tokens=0)
-        if request.body.get("tools"):
-            step = play(self.script, look(request.body))
+        step, _ = self.step(look(request.body) if request.body.get("tools") else None, aside="{}")
         if isinstance(step, Fault):
             return _refused(step)
         model = place.rpartition("/")[2]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.agents.standins.base import (
     Call,
@@ -20,7 +19,6 @@ from tests.agents.standins.base import (
     as_json,
     call_id,
     pieces,
-    play,
     turn_of,
 )
 
@@ -32,10 +30,8 @@ PATCH = "patch"
 class OpenAIResponsesStandIn(StandIn):
     """Serves `POST /v1/responses`; a program's base URL is `url + "/v1"`."""
 
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-
     def answer(self, request: Request) -> Reply:
-        """A turn of the script; requests without tools are the program's own and get a few words."""
+        """A turn of the script."""
         path = request.path.partition("?")[0]
         if "upgrade" in request.headers:
             return _refused(Fault(426, "upgrade_required", "no WebSocket here, ask over HTTP"))
@@ -43,14 +39,11 @@ class OpenAIResponsesStandIn(StandIn):
             return as_json({"object": "list", "data": []})
         if request.method != "POST" or path != "/v1/responses":
             return _refused(Fault(404, "not_found", f"no such place: {request.method} {path}"))
-        if not tools_of(request.body):
-            return self._reply(request.body, Turn("Kernel work", input_tokens=10, output_tokens=2, cached_tokens=0), 0)
-        seen = look(request.body)
-        step = play(self.script, seen)
-        return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, seen.turn)
+        step, number = self.step(look(request.body) if tools_of(request.body) else None)
+        return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, number)
 
     def _reply(self, body: Json, turn: Turn, number: int) -> Reply:
-        reply = next(self._numbers)
+        reply = next(self.numbers)
         custom = {tool["name"] for tool in tools_of(body) if tool["type"] == "custom"}
         items = list(_items(turn, reply, number, custom))
         response = {"id": f"resp_{reply:06d}", "object": "response", "model": body["model"], "status": "completed"}
