@@ -259,11 +259,11 @@ class Stages:
         fresh = None if heldout is None else _fresh_cases(heldout, task.id)
         progress = partial(self.watcher.progress, trial.key)
         evaluation = self.turns.evaluate(task, submission.candidate, self.plan.options, progress, fresh)
-        gate = next((v for v in evaluation.verdicts if v.status is evaluation.status), None)
+        failed = evaluation.failure
         return replace(
             trial,
             status=evaluation.status,
-            detail=gate.detail if gate else submission.detail,
+            detail=failed.detail if failed else "",
             evaluation=evaluation,
             environment=evaluation.environment,
         )

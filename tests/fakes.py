@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from arena.agents.base import Attended, Feedback
@@ -46,6 +46,7 @@ class FakeEvaluator:
         on_progress: Callable[[Progress], None],
         heldout: Path | None = None,
     ) -> Evaluation:
+        self.begin()
         if self.interrupt_after is not None and len(self.seen) >= self.interrupt_after:
             raise KeyboardInterrupt
         text = candidate.read_text(encoding="utf-8")
@@ -55,7 +56,7 @@ class FakeEvaluator:
         if task.name in self.failing:
             raise InfrastructureError("the device fell over")
         status = Status.WRONG_RESULT if "WRONG" in text else Status.PASSED
-        return Evaluation(
+        found = Evaluation(
             task=load_task(task).id,
             task_type="triton2triton",
             task_hash=content_hash(task, heldout),
@@ -64,6 +65,14 @@ class FakeEvaluator:
             verdicts=(Verdict(Stage.COMPILE, Status.PASSED), Verdict(Stage.CORRECTNESS, status, "so it is")),
             cases=(),
         )
+        return self.finish(found, text)
+
+    def begin(self) -> None:
+        """What comes before an evaluation; nothing, unless a kind of fake says otherwise."""
+
+    def finish(self, found: Evaluation, text: str) -> Evaluation:
+        """What becomes of an evaluation of this text; itself, unless a kind of fake says otherwise."""
+        return found
 
     def abandon(self) -> None:
         """Nothing is ever left in hand."""
@@ -75,23 +84,15 @@ class Timing(FakeEvaluator):
 
     speeds: dict[str, float] = field(default_factory=dict)
 
-    def evaluate(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None = None,
-    ) -> Evaluation:
-        plain = super().evaluate(task, candidate, options, on_progress, heldout)
-        if plain.status is not Status.PASSED:
-            return plain
-        speed = self.speeds[candidate.read_text(encoding="utf-8").split()[-1]]
+    def finish(self, found: Evaluation, text: str) -> Evaluation:
+        if found.status is not Status.PASSED:
+            return found
+        speed = self.speeds[text.split()[-1]]
         timing = CaseTiming(
             Estimate(speed, speed, speed), Estimate(1, 1, 1), Estimate(speed, speed, speed), Mode.LOOP, 1, 1, "", ()
         )
         case = CaseResult("c", Split.SEEN, "", "M=1", Status.PASSED, Status.PASSED, timing=timing)
-        return Evaluation(**{**vars(plain), "cases": (case,)})
+        return replace(found, cases=(case,))
 
 
 class FakeDesk:

@@ -21,6 +21,8 @@ LAYERS = {
     "scratch": 2,
     "transcripts": 2,
     "process": 2,
+    "process_table": 2,
+    "headline": 2,
     "sharing": 2,
     "sandbox": 2,
     "wire": 2,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from arena.errors import FileError
+from arena.model.session import Limits
 from arena.runconfig import AgentSpec, Overrides, RunConfig, load_config, override
 from arena.taskfile.strict_yaml import SCHEMAS
 from arena.toolchains.targets import TARGETS
@@ -134,6 +136,24 @@ def test_the_schema_knows_the_same_targets_as_the_toolchains() -> None:
     schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
     known = schema["properties"]["evaluation"]["properties"]["targets"]["items"]["enum"]
     assert known == list(TARGETS)
+
+
+def test_limits_are_held_against_a_schema_of_their_own(tmp_path: Path) -> None:
+    text = "tasks: ['*']\nagents:\n  - kind: codex\n    limits:\n      {limit}\n"
+    config = load_config(written(tmp_path, text.format(limit="tokens: 5")))
+    assert config.agents[0].limits == {"tokens": 5}
+    for limit, key, problem in (
+        ("tokens: 0", "limits.tokens", "0 is less than the minimum of 1"),
+        ("tokens: 1.0", "limits.tokens", "1.0 is not of type 'integer'"),
+        ("token: 5", "limits.token", "unknown key; expected one of: cost_usd, disk_bytes, evaluations, tokens, wall_"),
+    ):
+        with pytest.raises(FileError, match=rf"demo.yaml:5: `agents.0.{key}`: {problem}"):
+            load_config(written(tmp_path, text.format(limit=limit)))
+
+
+def test_the_schema_has_the_limits_that_there_are() -> None:
+    schema = json.loads((SCHEMAS / "limits.json").read_text(encoding="utf-8"))
+    assert set(schema["properties"]) == {field.name for field in fields(Limits)}
 
 
 def test_a_fault_in_a_list_over_several_lines_names_its_line(tmp_path: Path) -> None:

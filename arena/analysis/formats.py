@@ -1,8 +1,6 @@
-"""Numbers and explanations as text, formatted once, at the edge."""
+"""Numbers as text, formatted once, at the edge."""
 
 from __future__ import annotations
-
-import re
 
 from arena.analysis.intervals import Quantity
 from arena.analysis.measures import Unit
@@ -10,9 +8,6 @@ from arena.model.environment import Environment
 from arena.model.record import Estimate
 
 NONE = "–"
-_LINE_LENGTH = 110
-_ERROR = re.compile(r"\b(error|fatal)\s*:", re.IGNORECASE)
-"""How clang, nvcc, ptxas (`error   :`) and LLVM (`LLVM ERROR:`) begin a complaint; not `ValueError:`."""
 EMULATED = "latencies of an emulation (cpu platform), not of a GPU"
 
 
@@ -90,10 +85,3 @@ def count(number: int) -> str:
 def dollars(amount: float) -> str:
     """US dollars, to the cent where there are any: `$1.24`, `$0.0032`."""
     return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.2g}"
-
-
-def telling_line(text: str) -> str:
-    """The line of an explanation that says most: the first that names an error, else the last; cut to fit."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
-    return line if len(line) <= _LINE_LENGTH else line[: _LINE_LENGTH - 1] + "…"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from arena.analysis import formats
 from arena.analysis.rows import TrialRow
 from arena.analysis.target_views import TargetsView
+from arena.headline import telling_line
 from arena.model.portability import KernelUse, TargetBuild, vendor_of
 
 Cell = str | int | float | None
@@ -73,7 +73,7 @@ def targets_markdown(view: TargetsView) -> Iterator[str]:
     if view.waves:
         yield from ("", "### Right at one wave size only", "")
     for wave in view.waves:
-        yield f"- {wave.agent}, {wave.task}: {formats.telling_line(wave.detail)}"
+        yield f"- {wave.agent}, {wave.task}: {telling_line(wave.detail)}"
 
 
 def _cells(row: TrialRow, build: TargetBuild, use: KernelUse | None) -> dict[str, Cell]:

@@ -9,6 +9,7 @@ from arena.analysis import formats, targets
 from arena.analysis.groups import ALL, Group
 from arena.analysis.measures import Unit
 from arena.analysis.rows import TrialRow
+from arena.headline import telling_line
 from arena.model.portability import vendor_of
 
 
@@ -136,7 +137,7 @@ def _cell(count: targets.TargetCount) -> Reach:
 
 
 def _tied(row: TrialRow, found: targets.Portability) -> TiedView:
-    said = formats.telling_line(targets.complaint(row))
+    said = telling_line(targets.complaint(row))
     return TiedView(_who(row), row.task, found.word, ", ".join(found.built), ", ".join(found.failed), said)
 
 

@@ -12,6 +12,7 @@ from arena.analysis import formats
 from arena.analysis.formats import EMULATED
 from arena.analysis.intervals import Quantity
 from arena.analysis.summary import Summary
+from arena.headline import telling_line
 from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.record import CaseResult, Evaluation
 from arena.model.verdict import Status
@@ -51,7 +52,7 @@ def failures_table(summary: Summary) -> Table | None:
     for heading in ("agent", "task", "status", "detail"):
         table.add_column(heading, overflow="fold")
     for failure in failed:
-        table.add_row(escape(failure.agent), failure.task, failure.status, escape(formats.telling_line(failure.detail)))
+        table.add_row(escape(failure.agent), failure.task, failure.status, escape(telling_line(failure.detail)))
     return table
 
 
@@ -96,7 +97,7 @@ def targets_table(evaluation: Evaluation) -> Table:
     for build in evaluation.targets:
         colour = _OUTCOME_COLOURS[build.outcome]
         outcome = f"[{colour}]{str(build.outcome).replace('_', ' ')}[/{colour}]"
-        detail = escape(formats.telling_line(build.detail))
+        detail = escape(telling_line(build.detail))
         table.add_row(build.target, outcome, f"{build.seconds:.1f}", *_use(build), detail)
     return table
 

@@ -80,10 +80,10 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show one task: signature, domain, cases, and what a call must do at least."""
-    from arena.model.task import TaskType, arguments
+    from arena.model.task import arguments
     from arena.runner import find_task
     from arena.taskfile.corpus import TASKS
-    from arena.toolchains.task_header import prototype
+    from arena.toolchains.task_header import signature
 
     found = find_task(task, root or TASKS)
     cases = [(case, arguments(found, case)) for case in found.cases]
@@ -98,11 +98,7 @@ def show(
         )
         return
     out.print(f"[bold]{found.id}[/bold]: {escape(found.summary)}")
-    if found.task_type is TaskType.TRITON2TRITON:
-        names = ", ".join(spec.name for spec in (*found.inputs, *found.outputs))
-        out.print(f"def {found.entry}({names})", markup=False)
-    else:
-        out.print(prototype(found), markup=False)
+    out.print(signature(found), markup=False)
     for axis in found.axes:
         out.print(f"  {axis.name}: {axis.doc}, {axis.domain_text}", markup=False)
     for name, choices in found.dtypes.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena.desk.logs import cleaned, shortened
@@ -10,7 +9,7 @@ from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, Evaluation, Split
 from arena.model.session import Evaluated
-from arena.model.verdict import Stage, Status, Verdict
+from arena.model.verdict import Stage, Status
 
 DETAIL_CHARACTERS = 3000
 
@@ -73,7 +72,7 @@ class RefusalContent:
 
 def content_of(evaluation: Evaluation, evaluated: Evaluated, left: int) -> Content:
     """The answer to one call: the gates before the held-out cases, and of all cases the seen ones."""
-    failed = _first_failure(evaluation.verdicts)
+    failed = evaluation.failure
     device = evaluation.environment.device
     return Content(
         status=evaluation.status,
@@ -90,11 +89,6 @@ def content_of(evaluation: Evaluation, evaluated: Evaluated, left: int) -> Conte
         targets=tuple(_target(build) for build in evaluation.targets),
         profile=evaluation.profile,
     )
-
-
-def _first_failure(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The gate that stayed shut; what happened on held-out cases is nobody's to know here."""
-    return next((one for one in verdicts if one.stage is not Stage.HELDOUT and not one.passed), None)
 
 
 def _case(result: CaseResult) -> CaseContent:

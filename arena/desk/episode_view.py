@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from statistics import geometric_mean
 
 import msgspec
 
 from arena.desk.workspace import COMMAND, INCLUDE, TEXT, prepare, prompt_text
 from arena.model.environment import Environment
-from arena.model.record import CaseResult, Evaluation, Split
+from arena.model.record import Evaluation, Split
 from arena.model.reward import reward
 from arena.model.session import Limits
-from arena.model.task import Task, TaskType
+from arena.model.task import Task
 from arena.model.verdict import Stage, Status
 from arena.scratch import scratch
-from arena.toolchains.task_header import prototype
+from arena.toolchains.task_header import signature
 
 _PREFACE = (
     "> This task is served: there is no folder and no command. What the text calls `./evaluate` is POST /evaluate, "
@@ -99,7 +97,7 @@ def task_view(task: Task, environment: Environment, limits: Limits) -> TaskView:
         task=task.id,
         task_type=task.task_type.value,
         text=_PREFACE + text,
-        signature=_signature(task),
+        signature=signature(task),
         kernel_file=task.task_type.kernel_file,
         kernel=files.get(task.task_type.kernel_file),
         seen=tuple(SeenCase(case.id, case.label) for case in task.seen),
@@ -114,11 +112,11 @@ def task_view(task: Task, environment: Environment, limits: Limits) -> TaskView:
 
 def final_of(evaluation: Evaluation) -> Final:
     """The verdict. A detail is given for stages that know seen cases only: held-out dtypes are compiled for, too."""
-    failed = next((v for v in evaluation.verdicts if v.stage is not Stage.HELDOUT and not v.passed), None)
+    failed = evaluation.failure
     detail = failed.detail if failed is not None and failed.stage in _SEEN_STAGES else ""
-    seen = _tally(evaluation.split(Split.SEEN))
+    seen = _tally(evaluation, Split.SEEN)
     unseen = any(verdict.stage is Stage.HELDOUT for verdict in evaluation.verdicts)
-    heldout = _tally(evaluation.split(Split.HELDOUT)) if unseen else None
+    heldout = _tally(evaluation, Split.HELDOUT) if unseen else None
     speedup = evaluation.seen_speedup
     return Final(
         text=f"{evaluation.status}: "
@@ -148,16 +146,9 @@ def _files(folder: Path) -> dict[str, str]:
     }
 
 
-def _signature(task: Task) -> str:
-    if task.task_type is not TaskType.TRITON2TRITON:
-        return prototype(task)
-    return f"def {task.entry}({', '.join(spec.name for spec in (*task.inputs, *task.outputs))}):"
-
-
-def _tally(results: Sequence[CaseResult]) -> Tally:
-    passed = [result for result in results if result.candidate is Status.PASSED]
-    speedups = [result.speedup.value for result in passed if result.speedup is not None]
-    return Tally(len(results), len(passed), geometric_mean(speedups) if speedups else None)
+def _tally(evaluation: Evaluation, split: Split) -> Tally:
+    statuses = [result.candidate for result in evaluation.split(split)]
+    return Tally(len(statuses), statuses.count(Status.PASSED), evaluation.mean_speedup(split))
 
 
 def _counted(name: str, tally: Tally | None) -> str:

@@ -8,13 +8,14 @@ import msgspec
 
 from arena.agents.base import Feedback
 from arena.desk.content import CaseContent, Content, RefusalContent, TargetContent, content_of
-from arena.desk.logs import telling_line
+from arena.headline import telling_line
 from arena.model.portability import KernelUse
 from arena.model.profile import Profile
 from arena.model.record import Evaluation
 from arena.model.session import Evaluated
 from arena.model.verdict import Status
 
+_HEADLINE_CHARACTERS = 400
 _NONE = "–"
 _EMULATED = "Times are those of an emulation on the CPU, not of a GPU."
 
@@ -33,7 +34,7 @@ def refusal(text: str) -> Feedback:
 def _text(content: Content) -> Iterator[str]:
     yield _headline(content)
     failures = list(_failures(content.cases))
-    if not failures and content.detail != telling_line(content.detail):
+    if not failures and content.detail != telling_line(content.detail, _HEADLINE_CHARACTERS):
         yield from ("", content.detail)
     if content.compile_log:
         yield from ("", "compiler:", content.compile_log)
@@ -52,7 +53,7 @@ def _headline(content: Content) -> str:
             return "passed: no seen case could be timed against the baseline"
         return f"passed: {content.speedup:.3g}x over the baseline (geometric mean of {timed} seen cases)"
     where = f" in {content.stage}" if content.stage else ""
-    detail = telling_line(content.detail)
+    detail = telling_line(content.detail, _HEADLINE_CHARACTERS)
     return f"{content.status}{where}" + (f": {detail}" if detail else "")
 
 
@@ -119,7 +120,7 @@ def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
         yield from ("", "built for other GPUs, not run there:")
         for target in targets:
             what = f"{target.target}: {target.outcome.replace('_', ' ')}"
-            yield what + (f": {telling_line(target.detail)}" if target.detail else "")
+            yield what + (f": {telling_line(target.detail, _HEADLINE_CHARACTERS)}" if target.detail else "")
             for use in target.kernels:
                 yield f"  {use.kernel}: {_use(use)}"
 

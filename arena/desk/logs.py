@@ -7,13 +7,10 @@ from pathlib import Path
 
 LINES = 80
 CHARACTERS = 8000
-HEADLINE_CHARACTERS = 400
 _PACKAGE = str(Path(__file__).parent.parent)
 _FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line \d+, in .*\n(?:    .*\n)*', re.MULTILINE)
 _INSTALLED = re.compile(r"/\S*/(?:site|dist)-packages/")
 _CANDIDATE = re.compile(r"/\S*/arena-candidate-[\w-]+/")
-_ERROR = re.compile(r"\b(?:error|fatal)\s*:", re.IGNORECASE)
-"""How compilers begin a complaint; not `ValueError:`."""
 
 
 def cleaned(text: str) -> str:
@@ -32,16 +29,6 @@ def shortened(text: str, lines: int = LINES, characters: int = CHARACTERS) -> st
         return kept
     half = characters // 2
     return f"{kept[:half]}\n… {len(kept) - 2 * half} characters left out …\n{kept[-half:]}"
-
-
-def telling_line(text: str) -> str:
-    """The line that says most, cut to fit a headline: of a compiler the first error, of a traceback the last line."""
-    rows = [row.strip() for row in text.splitlines() if row.strip()]
-    if not rows:
-        return ""
-    traced = any("Traceback (most recent call last)" in row for row in rows)
-    line = rows[-1] if traced else next((row for row in rows if _ERROR.search(row)), rows[0])
-    return line if len(line) <= HEADLINE_CHARACTERS else line[: HEADLINE_CHARACTERS - 1] + "…"
 
 
 def _frame(frame: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from arena.model.session import Limits
 from arena.model.task import ScalarSpec, Task, TaskType, TensorSpec
 from arena.toolchains import hip_hipcc, hip_nvcc
 from arena.toolchains.kernel_library import headers
-from arena.toolchains.task_header import alias, prototype
+from arena.toolchains.task_header import alias, signature
 
 TEMPLATES = Path(__file__).parent / "templates"
 _VERSIONS = ("python", "torch", "triton", "rocm", "hip", "cuda", "nvcc", "hipcc")
@@ -57,8 +57,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             peaks=peaks_of(device),
             limits=limits,
             minutes=_trimmed(limits.wall_clock_s / 60),
-            parameters=", ".join(spec.name for spec in (*task.inputs, *task.outputs)),
-            prototype=prototype(task),
+            signature=signature(task),
             sizes=", ".join(f"int64_t {axis.name}" for axis in task.axes),
             shared="arena.semantics" in task.reference_path.read_text(encoding="utf-8"),
             aliases=[(alias(name), name) for name in task.dtypes],

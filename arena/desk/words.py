@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from arena.model.expression import Expression
 from arena.model.task import Comparison, Fill, Precision, ScalarSpec, Task, TensorSpec
-from arena.numerics.comparison import default_tolerance
+from arena.numerics.comparison import allowed_regret, default_tolerance
 from arena.numerics.dtypes import bounds
 
-_LEAST_REGRET = 1e-6  # what the judge allows where a task declares none
 _REFERENCE = {
     Precision.FLOAT64: "on the inputs widened to float64",
     Precision.FLOAT32: "on the inputs widened to float32",
@@ -79,7 +78,6 @@ def _comparison(spec: TensorSpec, dtype: str) -> str:
     if tolerance.comparison is Comparison.QUANTIZED:
         return "at most one code step off, in at most 1 % of the elements; all others must equal the reference's"
     if tolerance.comparison is Comparison.DECISION:
-        regret = _LEAST_REGRET if tolerance.atol is None else tolerance.atol
-        return f"any choice whose regret, by `regret` in reference.py, is at most {regret:g}"
+        return f"any choice whose regret, by `regret` in reference.py, is at most {allowed_regret(tolerance):g}"
     atol, rtol = bounds(tolerance, dtype)
     return f"|error| ≤ {atol:g} · RMS + {rtol:g} · |expected|"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from arena.desk.task_text import task_text
 from arena.model.environment import Environment
 from arena.model.session import Limits
 from arena.model.task import Task, TaskType
-from arena.taskfile.corpus import SEMANTICS
+from arena.taskfile.corpus import SEMANTICS, shared_pieces
 from arena.toolchains.kernel_library import headers
 from arena.toolchains.task_header import task_header
 
@@ -20,7 +19,6 @@ SEEN = "seen.yaml"
 HEADER = "task.h"
 COMMAND = "evaluate"
 INCLUDE = "include"
-_SHARED_PIECE = re.compile(r"\barena\.semantics\.(\w+)")
 _PACKAGE = '"""What reference.py imports; nothing else is here."""\n'
 _COMMAND_TEXT = """#!/bin/sh
 # Hands the kernel to the judge: ./evaluate --help
@@ -60,19 +58,14 @@ def _put_reference(folder: Path, reference: Path) -> None:
     folder and PyTorch alone.
     """
     shutil.copyfile(reference, folder / REFERENCE)
-    left, copied = [reference], set[str]()
-    while left:
-        named = set(_SHARED_PIECE.findall(left.pop().read_text(encoding="utf-8")))
-        for name in sorted(named - copied):
-            copied.add(name)
-            left.append(SEMANTICS / f"{name}.py")
-    if copied:
+    pieces = shared_pieces([reference])
+    if pieces:
         package = folder / "arena" / SEMANTICS.name
         package.mkdir(parents=True)
         for place in (package.parent, package):
             (place / "__init__.py").write_text(_PACKAGE, encoding="utf-8")
-        for name in sorted(copied):
-            shutil.copyfile(SEMANTICS / f"{name}.py", package / f"{name}.py")
+        for piece in pieces:
+            shutil.copyfile(piece, package / piece.name)
 
 
 def _put_headers(folder: Path, task: Task, environment: Environment) -> None:

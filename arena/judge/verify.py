@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from arena.judge.buffers import Sets
 from arena.model.task import Arguments, Comparison, TensorSpec, Tolerance
 from arena.model.verdict import Status
-from arena.numerics.comparison import default_tolerance, error_ratio, worst_element
+from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, worst_element
 from arena.numerics.reference import Reference
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _regret(
 ) -> tuple[float, str]:
     regret = reference.regret(arguments, inputs, outputs)[name].double()
     worst = float(regret.max()) if regret.numel() else 0.0
-    allowed = tolerance.atol if tolerance.atol is not None else 1e-6
+    allowed = allowed_regret(tolerance)
     return (worst / allowed if worst == worst else float("inf")), f"regret {worst:.6g}"
 
 

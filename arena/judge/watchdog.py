@@ -11,13 +11,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from arena.judge.hosts import CandidateFailed, Host
 from arena.model.verdict import Status
 from arena.process import kill_group
+from arena.process_table import children, start_time
 from arena.protocol import FromHost, ToHost
 
 INTERVAL_S = 0.1
@@ -25,7 +26,6 @@ LOG_LIMIT_BYTES = 64 << 20
 _MEASURED_S = 1.0  # longer than a timed pass takes; one that takes longer is looked at again
 _NOTE = b"[more than 64 MiB were printed: what came before this line was dropped]\n"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_START_TIME = 18  # field 22 of /proc/PID/stat, counted from the one after the state
 _FIRST_KILLED = "1000"
 
 
@@ -41,15 +41,15 @@ class Family:
     """A process and everything that was ever seen to descend from it, also what has left its session."""
 
     def __init__(self, root: int) -> None:
-        self._born = {root: _start_time(root)}
+        self._born = {root: start_time(root)}
 
     def members(self) -> list[int]:
         """Those that live now, children that are new since the last look included."""
-        self._born = {pid: born for pid, born in self._born.items() if born and _start_time(pid) == born}
+        self._born = {pid: born for pid, born in self._born.items() if born and start_time(pid) == born}
         fresh = list(self._born)
         while fresh:
-            found = {child for pid in fresh for child in _children(pid)} - set(self._born)
-            born = {child: _start_time(child) for child in found}
+            found = {child for pid in fresh for child in children(pid)} - set(self._born)
+            born = {child: start_time(child) for child in found}
             fresh = [child for child in found if born[child]]
             self._born.update({child: born[child] for child in fresh})
         return list(self._born)
@@ -108,8 +108,14 @@ class WatchedHost(Host):
     """A host under watch: killed for too much memory, its end is `out_of_memory` rather than a crash."""
 
     def __init__(self, host: Host, most_bytes: int) -> None:
-        vars(self).update(vars(host))  # takes the place of `host`, which is not used any more
+        """Takes the place of `host`, which is not used any more."""
+        self._heard = host.isolation
+        super().__init__(host._template, host._pid, host._channel, host._log, spins=host._spins)
         self._watch = Watch(self._pid, most_bytes, self._log.fileno())
+
+    def _welcome(self) -> str:
+        """It was said to the host whose place this takes."""
+        return self._heard
 
     def _exchange(
         self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
@@ -138,22 +144,6 @@ def cut(log: int) -> None:
         os.ftruncate(log, 0)
         os.lseek(log, 0, os.SEEK_SET)
         os.write(log, _NOTE)
-
-
-def _children(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            yield from map(int, task.read_text(encoding="ascii").split())
-
-
-def _start_time(pid: int) -> str:
-    """When the process began, in the kernel's ticks: a pid may be used again. Empty where it is gone or a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    state, *fields = text.rpartition(")")[2].split()
-    return "" if state in "ZX" else fields[_START_TIME]
 
 
 def _resident_bytes(pid: int) -> int:

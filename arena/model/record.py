@@ -132,19 +132,28 @@ class Evaluation:
 
     @property
     def status(self) -> Status:
-        """The first status that is not `passed`; held-out failures are results, not gates, and do not count here."""
-        for verdict in self.verdicts:
-            if verdict.stage is not Stage.HELDOUT and verdict.status is not Status.PASSED:
-                return verdict.status
+        """That of the gate that stayed shut, or `passed`."""
+        if self.failure is not None:
+            return self.failure.status
         return Status.PASSED if self.verdicts else Status.NOT_RUN
+
+    @property
+    def failure(self) -> Verdict | None:
+        """The gate that stayed shut; held-out failures are results, not gates, and do not count here."""
+        return next((one for one in self.verdicts if one.stage is not Stage.HELDOUT and not one.passed), None)
 
     @property
     def seen_speedup(self) -> float | None:
         """Geometric mean over the timed seen cases, 1 where none could be timed; None unless every gate was passed."""
         if self.status is not Status.PASSED:
             return None
-        values = [result.speedup.value for result in self.split(Split.SEEN) if result.speedup is not None]
-        return geometric_mean(values) if values else 1.0
+        mean = self.mean_speedup(Split.SEEN)
+        return 1.0 if mean is None else mean
+
+    def mean_speedup(self, split: Split) -> float | None:
+        """Geometric mean over the cases of one split that passed and were timed, whatever the gates say."""
+        values = [result.speedup.value for result in self.split(split) if result.speedup is not None]
+        return geometric_mean(values) if values else None
 
     def split(self, split: Split) -> tuple[CaseResult, ...]:
         """The cases of one split, in order."""

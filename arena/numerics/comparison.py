@@ -14,11 +14,17 @@ if TYPE_CHECKING:
     import torch
 
 _QUANTIZED_FRACTION = 0.01
+_LEAST_REGRET = 1e-6
 
 
 def default_tolerance(dtype: str) -> Tolerance:
     """`close` for floating outputs, `exact` for all others."""
     return Tolerance(Comparison.CLOSE if dtype.startswith(("float", "bfloat")) else Comparison.EXACT)
+
+
+def allowed_regret(tolerance: Tolerance) -> float:
+    """How much worse than the best a decision may be, in the unit of the task's `regret`."""
+    return _LEAST_REGRET if tolerance.atol is None else tolerance.atol
 
 
 def error_ratio(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, dtype: str) -> torch.Tensor:

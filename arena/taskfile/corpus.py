@@ -67,7 +67,7 @@ def content_hash(folder: Path, heldout: Path | None = None, definition: Path | N
     paths = [path for path in sorted(folder.iterdir()) if path.suffix in _HASHED_SUFFIXES]
     if definition is not None and definition != folder:
         paths += [definition / name for name in (DEFINITION, "reference.py")]
-    paths += _shared_pieces([path for path in paths if path.name == "reference.py" and path.is_file()])
+    paths += shared_pieces([path for path in paths if path.name == "reference.py" and path.is_file()])
     digest = hashlib.sha256()
     for path in paths:
         data = (heldout if heldout and path.name == HELDOUT else path).read_bytes()
@@ -76,7 +76,7 @@ def content_hash(folder: Path, heldout: Path | None = None, definition: Path | N
     return digest.hexdigest()
 
 
-def _shared_pieces(files: Iterable[Path]) -> list[Path]:
+def shared_pieces(files: Iterable[Path]) -> list[Path]:
     """The modules of `arena.semantics` that these files import, directly or through one another."""
     found: set[Path] = set()
     left = list(files)

@@ -12,6 +12,8 @@ from typing import Any
 import jsonschema
 import msgspec
 import yaml
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from arena.errors import FileError
 
@@ -113,8 +115,13 @@ _STRICT: type[jsonschema.Draft202012Validator] = jsonschema.validators.extend(  
 
 @cache
 def _validator(schema: str) -> jsonschema.Draft202012Validator:
-    content = msgspec.json.decode((SCHEMAS / f"{schema}.json").read_bytes())
-    return _STRICT(content)
+    """A schema names another, which lies beside it, by its file: `{"$ref": "limits.json"}`."""
+    contents = {path.name: msgspec.json.decode(path.read_bytes()) for path in SCHEMAS.glob("*.json")}
+    for content in contents.values():
+        del content["$schema"]  # where it stands, what is named is held against a validator that is not ours
+    others: Registry[Any] = Registry()
+    others = others.with_resources((name, DRAFT202012.create_resource(content)) for name, content in contents.items())
+    return _STRICT(contents[f"{schema}.json"], registry=others)
 
 
 def _plain(path: Path, node: yaml.Node, place: Place, lines: dict[Place, int], visited: set[int]) -> Any:

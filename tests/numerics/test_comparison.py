@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.model.task import DTYPE_BYTES, FLOATING, Comparison, Tolerance
-from arena.numerics.comparison import default_tolerance, error_ratio, worst_element
+from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, worst_element
 from arena.numerics.dtypes import bounds, torch_dtype
 
 INF, NAN = math.inf, math.nan
@@ -184,3 +184,8 @@ def test_the_worst_element_is_named() -> None:
     assert worst_element(got, wanted) == "[1, 3]: inf instead of 0"
     assert worst_element(torch.tensor(1.0), torch.tensor(2.0)) == "[]: 1 instead of 2"
     assert worst_element(torch.tensor([True, False]), torch.tensor([True, True])) == "[1]: 0 instead of 1"
+
+
+def test_the_regret_that_a_decision_may_have() -> None:
+    assert allowed_regret(Tolerance(Comparison.DECISION)) == 1e-6
+    assert [allowed_regret(Tolerance(Comparison.DECISION, atol=atol)) for atol in (0.0, 0.25)] == [0.0, 0.25]

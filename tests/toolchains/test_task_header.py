@@ -11,7 +11,7 @@ from arena.model.expression import Expression
 from arena.model.record import Split
 from arena.model.task import DTYPE_BYTES, Axis, Case, InputSpec, ScalarSpec, Task, TaskType, TensorSpec, Work
 from arena.taskfile.corpus import load_corpus
-from arena.toolchains.task_header import alias, dtype_key, prototype, task_header
+from arena.toolchains.task_header import alias, dtype_key, prototype, signature, task_header
 
 SIZE = (Expression("M"),)
 INPUTS: tuple[InputSpec, ...] = (
@@ -53,6 +53,12 @@ def case(dtype: str = "float16", kv_dtype: str = "bfloat16") -> Case:
 
 def test_the_prototype_inputs_outputs_axes_stream() -> None:
     assert prototype(TASK) == f'extern "C" hipError_t demo({ARGUMENTS}, hipStream_t stream);'
+
+
+def test_the_signature_is_in_the_language_of_the_task() -> None:
+    assert signature(TASK) == prototype(TASK)
+    python = replace(TASK, task_type=TaskType.TRITON2TRITON)
+    assert signature(python) == "def demo(x, eps, cache, causal, offset, index, y, mask):"
 
 
 def test_scratch_comes_just_before_the_stream() -> None:

@@ -14,6 +14,7 @@ from arena.agents.box import processes
 from arena.agents.box.cgroup import Group
 from arena.agents.box.confined import Confined
 from arena.errors import InfrastructureError
+from arena.process_table import descendants
 from arena.sandbox.bubblewrap import filter_file
 
 
@@ -100,7 +101,7 @@ def _confine(recipe: Recipe, monitor: subprocess.Popen[bytes], first: int) -> Co
 
     def members() -> set[int]:
         inside = processes.of_namespace(namespace)
-        return inside | processes.descendants(first) if recipe.nested and inside else inside
+        return inside | descendants(first) if recipe.nested and inside else inside
 
     limit(first, recipe.file_bytes, recipe.processes)
     return Confined(monitor, members, recipe.folders, Group.hold(first, recipe.processes))

@@ -35,6 +35,7 @@ from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
 from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
+from arena.process_table import descendants
 from arena.sandbox import seal, view
 from arena.scratch import scratch
 
@@ -177,14 +178,14 @@ class FallbackBox(Opened):
 
     def _confine(self, supervisor: subprocess.Popen[bytes], level: str) -> Confined:
         """Know the agent's processes by their descent, and by a namespace that no process of ours is in."""
-        first = next(iter(processes.descendants(supervisor.pid) - {supervisor.pid}), 0)
+        first = next(iter(descendants(supervisor.pid) - {supervisor.pid}), 0)
         kind = "mnt" if "mount" in level else "net" if "network" in level else ""
         namespace = 0
         with suppress(OSError):
             namespace = processes.namespace_of(first, kind) if first and kind else 0
 
         def members() -> set[int]:
-            found = processes.descendants(supervisor.pid) - {supervisor.pid}
+            found = descendants(supervisor.pid) - {supervisor.pid}
             return found | (processes.of_namespace(namespace, kind) if namespace else set())
 
         group = Group.hold(first, self._plan.processes) if first else None

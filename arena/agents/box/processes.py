@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Set
 from pathlib import Path
 
 from arena.errors import InfrastructureError
+from arena.process_table import all_processes, is_dead, thread_states
 
 STOP_WITHIN_S = 5.0
 END_WITHIN_S = 10.0
@@ -18,15 +19,11 @@ Members = Callable[[], Set[int]]
 """Gives the ids of the processes of a set, as they are now."""
 
 
-def all_processes() -> list[int]:
-    """Every process that this one can see."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-
-
 def of_namespace(inode: int, kind: str = "pid") -> set[int]:
     """The processes of one namespace; those in namespaces nested in it are not among them.
 
-    A box allows no nested ones where it can (`--disable-userns`); `descendants` of its first process finds the others.
+    A box allows no nested ones where it can (`--disable-userns`); `descendants` of its first process, of
+    `arena.process_table`, finds the others.
     """
     found = set()
     for process in all_processes():
@@ -38,48 +35,14 @@ def of_namespace(inode: int, kind: str = "pid") -> set[int]:
     return found
 
 
-def descendants(first: int) -> set[int]:
-    """`first`, while it is there, and all that it and its children have started and not left to others."""
-    parents = {process: parent for process in all_processes() if (parent := _parent(process))}
-    children: dict[int, list[int]] = {}
-    for process, parent in parents.items():
-        children.setdefault(parent, []).append(process)
-    found, waiting = set(), [first] if first in parents else []
-    while waiting:
-        process = waiting.pop()
-        found.add(process)
-        waiting += children.get(process, [])
-    return found
-
-
-def _stat(path: str) -> list[str]:
-    """The fields of a `stat` file after the name, which may hold anything: state, parent, …; empty where it is gone."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            text = file.read().decode("ascii", errors="replace")
-    except OSError:
-        return []
-    return text.rpartition(")")[2].split()
-
-
-def _parent(process: int) -> int:
-    fields = _stat(f"/proc/{process}/stat")
-    return int(fields[1]) if fields else 0
-
-
 def runs(process: int, told: bool = False) -> bool:
     """Whether a thread of the process can still run: is neither stopped nor dead.
 
     `told`: SIGSTOP was sent already. A thread that waits in the kernel (state D) then counts as stopped, since it stops
     before it is back. One that waits in vfork for a child that has been stopped never comes back before that child.
     """
-    try:
-        threads = os.listdir(f"/proc/{process}/task")  # noqa: PTH208
-    except OSError:
-        return False
-    states = (_stat(f"/proc/{process}/task/{thread}/stat") for thread in threads)
     idle = _IDLE_STATES | {"D"} if told else _IDLE_STATES
-    return any(fields and fields[0] not in idle for fields in states)
+    return any(state not in idle for state in thread_states(process))
 
 
 def send(processes: Iterable[int], number: signal.Signals) -> None:
@@ -119,12 +82,6 @@ def kill_all(members: Members) -> None:
         if time.monotonic() > deadline:
             raise InfrastructureError(f"processes of the agent cannot be ended: {sorted(left)[:8]}")
         time.sleep(0.001)
-
-
-def is_dead(process: int) -> bool:
-    """Whether a process is gone, or is a zombie that only waits to be collected by its parent."""
-    fields = _stat(f"/proc/{process}/stat")
-    return not fields or fields[0] in "ZXx"
 
 
 def namespace_of(process: int, kind: str = "pid") -> int:

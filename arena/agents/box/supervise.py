@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from arena.agents.box import processes
 from arena.agents.inside.relay import bring_up_loopback
+from arena.process_table import descendants
 from arena.sandbox import Walls, enter, landlock, places, seal
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.seccomp import Strictness
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def _end_all() -> None:
     me = os.getpid()
-    processes.kill_all(lambda: processes.descendants(me) - {me})
+    processes.kill_all(lambda: descendants(me) - {me})
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:

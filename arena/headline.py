@@ -1,0 +1,20 @@
+"""The line of an explanation that says most: a headline for what a compiler, Python or the judge wrote."""
+
+from __future__ import annotations
+
+import re
+
+LINE_CHARACTERS = 110
+"""what fits a line of a report"""
+_ERROR = re.compile(r"\b(?:error|fatal)\s*:", re.IGNORECASE)
+"""How clang, nvcc, ptxas (`error   :`) and LLVM (`LLVM ERROR:`) begin a complaint; not `ValueError:`."""
+
+
+def telling_line(text: str, characters: int = LINE_CHARACTERS) -> str:
+    """The first line in which a compiler complains, else of a traceback the last, else the first; cut to fit."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    traced = any("Traceback (most recent call last)" in line for line in lines)
+    line = next((line for line in lines if _ERROR.search(line)), lines[-1] if traced else lines[0])
+    return line if len(line) <= characters else line[: characters - 1] + "…"
