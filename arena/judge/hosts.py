@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
@@ -63,6 +64,7 @@ _BLAMED = {
     Blame.LAUNCH_ERROR: Status.LAUNCH_ERROR,
     Blame.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
     Blame.NOT_CAPTURABLE: Status.LAUNCH_ERROR,
+    Blame.RULE_VIOLATION: Status.RULE_VIOLATION,
 }
 
 
@@ -152,13 +154,14 @@ class Host:
         self._template, self._pid, self._channel, self._log = template, pid, channel, log
         self._spins = spins
         self._stopped = False
+        self._collected = False
         self.isolation = self._welcome()
 
     def _welcome(self) -> str:
         try:
             answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
-            raise InfrastructureError(f"a host did not start ({problem!r}): {self.log()}") from None
+            raise InfrastructureError(f"no host can be started ({problem!r}): {self._obituary()}") from None
         if not isinstance(answer, Ready):
             raise InfrastructureError("a host did not say what walls it is behind")
         return answer.isolation
@@ -227,7 +230,8 @@ class Host:
 
     def kill(self) -> None:
         """End it and everything it started in its session."""
-        kill_group(self._pid)
+        if not self._collected:
+            kill_group(self._pid)
         self._channel.close()
 
     def log(self) -> str:
@@ -239,6 +243,7 @@ class Host:
     def _obituary(self) -> str:
         code = self._template.ended(self._pid)
         self.kill()
+        self._collected = code is not None  # from here on its number may be another's
         if code is None:
             how = "the host closed its channel"
         elif code < 0:
@@ -249,15 +254,16 @@ class Host:
         return f"{how}; it printed: {said}" if said else how
 
     def _signal(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self._pid, number)
-        except ProcessLookupError:
+        if self._collected:
             return
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, number)
 
     def bury(self) -> None:
         """Kill it, and have the template collect what is left."""
         self.kill()
-        self._template.ended(self._pid)
+        if not self._collected:
+            self._template.ended(self._pid)
         self._log.close()
 
 
@@ -273,5 +279,5 @@ def _clean_environment(*, interprets: bool) -> dict[str, str]:
         PYTHONUNBUFFERED="1",
     )
     if interprets:
-        environment.update(TRITON_INTERPRET="1", HIP_CPU_THREADS="1")
+        environment["TRITON_INTERPRET"] = "1"
     return environment
