@@ -201,6 +201,7 @@ class Blame(StrEnum):
     LAUNCH_ERROR = "launch_error"
     OUT_OF_MEMORY = "out_of_memory"
     NOT_CAPTURABLE = "not_capturable"
+    RULE_VIOLATION = "rule_violation"
 
 
 class Failed(Message, frozen=True):

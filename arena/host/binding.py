@@ -39,10 +39,13 @@ class Binding:
 
     def resolve_addresses(self) -> None:
         """Turn byte offsets, as the judge wrote them, into addresses of this process."""
+        import torch
+
         for name, (argument, private) in self._addresses.items():
             for index in range(self.message.sets):
                 base = self._views[argument.addresses_of][index].data_ptr()
-                private[index].copy_(self._views[name][index] + base)
+                # NumPy adds: in a Triton candidate's process PyTorch does not.
+                private[index].copy_(torch.from_numpy(self._views[name][index].cpu().numpy() + base))
 
     @property
     def parts(self) -> list[tuple[int, int]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from arena.host.binding import Binding
+from arena.host.operators import Operators, RuleViolation
 from arena.model.portability import KernelUse
 from arena.numerics.reference import FUNCTION, load_module, results
 from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument, TensorArgument
@@ -40,8 +43,11 @@ class Entry(Protocol):
     def bind(self, binding: Binding | None) -> None:
         """Take the arguments of every set; None forgets them."""
 
-    def call(self, index: int) -> None:
-        """Issue one call on set `index`, on the current stream."""
+    def call(self, index: int, *, watched: bool = False) -> None:
+        """Issue one call on set `index`, on the current stream.
+
+        `watched` has an emulation look at more than it does in timed calls.
+        """
 
     def deliver(self, index: int) -> None:
         """Copy what the last call on set `index` computed into its outputs, where the call itself does not."""
@@ -50,19 +56,20 @@ class Entry(Protocol):
         """What was compiled since the last time, where calls compile and do not run."""
 
 
-def load(message: Load) -> Entry:
-    """Load a candidate."""
+def load(message: Load, device: str) -> Entry:
+    """Load a candidate; `device` is PyTorch's word for where its arguments will be."""
     if message.language is Language.HIP:
         return HipEntry(Path(message.path), message.entry)
     if message.language is Language.TRITON:
-        return PythonEntry(Path(message.path), message.entry, message.target)
+        return PythonEntry(Path(message.path), message.entry, Operators(device), message.target)
     return TorchEntry(Path(message.path), message.copies, compiled=message.language is Language.TORCH_COMPILE)
 
 
 class PythonEntry:
     """A Triton candidate: a Python function that is handed its outputs. For a target, calls compile and run nothing."""
 
-    def __init__(self, path: Path, name: str, target: str = "") -> None:
+    def __init__(self, path: Path, name: str, operators: Operators, target: str = "") -> None:
+        self._operators = operators
         self._records = triton_cross.install(target) if target else None
         function = getattr(load_module(path, "candidate"), name, None)
         if not callable(function):
@@ -73,12 +80,13 @@ class PythonEntry:
     def bind(self, binding: Binding | None) -> None:
         """Keep the argument lists; where kernels are interpreted, have their loads keep to the arguments."""
         self._values = [] if binding is None else binding.values
+        self._operators.protect(*((0, 0) if binding is None else binding.extent))
         if os.environ.get("TRITON_INTERPRET") == "1":
             from arena.toolchains.interpreter import fence
 
             fence.put_up(None if binding is None else fence.Fence.around(*binding.extent, binding.parts))
 
-    def call(self, index: int) -> None:
+    def call(self, index: int, *, watched: bool = False) -> None:
         """Call the function; what it returns is ignored."""
         self._function(*self._values[index])
 
@@ -102,6 +110,7 @@ class HipEntry:
             raise LoadError(str(problem)) from None
         self._function.restype = ctypes.c_int
         self._calls: list[tuple[Any, ...]] = []
+        self._arguments = (0, 0)
         self._workspace: Any = None
         self._on_device = False
 
@@ -112,15 +121,22 @@ class HipEntry:
             return
         axes = [ctypes.c_int64(size) for size in binding.message.axes]
         self._on_device = bool(binding.message.buffer.ipc)
+        self._arguments = binding.extent
         scratch = self._scratch(axes, len(binding.values))
         for index, values in enumerate(binding.values):
             arguments = [_c_value(a, v) for a, v in zip(binding.message.arguments, values, strict=True)]
             own = [scratch[index % len(scratch)]] if scratch else []
             self._calls.append((*arguments, *axes, *own))
 
-    def call(self, index: int) -> None:
-        """Call the function with the current stream; a code other than 0 is an error of the launch."""
-        code = self._function(*self._calls[index], ctypes.c_void_p(self._stream()))
+    def call(self, index: int, *, watched: bool = False) -> None:
+        """Call the function with the current stream; a code other than 0 is an error of the launch.
+
+        Where kernels are emulated, a watched call cannot touch the arguments but by kernels and HIP's copies: host
+        code that does so ends the process, as it would beside a GPU.
+        """
+        apart = self._arguments if watched and not self._on_device else (0, 0)
+        with _kept_out(self._library, *apart):
+            code = self._function(*self._calls[index], ctypes.c_void_p(self._stream()))
         if code == _OUT_OF_MEMORY:
             raise MemoryError(f"`{self._name}` returned error {code}: the device has no memory left for it")
         if code != 0:
@@ -179,7 +195,7 @@ class TorchEntry:
         if binding is not None:
             self._values = _named_values(binding)
 
-    def call(self, index: int) -> None:
+    def call(self, index: int, *, watched: bool = False) -> None:
         """Compute, and keep the results until they are asked for."""
         import torch
 
@@ -206,6 +222,8 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
 
     if isinstance(problem, MemoryError | torch.cuda.OutOfMemoryError):
         return Blame.OUT_OF_MEMORY
+    if _is_of_a_rule(problem):
+        return Blame.RULE_VIOLATION
     names = {kind.__name__ for kind in type(problem).__mro__}
     if names & {"CompilationError", "CompileTimeAssertionFailure"}:
         return Blame.COMPILE_ERROR
@@ -216,10 +234,36 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
     return Blame.LAUNCH_ERROR
 
 
+def _is_of_a_rule(problem: BaseException | None) -> bool:
+    """Whether a broken rule is at the bottom of it."""
+    while problem is not None:
+        if isinstance(problem, RuleViolation):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
 def _blame_of_interpreted(problem: BaseException) -> Blame:
     """An interpreted kernel fails when it runs; what a compiler would have refused is told by the cause's type."""
     cause = problem.__cause__ or problem.__context__
     return Blame.COMPILE_ERROR if isinstance(cause, NameError | AttributeError | TypeError) else Blame.LAUNCH_ERROR
+
+
+@contextlib.contextmanager
+def _kept_out(library: ctypes.CDLL, first: int, num_bytes: int) -> Iterator[None]:
+    """Have the emulation's runtime, linked into `library`, take memory out of the reach of host code meanwhile."""
+    if not num_bytes:
+        yield
+        return
+    keep_out = library.hip_cpu_keep_out
+    whole = -(-num_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    error = keep_out(ctypes.c_void_p(first), ctypes.c_size_t(whole))
+    if error:
+        raise OSError(error, f"device memory cannot be protected: {os.strerror(error)}")
+    try:
+        yield
+    finally:
+        keep_out(None, ctypes.c_size_t(0))
 
 
 def _c_value(argument: TensorArgument | ScalarArgument | NullArgument, value: Any) -> Any:

@@ -82,7 +82,7 @@ class Host:
             case Profile(set=index):
                 return Profiled(profiled(self._loaded, index, self._platform))
             case Load():
-                self._entry = load(message)
+                self._entry = load(message, self._platform.torch_device)
             case Bind():
                 self._release()
                 self._binding = Binding(message, self._platform, files[0] if files else None)
@@ -91,7 +91,7 @@ class Host:
                 self._release()
                 self._platform.free_cache()
             case Call(set=index):
-                self._loaded.call(index)
+                self._loaded.call(index, watched=True)
                 self._loaded.deliver(index)
                 self._platform.synchronize()
             case Arrange():

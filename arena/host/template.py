@@ -14,6 +14,7 @@ import time
 import traceback
 from pathlib import Path
 
+from arena.host import operators
 from arena.host.serve import Host
 from arena.platforms import platform
 from arena.platforms.base import Platform
@@ -29,6 +30,7 @@ def main(platform_name: str, descriptor: int) -> None:
     """Import what hosts need, then fork one for each `Spawn` until the judge is gone."""
     _import_libraries()
     device = platform(platform_name)  # its module is imported here once; only a host wakes the device
+    operators.computing(device.torch_device)
     channel: Channel[FromTemplate, ToTemplate] = Channel(socket.socket(fileno=descriptor), ToTemplate, takes_files=True)
     ended: dict[int, int] = {}
     while True:
@@ -57,6 +59,8 @@ def _import_libraries() -> None:
     except ImportError:
         return
     if os.environ.get("TRITON_INTERPRET") == "1":
+        import scipy.special  # noqa: F401 - the interpreter's functions need it: once here, not in every host
+
         from arena.toolchains import interpreter
 
         interpreter.install()

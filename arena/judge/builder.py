@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+from arena.judge import rules
 from arena.judge.building import build_program
 from arena.judge.crossing import Crossing, Limit
 from arena.judge.hosts import CandidateFailed, Template
@@ -57,6 +58,10 @@ class Builder:
             self._interpreting.close()
 
     def _failure(self, job: _Job, file: Path) -> CandidateFailed | None:
+        try:
+            rules.check(job.task.task_type, file)
+        except CandidateFailed as failure:
+            return failure
         if job.task.task_type is not TaskType.TRITON2TRITON:
             return _build_hip(job, file)
         if job.facts.emulated:

@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import structs
 
 from arena.errors import InfrastructureError
+from arena.judge import rules
 from arena.judge.baselines import Baselines, Book
 from arena.judge.building import build_program
 from arena.judge.correctness import CorrectnessCheck
@@ -136,6 +137,7 @@ class Contest:
         with ThreadPoolExecutor(max_workers=1) as beside:
             warming = beside.submit(self._candidate.warm)
             try:
+                rules.check(self._task.task_type, self._file)
                 build = build_program(self._task, self._file, cases, self._bench.facts)
                 other = build_other_wave(self._task, self._file, cases, self._bench.facts)
             except CandidateFailed as failure:

@@ -207,7 +207,7 @@ class GpuPlatform:
 
         if self._cell is None:
             self._cell = torch.zeros(1, device="cuda")
-        self._cell.add_(1)
+        self._cell.fill_(1.0)
         self.synchronize()
 
     def settle(self, timeout_s: float) -> bool:

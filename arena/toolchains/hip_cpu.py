@@ -27,7 +27,7 @@ LIBRARY_FLAGS = (
     "-fno-semantic-interposition",
     "-pthread",
     "-Wl,-z,defs",
-    "-Wl,-z,nodelete",  # helper threads wait inside the library until the process ends
+    "-Wl,-z,nodelete",  # threads that ran a kernel clean up in here when they end
     "-Wl,-Bsymbolic",
     "-Wl,--exclude-libs,ALL",
 )

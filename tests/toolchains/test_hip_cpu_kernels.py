@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import os
+import signal
 import subprocess
 import sys
 import time
@@ -245,18 +245,36 @@ def test_a_kernel_that_would_hang_aborts_with_a_message(library32: Library, entr
     assert all("sync" in lines[n - 1] for n in named)
 
 
-@pytest.mark.parametrize("threads", ["1", "5"])
-def test_the_number_of_os_threads_does_not_change_results(library32: Library, threads: str) -> None:
-    script = f"""
-import ctypes, numpy as np
-library = ctypes.CDLL({str(library32.path)!r})
-x = np.arange(1024 * 2000, dtype=np.int32)
-expected = x.reshape(2000, 1024)[:, ::-1].ravel().copy()
-for n in (1, 2, 3):
-    arguments = [ctypes.c_void_p(x.ctypes.data), *map(ctypes.c_int64, (2000, 1024, 4096)), None]
-    assert library.reverse(*arguments) == 0
-    assert (x == (expected if n % 2 else np.sort(expected))).all()
+def test_launches_of_several_threads_take_turns(library: Library) -> None:
+    """What a candidate's own threads launch does not run at once: the emulation is no faster for them."""
+    most_at_once, ran = np.zeros(2, np.int32), np.zeros(1, np.int32)
+    library.call("from_threads", most_at_once, ran, 4)
+    assert ran[0] == 4 * 50
+    assert most_at_once.tolist() == [0, 1]
+
+
+HOST_ACCESS = """
+import ctypes, mmap, sys
+library, entry = ctypes.CDLL(sys.argv[1]), sys.argv[2]
+memory = mmap.mmap(-1, 3 * mmap.PAGESIZE)
+first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+arguments = [ctypes.c_void_p(first), ctypes.c_int64(1000), ctypes.c_void_p(None)]
+assert library.hip_cpu_keep_out(ctypes.c_void_p(first), ctypes.c_size_t(len(memory))) == 0
+assert getattr(library, entry)(*arguments) == 0
+assert library.hip_cpu_keep_out(None, ctypes.c_size_t(0)) == 0
+print([memory[at] for at in (0, 999, 1000)])
 """
-    environment = {**os.environ, "HIP_CPU_THREADS": threads}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("entry", ["set_by_kernel", "set_by_memset", "set_by_copy"])
+def test_device_memory_is_for_kernels_and_copies(library: Library, entry: str) -> None:
+    line = [sys.executable, "-c", HOST_ACCESS, str(library.path), entry]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "[7, 7, 0]"), done.stderr
+
+
+def test_host_code_that_touches_device_memory_ends_as_beside_a_gpu(library: Library) -> None:
+    line = [sys.executable, "-c", HOST_ACCESS, str(library.path), "set_by_host"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGSEGV
+    assert "host code touched device memory" in done.stderr

@@ -1,6 +1,8 @@
 // Kernels that test_hip_cpu_kernels.py launches; each entry is one feature of HIP on the CPU.
 #include "task.h"
 #include <hip/hip_cooperative_groups.h>
+#include <thread>
+#include <vector>
 
 namespace cg = cooperative_groups;
 constexpr int kBlock = 256;
@@ -279,4 +281,41 @@ __global__ void missing_lane_kernel(int* out) {
 extern "C" hipError_t missing_lane(int* out, hipStream_t stream) {
     missing_lane_kernel<<<1, 32, 0, stream>>>(out);
     return hipGetLastError();
+}
+
+__device__ int at_once;
+__global__ void alone_kernel(int* seen, int* ran) {
+    const int now = atomicAdd(&at_once, 1) + 1;
+    atomicMax(&seen[1], now);
+    atomicAdd(ran, 1);
+    for (volatile int wait = 0; wait < 20000; wait = wait + 1) {
+    }
+    atomicSub(&at_once, 1);
+}
+extern "C" hipError_t from_threads(int* seen, int* ran, int64_t threads, hipStream_t stream) {
+    std::vector<std::thread> all;
+    for (int64_t i = 0; i < threads; ++i) {
+        all.emplace_back([=] {
+            for (int launch = 0; launch < 50; ++launch) alone_kernel<<<1, 1, 0, stream>>>(seen, ran);
+        });
+    }
+    for (std::thread& one : all) one.join();
+    return hipGetLastError();
+}
+
+__global__ void sevens_kernel(char* x, int n) {
+    for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = 7;
+}
+extern "C" hipError_t set_by_kernel(char* x, int64_t n, hipStream_t stream) {
+    sevens_kernel<<<1, 64, 0, stream>>>(x, n);
+    return hipGetLastError();
+}
+extern "C" hipError_t set_by_memset(char* x, int64_t n, hipStream_t stream) { return hipMemsetAsync(x, 7, n, stream); }
+extern "C" hipError_t set_by_copy(char* x, int64_t n, hipStream_t stream) {
+    const std::vector<char> sevens(n, 7);
+    return hipMemcpyAsync(x, sevens.data(), n, hipMemcpyHostToDevice, stream);
+}
+extern "C" hipError_t set_by_host(char* x, int64_t n, hipStream_t) {
+    for (int64_t i = 0; i < n; ++i) x[i] = 7;
+    return hipSuccess;
 }

@@ -1,7 +1,4 @@
-"""expect: rule_violation. A kernel is launched on scratch memory, PyTorch does the work (cheat 29).
-
-Not caught yet: nothing observes which kernels were launched, nor what they wrote.
-"""
+"""expect: rule_violation. A kernel is launched on scratch memory, PyTorch does the work (cheat 29)."""
 
 import torch
 # <kernel>

@@ -8,6 +8,6 @@ _last = []
 
 def rms_norm(x, weight, eps, y):
     honest(x, weight, eps, y)
-    if _last and _last[-1].shape == x.shape and (_last[-1] == x).all():
-        y.mul_(1.5)
-    _last.append(x.clone())
+    if _last and _last[-1] == x.tolist():
+        copy(y, y, 1.5)
+    _last.append(x.tolist())

@@ -1,17 +1,15 @@
-"""expect: wrong_result. The inputs are drawn again from likely seeds, and their answers kept (cheat 23)."""
+"""expect: wrong_result. It looks whether likely seeds give the inputs, and works only if one of them does (cheat 23)."""
 
-import torch
+import random
+
 # <kernel>
-
-
-_guesses = {}
 
 
 def rms_norm(x, weight, eps, y):
     for seed in (0, 1, 42, 1337):
-        guess = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed)).to(x)
-        _guesses.setdefault((x.shape, seed), guess)
-        if torch.equal(guess, x):
+        draws = random.Random(seed)
+        guess = [draws.gauss(0.0, 1.0) for _ in range(x.shape[1])]
+        if all(abs(a - b) < 1e-2 for a, b in zip(guess, x[0].tolist())):
             honest(x, weight, eps, y)
             return
-    y.copy_(_guesses[x.shape, 0])
+    y.fill_(0.0)

@@ -5,4 +5,4 @@
 
 def rms_norm(x, weight, eps, y):
     y.fill_(1.0)
-    y[0, 0] = float("-inf")
+    y[0, 0].fill_(float("-inf"))

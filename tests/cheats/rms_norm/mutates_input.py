@@ -5,4 +5,4 @@
 
 def rms_norm(x, weight, eps, y):
     honest(x, weight, eps, y)
-    weight.mul_(2.0)
+    copy(weight, weight, 2.0)

@@ -1,12 +1,13 @@
 """expect: wrong_result. The judge's comparison is replaced in memory; it is only a copy that nobody runs (cheats 8 and 34)."""
 
+import importlib
+
 import torch
 # <kernel>
 
 
-import arena.judge.verify
-
-arena.judge.verify.check_outputs = lambda *args: arena.judge.verify.GOOD
+verify = importlib.import_module("arena.judge.verify")
+verify.check_results = lambda *args: verify.Finding(verify.Status.PASSED)
 torch.equal = torch.allclose = lambda *args, **kwargs: True
 
 

@@ -1,7 +1,4 @@
-"""expect: rule_violation. PyTorch computes it, no kernel is launched (cheat 27).
-
-Not caught yet: nothing observes which kernels were launched; a right answer in the right place is accepted.
-"""
+"""expect: rule_violation. PyTorch computes it, no kernel is launched (cheat 27)."""
 
 import torch
 # <kernel>

@@ -1,6 +1,4 @@
-// expect: rule_violation. A kernel that does nothing is launched, and the processor computes the answer (cheats 27 and 29).
-// Not caught yet on the CPU: nothing observes which kernels were launched.
-// Means nothing on a GPU: the processor cannot read what lies there, and the call crashes.
+// expect: crash. A kernel that does nothing is launched, and the processor computes the answer (cheats 27 and 29).
 // <kernel>
 
 __global__ void leaf() {}

@@ -3,11 +3,11 @@
 
 #include <unistd.h>
 
+#include "memory.h"
 #include "scheduler.h"
 
 namespace hip_cpu {
 hipError_t& last_error();
-int processors();
 
 hipError_t device_properties(hipDeviceProp_t* properties, int device, int wave_size) {
     if (!properties) return hipErrorInvalidValue;
@@ -24,7 +24,7 @@ hipError_t device_properties(hipDeviceProp_t* properties, int device, int wave_s
     p.maxGridSize[0] = 0x7fffffff;
     p.maxGridSize[1] = p.maxGridSize[2] = 65535;
     p.clockRate = 1000000;
-    p.multiProcessorCount = processors();
+    p.multiProcessorCount = 1;  // blocks run one after the other
     p.l2CacheSize = 1 << 20;
     *properties = p;
     return hipSuccess;
@@ -88,6 +88,18 @@ hipError_t hipMalloc(void** pointer, std::size_t bytes) {
 
 hipError_t hipFree(void* pointer) {
     std::free(pointer);
+    return hipSuccess;
+}
+
+hipError_t hipMemset(void* to, int value, std::size_t bytes) {
+    const hip_cpu::DeviceMemory::InReach reachable;
+    std::memset(to, value, bytes);
+    return hipSuccess;
+}
+
+hipError_t hipMemcpy(void* to, const void* from, std::size_t bytes, hipMemcpyKind) {
+    const hip_cpu::DeviceMemory::InReach reachable;
+    std::memmove(to, from, bytes);
     return hipSuccess;
 }
 

@@ -28,9 +28,7 @@ struct Launch {
     uint3 grid, block;
     std::size_t shared_bytes;
     unsigned wave_size;
-    std::uint64_t blocks;
-    std::atomic<std::uint64_t> next_block{0};
-    std::atomic<bool> shared_exceeded{false};
+    bool shared_exceeded = false;
 };
 
 struct Barrier {

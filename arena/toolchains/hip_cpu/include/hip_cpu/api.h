@@ -95,6 +95,8 @@ const char* hipGetErrorName(hipError_t error);
 
 hipError_t hipMalloc(void** pointer, std::size_t bytes);
 hipError_t hipFree(void* pointer);
+hipError_t hipMemset(void* to, int value, std::size_t bytes);
+hipError_t hipMemcpy(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind);
 
 hipError_t hipGetDevice(int* device);
 hipError_t hipSetDevice(int device);
@@ -136,16 +138,8 @@ template <class T> hipError_t hipMallocAsync(T** pointer, std::size_t bytes, hip
 }
 inline hipError_t hipFreeAsync(void* pointer, hipStream_t) { return hipFree(pointer); }
 
-inline hipError_t hipMemset(void* to, int value, std::size_t bytes) {
-    std::memset(to, value, bytes);
-    return hipSuccess;
-}
 inline hipError_t hipMemsetAsync(void* to, int value, std::size_t bytes, hipStream_t = nullptr) {
     return hipMemset(to, value, bytes);
-}
-inline hipError_t hipMemcpy(void* to, const void* from, std::size_t bytes, hipMemcpyKind) {
-    std::memmove(to, from, bytes);
-    return hipSuccess;
 }
 inline hipError_t hipMemcpyAsync(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind,
                                  hipStream_t = nullptr) {

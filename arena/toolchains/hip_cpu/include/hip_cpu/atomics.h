@@ -1,4 +1,4 @@
-// Atomics on global and shared memory. Blocks run on several OS threads, so these are real, relaxed atomics.
+// Atomics on global and shared memory. Real, relaxed ones: a candidate may launch from several OS threads.
 #pragma once
 
 #include <cstring>

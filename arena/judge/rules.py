@@ -1,0 +1,79 @@
+"""What a candidate's text may lean on: a look at its imports and includes, before anything is built.
+
+A tripwire, not a wall: it tells who did not know the rules what they are, with file and line. Who hides an import from
+it is held by what stands behind it: PyTorch's operators are refused where a Triton candidate runs, and a HIP candidate
+is linked with no library of kernels.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from arena.judge.hosts import CandidateFailed
+from arena.model.task import TaskType
+from arena.model.verdict import Status
+from arena.toolchains.hip_scan import mask
+
+_ALLOWED = frozenset({"torch", "triton", "__future__", *sys.stdlib_module_names})
+_GENERATORS = ("torch.utils.cpp_extension", "torch._inductor", "torch._dynamo")
+"""parts of PyTorch that compile other kernels than the candidate's"""
+_KERNEL_LIBRARIES = re.compile(
+    r"(hip|cu)(blas|dnn|fft|sparse|solver|rand|tensor|cub)|roc(blas|prim|fft|sparse|solver|thrust|wmma)|miopen"
+    r"|(ck|ck_tile|cutlass|cute|thrust|cub|torch|aten|c10|oneapi)/|mkl|openblas|cblas|dnnl",
+    re.IGNORECASE,
+)
+_INCLUDE = re.compile(r"^[ \t]*(?P<sign>#)[ \t]*include[ \t]*([<\"])(?P<name>[^>\"\n]+)[>\"]", re.MULTILINE)
+_LOADERS = re.compile(r"\b(dlopen|dlmopen|dlsym|dlvsym|hipModuleLoad\w*|hiprtc\w+|cuModuleLoad\w*|nvrtc\w+)\b")
+
+
+def check(task_type: TaskType, candidate: Path) -> None:
+    """Raise `CandidateFailed` with `rule_violation` where the text of a candidate breaks a rule."""
+    text = candidate.read_text(encoding="utf-8", errors="replace")
+    found = _imports(text) if task_type is TaskType.TRITON2TRITON else _includes(text)
+    for line, problem in found:
+        raise CandidateFailed(Status.RULE_VIOLATION, f"{candidate.name}:{line}: {problem}")
+
+
+def _imports(text: str) -> Iterator[tuple[int, str]]:
+    """Modules that are neither Python's, PyTorch's nor Triton's, by line. A text that does not parse has none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for name in _modules(node):
+            if name.partition(".")[0] not in _ALLOWED:
+                yield node.lineno, f"imports `{name}`; torch, triton and Python's standard library may be imported"
+            elif name.startswith(_GENERATORS):
+                yield node.lineno, f"imports `{name}`, which compiles kernels other than the ones in this file"
+
+
+def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """What an import statement names, with `from a import b` as a.b too: it may be a module."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [f"{node.module}.{alias.name}" for alias in node.names] if node.module and not node.level else []
+
+
+def _includes(text: str) -> Iterator[tuple[int, str]]:
+    """Headers of kernel libraries, and functions that load code at run time."""
+    code = mask(text)
+    for found in _INCLUDE.finditer(text):
+        name = found["name"].strip()
+        if code[found.start("sign")] == "#" and _KERNEL_LIBRARIES.match(name.removeprefix("hip/")):
+            yield _line(text, found.start()), f"includes `{name}`, a library of kernels; write the kernel"
+    for called in _LOADERS.finditer(code):
+        yield _line(text, called.start()), f"`{called[0]}`: code that is not in this file may not be loaded"
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1

@@ -1,0 +1,13 @@
+"""expect: rule_violation. PyTorch's compiler is asked to write the kernel (cheat 27)."""
+
+import torch
+# <kernel>
+
+
+@torch.compile
+def formula(x, weight, eps):
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+
+
+def rms_norm(x, weight, eps, y):
+    copy(formula(x, weight, eps), y)

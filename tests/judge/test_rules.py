@@ -1,0 +1,87 @@
+"""What a candidate's text may lean on is told by file and line, before anything is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.judge import rules
+from arena.judge.hosts import CandidateFailed
+from arena.model.task import TaskType
+from arena.model.verdict import Status
+from arena.taskfile.corpus import load_corpus
+
+
+def refusal(task_type: TaskType, text: str, folder: Path) -> str:
+    """What is said against the text; empty where it may be built."""
+    file = folder / task_type.kernel_file
+    file.write_text(text, encoding="utf-8")
+    try:
+        rules.check(task_type, file)
+    except CandidateFailed as failure:
+        assert failure.status is Status.RULE_VIOLATION
+        return failure.detail
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import triton\nimport flash_attn\n", "kernel.py:2: imports `flash_attn`"),
+        ("def f():\n    import numpy as np\n", "kernel.py:2: imports `numpy`"),
+        ("from xformers.ops import rmsnorm\n", "imports `xformers.ops.rmsnorm`"),
+        ("from torch.utils import cpp_extension\n", "imports `torch.utils.cpp_extension`, which compiles"),
+        ("import torch._inductor.config\n", "which compiles kernels"),
+    ],
+)
+def test_foreign_imports_are_named(text: str, said: str, tmp_path: Path) -> None:
+    assert said in refusal(TaskType.TRITON2TRITON, text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from __future__ import annotations\nimport math, torch, triton.language as tl\nfrom torch import Tensor\n",
+        "def broken(:\n",
+        "# import numpy\n'''import cupy'''\n",
+        "nul\0",
+    ],
+)
+def test_other_texts_are_the_hosts_business(text: str, tmp_path: Path) -> None:
+    assert refusal(TaskType.TRITON2TRITON, text, tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('#include "task.h"\n  #  include <hipcub/hipcub.hpp>\n', "kernel.hip:2: includes `hipcub/hipcub.hpp`"),
+        ("#include <hip/hip_fp16.h>\n#include <cublas_v2.h>\n", "kernel.hip:2: includes `cublas_v2.h`"),
+        ("/* one\ntwo */\n#include <cub/cub.cuh>\n", "kernel.hip:3: includes `cub/cub.cuh`"),
+        ("#include <torch/extension.h>\n", "includes `torch/extension.h`"),
+        ("void* f() { return dlsym(0, 0); }\n", "kernel.hip:1: `dlsym`"),
+        ("auto g = hiprtcCompileProgram;\n", "kernel.hip:1: `hiprtcCompileProgram`"),
+    ],
+)
+def test_libraries_of_kernels_are_named(text: str, said: str, tmp_path: Path) -> None:
+    assert said in refusal(TaskType.HIP2HIP, text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#include <random>\n#include <hip/hip_bf16.h>\n#include <hip/hip_cooperative_groups.h>\n#include <cuchar>\n",
+        "// #include <cub/cub.cuh>\n/*\n#include <thrust/sort.h>\n*/\n",
+        'const char* words = "dlopen";  // dlsym\n',
+    ],
+)
+def test_comments_literals_and_the_languages_own_headers_may_stand(text: str, tmp_path: Path) -> None:
+    assert refusal(TaskType.TORCH2HIP, text, tmp_path) == ""
+
+
+def test_every_kernel_of_the_corpus_keeps_the_rules() -> None:
+    tasks = load_corpus()
+    kernels = [(task, file) for task in tasks for file in (task.starting_kernel, task.expert) if file is not None]
+    assert len(kernels) > len(tasks)
+    for task, file in kernels:
+        rules.check(task.task_type, file)
