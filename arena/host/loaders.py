@@ -61,15 +61,18 @@ def load(message: Load, device: str) -> Entry:
     if message.language is Language.HIP:
         return HipEntry(Path(message.path), message.entry)
     if message.language is Language.TRITON:
-        return PythonEntry(Path(message.path), message.entry, Operators(device), message.target)
+        return PythonEntry(Path(message.path), message.entry, device, message.target)
     return TorchEntry(Path(message.path), message.copies, compiled=message.language is Language.TORCH_COMPILE)
 
 
 class PythonEntry:
-    """A Triton candidate: a Python function that is handed its outputs. For a target, calls compile and run nothing."""
+    """A Triton candidate: a Python function that is handed its outputs, and no arithmetic of PyTorch's.
 
-    def __init__(self, path: Path, name: str, operators: Operators, target: str = "") -> None:
-        self._operators = operators
+    For a target, calls compile and run nothing; what PyTorch computes there is nobody's result, and is let be.
+    """
+
+    def __init__(self, path: Path, name: str, device: str, target: str = "") -> None:
+        self._operators = None if target else Operators(device)
         self._records = triton_cross.install(target) if target else None
         function = getattr(load_module(path, "candidate"), name, None)
         if not callable(function):
@@ -80,7 +83,8 @@ class PythonEntry:
     def bind(self, binding: Binding | None) -> None:
         """Keep the argument lists; where kernels are interpreted, have their loads keep to the arguments."""
         self._values = [] if binding is None else binding.values
-        self._operators.protect(*((0, 0) if binding is None else binding.extent))
+        if self._operators is not None:
+            self._operators.protect(*((0, 0) if binding is None else binding.extent))
         if os.environ.get("TRITON_INTERPRET") == "1":
             from arena.toolchains.interpreter import fence
 

@@ -20,7 +20,10 @@ from arena.model.verdict import Status
 from arena.toolchains.hip_scan import mask
 
 _ALLOWED = frozenset({"torch", "triton", "__future__", *sys.stdlib_module_names})
-_GENERATORS = ("torch.utils.cpp_extension", "torch._inductor", "torch._dynamo")
+_GENERATORS = (
+    *("torch.utils.cpp_extension", "torch._inductor", "torch._dynamo", "torch.compile"),
+    *("torch.cuda.jiterator", "torch.cuda._compile_kernel"),
+)
 """parts of PyTorch that compile other kernels than the candidate's"""
 _KERNEL_LIBRARIES = re.compile(
     r"(hip|cu)(blas|dnn|fft|sparse|solver|rand|tensor|cub)|roc(blas|prim|fft|sparse|solver|thrust|wmma)|miopen"
@@ -48,20 +51,32 @@ def _imports(text: str) -> Iterator[tuple[int, str]]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
+        if not isinstance(node, ast.stmt | ast.expr):
             continue
         for name in _modules(node):
             if name.partition(".")[0] not in _ALLOWED:
                 yield node.lineno, f"imports `{name}`; torch, triton and Python's standard library may be imported"
-            elif name.startswith(_GENERATORS):
-                yield node.lineno, f"imports `{name}`, which compiles kernels other than the ones in this file"
+        for name in (*_modules(node), *_attribute(node)):
+            if any(f"{name}.".startswith(f"{generator}.") for generator in _GENERATORS):
+                yield node.lineno, f"`{name}` compiles kernels other than the ones in this file"
 
 
-def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
+def _modules(node: ast.stmt | ast.expr) -> list[str]:
     """What an import statement names, with `from a import b` as a.b too: it may be a module."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
-    return [f"{node.module}.{alias.name}" for alias in node.names] if node.module and not node.level else []
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def _attribute(node: ast.stmt | ast.expr) -> list[str]:
+    """`a.b.c` for an expression that says so."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [".".join((node.id, *reversed(parts)))] if parts and isinstance(node, ast.Name) else []
 
 
 def _includes(text: str) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,8 @@ from arena.toolchains.hip_build import SdkToolchain
 from arena.toolchains.hip_clang import known_archs
 from arena.toolchains.hip_resources import AMD_FLAGS
 
-FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC")
+# Nothing is left to be found in the process: PyTorch brings hipBLAS there, under names that anybody can declare.
+FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-Wl,-z,defs")
 _USUAL = Path("/opt/rocm")
 _CLANG_FOLDER = re.compile(r"^InstalledDir: *(.+)$", re.MULTILINE)
 

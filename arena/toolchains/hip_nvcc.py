@@ -19,6 +19,8 @@ WAVE_SIZE = 32
 # The static CUDA runtime shares the primary context with the one that torch loaded, and has no path to get wrong.
 FLAGS = (
     *("-O3", "-std=c++17", "-shared", "-cudart", "static", "-Xcompiler", "-fPIC"),
+    # Nothing is left to be found in the process: PyTorch brings cuBLAS there, under names that anybody can declare.
+    *("-Xlinker", "-z", "-Xlinker", "defs"),
     *("--expt-relaxed-constexpr", "--extended-lambda"),  # both are plain HIP
     # nvcc reads device code once for the host too, where CUDA still declares, as deprecated, shuffles without a mask.
     "-Wno-deprecated-declarations",

@@ -31,8 +31,13 @@ def refusal(task_type: TaskType, text: str, folder: Path) -> str:
         ("import triton\nimport flash_attn\n", "kernel.py:2: imports `flash_attn`"),
         ("def f():\n    import numpy as np\n", "kernel.py:2: imports `numpy`"),
         ("from xformers.ops import rmsnorm\n", "imports `xformers.ops.rmsnorm`"),
-        ("from torch.utils import cpp_extension\n", "imports `torch.utils.cpp_extension`, which compiles"),
-        ("import torch._inductor.config\n", "which compiles kernels"),
+        ("from torch.utils import cpp_extension\n", "kernel.py:1: `torch.utils.cpp_extension` compiles"),
+        (
+            "import torch\n\nf = torch.cuda.jiterator._create_jit_fn\n",
+            "kernel.py:3: `torch.cuda.jiterator._create_jit_fn`",
+        ),
+        ("import torch\n@torch.compile\ndef f(x):\n    return x\n", "kernel.py:2: `torch.compile` compiles"),
+        ("import torch._inductor.config\n", "`torch._inductor.config` compiles kernels"),
     ],
 )
 def test_foreign_imports_are_named(text: str, said: str, tmp_path: Path) -> None:
@@ -43,6 +48,7 @@ def test_foreign_imports_are_named(text: str, said: str, tmp_path: Path) -> None
     "text",
     [
         "from __future__ import annotations\nimport math, torch, triton.language as tl\nfrom torch import Tensor\n",
+        "import torch\nprint(torch.compiler, torch.cuda.current_stream)\n",
         "def broken(:\n",
         "# import numpy\n'''import cupy'''\n",
         "nul\0",

@@ -44,7 +44,7 @@ def evaluate(judge: JudgeClient, folder: Path, before_entry: str) -> Evaluation:
     "look",
     [
         pytest.param(f"import os; assert not os.listdir({str(TASKS)!r})", id="tasks"),
-        pytest.param("import module_that_is_absent", id="a-module-that-is-not-there"),
+        pytest.param("import torch.module_that_is_absent", id="a-module-that-is-not-there"),
         pytest.param(
             "import socket\ntry:\n    socket.create_connection(('127.0.0.1', 22), 1)\n"
             "except OSError as problem:\n    assert problem.errno in (13, 101), problem\n"

@@ -145,6 +145,15 @@ def test_what_hip_kernels_use_builds_everywhere(arch: str, cache: Path) -> None:
 
 
 @pytest.mark.system
+def test_nothing_is_left_to_be_found_in_the_process(cache: Path) -> None:
+    """PyTorch has cuBLAS in every process that imports it, where a loader would find what was only declared."""
+    declared = 'extern "C" int cublasDestroy_v2(void*);\nint (*kept)(void*) = cublasDestroy_v2;\n'
+    failed = build(PLAIN + declared, "sm_90", cache)
+    assert isinstance(failed, BuildFailed)
+    assert "cublasDestroy_v2" in failed.log and "undefined" in failed.log
+
+
+@pytest.mark.system
 @pytest.mark.parametrize(("kernel", "good", "bad"), [(AMD_ONLY, "gfx942", "sm_90"), (NVIDIA_ONLY, "sm_90", "gfx942")])
 def test_what_only_one_vendor_has(kernel: str, good: str, bad: str, cache: Path) -> None:
     assert isinstance(build(kernel, good, cache), Built)
