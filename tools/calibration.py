@@ -1,6 +1,6 @@
-"""Read a calibration run (`arena run configs/calibration.yaml`) and print how good the harness itself is.
+"""Read a run of `noop` and `expert` (`arena run configs/full.yaml`) and print how good the harness itself is.
 
-    python tools/calibration.py runs/calibration
+    python tools/calibration.py runs/full
 
 A/A: `noop` against itself, per case. Experts: geometric-mean speedup per task. Cost: seconds per gated evaluation and
 its split. No device is needed; the figures come from the records.

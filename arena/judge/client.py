@@ -142,7 +142,8 @@ class JudgeClient:
 
     def abandon(self) -> None:
         """End the judge at once, whatever it is doing: a thread that waits for its answer gets an error."""
-        kill_group(self._process.pid)
+        if self._process.poll() is None:
+            kill_group(self._process.pid)
 
     def __enter__(self) -> JudgeClient:
         return self

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from arena.model.verdict import Status
 from tests.candidates import name
 from tests.exhibits import Entry, Exhibit, exhibits, read, table
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("cheat_table", ROOT / "tools" / "cheat_table.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.tools import ROOT, load
 
 
 def test_the_page_is_in_step_with_the_corpus() -> None:
     written = (ROOT / "docs" / "cheats.md").read_text(encoding="utf-8")
-    assert written == tool().page(), "run `python tools/cheat_table.py`"
+    assert written == load("cheat_table").page(), "run `python tools/cheat_table.py`"
 
 
 def test_every_cheat_has_a_number_and_none_is_missing() -> None:
@@ -63,7 +52,7 @@ def test_a_file_that_does_not_say_what_to_expect_is_refused(tmp_path: Path) -> N
 
 
 def test_a_result_of_another_text_is_not_shown(tmp_path: Path) -> None:
-    page = tool()
+    page = load("cheat_table")
     exhibit = exhibits()[0]
     label = f"{exhibit.path.parent.name}/{exhibit.path.name}"
     assert page._shown(exhibit, "CPU", {label: ["passed", "0000"]}) == "not run"
