@@ -169,7 +169,7 @@ def _arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
     generator = secret_generator(device.torch_device)
     worked_out = arguments(task, case)
     sets = Sets(device, worked_out, 1, generator)
-    sets.write(draw_inputs(worked_out, reference, 1, generator, floats=False))
+    sets.write(draw_inputs(worked_out, reference, 1, generator, data=False))
     return sets
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from arena.errors import UsageError
 from arena.model.expression import Expression
-from arena.model.task import Arguments, Fill, Tensor
+from arena.model.task import FLOATING, Arguments, Fill, Tensor
 from arena.numerics.dtypes import torch_dtype
 
 if TYPE_CHECKING:
@@ -27,13 +27,24 @@ def draw(tensor: Tensor, arguments: Arguments, count: int, generator: torch.Gene
     assert fill is not None
     if fill.kind not in _FILLS:
         raise UsageError(f"fill {fill.kind!r} of {tensor.name} has no filler here")
-    values = {
-        name: float(text.value(arguments.names))
-        for name, text in fill.arguments.items()
-        if isinstance(text, Expression)
-    }
-    drawn = _FILLS[fill.kind](values, tensor, count, generator)
+    drawn = _FILLS[fill.kind](_values(fill, arguments), tensor, count, generator)
     return drawn.to(torch_dtype(tensor.dtype))
+
+
+def zeros_will_do(tensor: Tensor, arguments: Arguments) -> bool:
+    """Whether memory full of zeros is a valid input: floating-point numbers, or integers of which 0 is one."""
+    fill = tensor.spec.fill
+    assert fill is not None
+    if tensor.dtype in FLOATING:
+        return True
+    values = _values(fill, arguments)
+    return fill.kind == "integers" and values["low"] <= 0 < values["high"]
+
+
+def _values(fill: Fill, arguments: Arguments) -> Values:
+    """What the fill is told, worked out for the case."""
+    told = fill.arguments.items()
+    return {name: float(text.value(arguments.names)) for name, text in told if isinstance(text, Expression)}
 
 
 def is_custom(fill: Fill | None) -> bool:

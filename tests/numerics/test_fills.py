@@ -12,7 +12,7 @@ from arena.model.expression import Expression
 from arena.model.record import Split
 from arena.model.task import DTYPE_BYTES, Arguments, Axis, Case, Fill, Task, TaskType, TensorSpec, Work, arguments
 from arena.numerics.dtypes import torch_dtype
-from arena.numerics.fills import draw, is_custom
+from arena.numerics.fills import draw, is_custom, zeros_will_do
 
 SETS = 6
 
@@ -176,3 +176,19 @@ def test_what_cannot_be_filled_is_said(spec: Fill, shape: tuple[int, ...], says:
 
 def test_custom_is_for_the_reference() -> None:
     assert is_custom(Fill("custom")) and not is_custom(Fill("normal")) and not is_custom(None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "enough"),
+    [
+        (fill("normal"), "bfloat16", True),
+        (fill("integers", low="-8", high="8"), "int8", True),
+        (fill("integers", low="0", high="M"), "int32", True),
+        (fill("integers", low="1", high="M"), "int32", False),
+        (fill("integers", low="-M", high="0"), "int64", False),
+        (fill("permutation"), "int32", False),
+    ],
+)
+def test_where_memory_full_of_zeros_is_an_input_as_well(kind: Fill, dtype: str, enough: bool) -> None:
+    worked_out = one_input(kind, (4, 5), dtype)
+    assert zeros_will_do(worked_out.inputs[0], worked_out) is enough
