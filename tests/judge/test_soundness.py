@@ -34,3 +34,19 @@ def test_an_input_that_shows_by_chance_gets_several_chances(tmp_path: Path) -> N
         assert {item.name for item in items if item.outcome is Outcome.FAILED} <= {"keep matters"}
         missed += any(item.name == "keep matters" and item.outcome is Outcome.FAILED for item in items)
     assert missed <= SEEDS // 6
+
+
+ONE_NUMBER = TASK.replace("shape: [M, N], dtype: $dtype}\nwork", "shape: [], dtype: $dtype}\nwork")
+
+
+def test_one_number_that_is_coarse_by_chance_gets_several_chances(tmp_path: Path) -> None:
+    """A mean lies next to a bfloat16 number in one or two of a hundred draws: that says nothing of the tolerance."""
+    folder = write_task(tmp_path, task=ONE_NUMBER)
+    (folder / "reference.py").write_text(
+        "def reference(x, alpha):\n    return (x * alpha).sum() + 1\n", encoding="utf-8"
+    )
+    task = load_task(folder)
+    reference, case = Reference(task.reference_path), task.seen[1]
+    for seed in range(400):
+        items = list(check_definition(task, reference, [case], torch.Generator().manual_seed(seed)))
+        assert [item.detail for item in items if item.name == "tolerance" and item.outcome is Outcome.FAILED] == []
