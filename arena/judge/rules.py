@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arena.judge.hosts import CandidateFailed
+from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import TaskType
 from arena.model.verdict import Status
 from arena.toolchains.hip_scan import mask
@@ -36,6 +37,10 @@ _LOADERS = re.compile(r"\b(dlopen|dlmopen|dlsym|dlvsym|hipModuleLoad\w*|hiprtc\w
 
 def check(task_type: TaskType, candidate: Path) -> None:
     """Raise `CandidateFailed` with `rule_violation` where the text of a candidate breaks a rule."""
+    size = candidate.stat().st_size
+    if size > KERNEL_LIMIT_BYTES:  # what reads it, here and in compilers, is bounded by its length
+        detail = f"{candidate.name} has {size} bytes; a kernel may have {KERNEL_LIMIT_BYTES}"
+        raise CandidateFailed(Status.RULE_VIOLATION, detail)
     text = candidate.read_text(encoding="utf-8", errors="replace")
     found = _imports(text) if task_type is TaskType.TRITON2TRITON else _includes(text)
     for line, problem in found:

@@ -10,13 +10,14 @@ _OPAQUE = re.compile(
     r"""
       (?P<number> (?<!\w) \d (?:'?[\w.])* )
     | // (?: \\\r?\n | [^\n] )*
-    | /\* .*? \*/
-    | R"(?P<delimiter>[^()\\\s]{0,16})\( .*? \)(?P=delimiter)"
+    | /\* .*? (?: \*/ | \Z )
+    | R"(?P<delimiter>[^()\\\s]{0,16})\( (?: .*? \)(?P=delimiter)" | .* )  # without an end, all that follows: once
     | " (?: \\. | [^"\\\n] )* "
     | ' (?: \\. | [^'\\\n] )* '
     """,
     re.DOTALL | re.VERBOSE,
 )
+_LETTER = re.compile(r"(\\(?=\n))|[^\n]")  # a continued line still is one
 _DIRECTIVE = re.compile(r"^[ \t]*\#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _NAMESPACE = re.compile(r'(?:\bnamespace\b[\w\s:]*|\bextern\s*"[ ]*")\s*$')
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
@@ -30,9 +31,7 @@ def mask(text: str) -> str:
         found = match.group()
         if match.group("number") is not None:
             return found
-        spaces = re.sub(r"[^\n]", " ", found)
-        for broken in re.finditer(r"\\(?=\n)", found):  # a continued line still is one
-            spaces = f"{spaces[: broken.start()]}\\{spaces[broken.end() :]}"
+        spaces = _LETTER.sub(lambda letter: letter[1] or " ", found)
         return spaces if found[0] == "/" else found[0] + spaces[1:-1] + found[-1]
 
     return _OPAQUE.sub(blank, text)

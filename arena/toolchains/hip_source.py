@@ -28,6 +28,8 @@ _INLINE_TWICE = re.compile(
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b(?=\s*(?:volatile|__volatile__|goto|inline|\s)*\()")
 _EMPTY_ASSEMBLY = re.compile(r'[^(]*\(\s*"\s*"')
 _SPACE = " \t\r\n\\"
+_MOST_NO_LAUNCHES = 64
+"""`<<<` that begin no launch are looked at to the end of the text, so a text may have so many"""
 
 
 class Edit(NamedTuple):
@@ -71,10 +73,15 @@ def _keywords(text: str, masked: str) -> Iterator[Edit]:
 
 
 def _launches(text: str, masked: str, directives: Directives) -> Iterator[Edit]:
+    others = 0
     for match in re.finditer("<<<", masked):
         launch = _launch(text, masked, match.start(), directives)
         if launch is not None:
             yield launch
+            continue
+        others += 1
+        if others > _MOST_NO_LAUNCHES:
+            return  # the compiler will say what it thinks of this
 
 
 def _launch(text: str, masked: str, chevrons: int, directives: Directives) -> Edit | None:

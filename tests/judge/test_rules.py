@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from arena.judge import rules
 from arena.judge.hosts import CandidateFailed
+from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import TaskType
 from arena.model.verdict import Status
 from arena.taskfile.corpus import load_corpus
@@ -91,3 +93,25 @@ def test_every_kernel_of_the_corpus_keeps_the_rules() -> None:
     assert len(kernels) > len(tasks)
     for task, file in kernels:
         rules.check(task.task_type, file)
+
+
+BOMBS = {
+    TaskType.TRITON2TRITON: [
+        "x = " + "-" * 300_000 + "1",
+        "x = a" + ".b" * 300_000,
+        "x = a" + "()" * 200_000,
+        "(" * 200_000,
+    ],
+    TaskType.HIP2HIP: ['R"a(' * 200_000, "/*" * 300_000, '"' * 600_000, "#include <" * 60_000, "//\\\n" * 200_000],
+}
+
+
+@pytest.mark.parametrize(("task_type", "text"), [(kind, text) for kind, texts in BOMBS.items() for text in texts])
+def test_texts_made_to_keep_the_judge_busy_do_not(task_type: TaskType, text: str, tmp_path: Path) -> None:
+    began = time.monotonic()
+    assert refusal(task_type, text, tmp_path) == ""
+    assert time.monotonic() - began < 20.0
+
+
+def test_a_text_beyond_what_an_agent_may_hand_in_is_not_read(tmp_path: Path) -> None:
+    assert "a kernel may have" in refusal(TaskType.HIP2HIP, "//" + "x" * KERNEL_LIMIT_BYTES, tmp_path)

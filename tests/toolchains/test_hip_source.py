@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -129,3 +130,10 @@ def test_commas_inside_brackets_do_not_split() -> None:
     text = "a, f(b, c), g<d, e>(h), i->j, {k, l}"
     pieces = [text[begin:end].strip() for begin, end in split_top_level(text, 0, len(text))]
     assert pieces == ["a", "f(b, c)", "g<d, e>(h)", "i->j", "{k, l}"]
+
+
+@pytest.mark.parametrize("piece", ["k<<<", 'R"a(', "//\\\n", "/*", "k<<<1>>>("])
+def test_a_text_made_to_take_long_does_not(piece: str) -> None:
+    began = time.monotonic()
+    rewrite(piece * 20_000, "kernel.hip")
+    assert time.monotonic() - began < 10.0
