@@ -62,7 +62,11 @@ def check(evaluation: Evaluation, wanted: tuple[Status, ...]) -> None:
 @pytest.mark.system
 @pytest.mark.parametrize("exhibit", shown("CPU"))
 def test_on_cpu(cpu_judge: JudgeClient, exhibit: Exhibit, tmp_path: Path) -> None:
-    check(evaluate(cpu_judge, exhibit, tmp_path, CPU_OPTIONS), exhibit.expected["CPU"])
+    wanted, busy = exhibit.expected["CPU"], Status.TIMING_MISMATCH
+    evaluation = evaluate(cpu_judge, exhibit, tmp_path, CPU_OPTIONS)
+    if outcome(evaluation) is busy and busy not in wanted:  # other tests share the cores: once may be their doing
+        evaluation = evaluate(cpu_judge, exhibit, tmp_path, CPU_OPTIONS)
+    check(evaluation, wanted)
 
 
 @pytest.mark.gpu

@@ -97,10 +97,10 @@ def _first_process(info: int, monitor: subprocess.Popen[bytes]) -> int:
 
 def _confine(recipe: Recipe, monitor: subprocess.Popen[bytes], first: int) -> Confined:
     """Set limits on the first process, while it waits to begin; all others inherit them."""
-    namespace = processes.namespace_of(first)
+    namespace = processes.Namespace(first)
 
     def members() -> set[int]:
-        inside = processes.of_namespace(namespace)
+        inside = namespace.members()
         return inside | descendants(first) if recipe.nested and inside else inside
 
     limit(first, recipe.file_bytes, recipe.processes)

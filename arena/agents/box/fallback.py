@@ -180,13 +180,13 @@ class FallbackBox(Opened):
         """Know the agent's processes by their descent, and by a namespace that no process of ours is in."""
         first = next(iter(descendants(supervisor.pid) - {supervisor.pid}), 0)
         kind = "mnt" if "mount" in level else "net" if "network" in level else ""
-        namespace = 0
+        namespace: processes.Namespace | None = None
         with suppress(OSError):
-            namespace = processes.namespace_of(first, kind) if first and kind else 0
+            namespace = processes.Namespace(first, kind) if first and kind else None
 
         def members() -> set[int]:
             found = descendants(supervisor.pid) - {supervisor.pid}
-            return found | (processes.of_namespace(namespace, kind) if namespace else set())
+            return found | (namespace.members() if namespace is not None else set())
 
         group = Group.hold(first, self._plan.processes) if first else None
         return Confined(supervisor, members, (self._plan.workspace, self._plan.home), group)

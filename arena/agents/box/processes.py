@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+import weakref
 from collections.abc import Callable, Iterable, Set
-from pathlib import Path
 
 from arena.errors import InfrastructureError
 from arena.process_table import all_processes, is_dead, thread_states
@@ -19,20 +19,33 @@ Members = Callable[[], Set[int]]
 """Gives the ids of the processes of a set, as they are now."""
 
 
-def of_namespace(inode: int, kind: str = "pid") -> set[int]:
-    """The processes of one namespace; those in namespaces nested in it are not among them.
+class Namespace:
+    """The namespace that a process is in. Raises `OSError` where the process is gone.
 
-    A box allows no nested ones where it can (`--disable-userns`); `descendants` of its first process, of
-    `arena.process_table`, finds the others.
+    It is held open: the kernel gives the number of one that has ended to the next, which may be that of a candidate's
+    host, and whoever ends a box would end that.
     """
-    found = set()
-    for process in all_processes():
-        try:
-            if os.stat(f"/proc/{process}/ns/{kind}").st_ino == inode:  # noqa: PTH116
-                found.add(process)
-        except OSError:
-            continue
-    return found
+
+    def __init__(self, process: int, kind: str = "pid") -> None:
+        self._kind = kind
+        file = os.open(f"/proc/{process}/ns/{kind}", os.O_RDONLY)
+        weakref.finalize(self, os.close, file)
+        self.inode = os.fstat(file).st_ino
+
+    def members(self) -> set[int]:
+        """Its processes; those in namespaces nested in it are not among them.
+
+        A box allows no nested ones where it can (`--disable-userns`); `descendants` of its first process, of
+        `arena.process_table`, finds the others.
+        """
+        found = set()
+        for process in all_processes():
+            try:
+                if os.stat(f"/proc/{process}/ns/{self._kind}").st_ino == self.inode:  # noqa: PTH116
+                    found.add(process)
+            except OSError:
+                continue
+        return found
 
 
 def runs(process: int, told: bool = False) -> bool:
@@ -82,8 +95,3 @@ def kill_all(members: Members) -> None:
         if time.monotonic() > deadline:
             raise InfrastructureError(f"processes of the agent cannot be ended: {sorted(left)[:8]}")
         time.sleep(0.001)
-
-
-def namespace_of(process: int, kind: str = "pid") -> int:
-    """The inode number of the namespace that a process is in."""
-    return Path(f"/proc/{process}/ns/{kind}").stat().st_ino
