@@ -33,6 +33,7 @@ class Known:
 
 
 Book = dict[tuple[str, str, Options], Known]
+"""By task, case and all options: a final evaluation measures anew what was measured while that trial's agent was alive."""
 """Knowledge by task content, case and how thoroughly it was asked for."""
 
 
