@@ -33,8 +33,10 @@ class Known:
 
 
 Book = dict[tuple[str, str, Options], Known]
-"""By task, case and all options: a final evaluation measures anew what was measured while that trial's agent was alive."""
-"""Knowledge by task content, case and how thoroughly it was asked for."""
+"""Knowledge by task content, case and how thoroughly it was asked for.
+
+By all options, so that a final evaluation measures anew what was measured while that trial's agent was alive.
+"""
 
 
 @dataclass
