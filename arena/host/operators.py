@@ -3,7 +3,7 @@
 A kernel that PyTorch computes is no Triton kernel, and a right answer in the right place would not show it. So the
 operators themselves are replaced at PyTorch's dispatcher, for the device in question, for good, and for every thread,
 graph capture and library in the process: there is no observer that a candidate could wait for to look away, and no
-object by which the replacement could be taken back.
+object by which the replacement could be taken back. Only the guard on copies has one: it steps aside for each of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import ctypes
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ ALLOWED = frozenset(
 _COPY = "copy_"
 _KINDS = ("", "Sparse", "SparseCsr", "Quantized", "Mkldnn", "NestedTensor")
 """What the dispatcher puts before a device's name; dense tensors have nothing there."""
-_PROJECT = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class RuleViolation(Exception):
@@ -109,12 +110,12 @@ def _refusal(name: str) -> Callable[..., Any]:
     return refuse
 
 
-class _quietly(warnings.catch_warnings):
+@contextmanager
+def _quietly() -> Iterator[None]:
     """PyTorch warns of operators that are registered a second time."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        yield
 
 
 def _caller() -> str:
@@ -131,4 +132,4 @@ def _caller() -> str:
 def _is_ours(file: str) -> bool:
     import triton
 
-    return Path(file).is_relative_to(Path(triton.__file__).parent) or Path(file).is_relative_to(_PROJECT)
+    return Path(file).is_relative_to(Path(triton.__file__).parent) or Path(file).is_relative_to(_PACKAGE)
