@@ -138,9 +138,11 @@ class HipEntry:
         Where kernels are emulated, a watched call cannot touch the arguments but by kernels and HIP's copies: host
         code that does so ends the process, as it would beside a GPU.
         """
-        apart = self._arguments if watched and not self._on_device else (0, 0)
-        with _kept_out(self._library, *apart):
-            code = self._function(*self._calls[index], ctypes.c_void_p(self._stream()))
+        if watched and not self._on_device:
+            with _kept_out(self._library, *self._arguments):
+                code = self._issue(index)
+        else:
+            code = self._issue(index)
         if code == _OUT_OF_MEMORY:
             raise MemoryError(f"`{self._name}` returned error {code}: the device has no memory left for it")
         if code != 0:
@@ -152,6 +154,10 @@ class HipEntry:
     def kernels(self) -> tuple[KernelUse, ...]:
         """Its library was compiled elsewhere."""
         return ()
+
+    def _issue(self, index: int) -> int:
+        """The code that the function returns."""
+        return int(self._function(*self._calls[index], ctypes.c_void_p(self._stream())))
 
     def _stream(self) -> int:
         if not self._on_device:
@@ -256,9 +262,6 @@ def _blame_of_interpreted(problem: BaseException) -> Blame:
 @contextlib.contextmanager
 def _kept_out(library: ctypes.CDLL, first: int, num_bytes: int) -> Iterator[None]:
     """Have the emulation's runtime, linked into `library`, take memory out of the reach of host code meanwhile."""
-    if not num_bytes:
-        yield
-        return
     keep_out = library.hip_cpu_keep_out
     whole = -(-num_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
     error = keep_out(ctypes.c_void_p(first), ctypes.c_size_t(whole))
