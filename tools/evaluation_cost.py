@@ -1,8 +1,9 @@
 """How long does one gated evaluation take with a warm judge and nothing built: five seen cases, no held-out stage.
 
-    python tools/evaluation_cost.py --platform cuda
+    python tools/evaluation_cost.py --platform cuda                  eight tasks of all types
+    python tools/evaluation_cost.py --platform cuda 'hip2hip/*'      these
 
-For every task, the starting kernel and the expert are evaluated as candidates. The judge has met the task before, so
+For each task, the starting kernel and the expert are evaluated as candidates. The judge has met the task before, so
 that the baseline is known; the candidate's text is made unique, so that no cache has seen it.
 """
 
@@ -19,10 +20,20 @@ from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.task import Task
-from arena.taskfile.corpus import load_corpus, load_task
+from arena.taskfile.corpus import TASKS, load_task, select, task_ids
 
 CASES = 5
 OPTIONS = Options(heldout=False)
+CHOSEN = (
+    "triton2triton/normalization/rms_norm",
+    "triton2triton/attention/decode_attn_stage1",
+    "triton2triton/moe/fused_moe",
+    "triton2triton/gemm/awq_gemm",
+    "hip2hip/modules/softmax",
+    "hip2hip/modules/silu",
+    "torch2hip/modules/cross_entropy_label_smoothing",
+    "torch2hip/modules/silu",
+)
 PARTS = ("build", "compile", "correctness", "performance")
 
 
@@ -65,10 +76,12 @@ def main() -> None:
     """Print a line per evaluation and the distribution."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--platform", default="auto", help="auto, cpu, cuda or rocm")
+    parser.add_argument("tasks", nargs="*", default=CHOSEN, help="names or patterns")
     options = parser.parse_args()
     totals, parts = [], {name: [] for name in PARTS}  # type: tuple[list[float], dict[str, list[float]]]
     with tempfile.TemporaryDirectory() as place, JudgeClient(options.platform) as judge:
-        for task in load_corpus():
+        for name_of_task in select(task_ids(), options.tasks):
+            task = load_task(TASKS / name_of_task)
             short = with_five_cases(task, Path(place) / "tasks")
             for name, seconds, evaluation in measure(judge, short, Path(place)):
                 totals.append(seconds)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
-from arena.host.loaders import Entry
 from arena.platforms.base import Platform
 
 
@@ -21,15 +21,15 @@ class TimedPass(Protocol):
 class PlainPass:
     """Calls issued one after the other: the CPU, and candidates that cannot be captured."""
 
-    def __init__(self, entry: Entry, platform: Platform, sets: tuple[int, ...]) -> None:
+    def __init__(self, call: Callable[[int], None], platform: Platform, sets: tuple[int, ...]) -> None:
         self.sets = sets
-        self._entry, self._platform = entry, platform
+        self._call, self._platform = call, platform
 
     def run(self) -> float:
         """Issue every call, then wait once."""
         started = time.perf_counter()
         for index in self.sets:
-            self._entry.call(index)
+            self._call(index)
         self._platform.synchronize()
         return time.perf_counter() - started
 
@@ -37,7 +37,7 @@ class PlainPass:
 class GraphPass:
     """Calls captured once and replayed: no launch overhead of Python in the measurement."""
 
-    def __init__(self, entry: Entry, platform: Platform, sets: tuple[int, ...]) -> None:
+    def __init__(self, call: Callable[[int], None], platform: Platform, sets: tuple[int, ...]) -> None:
         import torch
 
         self.sets = sets
@@ -51,7 +51,7 @@ class GraphPass:
             self._graph.capture_begin()
             try:
                 for index in sets:
-                    entry.call(index)
+                    call(index)
             finally:
                 self._graph.capture_end()
         self._upload()

@@ -36,9 +36,9 @@ class Habits:
 
 
 _GPU = Habits(
-    pass_s=2.5e-3,
+    pass_s=10e-3,
     most_calls=1024,
-    most_bytes=12 << 30,
+    most_bytes=24 << 30,
     least_rounds=8,
     target_half_width=0.005,
     noisy_half_width=0.01,
@@ -57,7 +57,7 @@ _CPU = Habits(
 )
 _LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets depends on which
 _LONGEST_PASS_S = 20e-3
-_MEMORY_SHARE = 8
+_MEMORY_SHARE = 6
 _SHORT_SHARE = 8
 
 

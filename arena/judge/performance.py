@@ -139,20 +139,27 @@ class PerformanceCheck:
         """Fresh data, each pass once on each side in random order.
 
         A pass finds its data just before it, and is looked at just after it: work must not move from one to another.
+        Both sides are looked at alike, for the device remembers what it did last; what takes longer comes at the end.
         """
         inputs = self._draw(arguments, plan)
         secret = self._sampled(arguments, plan, names)
         times: dict[tuple[str, Side], float] = {}
+        left: dict[int, dict[str, torch.Tensor]] = {}
         host_s = 0.0
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
                 side.refresh(inputs, plan.part(name))
                 times[name, side], host_clock = self._pass(side, name)
+                finding, outputs = self._look(side, name, plan.indices(name), secret, inputs)
                 if side is candidate:
-                    finding = self._verify(side, name, plan.indices(name), secret, inputs)
                     if finding.status is not Status.PASSED:
                         return None, finding
+                    left.update(outputs)
                     host_s = host_clock if name == LONG else host_s
+        for index, outputs_of_call in left.items():
+            finding = check_outputs(arguments, self.reference, _of_set(inputs, index), outputs_of_call)
+            if finding.status is not Status.PASSED:
+                return None, _in_a_pass(finding)
         return _measured(times, baseline, candidate, host_s), Finding(Status.PASSED)
 
     def _pass(self, side: Side, name: str) -> tuple[float, float]:
@@ -168,26 +175,26 @@ class PerformanceCheck:
         used = [index for name in names for index in plan.indices(name)]
         return frozenset(self._random.sample(used, min(self._samples(arguments), len(used))))
 
-    def _verify(
-        self, side: Side, name: str, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
-    ) -> Finding:
-        """No call of the pass may have been skipped; those in the secret sample are compared with the reference."""
+    @staticmethod
+    def _look(
+        side: Side, name: str, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
+    ) -> tuple[Finding, dict[int, dict[str, torch.Tensor]]]:
+        """No call of the pass may have been skipped, and none in the secret sample have changed its inputs.
+
+        Also returns what those left behind, by call and by output, which is to be compared with the reference.
+        """
         side.collect(name)
-        arguments = side.sets.arguments
-        judged = [index for index in indices if index in secret]
-        left = {i: {spec.name: side.sets.view(spec.name)[i].clone() for spec in compared(arguments)} for i in judged}
-        unwritten = side.sets.unwritten(indices)
+        sets = side.sets
+        judged, specs = [index for index in indices if index in secret], compared(sets.arguments)
+        left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in judged}
+        unwritten = sets.unwritten(indices)
         if unwritten:
-            return Finding(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it")
+            return Finding(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it"), left
         for index in judged:
-            own = {key: values[index] for key, values in inputs.items()}
-            for finding in (
-                check_inputs(own, side.sets, index),
-                check_outputs(arguments, self.reference, own, left[index]),
-            ):
-                if finding.status is not Status.PASSED:
-                    return Finding(finding.status, f"in a timed pass: {finding.detail}")
-        return Finding(Status.PASSED)
+            finding = check_inputs(_of_set(inputs, index), sets, index)
+            if finding.status is not Status.PASSED:
+                return _in_a_pass(finding), left
+        return Finding(Status.PASSED), left
 
     @staticmethod
     def _samples(arguments: Arguments) -> int:
@@ -222,6 +229,14 @@ class PerformanceCheck:
 
     def _shuffled(self, *items: T) -> list[T]:
         return self._random.sample(items, len(items))
+
+
+def _of_set(inputs: dict[str, torch.Tensor], index: int) -> dict[str, torch.Tensor]:
+    return {name: values[index] for name, values in inputs.items()}
+
+
+def _in_a_pass(finding: Finding) -> Finding:
+    return Finding(finding.status, f"in a timed pass: {finding.detail}")
 
 
 def _passes(plan: Plan) -> dict[str, tuple[int, ...]]:

@@ -80,5 +80,8 @@ class Platform(Protocol):
     def settle(self, timeout_s: float) -> bool:
         """Wait until work of other processes on the device has drained; False where it has not in time."""
 
+    def touch(self) -> None:
+        """Issue next to nothing, without waiting for it."""
+
     def nudge(self) -> None:
         """Run next to nothing and wait, so that the device is switched to this process before a timed pass."""

@@ -100,6 +100,9 @@ class CpuPlatform:
         """There is no queue behind which others' work could hide."""
         return True
 
+    def touch(self) -> None:
+        """There is no device to touch."""
+
     def nudge(self) -> None:
         """There is no device to switch."""
 

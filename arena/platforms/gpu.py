@@ -201,13 +201,17 @@ class GpuPlatform:
 
         torch.cuda.empty_cache()
 
-    def nudge(self) -> None:
-        """One tiny kernel: switching the device between processes costs some 0.2 ms, and varies."""
+    def touch(self) -> None:
+        """Issue one tiny kernel; allocates for it the first time."""
         import torch
 
         if self._cell is None:
             self._cell = torch.zeros(1, device="cuda")
         self._cell.fill_(1.0)
+
+    def nudge(self) -> None:
+        """One tiny kernel: switching the device between processes costs some 0.2 ms, and varies."""
+        self.touch()
         self.synchronize()
 
     def settle(self, timeout_s: float) -> bool:

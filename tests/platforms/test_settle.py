@@ -28,6 +28,7 @@ IDLE_S, BUSY_S = 1e-4, 2e-3
 _HAMMER = """
 import time, torch
 a = torch.ones(8192, 8192, device="cuda")
+a @ a  # the first product loads a library, and the device is idle meanwhile
 torch.cuda.synchronize()
 print("at it", flush=True)
 end = time.monotonic() + 4

@@ -17,7 +17,9 @@ _pending = []
 
 def _run(self):
     host = _host[0]
-    name = next(name for name, timed in host._passes.items() if timed is self)
+    name = next((name for name, timed in host._passes.items() if timed is self), "rehearsal")
+    if name == "rehearsal":
+        return 0.0
     if name == "short":
         rest = list(_pending) or [host._binding.values[index] for index in host._passes["long"].sets]
         for values in rest:

@@ -1,0 +1,132 @@
+"""What do the walls, and keeping judge and candidate apart, cost in one gated evaluation?
+
+    python tools/split_cost.py --platform cuda
+
+Evaluates the expert of one Triton and of one HIP task, five seen cases each and never built before, with a warm judge,
+and adds up what a program without the split would not do: start hosts, share buffers with them, talk to them. Waking
+the device up in a new process, which a candidate has to pay wherever it runs, is counted apart. Everything is done
+twice, with the full walls and with `ARENA_SANDBOX=basic`, which leaves the newer ones out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from evaluation_cost import OPTIONS, unseen_copy, with_five_cases  # noqa: E402
+
+from arena.judge import building  # noqa: E402
+from arena.judge.hosts import Host, Template  # noqa: E402
+from arena.judge.messages import Evaluate, FromJudge  # noqa: E402
+from arena.judge.service import Judge  # noqa: E402
+from arena.platforms import here  # noqa: E402
+from arena.protocol import Bind, Prepare, Release, ToHost  # noqa: E402
+from arena.sandbox import seal  # noqa: E402
+from arena.taskfile.corpus import TASKS, load_task  # noqa: E402
+
+CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
+REPEATS = 5
+Spent = dict[str, list[float]]
+
+
+class Silent:
+    """A channel to nobody, for the judge's progress."""
+
+    def send(self, message: FromJudge) -> None:
+        """Forget it."""
+
+
+def watch(spent: Spent) -> None:
+    """Have every host that is started, every message and every build leave its seconds in `spent`."""
+
+    def timed(owner: Any, name: str, kind: Callable[..., str]) -> None:
+        inner = getattr(owner, name)
+
+        def outer(*given: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return inner(*given, **named)
+            finally:
+                spent[kind(*given, **named)].append(time.perf_counter() - started)
+
+        setattr(owner, name, outer)
+
+    awake: set[int] = set()
+
+    def kind_of(host: Host, message: ToHost, *_: Any, **__: Any) -> str:
+        if isinstance(message, Prepare) and host._pid not in awake:
+            awake.add(host._pid)
+            return "device context"
+        if isinstance(message, Prepare):
+            return "round trips"
+        return "shared buffers" if isinstance(message, Bind | Release) else "work"
+
+    timed(Template, "spawn", lambda *_: "hosts")
+    timed(Host, "_exchange", kind_of)
+    timed(building, "_held", lambda *_, **__: "compilers")
+
+
+def measure(platform: str) -> dict[str, dict[str, tuple[int, float]]]:
+    """By task and by kind: how many in an evaluation, and their seconds together, the median of all repeats."""
+    found = {}
+    judge, spent = Judge(here(platform)), defaultdict(list)  # type: tuple[Judge, Spent]
+    watch(spent)
+    with tempfile.TemporaryDirectory() as place:
+        for name in CHOSEN:
+            task = with_five_cases(load_task(TASKS / name), Path(place) / "tasks")
+            assert task.expert is not None
+            seen: dict[str, list[tuple[int, float]]] = defaultdict(list)
+            for repeat in range(REPEATS + 1):
+                candidate = unseen_copy(task.expert, Path(place))
+                spent.clear()
+                evaluation = judge.evaluate(Evaluate(str(task.path), str(candidate), OPTIONS), Silent())  # type: ignore[arg-type]
+                assert evaluation.status == "passed", evaluation.verdicts
+                for kind, seconds in spent.items() if repeat else ():  # the first one teaches the judge the baseline
+                    seen[kind].append((len(seconds), sum(seconds)))
+            found[name] = {
+                kind: (max(n for n, _ in all_of), statistics.median(s for _, s in all_of))
+                for kind, all_of in seen.items()
+            }
+    judge.close()
+    return found
+
+
+def main() -> None:
+    """Measure at both levels, each in a process of its own, and print both beside each other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--platform", default="auto", help="auto, cpu, cuda or rocm")
+    parser.add_argument("--here", action="store_true", help="at the level of this environment, as JSON")
+    asked = parser.parse_args()
+    if asked.here:
+        print(json.dumps(measure(asked.platform)))
+        return
+    levels = {}
+    for level in ("full", "basic"):
+        command = [sys.executable, __file__, "--here", "--platform", asked.platform]
+        said = subprocess.run(command, env={**os.environ, seal.SWITCH: level}, stdout=subprocess.PIPE, check=True)
+        levels[level] = json.loads(said.stdout.splitlines()[-1])
+    for name in CHOSEN:
+        print(f"{name}: seconds in an evaluation, median of {REPEATS}; full walls, then basic ones")
+        for kind in sorted({*levels["full"][name], *levels["basic"][name]}):
+            cells = [levels[level][name].get(kind, (0, 0.0)) for level in ("full", "basic")]
+            print(f"    {kind:15} " + "   ".join(f"{count:4} times {seconds:7.3f} s" for count, seconds in cells))
+        for level in ("full", "basic"):
+            parts = [levels[level][name].get(kind, (0, 0.0))[1] for kind in ("hosts", "shared buffers", "round trips")]
+            print(f"    of the split, {level}: {sum(parts):.3f} s")
+
+
+if __name__ == "__main__":
+    main()
