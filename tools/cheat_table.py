@@ -3,6 +3,7 @@
     python tools/cheat_table.py           write the page from the corpus and the kept results
     python tools/cheat_table.py --run     run every candidate first; tests/cheats/results-cpu.json keeps what was seen
     python tools/cheat_table.py --run --only later      run those whose name holds `later`, and keep the other results
+    python tools/cheat_table.py --run --missing         run those that have not run since they were written
 
 What a platform has not run says `not run`. For a GPU, keep `tests/cheats/results-gpu.json`, written with `--run --gpu`.
 """
@@ -40,10 +41,11 @@ def main() -> int:
     parser.add_argument("--run", action="store_true")
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--missing", action="store_true")
     asked = parser.parse_args()
     platform = "GPU" if asked.gpu else "CPU"
     if asked.run:
-        _run(platform, asked.only)
+        _run(platform, asked.only, missing=asked.missing)
     PAGE.write_text(page(), encoding="utf-8")
     sys.stdout.write(totals(platform, _seen(platform)) + "\n")
     return int(any(_surprises(exhibit, platform, _seen(platform)) for exhibit in exhibits()))
@@ -142,7 +144,8 @@ def _seen(platform: str) -> dict[str, list[str]]:
     return found
 
 
-def _run(platform: str, only: str) -> None:
+def _run(platform: str, only: str, *, missing: bool) -> None:
+    """What was seen is kept after each: a run that is cut short goes on with `--missing`."""
     if platform == "CPU":
         os.environ["TRITON_INTERPRET"] = "1"
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
@@ -151,14 +154,15 @@ def _run(platform: str, only: str) -> None:
 
     options = CPU_OPTIONS if platform == "CPU" else GPU_OPTIONS
     chosen = [e for e in exhibits() if only in _name(e) and platform not in e.meaningless]
-    seen = _seen(platform) if only else {}
+    seen = _seen(platform) if only or missing else {}
+    chosen = [e for e in chosen if not (missing and _status(e, seen))]
     with JudgeClient("cpu" if platform == "CPU" else "auto") as judge, tempfile.TemporaryDirectory() as folder:
         for exhibit in chosen:
             status = outcome(evaluate(judge, exhibit, Path(folder), options))
             seen[_name(exhibit)] = [status, digest(exhibit.path)]
             surprise = "  <- not as expected" if _surprises(exhibit, platform, seen) else ""
             sys.stderr.write(f"{_name(exhibit)}: {status}{surprise}\n")
-    RESULTS[platform].write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            RESULTS[platform].write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
