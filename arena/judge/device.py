@@ -38,7 +38,7 @@ class Habits:
 _GPU = Habits(
     pass_s=10e-3,
     most_calls=1024,
-    most_bytes=24 << 30,
+    most_bytes=16 << 30,
     least_rounds=8,
     target_half_width=0.005,
     noisy_half_width=0.01,
@@ -57,7 +57,8 @@ _CPU = Habits(
 )
 _LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets depends on which
 _LONGEST_PASS_S = 20e-3
-_MEMORY_SHARE = 6
+_MEMORY_SHARE = 8
+_PAGE = 2 << 20
 _SHORT_SHARE = 8
 
 
@@ -133,7 +134,8 @@ class Bench:
 
     @property
     def _arena_bytes(self) -> int:
-        return min(self._habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE)
+        """A whole number of pages, however odd the memory's size: a buffer is seen as items of every size."""
+        return min(self._habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
 
     def evict_cache(self) -> None:
         """Write more than the last-level cache holds, so that a pass finds it full of something else."""

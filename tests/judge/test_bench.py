@@ -1,0 +1,39 @@
+"""The buffers in which the sets of a pass lie."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from arena.judge.device import Bench
+from arena.platforms.cpu import CpuPlatform
+from arena.platforms.cuda import CudaPlatform
+from tests.platforms.fake_device import GIB, H200, FakeDevice
+
+
+class Allocating(CudaPlatform):
+    """Says what it was asked for, and gives memory of the processor."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        super().__init__(FakeDevice(dataclasses.replace(H200, memory_bytes=memory_bytes)))
+        self.asked: list[int] = []
+        self.torch_device = "cpu"
+
+    def allocate(self, num_bytes: int, *, lasting: bool = False):  # type: ignore[no-untyped-def]
+        self.asked.append(num_bytes)
+        return CpuPlatform().allocate(4096)
+
+
+@pytest.mark.parametrize("memory_bytes", [150_109_880_320, 24 * GIB - 12345, 192 * GIB])
+def test_arenas_hold_items_of_every_size_and_leave_room(memory_bytes: int) -> None:
+    device = Allocating(memory_bytes)
+    bench = Bench(device, device.facts())
+    first, second = bench.arenas
+    assert first is not None and second is not None
+    assert len(device.asked) == 2
+    for num_bytes in device.asked:
+        assert num_bytes % 4096 == 0, "else it cannot be seen as floats"
+        assert memory_bytes / 9 < num_bytes <= memory_bytes / 8 or num_bytes == 16 << 30
+    first.close()
+    second.close()
