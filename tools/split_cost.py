@@ -38,7 +38,7 @@ from arena.sandbox import seal  # noqa: E402
 from arena.taskfile.corpus import TASKS, load_task  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
-REPEATS = 5
+REPEATS = 3
 Spent = dict[str, list[float]]
 
 

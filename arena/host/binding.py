@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from arena.numerics.dtypes import torch_dtype
@@ -29,9 +30,8 @@ class Binding:
             if isinstance(argument, TensorArgument) and argument.addresses_of
         }
         passed = {**self._views, **{name: private for name, (_, private) in self._addresses.items()}}
-        self.values: list[list[object]] = [
-            [_value(argument, passed, index) for argument in message.arguments] for index in range(message.sets)
-        ]
+        columns = [_column(argument, passed, message.sets) for argument in message.arguments]
+        self.values: list[list[object]] = [list(row) for row in zip(*columns, strict=True)]
 
     def tensors(self, index: int) -> dict[str, torch.Tensor]:
         """The tensors of one set by name."""
@@ -83,13 +83,14 @@ def _view(buffer: torch.Tensor, argument: TensorArgument, sets: int) -> torch.Te
     )
 
 
-def _value(
-    argument: TensorArgument | ScalarArgument | NullArgument, tensors: dict[str, torch.Tensor], index: int
-) -> object:
+def _column(
+    argument: TensorArgument | ScalarArgument | NullArgument, tensors: dict[str, torch.Tensor], sets: int
+) -> Sequence[object]:
+    """One argument of every set."""
     match argument:
         case TensorArgument(name=name):
-            return tensors[name][index]
+            return tensors[name].unbind()
         case ScalarArgument(value=value):
-            return value
+            return (value,) * sets
         case NullArgument():
-            return None
+            return (None,) * sets

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 SHORT, LONG, SINGLE, PROBE = "short", "long", "single", "probe"
-_REHEARSALS = 3
+_REHEARSALS = 2
 
 
 @dataclass(frozen=True)

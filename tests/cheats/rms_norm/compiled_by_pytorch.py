@@ -1,4 +1,4 @@
-"""expect: rule_violation. PyTorch's compiler is asked to write the kernel (cheat 27)."""
+"""expect: rule_violation or timeout. PyTorch's compiler is asked to write the kernel; importing it takes a while (cheat 27)."""
 
 import torch
 # <kernel>
