@@ -74,9 +74,10 @@ def totals(platform: str, seen: dict[str, list[str]]) -> str:
     if not any(_status(e, seen) for e in (*cheats, *honest)):
         return f"{platform}: not run."
     good = [sum(_status(e, seen) in e.expected[platform] for e in group) for group in (cheats, honest)]
+    left = sum(not _status(e, seen) for e in (*cheats, *honest))
     return (
         f"{platform}: {good[0]} of {len(cheats)} candidates that cheat or fail got the status expected of them; "
-        f"{good[1]} of {len(honest)} honest ones passed."
+        f"{good[1]} of {len(honest)} honest ones passed{f'; {left} of all these have not run yet' if left else ''}."
     )
 
 

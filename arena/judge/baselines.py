@@ -74,7 +74,7 @@ class Baselines:
 
     def _subject(self, language: Language) -> Subject:
         program = baseline_program(self.task, self.cases, self.fast.bench.facts, language=language)
-        return Subject(self.template, _triton_cache(self.task), (), self.right.timeout_s).adopt(program)
+        return Subject(self.template, triton_cache(self.task), (), self.right.timeout_s).adopt(program)
 
     def _measure(self, worked_out: Arguments) -> Known:
         finding = self.right.run(self.subject, worked_out)
@@ -104,5 +104,6 @@ class Baselines:
             side.unbind()
 
 
-def _triton_cache(task: Task) -> Path:
+def triton_cache(task: Task) -> Path:
+    """Where what Triton compiles of a task's own kernels stays: they are trusted, and compiled once."""
     return default_cache_root().parent / "triton" / task.content_hash[:16]

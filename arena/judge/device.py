@@ -29,6 +29,7 @@ class Habits:
     most_calls: int
     most_bytes: int
     least_rounds: int
+    solo_rounds: int
     target_half_width: float
     noisy_half_width: float
     clock_slack_ms: float
@@ -40,6 +41,7 @@ _GPU = Habits(
     most_calls=1024,
     most_bytes=16 << 30,
     least_rounds=8,
+    solo_rounds=4,
     target_half_width=0.005,
     noisy_half_width=0.01,
     clock_slack_ms=0.03,
@@ -50,6 +52,7 @@ _CPU = Habits(
     most_calls=1,
     most_bytes=1 << 30,
     least_rounds=4,
+    solo_rounds=4,
     target_half_width=0.03,
     noisy_half_width=0.15,
     clock_slack_ms=0.5,
@@ -87,6 +90,11 @@ class Bench:
     def least_rounds(self) -> int:
         """Rounds measured at least, however narrow the interval: a slow warm-up cannot shorten them."""
         return self._habits.least_rounds
+
+    @property
+    def solo_rounds(self) -> int:
+        """Rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later."""
+        return self._habits.solo_rounds
 
     @property
     def target_half_width(self) -> float:

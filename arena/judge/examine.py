@@ -6,13 +6,12 @@ The kernel is the starting kernel, or, where the task type has none, that of the
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.judge.baselines import triton_cache
 from arena.judge.building import build_program
 from arena.judge.crossing import Limit
 from arena.judge.evaluate import Workshop, checks
@@ -32,7 +31,6 @@ from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.protocol import Language
-from arena.scratch import prefix as scratch_prefix
 from arena.sharing import share_out
 
 if TYPE_CHECKING:
@@ -56,7 +54,6 @@ class Examination:
         self._cases = select_cases(task, task.cases, options.max_work)
         self._reference = Reference(task.reference_path)
         self._right, self._fast = checks(task, options, shop.bench)
-        self._cache = Path(tempfile.mkdtemp(prefix=scratch_prefix("triton")))
         self._timing = SelfTiming(task, shop, self._fast, self._subject, options.call_timeout_s)
 
     def run(self, most_mutants: int, report: Report) -> TaskCheck:
@@ -64,16 +61,13 @@ class Examination:
         started = time.monotonic()
         fates: tuple[MutantFate, ...] = ()
         items: list[Item] = []
-        try:
-            if most_mutants:
-                fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
-                items.append(mutants_item(self._task, fates))
-            else:
-                for item in self._items():
-                    items.append(item)
-                    report(len(items), 0)
-        finally:
-            shutil.rmtree(self._cache, ignore_errors=True)
+        if most_mutants:
+            fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
+            items.append(mutants_item(self._task, fates))
+        else:
+            for item in self._items():
+                items.append(item)
+                report(len(items), 0)
         return TaskCheck(
             task=self._task.id,
             task_hash=self._task.content_hash,
@@ -162,7 +156,8 @@ class Examination:
 
     def _subject(self, program: Program) -> Subject:
         """A host for a kernel of the task's own, which is trusted: what Triton compiles is there for the next host."""
-        return Subject(self._shop.template, self._cache, (), self._options.call_timeout_s).adopt(program)
+        cache, timeout_s = triton_cache(self._task), self._options.call_timeout_s
+        return Subject(self._shop.template, cache, (), timeout_s).adopt(program)
 
     def _crew(self, program: Program, twin: Program | None) -> list[list[Subject]]:
         """Hosts to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""

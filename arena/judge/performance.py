@@ -48,7 +48,7 @@ class PerformanceCheck:
         plan = self.bench.plan(arguments, call_s)
         side.bind(arguments, self.reference, _passes(plan), self.bench.arenas[0])
         shorts, longs = [], []
-        for _ in range(self.bench.least_rounds):
+        for _ in range(self.bench.solo_rounds):
             inputs, times = self._draw(arguments, plan), {}
             for name in self._shuffled(SHORT, LONG):
                 side.refresh(inputs, plan.part(name))
@@ -78,6 +78,7 @@ class PerformanceCheck:
             rounds: list[Round] = []
             for side in (baseline, candidate):
                 side.prepare_s.clear()
+                side.drain_s.clear()
             places = self.bench.placements
             for place in places:
                 baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
@@ -90,6 +91,8 @@ class PerformanceCheck:
                 self._evidence(timing, solo[0]),
                 baseline_prepare_s=tuple(baseline.prepare_s),
                 candidate_prepare_s=tuple(candidate.prepare_s),
+                baseline_drain_s=tuple(baseline.drain_s),
+                candidate_drain_s=tuple(candidate.drain_s),
             )
             status, why = doubt(evidence, self.bench.limits(arguments))
             return Finding(status, why), timing

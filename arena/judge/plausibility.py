@@ -48,11 +48,14 @@ class Timing:
     baseline_prepare_s: Sequence[float] = ()
     candidate_prepare_s: Sequence[float] = ()
     """what passed between new data and the clock's start, a value a pass; empty where there is no such time"""
+    baseline_drain_s: Sequence[float] = ()
+    candidate_drain_s: Sequence[float] = ()
+    """what passed between the clock's end and the device being idle, a value a pass; empty where it cannot be busy"""
 
 
 def doubt(timing: Timing, limits: Limits) -> tuple[Status, str]:
     """`passed`, or what is not believable and why."""
-    for look in (_too_fast, _deferred, _begun_early, _clocks_disagree, _baseline_moved):
+    for look in (_too_fast, _deferred, _begun_early, _ended_late, _clocks_disagree, _baseline_moved):
         status, why = look(timing, limits)
         if status is not Status.PASSED:
             return status, why
@@ -88,15 +91,11 @@ def _deferred(timing: Timing, limits: Limits) -> tuple[Status, str]:
 
 
 def _begun_early(timing: Timing, limits: Limits) -> tuple[Status, str]:
-    """A host is told of new data before the clock starts: it must not need longer for that than the baseline's.
-
-    Medians and deviations from them: a few odd rounds, made on purpose, would widen a standard deviation.
-    """
+    """A host is told of new data before the clock starts: it must not need longer for that than the baseline's."""
     if not timing.baseline_prepare_s or not timing.candidate_prepare_s:
         return Status.PASSED, ""
     ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_prepare_s, timing.baseline_prepare_s))
-    error = float(np.hypot(_error_of_median(ours), _error_of_median(theirs)))
-    allowed = _PREPARING * float(np.quantile(theirs, 0.75)) + _DEVIATIONS * error + limits.clock_slack_ms
+    allowed = _PREPARING * float(np.quantile(theirs, 0.75)) + _error_of_both(theirs) + limits.clock_slack_ms
     median = float(np.median(ours))
     if median > allowed + _HEAD_START * timing.long * max(timing.candidate_ms.high, 0.0):
         return (
@@ -104,6 +103,29 @@ def _begun_early(timing: Timing, limits: Limits) -> tuple[Status, str]:
             f"it takes {median:.4g} ms to get ready for a pass, the baseline lets {allowed:.4g}",
         )
     return Status.PASSED, ""
+
+
+def _ended_late(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    """A host says that its pass is over: the device must then be as idle as it is after the baseline's passes."""
+    if not timing.baseline_drain_s or not timing.candidate_drain_s:
+        return Status.PASSED, ""
+    ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_drain_s, timing.baseline_drain_s))
+    late = float(np.median(ours) - np.median(theirs))
+    if late > limits.clock_slack_ms + _error_of_both(theirs):
+        return (
+            Status.TIMING_MISMATCH,
+            f"the device is busy for {late:.4g} ms after a pass of {timing.long} calls is said to be over",
+        )
+    return Status.PASSED, ""
+
+
+def _error_of_both(theirs: Array) -> float:
+    """What the difference of two such medians may be by chance, judged by the baseline's alone.
+
+    A candidate that shakes its own on purpose shall not be given room for it; and deviations from a median, for a few
+    odd values would widen a standard deviation.
+    """
+    return _DEVIATIONS * 2**0.5 * _error_of_median(theirs)
 
 
 def _error_of_median(values: Array) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,6 +57,8 @@ class Side:
         self._wakes_first = False
         self.prepare_s: list[float] = []
         """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
+        self.drain_s: list[float] = []
+        """how long the device kept the judge waiting after a long pass, when the clock had stopped"""
         self.mode = Mode.LOOP
         if platform.graphs:
             self.mode = Mode.GRAPH if graphs else Mode.STREAM
@@ -127,7 +130,8 @@ class Side:
     def run(self, name: str) -> tuple[float, float]:
         """Run a pass: seconds on the judge's clock, and what the host's own clock says.
 
-        Both processes have slept while the data were written: the way to the device is gone before it is timed.
+        Both processes have slept while the data were written: the way to the device is gone before it is timed. And
+        afterwards the device must be idle, or the pass was not over: what is left of it holds up a kernel of the judge.
         """
         if not self._wakes_first:
             preparing_s = sum(self.host.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
@@ -135,6 +139,11 @@ class Side:
                 self.prepare_s.append(preparing_s)
         seconds, done = self.host.timed(Pass(name), self._timeout_s)
         self.host.stop()
+        if self._platform.graphs:
+            started = time.perf_counter()
+            self._platform.nudge()
+            if name == LONG:
+                self.drain_s.append(time.perf_counter() - started)
         return seconds, done.host_s
 
     def collect(self, name: str) -> None:

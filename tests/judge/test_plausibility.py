@@ -81,6 +81,7 @@ def test_a_wide_interval_convicts_nobody() -> None:
     assert doubt(wide, LIMITS)[0] is Status.PASSED
 
 
+IDLE_S = [2.3e-4, 2.5e-4, 2.2e-4, 2.4e-4, 2.4e-4, 2.3e-4, 2.6e-4, 2.4e-4]
 BASELINE_READY_S = [2.0e-4, 2.1e-4, 1.9e-4, 2.0e-4, 2.2e-4, 2.0e-4, 1.9e-4, 2.1e-4]
 
 
@@ -92,10 +93,28 @@ BASELINE_READY_S = [2.0e-4, 2.1e-4, 1.9e-4, 2.0e-4, 2.2e-4, 2.0e-4, 1.9e-4, 2.1e
         ([2.4e-4] * 7 + [9e-3], Status.PASSED),
         ([2.4e-3] * 8, Status.TIMING_MISMATCH),
         ([2.4e-3] * 7 + [1.0], Status.TIMING_MISMATCH),
+        ([1.9e-4, 2.4e-3] * 4, Status.TIMING_MISMATCH),
     ],
 )
 def test_work_before_the_clock_starts_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
     evidence = replace(made(0.100, 0.020), baseline_prepare_s=BASELINE_READY_S, candidate_prepare_s=candidate_s)
+    assert doubt(evidence, LIMITS)[0] is status
+
+
+@pytest.mark.parametrize(
+    ("candidate_s", "status"),
+    [
+        (IDLE_S, Status.PASSED),
+        ([2.6e-4] * 8, Status.PASSED),
+        ([2.4e-4] * 7 + [9e-3], Status.PASSED),
+        ([1.2e-3] * 8, Status.TIMING_MISMATCH),
+        ([4e-4] * 8, Status.TIMING_MISMATCH),
+        ([2.4e-4, 2.4e-3] * 4, Status.TIMING_MISMATCH),
+    ],
+)
+def test_work_after_the_clock_stopped_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
+    """The last one shakes on purpose: half of its passes end late, and its own deviation hides nothing."""
+    evidence = replace(made(0.100, 0.020), baseline_drain_s=IDLE_S, candidate_drain_s=candidate_s)
     assert doubt(evidence, LIMITS)[0] is status
 
 

@@ -1,4 +1,4 @@
-// expect: crash. A kernel that does nothing is launched, and the processor computes the answer (cheats 27 and 29).
+// expect: compile_error, emulated: crash. A kernel that does nothing is launched, and the processor computes the answer (cheats 27 and 29).
 // <kernel>
 
 __global__ void leaf() {}
