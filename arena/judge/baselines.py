@@ -74,7 +74,7 @@ class Baselines:
 
     def _subject(self, language: Language) -> Subject:
         program = baseline_program(self.task, self.cases, self.fast.bench.facts, language=language)
-        return Subject(self.template, triton_cache(self.task), (), self.right.timeout_s).adopt(program)
+        return Subject(self.template, triton_cache(), (), self.right.timeout_s).adopt(program)
 
     def _measure(self, worked_out: Arguments) -> Known:
         finding = self.right.run(self.subject, worked_out)
@@ -104,6 +104,9 @@ class Baselines:
             side.unbind()
 
 
-def triton_cache(task: Task) -> Path:
-    """Where what Triton compiles of a task's own kernels stays: they are trusted, and compiled once."""
-    return default_cache_root().parent / "triton" / task.content_hash[:16]
+def triton_cache() -> Path:
+    """Where what Triton compiles of the tasks' own kernels stays: they are trusted, and share what fits several.
+
+    Triton finds things there by what they were made of.
+    """
+    return default_cache_root().parent / "triton"

@@ -156,7 +156,7 @@ class Examination:
 
     def _subject(self, program: Program) -> Subject:
         """A host for a kernel of the task's own, which is trusted: what Triton compiles is there for the next host."""
-        cache, timeout_s = triton_cache(self._task), self._options.call_timeout_s
+        cache, timeout_s = triton_cache(), self._options.call_timeout_s
         return Subject(self._shop.template, cache, (), timeout_s).adopt(program)
 
     def _crew(self, program: Program, twin: Program | None) -> list[list[Subject]]:

@@ -20,6 +20,7 @@ from tests.candidates import TASK_OF, assembled, name
 from tests.exhibits import Exhibit, exhibits
 
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
+_CPU_TRIES = 3  # other tests share the cores: a mismatch of timings may be their doing
 CPU_OPTIONS = structs.replace(OPTIONS, max_work=5e4)
 GPU_OPTIONS = structs.replace(OPTIONS, max_work=1e7)
 
@@ -63,9 +64,10 @@ def check(evaluation: Evaluation, wanted: tuple[Status, ...]) -> None:
 @pytest.mark.parametrize("exhibit", shown("CPU"))
 def test_on_cpu(cpu_judge: JudgeClient, exhibit: Exhibit, tmp_path: Path) -> None:
     wanted, busy = exhibit.expected["CPU"], Status.TIMING_MISMATCH
-    evaluation = evaluate(cpu_judge, exhibit, tmp_path, CPU_OPTIONS)
-    if outcome(evaluation) is busy and busy not in wanted:  # other tests share the cores: once may be their doing
+    for _ in range(_CPU_TRIES):
         evaluation = evaluate(cpu_judge, exhibit, tmp_path, CPU_OPTIONS)
+        if outcome(evaluation) is not busy or busy in wanted:
+            break
     check(evaluation, wanted)
 
 
