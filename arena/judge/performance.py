@@ -228,7 +228,15 @@ class PerformanceCheck:
         calls = timing.calls_long - timing.calls_short
         there = [measured for measured in timing.rounds if not measured.swapped]
         beside_ms = estimates.latency_ms(estimates.baseline_slopes(there, calls))
-        return Timing(timing.baseline_ms, timing.candidate_ms, solo_ms, beside_ms, timing.rounds, timing.calls_long)
+        return Timing(
+            baseline_ms=timing.baseline_ms,
+            candidate_ms=timing.candidate_ms,
+            solo_ms=solo_ms,
+            beside_ms=beside_ms,
+            rounds=timing.rounds,
+            long=timing.calls_long,
+            short=timing.calls_short,
+        )
 
     def _shuffled(self, *items: T) -> list[T]:
         return self._random.sample(items, len(items))

@@ -58,7 +58,7 @@ class Side:
         self.prepare_s: list[float] = []
         """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
         self.drain_s: list[float] = []
-        """how long the device kept the judge waiting after a long pass, when the clock had stopped"""
+        """how long the device kept the judge waiting after each pass, when the clock had stopped"""
         self.mode = Mode.LOOP
         if platform.graphs:
             self.mode = Mode.GRAPH if graphs else Mode.STREAM
@@ -142,8 +142,7 @@ class Side:
         if self._platform.graphs:
             started = time.perf_counter()
             self._platform.nudge()
-            if name == LONG:
-                self.drain_s.append(time.perf_counter() - started)
+            self.drain_s.append(time.perf_counter() - started)
         return seconds, done.host_s
 
     def collect(self, name: str) -> None:

@@ -110,12 +110,48 @@ def test_work_before_the_clock_starts_is_a_mismatch(candidate_s: list[float], st
         ([1.2e-3] * 8, Status.TIMING_MISMATCH),
         ([4e-4] * 8, Status.TIMING_MISMATCH),
         ([2.4e-4, 2.4e-3] * 4, Status.TIMING_MISMATCH),
+        ([2.4e-4, 2.4e-4, 2.4e-3] * 4, Status.TIMING_MISMATCH),
     ],
 )
 def test_work_after_the_clock_stopped_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
-    """The last one shakes on purpose: half of its passes end late, and its own deviation hides nothing."""
+    """The last two end late in some passes only, and shake: their own deviation hides nothing."""
     evidence = replace(made(0.100, 0.020), baseline_drain_s=IDLE_S, candidate_drain_s=candidate_s)
     assert doubt(evidence, LIMITS)[0] is status
+
+
+SHORT = 12
+
+
+def passes(candidate_extra_ms: list[float], jitter_ms: float = 0.01) -> Timing:
+    """Rounds of a 0.02 ms kernel against a 0.1 ms one; the candidate's short pass takes so much longer."""
+    rounds = []
+    for place, extra_ms in enumerate(candidate_extra_ms):
+        shake = jitter_ms * (-1) ** place
+        rounds.append(
+            Round(
+                baseline_short_s=(0.1 + SHORT * 0.1 + shake) / 1e3,
+                candidate_short_s=(0.1 + SHORT * 0.02 - shake + extra_ms) / 1e3,
+                baseline_long_s=(0.1 + LONG * 0.1) / 1e3,
+                candidate_long_s=(0.1 + LONG * 0.02) / 1e3,
+                candidate_host_s=LONG * 0.02 / 1e3,
+            )
+        )
+    return replace(made(0.100, 0.020), rounds=rounds, short=SHORT)
+
+
+@pytest.mark.parametrize(
+    ("extra_ms", "status"),
+    [
+        ([0.0] * 8, Status.PASSED),
+        ([0.04] * 8, Status.PASSED),
+        ([0.0] * 7 + [5.0], Status.PASSED),
+        ([0.5] * 8, Status.TIMING_MISMATCH),
+        ([0.1, 1.0] * 4, Status.TIMING_MISMATCH),
+    ],
+)
+def test_a_short_pass_made_longer_is_a_mismatch(extra_ms: list[float], status: Status) -> None:
+    """Its time is subtracted; how often the candidate shakes it makes no room."""
+    assert doubt(passes(extra_ms), LIMITS)[0] is status
 
 
 def test_one_odd_round_does_not_hide_that_calls_are_deferred() -> None:
