@@ -17,7 +17,8 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _ROOFLINE_SLACK = 0.9
 _EMPTY_NODE_SLACK = 0.7
 _DEFERRAL = 0.5
-_HEAD_START = 0.05
+_HEAD_START = 0.02
+_SPREAD = 0.05
 _PREPARING = 1.5
 _CLOCK_DISAGREEMENT = 0.25
 _DEVIATIONS = 3.0
@@ -127,12 +128,14 @@ def _ended_late(timing: Timing, limits: Limits) -> tuple[Status, str]:
 def _padded(timing: Timing, limits: Limits) -> tuple[Status, str]:
     """What a pass takes beside its calls cancels between long and short ones: who adds to the short one alone gains it.
 
-    Both hosts are reached the same way, so that the candidate's passes cannot cost much more beside their calls.
+    Both hosts are reached the same way, so that the candidate's passes cannot cost much more beside their calls. Where
+    its time depends on the data and the baseline's does not, its own spread counts too, within a twentieth of a pass.
     """
     ours = _beside_calls(timing, [(r.candidate_short_s, r.candidate_long_s) for r in timing.rounds])
     theirs = _beside_calls(timing, [(r.baseline_short_s, r.baseline_long_s) for r in timing.rounds])
     more = float(np.median(ours) - np.median(theirs))
-    if more > 2 * limits.clock_slack_ms + _error_of_both(theirs):
+    spread = min(_error_of_both(ours), _SPREAD * (timing.long - timing.short) * max(timing.candidate_ms.value, 0.0))
+    if more > 2 * limits.clock_slack_ms + _error_of_both(theirs) + spread:
         return (
             Status.TIMING_MISMATCH,
             f"a pass takes {more:.4g} ms more beside its calls than the baseline's: what is subtracted was made longer",
@@ -150,17 +153,16 @@ def _beside_calls(timing: Timing, passes_s: Sequence[tuple[float, float]]) -> Ar
     return np.asarray((short_s - timing.short * per_call_s) * 1e3)
 
 
-def _error_of_both(theirs: Array) -> float:
-    """What the difference of two such medians may be by chance, judged by the baseline's alone.
+def _error_of_both(values: Array) -> float:
+    """What the difference of two such medians may be by chance, judged by one side's alone.
 
-    A candidate that shakes its own on purpose shall not be given room for it; and deviations from a median, for a few
-    odd values would widen a standard deviation.
+    That of the baseline, wherever that will do: a candidate that shakes its own on purpose shall be given no room.
     """
-    return _DEVIATIONS * 2**0.5 * _error_of_median(theirs)
+    return _DEVIATIONS * 2**0.5 * _error_of_median(values)
 
 
 def _error_of_median(values: Array) -> float:
-    """Standard error of a median, from the median absolute deviation."""
+    """Standard error of a median, from the median absolute deviation: a few odd values would widen another."""
     return float(1.4826 * 1.2533 * np.median(np.abs(values - np.median(values))) / len(values) ** 0.5)
 
 

@@ -145,12 +145,13 @@ def passes(candidate_extra_ms: list[float], jitter_ms: float = 0.01) -> Timing:
         ([0.0] * 8, Status.PASSED),
         ([0.04] * 8, Status.PASSED),
         ([0.0] * 7 + [5.0], Status.PASSED),
+        ([0.15, -0.15, 0.1, -0.05, 0.2, -0.1, 0.15, 0.15], Status.PASSED),
         ([0.5] * 8, Status.TIMING_MISMATCH),
         ([0.1, 1.0] * 4, Status.TIMING_MISMATCH),
     ],
 )
 def test_a_short_pass_made_longer_is_a_mismatch(extra_ms: list[float], status: Status) -> None:
-    """Its time is subtracted; how often the candidate shakes it makes no room."""
+    """Its time is subtracted; a spread that the data may explain is let be, and one made on purpose gains little."""
     assert doubt(passes(extra_ms), LIMITS)[0] is status
 
 
