@@ -20,7 +20,7 @@ def _padded(run, while_s):
     return padded
 
 
-passes.PlainPass.run = _padded(passes.PlainPass.run, 0.003)
+passes.PlainPass.run = _padded(passes.PlainPass.run, 0.005)
 passes.GraphPass.run = _padded(passes.GraphPass.run, 0.0005)
 
 
