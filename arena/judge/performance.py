@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from arena.judge import estimates
+from arena.judge.buffers import Sets
 from arena.judge.device import Bench
 from arena.judge.hosts import CandidateFailed
 from arena.judge.inputs import draw_inputs
@@ -153,7 +154,9 @@ class PerformanceCheck:
             for side in self._shuffled(baseline, candidate):
                 side.refresh(inputs, plan.part(name))
                 times[name, side], host_clock = self._pass(side, name)
-                finding, outputs = self._look(side, name, plan.indices(name), secret, inputs)
+                if side is candidate:
+                    side.collect(name)
+                finding, outputs = self._look(side.sets, plan.indices(name), secret, inputs)
                 if side is candidate:
                     if finding.status is not Status.PASSED:
                         return None, finding
@@ -180,14 +183,12 @@ class PerformanceCheck:
 
     @staticmethod
     def _look(
-        side: Side, name: str, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
+        sets: Sets, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
     ) -> tuple[Finding, dict[int, dict[str, torch.Tensor]]]:
         """No call of the pass may have been skipped, and none in the secret sample have changed its inputs.
 
         Also returns what those left behind, by call and by output, which is to be compared with the reference.
         """
-        side.collect(name)
-        sets = side.sets
         judged, specs = [index for index in indices if index in secret], compared(sets.arguments)
         left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in judged}
         unwritten = sets.unwritten(indices)
