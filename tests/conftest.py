@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 # The workers share the cores: threads of torch that are more than these spin in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# In the background of a shell Ctrl-C is ignored, and whatever a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import torch
 
