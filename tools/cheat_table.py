@@ -5,6 +5,7 @@
     python tools/cheat_table.py --run --only later      run those whose name holds `later`, and keep the other results
     python tools/cheat_table.py --run --missing         run those that have not run since they were written
 
+What `--missing` keeps may have been seen by an older judge: leave it out to have everything run by this one.
 What a platform has not run says `not run`. For a GPU, keep `tests/cheats/results-gpu.json`, written with `--run --gpu`.
 """
 
@@ -154,11 +155,11 @@ def _run(platform: str, only: str, *, missing: bool) -> None:
     from tests.judge.test_cheats import CPU_OPTIONS, GPU_OPTIONS, evaluate, outcome
 
     options = CPU_OPTIONS if platform == "CPU" else GPU_OPTIONS
-    chosen = [e for e in exhibits() if only in _name(e) and platform not in e.meaningless]
     seen = _seen(platform) if only or missing else {}
-    chosen = [e for e in chosen if not (missing and _status(e, seen))]
+    chosen = [e for e in exhibits() if only in _name(e) and platform not in e.meaningless]
+    due = [e for e in chosen if not (missing and _status(e, seen))]
     with JudgeClient("cpu" if platform == "CPU" else "auto") as judge, tempfile.TemporaryDirectory() as folder:
-        for exhibit in chosen:
+        for exhibit in due:
             status = outcome(evaluate(judge, exhibit, Path(folder), options))
             seen[_name(exhibit)] = [status, digest(exhibit.path)]
             surprise = "  <- not as expected" if _surprises(exhibit, platform, seen) else ""

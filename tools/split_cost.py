@@ -3,9 +3,9 @@
     python tools/split_cost.py --platform cuda
 
 Evaluates the expert of one Triton and of one HIP task, five seen cases each and never built before, with a warm judge,
-and adds up what a program without the split would not do: start hosts, share buffers with them, talk to them. Waking
-the device up in a new process, which a candidate has to pay wherever it runs, is counted apart. Everything is done
-twice, with the full walls and with `ARENA_SANDBOX=basic`, which leaves the newer ones out.
+and adds up what a program without the split would not do: start hosts, share buffers with them, have them get ready
+before passes. Waking the device up in a new process, which a candidate has to pay wherever it runs, is counted apart.
+Everything is done twice, with the full walls and with `ARENA_SANDBOX=basic`, which leaves the newer ones out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,9 @@ def watch(spent: Spent) -> None:
 
 def measure(platform: str) -> dict[str, dict[str, tuple[int, float]]]:
     """By task and by kind: how many in an evaluation, and their seconds together, the median of all repeats."""
-    found = {}
-    judge, spent = Judge(here(platform)), defaultdict(list)  # type: tuple[Judge, Spent]
+    found, spent = {}, defaultdict(list)  # type: tuple[dict[str, dict[str, tuple[int, float]]], Spent]
     watch(spent)
-    with tempfile.TemporaryDirectory() as place:
+    with closing(Judge(here(platform))) as judge, tempfile.TemporaryDirectory() as place:
         for name in CHOSEN:
             task = with_five_cases(load_task(TASKS / name), Path(place) / "tasks")
             assert task.expert is not None
@@ -100,7 +100,6 @@ def measure(platform: str) -> dict[str, dict[str, tuple[int, float]]]:
                 kind: (max(n for n, _ in all_of), statistics.median(s for _, s in all_of))
                 for kind, all_of in seen.items()
             }
-    judge.close()
     return found
 
 

@@ -88,13 +88,7 @@ class PerformanceCheck:
                 if finding.status is not Status.PASSED:
                     return finding, None
             timing = self._timing(rounds, plan, arguments, candidate)
-            evidence = replace(
-                self._evidence(timing, solo[0]),
-                baseline_prepare_s=tuple(baseline.prepare_s),
-                candidate_prepare_s=tuple(candidate.prepare_s),
-                baseline_drain_s=tuple(baseline.drain_s),
-                candidate_drain_s=tuple(candidate.drain_s),
-            )
+            evidence = self._evidence(timing, solo[0], baseline, candidate)
             status, why = doubt(evidence, self.bench.limits(arguments))
             return Finding(status, why), timing
         except CandidateFailed as failure:
@@ -224,7 +218,7 @@ class PerformanceCheck:
         )
 
     @staticmethod
-    def _evidence(timing: CaseTiming, solo_ms: Estimate) -> Timing:
+    def _evidence(timing: CaseTiming, solo_ms: Estimate, baseline: Side, candidate: Side) -> Timing:
         """What the doubts look at; the baseline is held against itself alone in the same place."""
         calls = timing.calls_long - timing.calls_short
         there = [measured for measured in timing.rounds if not measured.swapped]
@@ -237,6 +231,10 @@ class PerformanceCheck:
             rounds=timing.rounds,
             long=timing.calls_long,
             short=timing.calls_short,
+            baseline_prepare_s=tuple(baseline.prepare_s),
+            candidate_prepare_s=tuple(candidate.prepare_s),
+            baseline_drain_s=tuple(baseline.drain_s),
+            candidate_drain_s=tuple(candidate.drain_s),
         )
 
     def _shuffled(self, *items: T) -> list[T]:

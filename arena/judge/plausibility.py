@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from arena.judge.estimates import baseline_slopes, candidate_slopes
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
@@ -110,8 +111,8 @@ def _begun_early(timing: Timing, limits: Limits) -> tuple[Status, str]:
 def _ended_late(timing: Timing, limits: Limits) -> tuple[Status, str]:
     """A host says that its pass is over: the device must then be as idle as it is after the baseline's passes.
 
-    What is left would be part of the pass; or it is there to hold up the baseline, whose turn is next. Quarters of all
-    passes are looked at, since fewer than half of them may be where it pays.
+    What is left would be part of the pass; or it is there to hold up the baseline, whose turn is next. The upper
+    quartile of all passes counts, since fewer than half of them may be where it pays.
     """
     if not timing.baseline_drain_s or not timing.candidate_drain_s:
         return Status.PASSED, ""
@@ -131,10 +132,11 @@ def _padded(timing: Timing, limits: Limits) -> tuple[Status, str]:
     Both hosts are reached the same way, so that the candidate's passes cannot cost much more beside their calls. Where
     its time depends on the data and the baseline's does not, its own spread counts too, within a twentieth of a pass.
     """
-    ours = _beside_calls(timing, [(r.candidate_short_s, r.candidate_long_s) for r in timing.rounds])
-    theirs = _beside_calls(timing, [(r.baseline_short_s, r.baseline_long_s) for r in timing.rounds])
+    rounds, short, calls = timing.rounds, timing.short, timing.long - timing.short
+    ours = _beside_calls([r.candidate_short_s for r in rounds], candidate_slopes(rounds, calls), short)
+    theirs = _beside_calls([r.baseline_short_s for r in rounds], baseline_slopes(rounds, calls), short)
     more = float(np.median(ours) - np.median(theirs))
-    spread = min(_error_of_both(ours), _SPREAD * (timing.long - timing.short) * max(timing.candidate_ms.value, 0.0))
+    spread = min(_error_of_both(ours), _SPREAD * calls * max(timing.candidate_ms.value, 0.0))
     if more > 2 * limits.clock_slack_ms + _error_of_both(theirs) + spread:
         return (
             Status.TIMING_MISMATCH,
@@ -143,14 +145,10 @@ def _padded(timing: Timing, limits: Limits) -> tuple[Status, str]:
     return Status.PASSED, ""
 
 
-def _beside_calls(timing: Timing, passes_s: Sequence[tuple[float, float]]) -> Array:
-    """Milliseconds of each short pass without its calls, each taken to cost the median of what it seems to.
-
-    `passes_s`: seconds of the short and of the long pass of every round.
-    """
-    short_s, long_s = np.asarray(passes_s).T
-    per_call_s = float(np.median(long_s - short_s)) / (timing.long - timing.short)
-    return np.asarray((short_s - timing.short * per_call_s) * 1e3)
+def _beside_calls(short_s: Sequence[float], per_call_s: Array, short: int) -> Array:
+    """Milliseconds of each short pass without its calls, each taken to cost the median of what it seems to."""
+    beside: Array = (np.asarray(short_s) - short * np.median(per_call_s)) * 1e3
+    return beside
 
 
 def _error_of_both(values: Array) -> float:
