@@ -56,6 +56,10 @@ class Baselines:
         """The baseline's program; trusted, so its compiled kernels are kept from one evaluation to the next."""
         return self._subject(Language.TORCH)
 
+    def warm(self) -> None:
+        """Start its host and have it wake the device, while there is something else to do."""
+        self.subject.warm()
+
     def known(self, case: Case) -> Known:
         """What is known of the baseline on a case; measured now if it never was."""
         key = (self.task.content_hash, case.id, self.options)

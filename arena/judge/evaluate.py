@@ -134,8 +134,8 @@ class Contest:
         hidden = (self._task.path.parents[2],)
         self._candidate = self._subject(hidden)
         cases = (*self._seen, *self._heldout)
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            warming = beside.submit(self._candidate.warm)
+        with ThreadPoolExecutor(max_workers=2) as beside:
+            warming = [beside.submit(side.warm) for side in (self._candidate, self._baselines)]
             try:
                 rules.check(self._task.task_type, self._file)
                 build = build_program(self._task, self._file, cases, self._bench.facts)
@@ -143,7 +143,8 @@ class Contest:
             except CandidateFailed as failure:
                 return Finding(failure.status, failure.detail)
             finally:
-                warming.result()
+                for host in warming:
+                    host.result()
         self._log, self._build_s = build.log, build.seconds
         self._candidate.adopt(build.program)
         if other is not None:

@@ -119,24 +119,32 @@ def test_work_after_the_clock_stopped_is_a_mismatch(candidate_s: list[float], st
     assert doubt(evidence, LIMITS)[0] is status
 
 
+@pytest.mark.parametrize(("late_s", "status"), [(1e-4, Status.PASSED), (2e-3, Status.TIMING_MISMATCH)])
+def test_after_a_long_pass_a_device_comes_back_more_slowly(late_s: float, status: Status) -> None:
+    """A pass of 100 ms: what is seen of honest kernels is let be, a fiftieth of the pass is not."""
+    slow = made(0.100, 1.0)
+    drained = [seconds + late_s for seconds in IDLE_S]
+    assert doubt(replace(slow, baseline_drain_s=IDLE_S, candidate_drain_s=drained), LIMITS)[0] is status
+
+
 SHORT = 12
 
 
-def passes(candidate_extra_ms: list[float], jitter_ms: float = 0.01) -> Timing:
-    """Rounds of a 0.02 ms kernel against a 0.1 ms one; the candidate's short pass takes so much longer."""
+def passes(candidate_extra_ms: list[float], jitter_ms: float = 0.01, call_ms: float = 0.02) -> Timing:
+    """Rounds of a kernel of `call_ms` against one of 0.1 ms; the candidate's short pass takes so much longer."""
     rounds = []
     for place, extra_ms in enumerate(candidate_extra_ms):
         shake = jitter_ms * (-1) ** place
         rounds.append(
             Round(
                 baseline_short_s=(0.1 + SHORT * 0.1 + shake) / 1e3,
-                candidate_short_s=(0.1 + SHORT * 0.02 - shake + extra_ms) / 1e3,
+                candidate_short_s=(0.1 + SHORT * call_ms - shake + extra_ms) / 1e3,
                 baseline_long_s=(0.1 + LONG * 0.1) / 1e3,
-                candidate_long_s=(0.1 + LONG * 0.02) / 1e3,
-                candidate_host_s=LONG * 0.02 / 1e3,
+                candidate_long_s=(0.1 + LONG * call_ms) / 1e3,
+                candidate_host_s=LONG * call_ms / 1e3,
             )
         )
-    return replace(made(0.100, 0.020), rounds=rounds, short=SHORT)
+    return replace(made(0.100, call_ms), rounds=rounds, short=SHORT)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +161,11 @@ def passes(candidate_extra_ms: list[float], jitter_ms: float = 0.01) -> Timing:
 def test_a_short_pass_made_longer_is_a_mismatch(extra_ms: list[float], status: Status) -> None:
     """Its time is subtracted; a spread that the data may explain is let be, and one made on purpose gains little."""
     assert doubt(passes(extra_ms), LIMITS)[0] is status
+
+
+@pytest.mark.parametrize(("extra_ms", "status"), [(0.2, Status.PASSED), (2.0, Status.TIMING_MISMATCH)])
+def test_the_calls_of_a_long_pass_are_not_all_alike(extra_ms: float, status: Status) -> None:
+    assert doubt(passes([extra_ms] * 8, call_ms=1.0), LIMITS)[0] is status
 
 
 def test_one_odd_round_does_not_hide_that_calls_are_deferred() -> None:
