@@ -27,6 +27,7 @@ EXAMPLES = examples(
 )
 _DEFAULT_TARGETS = "gfx942,sm_90"
 _MOST_MUTANTS = 40
+_WORTH_SAYING_S = 0.1
 CHECKS = Path("runs/tasks-check")
 ROOT = typer.Option("--root", envvar="ARENA_TASKS", help="The folder of tasks, if not the project's own.")
 
@@ -106,7 +107,9 @@ def _lines(check: TaskCheck, *, details: bool) -> list[str]:
     for item in check.items:
         if details or item.outcome is Outcome.FAILED:
             colour = colours[item.outcome]
-            lines.append(f"    [{colour}]{item.outcome:<11}[/{colour}] {escape(item.name)}: {escape(item.detail)}")
+            took = f" [dim]{item.seconds:.1f} s[/dim]" if item.seconds >= _WORTH_SAYING_S else ""
+            text = f"{escape(item.name)}: {escape(item.detail)}{took}"
+            lines.append(f"    [{colour}]{item.outcome:<11}[/{colour}] {text}")
     return lines
 
 

@@ -34,6 +34,7 @@ class CorrectnessCheck:
         generator = secret_generator(self.platform.torch_device)
         sets = Sets(self.platform, arguments, 1, generator)
         try:
+            self.platform.leave_room()
             host.ask(sets.bind_message(), self.timeout_s, sets.files)
             finding = self._over_seeds(host, sets)
             host.release(self.timeout_s)
@@ -51,6 +52,7 @@ class CorrectnessCheck:
             drawn = draw_inputs(arguments, self.reference, 1, secret_generator(self.platform.torch_device))
             sets.write(drawn)
             self.platform.synchronize()
+            self.platform.leave_room()
             host = subject.ready(arguments.case)
             host.ask(sets.bind_message(), self.timeout_s, sets.files)
             host.ask(Prepare(), self.timeout_s)
@@ -86,6 +88,7 @@ class CorrectnessCheck:
         sets.poison()
         before = sets.raw.clone()
         self.platform.synchronize()
+        self.platform.leave_room()
         host.ask(Prepare(), self.timeout_s)
         host.ask(Call(0), self.timeout_s)
         host.stop()

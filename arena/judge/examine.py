@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,8 +66,11 @@ class Examination:
             fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
             items.append(mutants_item(self._task, fates))
         else:
+            before = started
             for item in self._items():
-                items.append(item)
+                now = time.monotonic()
+                items.append(replace(item, seconds=now - before))
+                before = now
                 report(len(items), 0)
         return TaskCheck(
             task=self._task.id,

@@ -110,6 +110,7 @@ class Side:
         self._sets.write(draw_inputs(arguments, reference, count, generator))
         self._sets.poison()
         self._platform.synchronize()
+        self._platform.leave_room()
         self.host.ask(self._sets.bind_message(), self._timeout_s, self._sets.files)
         self.host.ask(Prepare(), self._timeout_s)
         self.host.ask(Call(0), self._timeout_s)

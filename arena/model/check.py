@@ -27,11 +27,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that must hold of a task. `detail`: what was seen; of a failure, what to do next."""
+    """One thing that must hold of a task. `detail`: what was seen; of a failure, what to do next.
+
+    `seconds`: from the item before to this one; what several need is counted with the first.
+    """
 
     name: str
     outcome: Outcome
     detail: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

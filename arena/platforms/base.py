@@ -74,6 +74,9 @@ class Platform(Protocol):
     def synchronize(self) -> None:
         """Wait for all work of this process on the device; raises `RuntimeError` for a device fault."""
 
+    def leave_room(self) -> None:
+        """Have some memory of the device free for other processes, if this one keeps some without using it."""
+
     def free_cache(self) -> None:
         """Give device memory that this process holds without using it back to others."""
 

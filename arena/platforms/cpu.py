@@ -93,6 +93,9 @@ class CpuPlatform:
     def synchronize(self) -> None:
         """Nothing runs behind our back on the CPU."""
 
+    def leave_room(self) -> None:
+        """Nothing is kept, either."""
+
     def free_cache(self) -> None:
         """The allocator of the CPU holds nothing back."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _IPC_BYTES = 64
 _LAZY_PEER_ACCESS = 1
+_SHARE_OF_HOSTS = 8
 _SETTLED_NUDGES = 20
 _JITTER_S = 50e-6  # the processor's own; what another process runs holds a nudge up for longer
 
@@ -200,6 +201,12 @@ class GpuPlatform:
         import torch
 
         torch.cuda.empty_cache()
+
+    def leave_room(self) -> None:
+        """Where little of the device is free, give back what PyTorch only keeps: hosts need memory too."""
+        memory = self.memory()
+        if memory.free_bytes < memory.total_bytes // _SHARE_OF_HOSTS:
+            self.free_cache()
 
     def touch(self) -> None:
         """Issue one tiny kernel; allocates for it the first time."""

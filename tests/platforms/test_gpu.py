@@ -12,7 +12,7 @@ from arena.platforms.device import TorchDevice
 from arena.platforms.gpu import _loaded, loaded_library
 from arena.platforms.rocm import RocmPlatform
 from arena.toolchains.hip_hipcc import find_hipcc
-from tests.platforms.fake_device import H200, MI300X, FakeDevice, silent
+from tests.platforms.fake_device import GIB, H200, MI300X, FakeDevice, silent
 
 _LINE = "7f1c00000000-7f1c00001000 r-xp 00000000 fe:01 1234567                    "
 
@@ -80,3 +80,12 @@ def test_hipcc_on_path_then_rocm_path_then_the_usual_place(tmp_path: Path) -> No
     assert find_hipcc({**named, "PATH": str(on_path.parent)}, usual) == on_path
     in_usual.chmod(0o644)
     assert find_hipcc(nothing, usual) is None
+
+
+@pytest.mark.parametrize(("free_gib", "given_back"), [(100, False), (18, False), (17, True), (0, True)])
+def test_hosts_find_room(free_gib: int, given_back: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eighth of the device is not kept for later by the judge alone."""
+    platform, asked = CudaPlatform(FakeDevice(H200, free_bytes=free_gib * GIB)), []
+    monkeypatch.setattr(platform, "free_cache", lambda: asked.append(True))
+    platform.leave_room()
+    assert bool(asked) is given_back
