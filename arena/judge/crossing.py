@@ -55,6 +55,8 @@ class Crossing:
         self, task: Task, candidate: Path, cases: Sequence[Case], targets: Sequence[str], limit: Limit, report: Report
     ) -> tuple[TargetBuild, ...]:
         """One result per target, in order; a failing candidate is a result, a missing compiler is `not_checked`."""
+        if not targets:
+            return ()
         if task.task_type is TaskType.TRITON2TRITON:
             lanes = _compile_triton(self._template, task, candidate, cases, targets, limit, report)
             return tuple(lane.result() for lane in lanes)

@@ -59,6 +59,7 @@ class Judge:
         self._bench = Bench(device, device.facts())
         if not self._bench.facts.emulated:
             _share_processor()
+            _load_linear_algebra(device.torch_device)
         device.settle(_CALM_S)  # while no candidate exists: what later nudges are held against
         self._bench.calibrate()
         self._shop = Workshop(self._bench, self._template, Crossing(), {})
@@ -155,6 +156,13 @@ def _share_processor() -> None:
     import torch
 
     torch.set_num_threads(_GPU_JUDGE_THREADS)
+
+
+def _load_linear_algebra(device: str) -> None:
+    """PyTorch loads this library when it is first needed, and fails where two threads need it first."""
+    import torch
+
+    torch.linalg.inv(torch.eye(2, device=device))
 
 
 def _supported(task: Task) -> Task:

@@ -81,7 +81,7 @@ class Side:
         passes: Mapping[str, tuple[int, ...]],
         arena: SharedBuffer | None = None,
     ) -> None:
-        """Share buffers for a case, warm up on data that is thrown away, and arrange the passes.
+        """Share buffers for a case, warm up on data that is thrown away, the same in every set, and arrange the passes.
 
         A candidate that cannot be captured gets a fresh host and plain calls.
         """
@@ -107,7 +107,8 @@ class Side:
         generator = secret_generator(self._platform.torch_device)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
         self._sets = Sets(self._platform, arguments, count, generator, arena)
-        self._sets.write(draw_inputs(arguments, reference, count, generator))
+        once = draw_inputs(arguments, reference, 1, generator)
+        self._sets.write({name: values.expand(count, *values.shape[1:]) for name, values in once.items()})
         self._sets.poison()
         self._platform.synchronize()
         self._platform.leave_room()

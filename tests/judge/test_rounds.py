@@ -1,0 +1,101 @@
+"""What the judge does between the passes of a round, with hosts that do as they are told and sides that note it."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from arena.judge.performance import PerformanceCheck
+from arena.judge.side import LONG, SHORT, Plan, Side
+from arena.judge.verify import GOOD
+from arena.model.task import Arguments, Task, arguments
+from arena.numerics.reference import Reference
+from arena.platforms.cpu import CpuPlatform
+from arena.protocol import Done, Pass
+from arena.taskfile.corpus import TASKS, load_task
+
+PLAN = Plan(short=1, long=3)
+
+
+class Obedient:
+    """A host that answers every `rms_norm` at once, in the buffer that the judge sees."""
+
+    def __init__(self, side: dict[str, Side]) -> None:
+        self._side = side
+
+    def ask(self, *_: object) -> Done:
+        return Done(0.0)
+
+    def timed(self, message: Pass, _: float) -> tuple[float, Done]:
+        sets, part = self._side["own"].sets, PLAN.part(message.name)
+        x, weight, eps = sets.view("x")[part], sets.view("weight")[part], sets.arguments.names["eps"]
+        inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + float(eps))
+        sets.view("y")[part] = x * inverse * weight[:, None]
+        return 0.001, Done(0.0)
+
+    def stop(self) -> None:
+        """It has no process."""
+
+
+def side() -> Side:
+    own: dict[str, Side] = {}
+    host = Obedient(own)
+    subject: Any = SimpleNamespace(host=host, program=SimpleNamespace(copies=()), ready=lambda case: host)
+    own["own"] = Side(subject, CpuPlatform(), 1.0)
+    return own["own"]
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return load_task(TASKS / "triton2triton/normalization/rms_norm")
+
+
+@pytest.fixture
+def case(task: Task) -> Arguments:
+    return arguments(task, task.seen[0])
+
+
+def bound(one: Side, case: Arguments, task: Task) -> Side:
+    one.bind(case, Reference(task.reference_path), {LONG: PLAN.indices(LONG), SHORT: PLAN.indices(SHORT)})
+    return one
+
+
+def test_to_warm_up_one_draw_is_enough_for_all_sets(case: Arguments, task: Task) -> None:
+    x = bound(side(), case, task).sets.view("x")
+    assert x.shape[0] == PLAN.short + PLAN.long
+    assert all(torch.equal(x[0], other) for other in x)
+    assert bool((x[0] != x[0].flatten()[0]).any())
+
+
+def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides get the same data, and change places later: who finds the other's answers need not compute."""
+    baseline, candidate = (bound(side(), case, task) for _ in range(2))
+    platform = CpuPlatform()
+    bench: Any = SimpleNamespace(
+        generator=torch.Generator().manual_seed(0), platform=platform, evict_cache=lambda: None
+    )
+    check = PerformanceCheck(bench, Reference(task.reference_path), 1.0)
+    seen = []
+
+    def run(one: Side, name: str) -> tuple[float, float]:
+        other = baseline if one is candidate else candidate
+        seen.append(bool(other.sets.view("y").isnan().all()))
+        return original(one, name)
+
+    original = Side.run
+    bound_to_nan(baseline, candidate)
+    monkeypatch.setattr(Side, "run", run)
+    measured, finding = check._round(baseline, candidate, case, PLAN, (SHORT, LONG))
+    assert finding.status is GOOD.status, finding.detail
+    assert measured is not None
+    assert seen == [True] * 4
+
+
+def bound_to_nan(*sides: Side) -> None:
+    """As before a round: nobody has answered yet."""
+    for one in sides:
+        one.sets.view("y").fill_(math.nan)
