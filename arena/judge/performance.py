@@ -87,7 +87,7 @@ class PerformanceCheck:
                 finding = self._rounds(baseline, candidate, arguments, plan, rounds, place.swapped, len(places))
                 if finding.status is not Status.PASSED:
                     return finding, None
-            timing = self._timing(rounds, plan, arguments, candidate)
+            timing = self._timing(rounds, plan, arguments, candidate, solo[0])
             evidence = self._evidence(timing, solo[0], baseline, candidate)
             status, why = doubt(evidence, self.bench.limits(arguments))
             return Finding(status, why), timing
@@ -201,7 +201,9 @@ class PerformanceCheck:
         largest = max((tensor.numel for tensor in (*arguments.inputs, *arguments.outputs)), default=0)
         return 1 if largest > _LARGE_ELEMENTS else _SAMPLED_CALLS
 
-    def _timing(self, rounds: list[Round], plan: Plan, arguments: Arguments, candidate: Side) -> CaseTiming:
+    def _timing(
+        self, rounds: list[Round], plan: Plan, arguments: Arguments, candidate: Side, alone_ms: Estimate
+    ) -> CaseTiming:
         calls = plan.long - plan.short
         ratio = estimates.speedup(rounds, calls)
         swapped = [measured.swapped for measured in rounds]
@@ -216,6 +218,7 @@ class PerformanceCheck:
             rounds=tuple(rounds),
             roofline_ms=self.bench.limits(arguments).roofline_ms,
             noisy=ratio.half_width > self.bench.noisy_half_width,
+            alone_ms=alone_ms,
         )
 
     @staticmethod

@@ -80,6 +80,8 @@ class CaseTiming:
     roofline_ms: float | None = None
     noisy: bool = False
     other_baselines_ms: dict[str, float] = field(default_factory=dict)
+    alone_ms: Estimate | None = None
+    """the baseline before there was a candidate, where it lies in the rounds that are not swapped"""
 
     @property
     def roofline_fraction(self) -> float | None:

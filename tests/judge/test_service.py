@@ -103,3 +103,13 @@ def test_a_task_that_needs_a_newer_triton_says_so(tmp_path: Path, cpu_judge: Jud
     folder = write_task(tmp_path, task=f"least_triton: '99.0'\n{TASK}")
     with pytest.raises(InfrastructureError, match=r"needs Triton 99\.0 or newer"):
         cpu_judge.evaluate(folder, folder / "kernel.py", QUICK)
+
+
+def test_a_timing_holds_what_it_was_made_from(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    timings = [case.timing for case in evaluate(cpu_judge, tmp_path, "").cases]
+    assert timings
+    for timing in timings:
+        assert timing is not None
+        assert timing.alone_ms is not None, "the baseline before there was a candidate"
+        assert 0 < timing.alone_ms.value < 100 * timing.baseline_ms.value
+        assert len(timing.rounds) >= 4
