@@ -4,9 +4,9 @@
 
 Evaluates the expert of one Triton and of one HIP task, five seen cases each and never built before, with a warm judge,
 and adds up what a program without the split would not do: start hosts, share buffers with them, have them get ready
-before passes, and wait for the baseline's host to wake the device up, which it does while the candidate's does. That a
-candidate has to pay wherever it runs: it is counted apart. Everything is done twice, with the full walls and with
-`ARENA_SANDBOX=basic`, which leaves the newer ones out.
+before passes, and wait for the baseline's host where it has not woken the device up in time. A device context of its
+own, which a candidate has to pay for wherever it runs, is counted apart, with the baseline's, which is made meanwhile.
+Everything is done twice, with the full walls and with `ARENA_SANDBOX=basic`, which leaves the newer ones out.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from evaluation_cost import OPTIONS, unseen_copy, with_five_cases  # noqa: E402
 
 from arena.judge import building  # noqa: E402
+from arena.judge.evaluate import Contest  # noqa: E402
 from arena.judge.hosts import Host, Template  # noqa: E402
 from arena.judge.messages import Evaluate, FromJudge  # noqa: E402
 from arena.judge.service import Judge  # noqa: E402
@@ -41,9 +42,8 @@ from arena.taskfile.corpus import TASKS, load_task  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
 REPEATS = 3
-ONE_CONTEXT, TWO_CONTEXTS = "its device context", "baseline's context"
-OF_THE_SPLIT = ("hosts", "shared buffers", "round trips", TWO_CONTEXTS)
-Spent = dict[str, list[tuple[float, float]]]
+OF_THE_SPLIT = ("hosts", "shared buffers", "round trips", "wait for baseline")
+Spent = dict[str, list[float]]
 
 
 class Silent:
@@ -54,7 +54,7 @@ class Silent:
 
 
 def watch(spent: Spent) -> None:
-    """Have every host that is started, every message and every build leave its beginning and end in `spent`."""
+    """Have every host that is started, every message and every build leave its seconds in `spent`."""
 
     def timed(owner: Any, name: str, kind: Callable[..., str]) -> None:
         inner = getattr(owner, name)
@@ -64,7 +64,7 @@ def watch(spent: Spent) -> None:
             try:
                 return inner(*given, **named)
             finally:
-                spent[kind(*given, **named)].append((started, time.perf_counter()))
+                spent[kind(*given, **named)].append(time.perf_counter() - started)
 
         setattr(owner, name, outer)
 
@@ -73,7 +73,7 @@ def watch(spent: Spent) -> None:
     def kind_of(host: Host, message: ToHost, *_: Any, **__: Any) -> str:
         if isinstance(message, Prepare) and host._pid not in awake:
             awake.add(host._pid)
-            return ONE_CONTEXT
+            return "device contexts"
         if isinstance(message, Prepare):
             return "round trips"
         return "shared buffers" if isinstance(message, Bind | Release) else "work"
@@ -81,26 +81,7 @@ def watch(spent: Spent) -> None:
     timed(Template, "spawn", lambda *_: "hosts")
     timed(Host, "_exchange", kind_of)
     timed(building, "_held", lambda *_, **__: "compilers")
-
-
-def summed(spent: Spent) -> dict[str, tuple[int, float]]:
-    """How many there were of each kind, and their seconds; of the contexts, how much longer two took than one."""
-    found = {kind: (len(all_of), sum(end - start for start, end in all_of)) for kind, all_of in spent.items()}
-    waking = spent.get(ONE_CONTEXT, [])
-    if waking:
-        longest = max(end - start for start, end in waking)
-        found[ONE_CONTEXT] = (1, longest)
-        found[TWO_CONTEXTS] = (len(waking) - 1, covered(waking) - longest)
-    return found
-
-
-def covered(intervals: list[tuple[float, float]]) -> float:
-    """Seconds in which at least one of them runs."""
-    seconds, until = 0.0, float("-inf")
-    for start, end in sorted(intervals):
-        seconds += max(end - max(start, until), 0.0)
-        until = max(until, end)
-    return seconds
+    timed(Contest, "_await_baseline", lambda *_: "wait for baseline")
 
 
 def measure(platform: str) -> dict[str, dict[str, tuple[int, float]]]:
@@ -117,8 +98,8 @@ def measure(platform: str) -> dict[str, dict[str, tuple[int, float]]]:
                 spent.clear()
                 evaluation = judge.evaluate(Evaluate(str(task.path), str(candidate), OPTIONS), Silent())  # type: ignore[arg-type]
                 assert evaluation.status == "passed", evaluation.verdicts
-                for kind, of_it in summed(spent).items() if repeat else ():  # the first teaches it the baseline
-                    seen[kind].append(of_it)
+                for kind, seconds in spent.items() if repeat else ():  # the first one teaches the judge the baseline
+                    seen[kind].append((len(seconds), sum(seconds)))
             found[name] = {
                 kind: (max(n for n, _ in all_of), statistics.median(s for _, s in all_of))
                 for kind, all_of in seen.items()

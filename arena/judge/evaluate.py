@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,6 +71,8 @@ class Contest:
         self._baselines = Baselines(task, cases, asked, shop.template, self._right, self._fast, shop.book)
         self._candidate: Subject | None = None
         self._twin: Subject | None = None
+        self._beside = ThreadPoolExecutor(max_workers=1)
+        self._waking: Future[None] | None = None
         self._log = ""
         self._build_s = 0.0
         self._targets: tuple[TargetBuild, ...] = ()
@@ -134,17 +136,16 @@ class Contest:
         hidden = (self._task.path.parents[2],)
         self._candidate = self._subject(hidden)
         cases = (*self._seen, *self._heldout)
-        with ThreadPoolExecutor(max_workers=2) as beside:
-            warming = [beside.submit(side.warm) for side in (self._candidate, self._baselines)]
-            try:
-                rules.check(self._task.task_type, self._file)
-                build = build_program(self._task, self._file, cases, self._bench.facts)
-                other = build_other_wave(self._task, self._file, cases, self._bench.facts)
-            except CandidateFailed as failure:
-                return Finding(failure.status, failure.detail)
-            finally:
-                for host in warming:
-                    host.result()
+        warming = self._beside.submit(self._candidate.warm)
+        self._waking = self._beside.submit(self._baselines.warm)
+        try:
+            rules.check(self._task.task_type, self._file)
+            build = build_program(self._task, self._file, cases, self._bench.facts)
+            other = build_other_wave(self._task, self._file, cases, self._bench.facts)
+        except CandidateFailed as failure:
+            return Finding(failure.status, failure.detail)
+        finally:
+            warming.result()
         self._log, self._build_s = build.log, build.seconds
         self._candidate.adopt(build.program)
         if other is not None:
@@ -178,7 +179,13 @@ class Contest:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
 
     def _performance(self, report: Report) -> Finding:
+        self._await_baseline()
         return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
+
+    def _await_baseline(self) -> None:
+        """Its host has had the time since the candidate's was awake: two at once would hold each other up."""
+        if self._waking is not None:
+            self._waking.result()
 
     def _generalization(self, report: Report) -> Finding:
         """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh host."""
@@ -251,6 +258,7 @@ class Contest:
         return self._candidate
 
     def _clean_up(self) -> None:
+        self._beside.shutdown(cancel_futures=True)
         self._baselines.close()
         for subject in (self._candidate, self._twin):
             if subject is not None:
