@@ -126,6 +126,13 @@ class Sets:
             self._poison[tensor.name] = pattern
             self._strided(tensor, _integer_dtype(tensor.item_bytes))[part].fill_(pattern)
 
+    def wipe(self, part: slice) -> None:
+        """Overwrite everything that a call may have answered with, mutable inputs too: they are written anew."""
+        self.poison(part)
+        for tensor in self.arguments.inputs:
+            if tensor.spec.mutable:
+                self._strided(tensor, _integer_dtype(tensor.item_bytes))[part].zero_()
+
     def unwritten(self, used: Sequence[int]) -> str:
         """The name of an output that still holds poison in one of the sets `used`, or nothing."""
         if not used:

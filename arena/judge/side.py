@@ -148,11 +148,11 @@ class Side:
         return seconds, done.host_s
 
     def wipe(self, part: slice) -> None:
-        """Forget the outputs of a pass that has been looked at: the other side may see this memory.
+        """Forget the answers of a pass that has been looked at: the other side may see this memory.
 
         The sides change places, and a candidate keeps what it has mapped: it would find the baseline's answers.
         """
-        self.sets.poison(part)
+        self.sets.wipe(part)
 
     def collect(self, name: str) -> None:
         """Have results that the pass only computed put where the judge looks for them."""

@@ -9,7 +9,7 @@ import torch
 
 from arena.judge.buffers import Sets, lay_out
 from arena.judge.inputs import draw_inputs, secret_generator
-from arena.judge.verify import check_canaries, check_inputs, check_results
+from arena.judge.verify import check_canaries, check_inputs, check_results, compared
 from arena.model.task import Arguments, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -79,6 +79,27 @@ def test_poison_changes_every_time(sets: Sets) -> None:
         sets.poison()
         seen.add(int(sets.view("y").view(torch.int32)[0, 0, 0]))
     assert len(seen) > 4
+
+
+@pytest.mark.parametrize("name", ["fundamentals/small_dot", "normalization/fla_layernorm"])
+def test_wiping_leaves_no_answer_behind(name: str) -> None:
+    """Neither in outputs nor in what a call changes in place; other sets, and inputs, stay as they are."""
+    task = load_task(TASKS / "triton2triton" / name)
+    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), COUNT, secret_generator("cpu"))
+    sets.write(inputs(sets, task))
+    for tensor in sets.arguments.outputs:
+        sets.view(tensor.name).fill_(1.0)
+    before = {
+        tensor.name: sets.view(tensor.name).clone() for tensor in (*sets.arguments.inputs, *sets.arguments.outputs)
+    }
+    sets.wipe(slice(1, COUNT))
+    answers = {spec.name for spec in compared(sets.arguments)}
+    assert answers
+    for tensor_name, old in before.items():
+        now = sets.view(tensor_name)
+        assert torch.equal(now[0], old[0])
+        assert torch.equal(now[1:], old[1:]) is (tensor_name not in answers)
+        assert tensor_name not in answers or not bool((now[1:] == old[1:]).any())
 
 
 def single(task: Task) -> tuple[Sets, dict[str, torch.Tensor], torch.Tensor]:
