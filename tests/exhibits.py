@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 
 import yaml
@@ -88,9 +89,16 @@ def table() -> list[Entry]:
 
 
 def digest(path: Path) -> str:
-    """Which text of a file a result is of: its own, and that of the kernel it is built around."""
+    """Which program a result is of: the file without what it says of itself, and the kernel it is built around."""
     kernel = path.with_name(f"_kernel{path.suffix}")
-    return hashlib.sha256(path.read_bytes() + kernel.read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(_body(path).encode() + kernel.read_bytes()).hexdigest()[:16]
+
+
+def _body(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return text.split('"""', 2)[2]
+    return "\n".join(dropwhile(lambda line: line.startswith("// ") and line != "// <kernel>", text.splitlines()))
 
 
 def _statuses(said: str) -> tuple[Status, ...]:
