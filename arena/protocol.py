@@ -79,6 +79,8 @@ class Load(Message, frozen=True):
     """for `torch`: the names of the buffers its results are copied into, in the order in which it returns them"""
     target: str = ""
     """for `triton`: compile for this GPU, which is not there, and run nothing; a host serves one target for its life"""
+    once: bool = False
+    """for a target: build each signature of a kernel once, and not every launch"""
 
 
 class TensorArgument(Message, frozen=True):

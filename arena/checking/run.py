@@ -23,7 +23,7 @@ Watch = Callable[[TaskCheck], None]
 class Judge(Protocol):
     """What examines one task at a time."""
 
-    def examine(self, task: Path, options: Options, most_mutants: int = 0) -> TaskCheck:
+    def examine(self, task: Path, options: Options, most_mutants: int = 0, *, every_launch: bool = False) -> TaskCheck:
         """Check a task folder; raises `InfrastructureError` where no verdict can be given."""
 
     def close(self) -> None:
@@ -46,11 +46,13 @@ class Plan:
     devices: tuple[int | None, ...] = (None,)
     folder: Path | None = None
     resume: bool = False
+    every_launch: bool = False
+    """for other GPUs build every launch of every case, where else each signature of a Triton kernel is built once"""
 
     @property
     def how(self) -> str:
         """What must agree for an old check to stand."""
-        return f"{self.platform} {self.most_mutants} {self.options}"
+        return f"{self.platform} {self.most_mutants} {self.options}{' every launch' if self.every_launch else ''}"
 
     def kept(self, task: Task) -> Path | None:
         """Where a task's check is written."""
@@ -108,7 +110,7 @@ def _run(
 def _checked(task: Task, judge: Judge, plan: Plan, twins: Mapping[str, str]) -> TaskCheck:
     static = () if plan.most_mutants else tuple(static_items(task, twins))
     try:
-        found = judge.examine(task.path, plan.options, plan.most_mutants)
+        found = judge.examine(task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch)
     except InfrastructureError as problem:
         broken = Item("harness", Outcome.FAILED, f"no verdict: {problem}")
         return TaskCheck(task.id, task.content_hash, plan.platform, (*static, broken), how=plan.how)

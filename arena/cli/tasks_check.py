@@ -39,6 +39,9 @@ def check(
     targets: Annotated[
         str, typer.Option(help="GPUs the kernels must also build for; empty for none.")
     ] = _DEFAULT_TARGETS,
+    every_launch: Annotated[
+        bool, typer.Option("--every-launch", help="Build all that launches ask for, not each Triton signature once.")
+    ] = False,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="Try mutants of the kernels instead of everything else; on the CPU.")
     ] = False,
@@ -62,7 +65,7 @@ def check(
     options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
     _share_cores(len(judges))
-    plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume)
+    plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch)
     corpus = {task.id: task for task in load_corpus(root or TASKS)}
     chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}
     with _bar() as bar:

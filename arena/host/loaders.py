@@ -61,7 +61,7 @@ def load(message: Load, device: str) -> Entry:
     if message.language is Language.HIP:
         return HipEntry(Path(message.path), message.entry)
     if message.language is Language.TRITON:
-        return PythonEntry(Path(message.path), message.entry, device, message.target)
+        return PythonEntry(message, device)
     return TorchEntry(Path(message.path), message.copies, compiled=message.language is Language.TORCH_COMPILE)
 
 
@@ -71,12 +71,13 @@ class PythonEntry:
     For a target, calls compile and run nothing; what PyTorch computes there is nobody's result, and is let be.
     """
 
-    def __init__(self, path: Path, name: str, device: str, target: str = "") -> None:
+    def __init__(self, message: Load, device: str) -> None:
+        path, target = Path(message.path), message.target
         self._operators = None if target else Operators(device)
-        self._records = triton_cross.install(target) if target else None
-        function = getattr(load_module(path, "candidate"), name, None)
+        self._records = triton_cross.install(target, each_once=message.once) if target else None
+        function = getattr(load_module(path, "candidate"), message.entry, None)
         if not callable(function):
-            raise LoadError(f"{path.name} defines no function `{name}`")
+            raise LoadError(f"{path.name} defines no function `{message.entry}`")
         self._function: Callable[..., Any] = function
         self._values: list[list[object]] = []
 

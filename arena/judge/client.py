@@ -100,10 +100,12 @@ class JudgeClient:
         task: Path,
         options: Options,
         most_mutants: int = 0,
+        *,
+        every_launch: bool = False,
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> TaskCheck:
         """Check a task itself: its items, or with `most_mutants` how its mutants fare."""
-        answer = self._ask(Examine(str(task.resolve()), options, most_mutants), on_progress)
+        answer = self._ask(Examine(str(task.resolve()), options, most_mutants, every_launch), on_progress)
         assert isinstance(answer, Examined)
         return answer.check
 

@@ -21,6 +21,7 @@ from arena.judge.buffers import Sets
 from arena.judge.building import hip_sources
 from arena.judge.hosts import CandidateFailed, Template
 from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.selection import declared_work
 from arena.judge.subject import Program, Subject
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild, most_used
 from arena.model.task import Case, Task, TaskType, arguments
@@ -82,10 +83,12 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Limit:
-    """Seconds that one compilation may take, and the folders that a candidate must not see."""
+    """Seconds that one compilation may take, the folders that a candidate must not see, and how much is built."""
 
     timeout_s: float
     hide: tuple[Path, ...] = ()
+    once: bool = False
+    """whether each signature of a Triton kernel is built once, for the largest case that has it, or every launch"""
 
 
 def _build_hip(
@@ -147,6 +150,8 @@ def _compile_triton(
     One lane per target, in order, with what came of it.
     """
     lanes = [_Lane(template, task, candidate, target, len(cases), limit) for target in targets]
+    if limit.once:
+        cases = sorted(cases, key=lambda case: declared_work(arguments(task, case)), reverse=True)
     reference = Reference(task.reference_path)
     with ExitStack() as cleanup, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for lane in lanes:
@@ -180,7 +185,7 @@ class _Lane:
 
     def __init__(self, template: Template, task: Task, candidate: Path, target: str, asked: int, limit: Limit) -> None:
         self._timeout_s = limit.timeout_s
-        program = Program(task, Language.TRITON, {"": candidate}, target=target)
+        program = Program(task, Language.TRITON, {"": candidate}, target=target, once=limit.once)
         self._subject = Subject(template, None, limit.hide, limit.timeout_s).adopt(program)
         missing = triton_cross.missing(target)
         outcome = BuildOutcome.NOT_CHECKED if missing else BuildOutcome.FAILED

@@ -50,8 +50,9 @@ Report = Callable[[int, int], None]
 class Examination:
     """The check of one task on one platform."""
 
-    def __init__(self, task: Task, options: Options, shop: Workshop) -> None:
+    def __init__(self, task: Task, options: Options, shop: Workshop, *, every_launch: bool = False) -> None:
         self._task, self._options, self._shop = task, options, shop
+        self._limit = Limit(options.call_timeout_s, once=not every_launch)
         self._cases = select_cases(task, task.cases, options.max_work)
         self._reference = Reference(task.reference_path)
         self._right, self._fast = checks(task, options, shop.bench)
@@ -200,10 +201,9 @@ class Examination:
         yield Item("margin", outcome, f"worst error is {worst:.3g} of the tolerance, at most {MARGIN} is allowed")
 
     def _targets(self, kernel: Path) -> Iterator[Item]:
-        limit = Limit(self._options.call_timeout_s)
         wanted = self._options.targets
         builds = self._shop.crossing.build(
-            self._task, kernel, self._task.cases, wanted, limit, lambda done, total: None
+            self._task, kernel, self._task.cases, wanted, self._limit, lambda done, total: None
         )
         outcomes = {
             BuildOutcome.BUILT: Outcome.PASSED,
@@ -211,7 +211,7 @@ class Examination:
             BuildOutcome.NOT_CHECKED: Outcome.NOT_CHECKED,
         }
         for build in builds:
-            detail = build.detail or f"{build.builds} builds, {build.seconds:.1f} s"
+            detail = build.detail or f"all {build.builds}, {build.seconds:.1f} s"
             yield Item(f"builds for {build.target}", outcomes[build.outcome], detail)
 
 

@@ -59,11 +59,15 @@ class Prove(Message, frozen=True):
 
 
 class Examine(Message, frozen=True):
-    """Check a task itself: every item but the mutants, or, with `most_mutants`, at most so many of these."""
+    """Check a task itself: every item but the mutants, or, with `most_mutants`, at most so many of these.
+
+    For other GPUs each signature of a Triton kernel is built once, or `every_launch` of every case.
+    """
 
     task: str
     options: Options
     most_mutants: int = 0
+    every_launch: bool = False
 
 
 class Compile(Message, frozen=True):

@@ -115,7 +115,8 @@ class Judge:
 
         task = _supported(load_task(Path(request.task)))
         options = bounded(request.options, self._bench.facts)
-        return Examination(task, options, self._shop).run(request.most_mutants, report)
+        examination = Examination(task, options, self._shop, every_launch=request.every_launch)
+        return examination.run(request.most_mutants, report)
 
     def close(self) -> None:
         """End the templates and with them every host."""

@@ -26,6 +26,7 @@ class Program:
     files: Mapping[str, Path]
     copies: tuple[str, ...] = ()
     target: str = ""
+    once: bool = False
 
     def key(self, case: Case) -> str:
         """Which of its files a case needs."""
@@ -35,7 +36,7 @@ class Program:
         """How a host is told to load it, from a copy in this folder."""
         copy = Path(tempfile.mkdtemp(dir=folder)) / self.files[key].name
         shutil.copyfile(self.files[key], copy)
-        return Load(self.language, str(copy), self.task.entry, self.copies, self.target)
+        return Load(self.language, str(copy), self.task.entry, self.copies, self.target, self.once)
 
 
 class Subject:

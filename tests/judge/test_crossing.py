@@ -11,7 +11,7 @@ import pytest
 
 from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
-from arena.judge.crossing import Crossing, Limit
+from arena.judge.crossing import Crossing, Limit, _compile_triton
 from arena.judge.messages import Options
 from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only
 from arena.model.task import Case, Task, TaskType
@@ -50,6 +50,34 @@ def test_nothing_asked_for_costs_nothing(tmp_path: Path) -> None:
     """Not even the arguments of a case, of which the largest take half a minute to draw."""
     task = load_task(TASKS / "triton2triton/normalization/rms_norm")
     assert Crossing().build(task, tmp_path / "not there", task.cases, (), LIMIT, _never) == ()
+
+
+def test_each_signature_once_is_less_work_and_finds_what_does_not_build(crossing: Crossing, tmp_path: Path) -> None:
+    task = load_task(TASKS / "triton2triton/normalization/rms_norm")
+    assert task.starting_kernel is not None
+    lanes = {
+        once: _compile_triton(
+            crossing._template, task, task.starting_kernel, task.cases, ["sm_90"], replace(LIMIT, once=once), _unheard
+        )[0]
+        for once in (False, True)
+    }
+    assert all(lane.result().outcome is BuildOutcome.BUILT for lane in lanes.values())
+    assert all(lane.result().builds == len(task.cases) for lane in lanes.values())
+    assert len({case.values["dtype"] for case in task.cases}) <= len(lanes[True]._kernels) < len(lanes[False]._kernels)
+    spoiled = tmp_path / "kernel.py"
+    text = task.starting_kernel.read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if "tl.program_id" in line)
+    indent = line[: len(line) - len(line.lstrip())]
+    spoiled.write_text(
+        text.replace(line, f"{indent}tl.static_assert(x_ptr.dtype.element_ty != tl.float16)\n{line}"), encoding="utf-8"
+    )
+    result = crossing.build(task, spoiled, task.cases, ["sm_90"], replace(LIMIT, once=True), _unheard)[0]
+    assert result.outcome is BuildOutcome.FAILED
+    assert "float16" in result.detail
+
+
+def _unheard(done: int, total: int) -> None:
+    """Nobody follows the progress."""
 
 
 def _never(done: int, total: int) -> None:

@@ -25,15 +25,16 @@ def missing(arch: str) -> str:
     return "" if backend.is_dir() else f"this Triton has no backend for {vendor}: `pip install triton`"
 
 
-def install(arch: str) -> Records:
+def install(arch: str, *, each_once: bool = False) -> Records:
     """Make this process compile for `arch` (a name in `targets.TARGETS`) and return where launches are recorded.
 
-    `TRITON_INTERPRET` must not be set. Imports torch and triton.
+    With `each_once`, launches whose signature has been built are passed over. `TRITON_INTERPRET` must not be set.
+    Imports torch and triton.
     """
     import triton.testing
     from triton.runtime.driver import driver
 
-    from arena.toolchains.triton_cross import pretend
+    from arena.toolchains.triton_cross import pretend, signatures
     from arena.toolchains.triton_cross.driver import StandInDriver, benchmark_once
 
     records = Records()
@@ -41,6 +42,8 @@ def install(arch: str) -> Records:
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, benchmark_once)
     pretend.install(arch)
+    if each_once:
+        signatures.build_each_once()
     return records
 
 
