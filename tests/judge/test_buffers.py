@@ -19,16 +19,6 @@ from arena.taskfile.corpus import TASKS, load_task
 COUNT = 3
 
 
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(TASKS / "triton2triton/normalization/rms_norm")
-
-
-@pytest.fixture
-def case(task: Task) -> Arguments:
-    return arguments(task, task.seen[0])
-
-
 @pytest.fixture
 def sets(case: Arguments) -> Sets:
     made = Sets(CpuPlatform(), case, COUNT, secret_generator("cpu"))

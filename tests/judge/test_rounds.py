@@ -12,11 +12,10 @@ import torch
 from arena.judge.performance import PerformanceCheck
 from arena.judge.side import LONG, SHORT, Plan, Side
 from arena.judge.verify import GOOD
-from arena.model.task import Arguments, Task, arguments
+from arena.model.task import Arguments, Task
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
 from arena.protocol import Done, Pass
-from arena.taskfile.corpus import TASKS, load_task
 
 PLAN = Plan(short=1, long=3)
 
@@ -47,16 +46,6 @@ def side() -> Side:
     subject: Any = SimpleNamespace(host=host, program=SimpleNamespace(copies=()), ready=lambda case: host)
     own["own"] = Side(subject, CpuPlatform(), 1.0)
     return own["own"]
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(TASKS / "triton2triton/normalization/rms_norm")
-
-
-@pytest.fixture
-def case(task: Task) -> Arguments:
-    return arguments(task, task.seen[0])
 
 
 def bound(one: Side, case: Arguments, task: Task) -> Side:

@@ -1,0 +1,18 @@
+"""One small task, for what looks at buffers and rounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from arena.model.task import Arguments, Task, arguments
+from arena.taskfile.corpus import TASKS, load_task
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return load_task(TASKS / "triton2triton/normalization/rms_norm")
+
+
+@pytest.fixture
+def case(task: Task) -> Arguments:
+    return arguments(task, task.seen[0])
