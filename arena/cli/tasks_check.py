@@ -29,6 +29,8 @@ _DEFAULT_TARGETS = "gfx942,sm_90"
 _MOST_MUTANTS = 40
 _WORTH_SAYING_S = 0.1
 CHECKS = Path("runs/tasks-check")
+TARGETS = typer.Option(help="GPUs the kernels must also build for; empty for none.")
+EVERY_LAUNCH = typer.Option("--every-launch", help="Build all that launches ask for, not each Triton signature once.")
 ROOT = typer.Option("--root", envvar="ARENA_TASKS", help="The folder of tasks, if not the project's own.")
 
 
@@ -36,12 +38,8 @@ def check(
     patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
     root: Annotated[Path | None, ROOT] = None,
     platform: Annotated[str, typer.Option(help="cpu, cuda, rocm, or auto: the best one here.")] = "auto",
-    targets: Annotated[
-        str, typer.Option(help="GPUs the kernels must also build for; empty for none.")
-    ] = _DEFAULT_TARGETS,
-    every_launch: Annotated[
-        bool, typer.Option("--every-launch", help="Build all that launches ask for, not each Triton signature once.")
-    ] = False,
+    targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
+    every_launch: Annotated[bool, EVERY_LAUNCH] = False,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="Try mutants of the kernels instead of everything else; on the CPU.")
     ] = False,
