@@ -127,7 +127,10 @@ class Sets:
             self._strided(tensor, _integer_dtype(tensor.item_bytes))[part].fill_(pattern)
 
     def wipe(self, part: slice) -> None:
-        """Overwrite everything that a call may have answered with, mutable inputs too: they are written anew."""
+        """Overwrite all that a call may have answered with, mutable inputs too, once it has been looked at.
+
+        The sides change places, and a candidate keeps what it has mapped: it would find the baseline's answers.
+        """
         self.poison(part)
         for tensor in self.arguments.inputs:
             if tensor.spec.mutable:

@@ -82,8 +82,6 @@ class Builder:
 
     def _cross(self, job: _Job, file: Path) -> tuple[TargetBuild, ...]:
         """For a candidate that is refused: the GPUs asked for beside its own, as the judge builds for them."""
-        if not job.options.targets:
-            return ()
         cases = (*job.task.seen, *(job.task.heldout if job.options.heldout else ()))
         targets = job.options.targets
         return self._crossing.build(job.task, file, cases, targets, job.limit, lambda done, total: None)

@@ -62,6 +62,7 @@ class Contest:
         self._task, self._options, self._shop = task, options, shop
         self._bench, self._template = shop.bench, shop.template
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
+        self._hidden = (task.path.parents[2],)
         self._file = self._folder / task.task_type.kernel_file
         shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options.max_work)
@@ -136,8 +137,7 @@ class Contest:
         for case in self._seen:
             self._baselines.known(case)
         self._cross(report)
-        hidden = (self._task.path.parents[2],)
-        self._candidate = self._subject(hidden)
+        self._candidate = self._subject()
         cases = (*self._seen, *self._heldout)
         warming = self._beside.submit(self._candidate.warm)
         self._waking = self._beside.submit(self._baselines.warm)
@@ -152,7 +152,7 @@ class Contest:
         self._log, self._build_s = build.log, build.seconds
         self._candidate.adopt(build.program)
         if other is not None:
-            self._twin = self._subject(hidden).adopt(other.program)
+            self._twin = self._subject().adopt(other.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
             self._candidate.ready(smallest)
@@ -163,22 +163,21 @@ class Contest:
         self._first_call_s = time.monotonic() - started
         return first if first.status is Status.COMPILE_ERROR else Finding(Status.PASSED)
 
-    def _subject(self, hidden: tuple[Path, ...], cache: Path | None = None) -> Subject:
+    def _subject(self, cache: Path | None = None) -> Subject:
         """A place for the candidate to run in."""
         options = self._options
-        return Subject(self._template, cache, hidden, options.call_timeout_s, options.host_memory_bytes)
+        return Subject(self._template, cache, self._hidden, options.call_timeout_s, options.host_memory_bytes)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""
-        if self._options.targets:
-            cases = (*self._task.seen, *(self._task.heldout if self._options.heldout else ()))
-            limit = Limit(self._options.call_timeout_s, (self._task.path.parents[2],))
+        cases = (*self._task.seen, *(self._task.heldout if self._options.heldout else ()))
+        limit = Limit(self._options.call_timeout_s, self._hidden)
 
-            def show(done: int, total: int) -> None:
-                report(Stage.COMPILE, done, total)
+        def show(done: int, total: int) -> None:
+            report(Stage.COMPILE, done, total)
 
-            wanted = self._options.targets
-            self._targets = self._shop.crossing.build(self._task, self._file, cases, wanted, limit, show)
+        wanted = self._options.targets
+        self._targets = self._shop.crossing.build(self._task, self._file, cases, wanted, limit, show)
 
     def _correctness(self, report: Report) -> Finding:
         return self._check_all(Stage.CORRECTNESS, self._seen, report)
@@ -237,7 +236,7 @@ class Contest:
 
     def _another(self) -> Subject:
         """Another host of the candidate, which compiles to where the first one looks."""
-        return self._subject((self._task.path.parents[2],), self._of_candidate.cache).adopt(self._of_candidate.program)
+        return self._subject(self._of_candidate.cache).adopt(self._of_candidate.program)
 
     def _time(self, case: Case) -> Finding:
         """Time a case that was right; where the baseline itself is wrong there is nothing to compare with."""

@@ -151,7 +151,7 @@ class PerformanceCheck:
                 if side is candidate:
                     side.collect(name)
                 finding, outputs = self._look(side.sets, plan.indices(name), secret, inputs)
-                side.wipe(plan.part(name))
+                side.sets.wipe(plan.part(name))
                 if side is candidate:
                     if finding.status is not Status.PASSED:
                         return None, finding

@@ -147,13 +147,6 @@ class Side:
             self.drain_s.append(time.perf_counter() - started)
         return seconds, done.host_s
 
-    def wipe(self, part: slice) -> None:
-        """Forget the answers of a pass that has been looked at: the other side may see this memory.
-
-        The sides change places, and a candidate keeps what it has mapped: it would find the baseline's answers.
-        """
-        self.sets.wipe(part)
-
     def collect(self, name: str) -> None:
         """Have results that the pass only computed put where the judge looks for them."""
         if self._subject.program.copies:

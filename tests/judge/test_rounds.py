@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,15 +75,8 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
         return original(one, name)
 
     original = Side.run
-    bound_to_nan(baseline, candidate)
     monkeypatch.setattr(Side, "run", run)
     measured, finding = check._round(baseline, candidate, case, PLAN, (SHORT, LONG))
     assert finding.status is GOOD.status, finding.detail
     assert measured is not None
     assert seen == [True] * 4
-
-
-def bound_to_nan(*sides: Side) -> None:
-    """As before a round: nobody has answered yet."""
-    for one in sides:
-        one.sets.view("y").fill_(math.nan)
