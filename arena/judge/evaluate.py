@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from arena.judge import rules
 from arena.judge.baselines import Baselines, Book
 from arena.judge.building import build_program
 from arena.judge.correctness import CorrectnessCheck
-from arena.judge.crew import check_cases, crew_size
 from arena.judge.crossing import Crossing, Limit
 from arena.judge.device import Bench
 from arena.judge.hosts import CandidateFailed, Template
@@ -29,7 +28,7 @@ from arena.judge.selection import not_run, select_cases
 from arena.judge.side import Side
 from arena.judge.subject import Subject
 from arena.judge.verify import Finding
-from arena.judge.wave_size import build_other_wave
+from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
@@ -42,7 +41,6 @@ from arena.scratch import prefix as scratch_prefix
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
 _SETTLE_S = 20.0
-_LEAVE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,6 @@ class Contest:
         self._twin: Subject | None = None
         self._beside = ThreadPoolExecutor(max_workers=1)
         self._waking: Future[None] | None = None
-        self._first_call_s = 0.0
         self._log = ""
         self._build_s = 0.0
         self._targets: tuple[TargetBuild, ...] = ()
@@ -158,15 +155,13 @@ class Contest:
             self._candidate.ready(smallest)
         except CandidateFailed as failure:
             return Finding(failure.status, failure.detail)
-        started = time.monotonic()
         first = self._right.first_call(self._candidate, arguments(self._task, smallest))
-        self._first_call_s = time.monotonic() - started
         return first if first.status is Status.COMPILE_ERROR else Finding(Status.PASSED)
 
-    def _subject(self, cache: Path | None = None) -> Subject:
+    def _subject(self) -> Subject:
         """A place for the candidate to run in."""
         options = self._options
-        return Subject(self._template, cache, self._hidden, options.call_timeout_s, options.host_memory_bytes)
+        return Subject(self._template, None, self._hidden, options.call_timeout_s, options.host_memory_bytes)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""
@@ -180,11 +175,11 @@ class Contest:
         self._targets = self._shop.crossing.build(self._task, self._file, cases, wanted, limit, show)
 
     def _correctness(self, report: Report) -> Finding:
-        return self._check_all(Stage.CORRECTNESS, self._seen, report)
+        return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
 
     def _performance(self, report: Report) -> Finding:
         self._await_baseline()
-        return self._time_all(Stage.PERFORMANCE, self._seen, report)
+        return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
 
     def _await_baseline(self) -> None:
         """Its host has had the time since the candidate's was awake: two at once would hold each other up."""
@@ -198,45 +193,29 @@ class Contest:
                 subject.close()
         for case in self._heldout:
             self._baselines.known(case)
-        checked = self._check_all(Stage.HELDOUT, self._heldout, report)
-        if checked.status in _HOPELESS:
-            return checked
-        right = tuple(case for case in self._heldout if self._results[case.id].candidate is Status.PASSED)
-        timed = self._time_all(Stage.HELDOUT, right, report)
-        return checked if checked.status is not Status.PASSED else timed
+        return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
 
-    def _check_all(self, stage: Stage, cases: tuple[Case, ...], report: Report) -> Finding:
-        """Check every case, so that each has its own status; of those that fail the first is the stage's."""
-        size = crew_size(self._task, self._bench.facts, len(cases), self._first_call_s)
-        more = [self._another() for _ in range(size - 1)]
-        first = (self._of_candidate,) if self._twin is None else (self._of_candidate, self._twin)
-        findings: dict[str, Finding] = {}
-        try:
-            report(stage, 0, len(cases))
-            crew = [first, *((one,) for one in more)]
-            for case, finding in check_cases(self._task, cases, crew, self._right, _HOPELESS):
-                findings[case.id] = finding
-                self._results[case.id] = self._result(case, finding)
-                report(stage, len(findings), len(cases))
-        finally:
-            for subject in more:
-                subject.discard()
-        return _first_failure(cases, findings)
-
-    def _time_all(self, stage: Stage, cases: tuple[Case, ...], report: Report) -> Finding:
-        """Time every case, once the hosts that were ended have left the device."""
-        findings: dict[str, Finding] = {}
-        self._bench.platform.settle(_LEAVE_S)
+    def _over_cases(
+        self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], Finding], report: Report
+    ) -> Finding:
+        """Judge every case, so that each has its own status; the first that fails is the stage's."""
+        first = Finding(Status.PASSED)
         for done, case in enumerate(cases):
             report(stage, done, len(cases))
-            findings[case.id] = self._time(case)
-            if findings[case.id].status in _HOPELESS:
+            finding = judge(case)
+            if first.status is Status.PASSED and finding.status is not Status.PASSED:
+                first = Finding(finding.status, f"{case.label}: {finding.detail}")
+            if finding.status in _HOPELESS:
                 break
-        return _first_failure(cases, findings)
+        return first
 
-    def _another(self) -> Subject:
-        """Another host of the candidate, which compiles to where the first one looks."""
-        return self._subject(self._of_candidate.cache).adopt(self._of_candidate.program)
+    def _check(self, case: Case) -> Finding:
+        worked_out = arguments(self._task, case)
+        finding = self._right.run(self._of_candidate, worked_out)
+        if self._twin is not None:
+            finding = at_both_wave_sizes(finding, self._right.run(self._twin, worked_out))
+        self._results[case.id] = self._result(case, finding)
+        return finding
 
     def _time(self, case: Case) -> Finding:
         """Time a case that was right; where the baseline itself is wrong there is nothing to compare with."""
@@ -254,6 +233,10 @@ class Contest:
         judged = Finding(finding.status, finding.detail, error_ratio)
         self._results[case.id] = self._result(case, judged, timing)
         return finding
+
+    def _check_and_time(self, case: Case) -> Finding:
+        finding = self._check(case)
+        return finding if finding.status is not Status.PASSED else self._time(case)
 
     def _result(self, case: Case, finding: Finding, timing: CaseTiming | None = None) -> CaseResult:
         return CaseResult(
@@ -280,15 +263,6 @@ class Contest:
             if subject is not None:
                 subject.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _first_failure(cases: Sequence[Case], findings: Mapping[str, Finding]) -> Finding:
-    """The failure of the first case that failed, in the order of the task."""
-    for case in cases:
-        finding = findings.get(case.id)
-        if finding is not None and finding.status is not Status.PASSED:
-            return Finding(finding.status, f"{case.label}: {finding.detail}")
-    return Finding(Status.PASSED)
 
 
 def checks(task: Task, options: Options, bench: Bench) -> tuple[CorrectnessCheck, PerformanceCheck]:

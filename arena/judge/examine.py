@@ -5,16 +5,15 @@ The kernel is the starting kernel, or, where the task type has none, that of the
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.judge.baselines import triton_cache
 from arena.judge.building import build_program
-from arena.judge.crew import check_cases, crew_size
 from arena.judge.crossing import Limit
 from arena.judge.evaluate import Workshop, checks
 from arena.judge.hosts import CandidateFailed
@@ -25,16 +24,20 @@ from arena.judge.selection import emulation_work, select_cases
 from arena.judge.self_timing import SelfTiming
 from arena.judge.soundness import Draw, check_definition, count_bytes
 from arena.judge.subject import Program, Subject
-from arena.judge.wave_size import build_other_wave
+from arena.judge.verify import Finding
+from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.model.check import Item, MutantFate, Outcome, TaskCheck
 from arena.model.portability import BuildOutcome
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
+from arena.protocol import Language
+from arena.sharing import share_out
 
 if TYPE_CHECKING:
     import torch
 
+_MOST_HOSTS = 6
 MARGIN = 0.5
 """a starting kernel's error, as a share of the tolerance, stays below this"""
 _DEFINITION_CASES = 4
@@ -161,16 +164,25 @@ class Examination:
         cache, timeout_s = triton_cache(), self._options.call_timeout_s
         return Subject(self._shop.template, cache, (), timeout_s).adopt(program)
 
+    def _crew(self, program: Program, twin: Program | None) -> list[list[Subject]]:
+        """Hosts to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
+        several = program.language is Language.TRITON and not self._shop.bench.facts.emulated
+        size = max(1, min(_MOST_HOSTS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
+        return [[self._subject(one) for one in (program, twin) if one is not None] for _ in range(size)]
+
     def _correct(self, program: Program, twin: Program | None) -> Iterator[Item]:
         """Right on every case, at both wave sizes where there is a `twin`, and by which margin."""
-        size = crew_size(self._task, self._shop.bench.facts, len(self._cases))
-        programs = [one for one in (program, twin) if one is not None]
-        crew = [tuple(self._subject(one) for one in programs) for _ in range(size)]
+        crew = self._crew(program, twin)
+
+        def run(case: Case, subjects: Sequence[Subject]) -> tuple[str, Finding]:
+            finding, *others = [self._right.run(subject, arguments(self._task, case)) for subject in subjects]
+            return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
+
         try:
-            findings = {case.id: found for case, found in check_cases(self._task, self._cases, crew, self._right)}
+            findings = dict(share_out(self._cases, crew, run, _discard))
         finally:
-            for subject in chain.from_iterable(crew):
-                subject.discard()
+            for subjects in crew:
+                _discard(subjects)
         for case in self._cases:
             finding = findings[case.id]
             if finding.status is not Status.PASSED:
@@ -201,3 +213,8 @@ class Examination:
         for build in builds:
             detail = build.detail or f"all {build.builds}, {build.seconds:.1f} s"
             yield Item(f"builds for {build.target}", outcomes[build.outcome], detail)
+
+
+def _discard(subjects: Sequence[Subject]) -> None:
+    for subject in subjects:
+        subject.discard()

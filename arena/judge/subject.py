@@ -56,7 +56,7 @@ class Subject:
         self._template, self._hide, self._timeout_s = template, hide, timeout_s
         self._home = Path(tempfile.mkdtemp(prefix=scratch_prefix("host")))
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("program")))
-        self.cache = cache or self._home / "triton"
+        self._cache = cache or self._home / "triton"
         self._host: Host | None = None
         self._loaded: str | None = None
         self.isolation = ""
@@ -95,7 +95,7 @@ class Subject:
 
     def _started(self) -> Host:
         if self._host is None:
-            host = self._template.spawn(HostFolder(self._home, self.cache, self._folder), self._hide)
+            host = self._template.spawn(HostFolder(self._home, self._cache, self._folder), self._hide)
             self._host = WatchedHost(host, self._memory_bytes)
             self.isolation = self._host.isolation
         return self._host
