@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from arena.numerics.dtypes import torch_dtype
 from arena.platforms.base import Platform
 from arena.protocol import Bind, NullArgument, ScalarArgument, TensorArgument
@@ -42,10 +44,11 @@ class Binding:
         import torch
 
         for name, (argument, private) in self._addresses.items():
-            for index in range(self.message.sets):
-                base = self._views[argument.addresses_of][index].data_ptr()
-                # NumPy adds: in a Triton candidate's process PyTorch does not.
-                private[index].copy_(torch.from_numpy(self._views[name][index].cpu().numpy() + base))
+            rows = self._views[argument.addresses_of]
+            first, pitch = rows.data_ptr(), rows.stride(0) * rows.element_size()
+            # NumPy adds, to all sets at once: in a Triton candidate's process PyTorch does not.
+            bases = first + pitch * np.arange(self.message.sets).reshape(-1, *(1,) * len(argument.shape))
+            private.copy_(torch.from_numpy(self._views[name].cpu().numpy() + bases))
 
     @property
     def parts(self) -> list[tuple[int, int]]:

@@ -82,6 +82,8 @@ class CaseTiming:
     other_baselines_ms: dict[str, float] = field(default_factory=dict)
     alone_ms: Estimate | None = None
     """the baseline before there was a candidate, where it lies in the rounds that are not swapped"""
+    doubted: str = ""
+    """why an earlier measurement of the case was not believed; this one was made after it, and alone counts"""
 
     @property
     def roofline_fraction(self) -> float | None:

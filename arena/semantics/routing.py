@@ -1,16 +1,22 @@
-"""Mixture-of-experts routing: every expert's tokens together, padded to whole blocks of the kernel's rows."""
+"""Mixture-of-experts routing: every expert's tokens together, padded to whole blocks of the kernel's rows.
+
+What draws, draws `count` at once: PyTorch is asked for as many operations for a thousand sets as for one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import torch
 
+_MOST_KEYS = 1 << 26
+"""random numbers that are looked at together: a quarter of a gigabyte"""
+
 
 class Routing(NamedTuple):
-    """The rows of a grouped matrix product.
+    """The rows of a grouped matrix product, of one routing or, with a leading dimension, of several.
 
     sorted_token_ids: (capacity,), int32; index into the flattened (num_tokens, top_k) choices, grouped by expert in
     ascending order, num_tokens * top_k where a row is padding. expert_ids: (capacity / block_m,), int32; the expert of
@@ -22,7 +28,24 @@ class Routing(NamedTuple):
     num_tokens_post_padded: torch.Tensor
 
 
+def permutations(count: int, size: int, generator: torch.Generator) -> torch.Tensor:
+    """`count` random orders of 0 … size-1: (count, size), int64."""
+    import torch
+
+    return torch.rand(count, size, generator=generator, device=generator.device).argsort(dim=-1)
+
+
+def in_parts(count: int, keys: int, draw: Callable[[int], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """What `draw(n)` gives for all `count` sets, as many at a time as memory for `keys` numbers each allows."""
+    import torch
+
+    most = max(1, _MOST_KEYS // max(keys, 1))
+    parts = [draw(min(most, count - first)) for first in range(0, count, most)]
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
 def choose_experts(
+    count: int,
     num_tokens: int,
     num_experts: int,
     top_k: int,
@@ -30,7 +53,7 @@ def choose_experts(
     skew: float = 1.0,
     num_active: int | None = None,
 ) -> torch.Tensor:
-    """Distinct experts for every token: (num_tokens, top_k), int32; `skew` above 1 makes some experts popular.
+    """Distinct experts for every token: (count, num_tokens, top_k), int32; `skew` above 1 makes some popular.
 
     With `num_active` exactly so many of the experts are chosen, each of them at least once: top_k <= num_active and
     num_active <= min(num_experts, num_tokens * top_k).
@@ -38,15 +61,16 @@ def choose_experts(
     import torch
 
     device = generator.device
-    popularity = torch.rand(num_experts, generator=generator, device=device).clamp(min=1e-6) ** (skew - 1)
-    keys = torch.rand(num_tokens, num_experts, generator=generator, device=device).clamp(min=1e-30).log() / popularity
+    popularity = torch.rand(count, 1, num_experts, generator=generator, device=device).clamp(min=1e-6) ** (skew - 1)
+    keys = torch.rand(count, num_tokens, num_experts, generator=generator, device=device).clamp(min=1e-30)
+    keys = keys.log_().div_(popularity)
     if num_active is not None:
-        experts = torch.randperm(num_experts, generator=generator, device=device)
-        keys[:, experts[num_active:]] = -torch.inf
-        tokens = torch.randperm(num_tokens, generator=generator, device=device)
-        keys[tokens[torch.arange(num_active, device=device) // top_k], experts[:num_active]] = (
-            1.0  # logarithms are <= 0
-        )
+        experts = permutations(count, num_experts, generator)
+        idle = experts[:, None, num_active:].expand(-1, num_tokens, -1)
+        keys.scatter_(2, idle, -torch.inf)
+        tokens = permutations(count, num_tokens, generator)[:, torch.arange(num_active, device=device) // top_k]
+        sets = torch.arange(count, device=device).unsqueeze(1)
+        keys[sets, tokens, experts[:, :num_active]] = 1.0  # logarithms are <= 0
     return keys.topk(top_k, dim=-1).indices.int()
 
 
@@ -58,24 +82,29 @@ def most_blocks(num_choices: int, num_experts: int, block_m: int) -> int:
 def sort_by_expert(topk_ids: torch.Tensor, num_experts: int, block_m: int, capacity: int) -> Routing:
     """Group the choices by expert and pad every expert's rows to whole blocks of `block_m`.
 
-    topk_ids: (num_tokens, top_k), ids in [0, num_experts), or -1 for a choice that gets no row. capacity: a multiple
-    of block_m, at least `most_blocks` of them.
+    topk_ids: (count, num_tokens, top_k), ids in [0, num_experts), or -1 for a choice that gets no row. capacity: a
+    multiple of block_m, at least `most_blocks` of them.
     """
     import torch
 
-    flat = topk_ids.flatten().long()
-    order = flat.argsort(stable=True)
-    order = order[flat[order] >= 0]
-    counts = torch.bincount(flat[order], minlength=num_experts)
+    device, flat = topk_ids.device, topk_ids.flatten(1).long()
+    count, choices = flat.shape
+    owner = torch.where(flat < 0, num_experts, flat)
+    order = owner.argsort(dim=1, stable=True)
+    owner = owner.gather(1, order)
+    counts = torch.zeros(count, num_experts + 1, dtype=torch.int64, device=device)
+    counts.scatter_add_(1, owner, torch.ones_like(owner))
     blocks = (counts + block_m - 1) // block_m
-    starts = (blocks.cumsum(0) - blocks) * block_m
-    within = torch.arange(order.numel(), device=flat.device) - (counts.cumsum(0) - counts)[flat[order]]
-    sorted_ids = torch.full((capacity,), flat.numel(), dtype=torch.int32, device=flat.device)
-    sorted_ids[starts[flat[order]] + within] = order.int()
-    experts = torch.zeros(capacity // block_m, dtype=torch.int32, device=flat.device)
-    used = torch.repeat_interleave(torch.arange(num_experts, device=flat.device), blocks)
-    experts[: used.numel()] = used.int()
-    return Routing(sorted_ids, experts, (blocks.sum() * block_m).int().reshape(1))
+    starts = (blocks.cumsum(1) - blocks) * block_m
+    within = torch.arange(choices, device=device) - (counts.cumsum(1) - counts).gather(1, owner)
+    rows = torch.where(owner < num_experts, starts.gather(1, owner) + within, capacity)
+    sorted_ids = torch.full((count, capacity + 1), choices, dtype=torch.int32, device=device)
+    sorted_ids.scatter_(1, rows, order.int())
+    ends = blocks[:, :num_experts].cumsum(1)
+    places = torch.arange(capacity // block_m, device=device).expand(count, -1).contiguous()
+    experts = torch.searchsorted(ends, places, right=True).int()
+    experts = torch.where(experts < num_experts, experts, 0)
+    return Routing(sorted_ids[:, :capacity].contiguous(), experts, (ends[:, -1:] * block_m).int())
 
 
 def with_stale_tail(routing: Routing, num_choices: int, num_experts: int, generator: torch.Generator) -> Routing:
@@ -83,12 +112,12 @@ def with_stale_tail(routing: Routing, num_choices: int, num_experts: int, genera
     import torch
 
     def stale(old: torch.Tensor, used: torch.Tensor, high: int) -> torch.Tensor:
-        past = torch.arange(old.numel(), device=old.device) >= used
+        past = torch.arange(old.shape[-1], device=old.device) >= used
         drawn = torch.randint(0, high, old.shape, generator=generator, device=old.device, dtype=old.dtype)
         return torch.where(past, drawn, old)
 
     used = routing.num_tokens_post_padded
-    block_m = routing.sorted_token_ids.numel() // routing.expert_ids.numel()
+    block_m = routing.sorted_token_ids.shape[-1] // routing.expert_ids.shape[-1]
     return Routing(
         stale(routing.sorted_token_ids, used, num_choices),
         stale(routing.expert_ids, used // block_m, num_experts),
@@ -101,18 +130,18 @@ def draw_routings(case: Mapping[str, int], generator: torch.Generator, count: in
     tokens, experts, top_k, block_m = (case[name] for name in ("num_tokens", "num_experts", "top_k", "block_m"))
     capacity = most_blocks(tokens * top_k, experts, block_m) * block_m
 
-    def once() -> Routing:
-        chosen = choose_experts(tokens, experts, top_k, generator, 3.0, case["num_active"])
-        return with_stale_tail(sort_by_expert(chosen, experts, block_m, capacity), tokens * top_k, experts, generator)
+    def draw(sets: int) -> dict[str, torch.Tensor]:
+        chosen = choose_experts(sets, tokens, experts, top_k, generator, 3.0, case["num_active"])
+        routing = sort_by_expert(chosen, experts, block_m, capacity)
+        return with_stale_tail(routing, tokens * top_k, experts, generator)._asdict()
 
-    return stacked([once() for _ in range(count)])
+    return in_parts(count, tokens * experts, draw)
 
 
-def stacked(routings: Sequence[Routing]) -> dict[str, torch.Tensor]:
-    """Several routings as what `make_inputs` returns: every tensor by its name, with a leading dimension."""
-    import torch
-
-    return {name: torch.stack([getattr(routing, name) for routing in routings]) for name in Routing._fields}
+def choices_elsewhere(topk_ids: torch.Tensor, elsewhere: int, generator: torch.Generator) -> torch.Tensor:
+    """The same choices, (count, num_tokens, top_k), of which `elsewhere` random ones of each set are -1."""
+    places = permutations(topk_ids.shape[0], topk_ids[0].numel(), generator)[:, :elsewhere]
+    return topk_ids.flatten(1).scatter(1, places, -1).view_as(topk_ids)
 
 
 def choices_by_expert(routing: Routing, num_choices: int) -> Iterator[tuple[int, torch.Tensor]]:
@@ -127,19 +156,31 @@ def choices_by_expert(routing: Routing, num_choices: int) -> Iterator[tuple[int,
 
 
 def tokens_per_expert(
-    total: int, num_experts: int, most: int, num_active: int, generator: torch.Generator, skew: float = 3.0
+    count: int,
+    total: int,
+    num_experts: int,
+    most: int,
+    num_active: int,
+    generator: torch.Generator,
+    skew: float = 3.0,
 ) -> torch.Tensor:
-    """Counts that add up to `total`: (num_experts,), int32, at most `most` each, 0 but for `num_active` experts.
+    """Counts that add up to `total`: (count, num_experts), int32, at most `most`, 0 but for `num_active` experts.
 
     num_active <= total <= num_active * most. `skew` as in `choose_experts`.
     """
     import torch
 
     device = generator.device
-    popularity = torch.rand(num_experts, 1, generator=generator, device=device).clamp(min=1e-6) ** (skew - 1)
-    keys = torch.rand(num_experts, most, generator=generator, device=device).clamp(min=1e-30).log() / popularity
-    experts = torch.randperm(num_experts, generator=generator, device=device)
-    keys[experts[num_active:]] = -torch.inf
-    keys[experts[:num_active], 0] = 1.0
-    taken = keys.flatten().topk(total).indices // most
-    return torch.bincount(taken, minlength=num_experts).int()
+
+    def draw(sets: int) -> dict[str, torch.Tensor]:
+        popularity = torch.rand(sets, num_experts, 1, generator=generator, device=device).clamp(min=1e-6) ** (skew - 1)
+        keys = torch.rand(sets, num_experts, most, generator=generator, device=device).clamp(min=1e-30)
+        keys = keys.log_().div_(popularity)
+        experts, of = permutations(sets, num_experts, generator), torch.arange(sets, device=device).unsqueeze(1)
+        keys[of, experts[:, num_active:]] = -torch.inf
+        keys[of, experts[:, :num_active], 0] = 1.0
+        taken = keys.flatten(1).topk(total).indices // most
+        counts = torch.zeros(sets, num_experts, dtype=torch.int32, device=device)
+        return {"counts": counts.scatter_add_(1, taken, torch.ones_like(taken, dtype=torch.int32))}
+
+    return in_parts(count, num_experts * most, draw)["counts"]

@@ -10,8 +10,10 @@ import torch
 
 from arena.judge.performance import PerformanceCheck
 from arena.judge.side import LONG, SHORT, Plan, Side
-from arena.judge.verify import GOOD
+from arena.judge.verify import GOOD, Finding
+from arena.model.record import CaseTiming, Estimate, Mode
 from arena.model.task import Arguments, Task
+from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
 from arena.protocol import Done, Pass
@@ -80,3 +82,37 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
     assert finding.status is GOOD.status, finding.detail
     assert measured is not None
     assert seen == [True] * 4
+
+
+HICCUP, CHEAT = Finding(Status.TIMING_MISMATCH, "a hiccup"), Finding(Status.IMPLAUSIBLE, "too good")
+WRONG = Finding(Status.WRONG_RESULT, "not even close")
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "doubted"),
+    [
+        ([GOOD], GOOD, ""),
+        ([HICCUP, GOOD], GOOD, "a hiccup"),
+        ([HICCUP, CHEAT], CHEAT, "a hiccup"),
+        ([CHEAT, WRONG], WRONG, None),
+        ([WRONG], WRONG, None),
+    ],
+)
+def test_what_is_doubted_is_measured_once_more(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, found: list[Finding], wanted: Finding, doubted: str | None
+) -> None:
+    """The second measurement counts, whatever it says; one that failed otherwise is not repeated."""
+    left = iter(found)
+    one = Estimate(1.0, 1.0, 1.0)
+
+    def compared(*_: object) -> tuple[Finding, CaseTiming | None]:
+        finding = next(left)
+        timing = CaseTiming(one, one, one, Mode.GRAPH, 1, 3, "evicted", ())
+        return finding, None if finding is WRONG else timing
+
+    monkeypatch.setattr(PerformanceCheck, "_compared", compared)
+    nothing: Any = None
+    finding, timing = PerformanceCheck(nothing, nothing, 1.0).compare(side(), side(), case, (one, 1.0))
+    assert finding == wanted
+    assert (timing.doubted if timing else None) == doubted
+    assert next(left, None) is None

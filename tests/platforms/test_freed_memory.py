@@ -34,7 +34,7 @@ def test_what_a_host_keeps_mapped_is_not_used_again(mib: int) -> None:
     device.synchronize()
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-c", _KEEPER, str(theirs.fileno()), str(num_bytes), buffer.handle.ipc]
-    with subprocess.Popen(command, pass_fds=[theirs.fileno()]):
+    with ours, subprocess.Popen(command, pass_fds=[theirs.fileno()]):
         theirs.close()
         assert ours.recv(6) == b"mapped"
         buffer.close()

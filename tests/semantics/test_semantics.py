@@ -11,7 +11,7 @@ from arena.semantics.paged import draw_slots, tokens_of
 from arena.semantics.philox import normal, random_words, uniform
 from arena.semantics.quantize import blockwise, fp8_codes, int8_codes, scales_of
 from arena.semantics.ragged import owners, spans
-from arena.semantics.routing import choose_experts, sort_by_expert
+from arena.semantics.routing import Routing, choose_experts, sort_by_expert
 
 
 def test_philox_gives_the_words_of_the_paper() -> None:
@@ -76,9 +76,10 @@ def test_a_value_takes_the_scale_of_its_block() -> None:
 @pytest.mark.parametrize("skew", [1.0, 6.0])
 def test_routing_lists_every_choice_once_under_its_expert(skew: float) -> None:
     generator = torch.Generator().manual_seed(3)
-    chosen = choose_experts(37, 5, 2, generator, skew)
+    drawn = choose_experts(3, 37, 5, 2, generator, skew)
+    chosen = drawn[1]
     assert all(len(set(row)) == 2 for row in chosen.tolist())
-    routing = sort_by_expert(chosen, 5, 16, 160)
+    routing = Routing(*(values[1] for values in sort_by_expert(drawn, 5, 16, 160)))
     used = int(routing.num_tokens_post_padded)
     ids = routing.sorted_token_ids.tolist()
     assert sorted(i for i in ids if i < 74) == list(range(74)) and set(ids[used:]) == {74}

@@ -11,9 +11,8 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     order = torch.rand(count, num_reqs, generator=generator, device=device).argsort(dim=-1)
     slots = torch.rand(count, case["num_slots"], generator=generator, device=device).argsort(dim=-1)
     idx_mapping = torch.full((count, num_reqs), -1, device=device)
-    for row, places, taken in zip(idx_mapping, order[:, case["num_padded"] :], slots, strict=True):
-        row[places] = taken[: places.numel()]
-    return {"idx_mapping": idx_mapping}
+    places = order[:, case["num_padded"] :]
+    return {"idx_mapping": idx_mapping.scatter_(1, places, slots[:, : places.shape[1]])}
 
 
 def reference(

@@ -11,8 +11,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     """expert_num_tokens: counts that add up to num_tokens; some experts are popular, some idle."""
     sizes = (case[name] for name in ("num_tokens", "num_experts", "max_tokens", "num_active"))
     total, experts, most, active = sizes
-    counts = [tokens_per_expert(total, experts, most, active, generator) for _ in range(count)]
-    return {"expert_num_tokens": torch.stack(counts)}
+    return {"expert_num_tokens": tokens_per_expert(count, total, experts, most, active, generator)}
 
 
 def reference(

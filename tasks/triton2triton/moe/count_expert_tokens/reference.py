@@ -4,21 +4,21 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import choose_experts
+from arena.semantics.routing import choose_experts, in_parts, permutations
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """Choices with popular experts, one in nine of them -1; expert_map: every local expert in one random place."""
-    device, experts = generator.device, case["num_experts"]
+    tokens, experts = case["num_tokens"], case["num_experts"]
 
-    def once() -> tuple[torch.Tensor, torch.Tensor]:
-        chosen = choose_experts(case["num_tokens"], experts, case["top_k"], generator, 2.0)
-        none = torch.rand(chosen.shape, generator=generator, device=device) < 1 / 9
-        places = torch.randperm(experts, generator=generator, device=device)
-        return chosen.masked_fill(none, -1), torch.where(places < case["num_local_experts"], places, -1)
+    def draw(sets: int) -> dict[str, torch.Tensor]:
+        chosen = choose_experts(sets, tokens, experts, case["top_k"], generator, 2.0)
+        none = torch.rand(chosen.shape, generator=generator, device=generator.device) < 1 / 9
+        places = permutations(sets, experts, generator)
+        local = torch.where(places < case["num_local_experts"], places, -1)
+        return {"topk_ids": chosen.masked_fill(none, -1), "expert_map": local}
 
-    ids, maps = zip(*(once() for _ in range(count)), strict=True)
-    return {"topk_ids": torch.stack(ids), "expert_map": torch.stack(maps)}
+    return in_parts(count, tokens * experts, draw)
 
 
 def reference(topk_ids: torch.Tensor, expert_map: torch.Tensor | None, num_local_experts: int) -> torch.Tensor:

@@ -4,19 +4,18 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import choose_experts
+from arena.semantics.routing import choices_elsewhere, choose_experts, in_parts
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """topk_ids: distinct experts for each token, -1 in (num_tokens * top_k + 4) // 8 random places."""
-    tokens, top_k = case["num_tokens"], case["top_k"]
+    tokens, experts, top_k = case["num_tokens"], case["num_experts"], case["top_k"]
 
-    def once() -> torch.Tensor:
-        chosen = choose_experts(tokens, case["num_experts"], top_k, generator, 2.0).flatten()
-        elsewhere = torch.randperm(tokens * top_k, generator=generator, device=generator.device)
-        return chosen.index_fill(0, elsewhere[: (tokens * top_k + 4) // 8], -1).view(tokens, top_k)
+    def draw(sets: int) -> dict[str, torch.Tensor]:
+        chosen = choose_experts(sets, tokens, experts, top_k, generator, 2.0)
+        return {"topk_ids": choices_elsewhere(chosen, (tokens * top_k + 4) // 8, generator)}
 
-    return {"topk_ids": torch.stack([once() for _ in range(count)])}
+    return in_parts(count, tokens * experts, draw)
 
 
 def reference(

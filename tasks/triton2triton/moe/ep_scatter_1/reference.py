@@ -10,7 +10,7 @@ from arena.semantics.routing import tokens_per_expert
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """expert_num_tokens: counts that add up to num_tokens; some experts are popular, some idle."""
     sizes = (case["num_tokens"], case["num_experts"], case["max_tokens"], case["num_active"])
-    return {"expert_num_tokens": torch.stack([tokens_per_expert(*sizes, generator) for _ in range(count)])}
+    return {"expert_num_tokens": tokens_per_expert(count, *sizes, generator)}
 
 
 def reference(

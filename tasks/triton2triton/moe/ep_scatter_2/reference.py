@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import choose_experts
+from arena.semantics.routing import choices_elsewhere, choose_experts, in_parts
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -19,19 +19,19 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
         drawn = torch.randint(-119, 119, (count, rows, hidden), generator=generator, device=device, dtype=torch.int8)
         return drawn if case["dtype"] == torch.int8 else drawn.view(torch.float8_e4m3fn)
 
-    def choices() -> torch.Tensor:
-        chosen = choose_experts(tokens, experts, top_k, generator, 2.0).flatten()
-        elsewhere = torch.randperm(tokens * top_k, generator=generator, device=device)[: (tokens * top_k + 7) // 8]
-        return chosen.index_fill(0, elsewhere, -1)
+    def choices(sets: int) -> dict[str, torch.Tensor]:
+        chosen = choose_experts(sets, tokens, experts, top_k, generator, 2.0)
+        return {"topk_ids": choices_elsewhere(chosen, (tokens * top_k + 7) // 8, generator)}
 
-    ids = torch.stack([choices() for _ in range(count)])
+    ids = in_parts(count, tokens * experts, choices)["topk_ids"]
+    flat = (ids + 1).flatten(1).long()
     counts = torch.zeros(count, experts + 1, dtype=torch.int64, device=device)
-    counts.scatter_add_(1, (ids + 1).long(), torch.ones_like(ids, dtype=torch.int64))
+    counts.scatter_add_(1, flat, torch.ones_like(flat))
     shares = (counts[:, 1:] + align - 1) // align * align
     return {
         "x": codes(tokens),
         "out": codes(case["num_rows"]),
-        "topk_ids": ids.view(count, tokens, top_k),
+        "topk_ids": ids,
         "expert_starts": shares.cumsum(1) - shares,
     }
 

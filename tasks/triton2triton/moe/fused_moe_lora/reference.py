@@ -8,9 +8,10 @@ from arena.semantics.routing import (
     Routing,
     choices_by_expert,
     choose_experts,
+    in_parts,
     most_blocks,
+    permutations,
     sort_by_expert,
-    stacked,
     with_stale_tail,
 )
 
@@ -21,17 +22,18 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     loras, device = case["num_loras"], generator.device
     capacity = most_blocks(tokens * top_k, experts, block_m) * block_m
 
-    def once() -> dict[str, torch.Tensor]:
-        chosen = choose_experts(tokens, experts, top_k, generator)
-        lora = torch.randint(0, loras, (tokens,), generator=generator, device=device)
-        lora[torch.randperm(tokens, generator=generator, device=device)[: tokens // 4]] = -1
-        own = [torch.where((lora == index).unsqueeze(1), chosen, -1) for index in range(loras)]
-        routings = [sort_by_expert(ids, experts, block_m, capacity) for ids in own]
-        made = stacked([with_stale_tail(routing, tokens * top_k, experts, generator) for routing in routings])
-        return {**made, "num_tokens_post_padded": made["num_tokens_post_padded"].flatten()}
+    def draw(sets: int) -> dict[str, torch.Tensor]:
+        chosen = choose_experts(sets, tokens, experts, top_k, generator)
+        lora = torch.randint(0, loras, (sets, tokens), generator=generator, device=device)
+        lora.scatter_(1, permutations(sets, tokens, generator)[:, : tokens // 4], -1)
+        own = lora.unsqueeze(1) == torch.arange(loras, device=device).unsqueeze(1)
+        ids = torch.where(own.unsqueeze(-1), chosen.unsqueeze(1), -1)
+        routing = sort_by_expert(ids.flatten(0, 1), experts, block_m, capacity)
+        made = with_stale_tail(routing, tokens * top_k, experts, generator)._asdict()
+        routed = {name: values.unflatten(0, (sets, loras)) for name, values in made.items()}
+        return {**routed, "num_tokens_post_padded": routed["num_tokens_post_padded"].flatten(1)}
 
-    drawn = [once() for _ in range(count)]
-    return {name: torch.stack([each[name] for each in drawn]) for name in Routing._fields}
+    return in_parts(count, tokens * max(experts, loras * top_k), draw)
 
 
 def reference(

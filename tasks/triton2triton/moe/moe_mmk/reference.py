@@ -4,21 +4,18 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import tokens_per_expert
+from arena.semantics.routing import permutations, tokens_per_expert
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """expert_ids: ascending, several blocks of popular experts, and -1 in num_unused random places."""
     blocks, used = case["num_blocks"], case["num_blocks"] - case["num_unused"]
-
-    def once() -> torch.Tensor:
-        counts = tokens_per_expert(used, case["num_experts"], used, case["num_active"], generator)
-        places = torch.randperm(blocks, generator=generator, device=generator.device)[:used].sort().values
-        ids = torch.full((blocks,), -1, dtype=torch.int64, device=generator.device)
-        ids[places] = torch.repeat_interleave(torch.arange(counts.numel(), device=counts.device), counts.long())
-        return ids
-
-    return {"expert_ids": torch.stack([once() for _ in range(count)])}
+    counts = tokens_per_expert(count, used, case["num_experts"], used, case["num_active"], generator)
+    turns = torch.arange(used, device=generator.device).expand(count, -1).contiguous()
+    owners = torch.searchsorted(counts.cumsum(1), turns, right=True)
+    places = permutations(count, blocks, generator)[:, :used].sort().values
+    ids = torch.full((count, blocks), -1, dtype=torch.int64, device=generator.device)
+    return {"expert_ids": ids.scatter_(1, places, owners)}
 
 
 def reference(

@@ -4,7 +4,14 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import Routing, choices_by_expert, most_blocks, sort_by_expert, stacked, with_stale_tail
+from arena.semantics.routing import (
+    Routing,
+    choices_by_expert,
+    most_blocks,
+    permutations,
+    sort_by_expert,
+    with_stale_tail,
+)
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -14,21 +21,17 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     capacity = most_blocks(choices, experts, block_m) * block_m
 
     def below(high: int, size: int) -> torch.Tensor:
-        return torch.randint(0, high, (size,), generator=generator, device=device)
+        return torch.randint(0, max(high, 1), (count, size), generator=generator, device=device)
 
-    def once() -> Routing:
-        first = int(below(experts - local + 1, 1))
-        order = torch.randperm(choices, generator=generator, device=device)
-        away, here = order.tensor_split([case["num_choices_elsewhere"]])
-        ids = torch.zeros(choices, dtype=torch.int64, device=device)
-        ids[away] = (below(max(experts - local, 1), away.numel()) + first + local) % experts
-        ids[here] = below(max(local, 1), here.numel()) + first
-        routing = sort_by_expert(ids.unsqueeze(1), experts, block_m, capacity)
-        routing = with_stale_tail(routing, choices, experts, generator)
-        names = routing.expert_ids - first
-        return routing._replace(expert_ids=torch.where((names >= 0) & (names < local), names, -1))
-
-    return stacked([once() for _ in range(count)])
+    first = below(experts - local + 1, 1)
+    away = (below(experts - local, choices) + first + local) % experts
+    here = below(local, choices) + first
+    is_away = permutations(count, choices, generator) < case["num_choices_elsewhere"]
+    ids = torch.where(is_away, away, here).unsqueeze(-1)
+    routing = with_stale_tail(sort_by_expert(ids, experts, block_m, capacity), choices, experts, generator)
+    names = routing.expert_ids - first
+    local_names = torch.where((names >= 0) & (names < local), names, -1)
+    return routing._replace(expert_ids=local_names)._asdict()
 
 
 def reference(

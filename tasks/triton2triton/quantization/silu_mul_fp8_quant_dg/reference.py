@@ -7,14 +7,17 @@ from torch.nn.functional import silu
 
 from arena.semantics.quantize import FP8_MAX, factors_off_powers_of_two, fp8_codes, power_of_two_scales, scales_of
 
+_MOST_WIDENED = 1 << 26
+
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """Normal gates and ups; ups of groups whose scale would be next to a power of two are made smaller."""
     experts, tokens, width = case["num_experts"], case["max_tokens"], case["intermediate"]
     x = torch.empty((count, experts, tokens, 2, width), dtype=case["dtype"], device=generator.device)
     x.normal_(generator=generator)
-    for one in x.flatten(0, 1):  # one expert at a time keeps what is widened to float32 small
-        gate, up = one.unflatten(-1, (-1, case["group_size"])).unbind(1)
+    at_once = max(1, _MOST_WIDENED // (tokens * 2 * width))
+    for part in x.flatten(0, 1).split(at_once):  # a few experts at a time keep what is widened to float32 small
+        gate, up = part.unflatten(-1, (-1, case["group_size"])).unbind(2)
         scales = scales_of(silu(gate.float()) * up.float(), FP8_MAX, case["eps"])
         up *= factors_off_powers_of_two(scales).unsqueeze(-1).to(up.dtype)
     return {"x": x.flatten(-2)}
