@@ -1,14 +1,19 @@
-"""Temporary folders that name their process, so that what a killed process left behind can be told and removed."""
+"""Temporary folders, and files in memory, that name their process: what a killed one left can be told and removed."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+from arena.process_table import all_processes
+
 _NAME = re.compile(r"arena-[a-z]+-([0-9]+)-")
+_MEMORY = "/memfd:"
 
 
 def scratch(what: str) -> tempfile.TemporaryDirectory[str]:
@@ -21,8 +26,27 @@ def prefix(what: str) -> str:
     return f"arena-{what}-{os.getpid()}-"
 
 
+def in_memory(what: str, content: bytes) -> int:
+    """A file in memory, at its beginning: an agent can read back all of its standard input, and learns no path."""
+    number = os.memfd_create(prefix(what))
+    view = memoryview(content)
+    while view:
+        view = view[os.write(number, view) :]
+    os.lseek(number, 0, os.SEEK_SET)
+    return number
+
+
 def sweep() -> int:
-    """Remove the folders of processes that are no more, and return how many there were."""
+    """Remove the folders of processes that are no more, and return how many there were.
+
+    Processes that such a one gave an `in_memory` file for standard input are ended: bubblewrap, whose parent was killed
+    while it made a box, waits for it for ever.
+    """
+    for process in all_processes():
+        owner = _gave_input(process)
+        if owner is not None and not _lives(owner):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
     left = []
     for path in Path(tempfile.gettempdir()).glob("arena-*"):
         found = _NAME.match(path.name)
@@ -31,6 +55,16 @@ def sweep() -> int:
     for path in left:
         shutil.rmtree(path, ignore_errors=True)
     return len(left)
+
+
+def _gave_input(process: int) -> int | None:
+    """The process that made the file in memory that this one reads from, as its name says."""
+    try:
+        source = os.readlink(f"/proc/{process}/fd/0")  # noqa: PTH115
+    except OSError:
+        return None
+    found = _NAME.match(source.removeprefix(_MEMORY)) if source.startswith(_MEMORY) else None
+    return int(found[1]) if found else None
 
 
 def _lives(pid: int) -> bool:

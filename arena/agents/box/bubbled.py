@@ -16,6 +16,7 @@ from arena.agents.box.confined import Confined
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
 from arena.sandbox.bubblewrap import filter_file
+from arena.scratch import in_memory
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,6 @@ def launch(recipe: Recipe, stdin: bytes) -> Confined:
     finally:
         os.close(info)
         os.close(go)
-
-
-def in_memory(name: str, content: bytes) -> int:
-    """A file in memory, at its beginning: the agent can read back all of its standard input, and learns no path."""
-    number = os.memfd_create(name)
-    view = memoryview(content)
-    while view:
-        view = view[os.write(number, view) :]
-    os.lseek(number, 0, os.SEEK_SET)
-    return number
 
 
 def _first_process(info: int, monitor: subprocess.Popen[bytes]) -> int:

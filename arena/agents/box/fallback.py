@@ -28,7 +28,6 @@ from functools import cache
 from pathlib import Path
 
 from arena.agents.box import BoxPlan, processes
-from arena.agents.box.bubbled import in_memory
 from arena.agents.box.cgroup import Group
 from arena.agents.box.confined import Confined
 from arena.agents.box.opened import Opened
@@ -37,7 +36,7 @@ from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
 from arena.sandbox import seal, view
-from arena.scratch import scratch
+from arena.scratch import in_memory, scratch
 
 NOBODY = 65534
 _PACKAGE_PARENT = Path(__file__).resolve().parents[3]
