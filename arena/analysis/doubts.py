@@ -68,6 +68,10 @@ def _of_run(run: Run, rows: Sequence[TrialRow]) -> Iterator[Doubt]:
     if noisy:
         problem = f"{name}: {_count(noisy, 'case')} stayed noisy, with a wider interval than asked for"
         yield Doubt(problem, noisy, f"on a quiet machine, {again}")
+    twice = [f"{_key(row)}: {case.result.label}: {case.doubted}" for row in rows for case in row.cases if case.doubted]
+    if twice:
+        problem = f"{name}: {_count(twice, 'case')} measured twice, since the first time was not believed"
+        yield Doubt(problem, tuple(twice), "the second time counts; where one agent has most of them, read its kernels")
 
 
 def _between(runs: Sequence[Run], rows: Sequence[TrialRow]) -> Iterator[Doubt]:

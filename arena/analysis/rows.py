@@ -49,6 +49,11 @@ class CaseRow:
         """Whether sampling ended before the interval was narrow enough."""
         return self.result.timing is not None and self.result.timing.noisy
 
+    @property
+    def doubted(self) -> str:
+        """Why a first measurement was not believed, where there was a second; the second counts."""
+        return "" if self.result.timing is None else self.result.timing.doubted
+
 
 @dataclass(frozen=True)
 class TrialRow:

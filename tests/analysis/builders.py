@@ -32,7 +32,12 @@ def estimate(value: float, spread: float = 0.02) -> Estimate:
 
 
 def timing(
-    speedup: float, baseline_ms: float = 1.0, *, noisy: bool = False, roofline_ms: float | None = None
+    speedup: float,
+    baseline_ms: float = 1.0,
+    *,
+    noisy: bool = False,
+    doubted: str = "",
+    roofline_ms: float | None = None,
 ) -> CaseTiming:
     rounds = (Round(0.001, 0.001, 0.002, 0.002),)
     return CaseTiming(
@@ -46,6 +51,7 @@ def timing(
         rounds,
         roofline_ms=roofline_ms,
         noisy=noisy,
+        doubted=doubted,
     )
 
 
@@ -59,10 +65,13 @@ def case(
     candidate: Status = Status.PASSED,
     baseline_ms: float = 1.0,
     noisy: bool = False,
+    doubted: str = "",
     roofline_ms: float | None = None,
 ) -> CaseResult:
     timed = speedup is not None and candidate in (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
-    clock = timing(speedup, baseline_ms, noisy=noisy, roofline_ms=roofline_ms) if timed and speedup else None
+    clock = None
+    if timed and speedup:
+        clock = timing(speedup, baseline_ms, noisy=noisy, doubted=doubted, roofline_ms=roofline_ms)
     return CaseResult(name, split, kind, f"{name} M=4 N=256 float32", baseline, candidate, timing=clock)
 
 

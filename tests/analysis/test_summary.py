@@ -55,18 +55,20 @@ def test_doubts_name_what_is_wrong_and_the_next_command() -> None:
         b.trial(
             "hip2hip/m/a", cases=[b.case(noisy=True), b.heldout(), b.heldout("h2", candidate=Status.HARNESS_ERROR)]
         ),
+        b.trial("hip2hip/m/f", cases=[b.case(doubted="too good"), b.heldout()]),
         b.trial("hip2hip/m/b", Status.HARNESS_ERROR, detail="device lost"),
         b.trial("hip2hip/m/c", cases=[b.case()]),
         b.trial("hip2hip/m/d", Status.IMPLAUSIBLE),
     ]
-    run = b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abcde"], config="my configs/x.yaml")
+    run = b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abcdef"], config="my configs/x.yaml")
     found = doubts([run], trial_rows([run]))
     problems = "\n".join(doubt.problem for doubt in found)
     expected = ("without a record", "harness failed in 1 trial,", "never tried", "performance gate", "noisy")
-    for words in (*expected, "without an outcome"):
+    for words in (*expected, "without an outcome", "1 case measured twice"):
         assert words in problems
     assert found[0].items == ("alpha, hip2hip/m/e, attempt 1",)
     assert found[0].next_step == "`arena run 'my configs/x.yaml'`"
+    assert found[-1].items == ("alpha, hip2hip/m/f, attempt 1: s1 M=4 N=256 float32: too good",)
     assert found[1].items == ("r1/trials/alpha/hip2hip.m.b.1.json: device lost",)
 
 
