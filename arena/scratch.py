@@ -12,7 +12,7 @@ from pathlib import Path
 
 from arena.process_table import all_processes
 
-_NAME = re.compile(r"arena-[a-z]+-([0-9]+)-")
+_NAME = re.compile(r"arena-[a-z]+-(?P<namespace>[0-9]+)-(?P<owner>[0-9]+)-")
 _MEMORY = "/memfd:"
 
 
@@ -23,7 +23,7 @@ def scratch(what: str) -> tempfile.TemporaryDirectory[str]:
 
 def prefix(what: str) -> str:
     """How the name of such a folder begins, for those who make and remove it themselves."""
-    return f"arena-{what}-{os.getpid()}-"
+    return f"arena-{what}-{_namespace()}-{os.getpid()}-"
 
 
 def in_memory(what: str, content: bytes) -> int:
@@ -43,28 +43,34 @@ def sweep() -> int:
     while it made a box, waits for it for ever.
     """
     for process in all_processes():
-        owner = _gave_input(process)
-        if owner is not None and not _lives(owner):
+        if _of_a_killed_one(_input_of(process)):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
-    left = []
-    for path in Path(tempfile.gettempdir()).glob("arena-*"):
-        found = _NAME.match(path.name)
-        if found and path.is_dir() and not path.is_symlink() and not _lives(int(found[1])):
-            left.append(path)
+    found = Path(tempfile.gettempdir()).glob("arena-*")
+    left = [path for path in found if _of_a_killed_one(path.name) and path.is_dir() and not path.is_symlink()]
     for path in left:
         shutil.rmtree(path, ignore_errors=True)
     return len(left)
 
 
-def _gave_input(process: int) -> int | None:
-    """The process that made the file in memory that this one reads from, as its name says."""
+def _of_a_killed_one(name: str) -> bool:
+    """Whether the name is of a process that is no more; a container's are not known here, and are let be."""
+    found = _NAME.match(name)
+    return found is not None and int(found["namespace"]) == _namespace() and not _lives(int(found["owner"]))
+
+
+def _namespace() -> int:
+    """Which numbers of processes are meant."""
+    return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+
+
+def _input_of(process: int) -> str:
+    """The name of the file in memory that a process has for standard input; empty where it is another file, or gone."""
     try:
         source = os.readlink(f"/proc/{process}/fd/0")  # noqa: PTH115
     except OSError:
-        return None
-    found = _NAME.match(source.removeprefix(_MEMORY)) if source.startswith(_MEMORY) else None
-    return int(found[1]) if found else None
+        return ""
+    return source.removeprefix(_MEMORY) if source.startswith(_MEMORY) else ""
 
 
 def _lives(pid: int) -> bool:

@@ -62,3 +62,18 @@ def test_folders_of_killed_processes_are_removed(monkeypatch: pytest.MonkeyPatch
     scratch.sweep()
     assert os.path.isdir(folder.name) is owner_lives  # noqa: PTH112
     folder.cleanup()
+
+
+def test_what_a_container_made_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes and folders may be seen from outside, where its numbers mean others."""
+    owner = gone()
+    with monkeypatch.context() as other:
+        other.setattr(os, "getpid", lambda: owner)
+        other.setattr(scratch, "_namespace", lambda: 1)
+        given, folder = scratch.in_memory("stdin", b""), scratch.scratch("host")
+    with reading_from(given) as process:
+        scratch.sweep()
+        assert process.poll() is None
+    assert os.path.isdir(folder.name)  # noqa: PTH112
+    os.close(given)
+    folder.cleanup()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from arena.judge.inputs import draw_inputs
@@ -16,6 +16,7 @@ from arena.model.check import Item, Outcome
 from arena.model.task import Arguments, Case, Scalar, ScalarSpec, Task, TensorSpec, arguments
 from arena.model.verdict import Status
 from arena.numerics.dtypes import torch_dtype
+from arena.numerics.operations import count_operations
 from arena.numerics.reference import Reference
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _LEAST_ELEMENTS = 8
 _NEAR_ZERO = 1e-3
 _GRADIENTS = 6
 _LOOKS = 4
+_FEW_SETS, _MANY_SETS = 2, 66
 _COARSER = {"float32": "bfloat16", "float64": "float32"}
 Tensors = dict[str, "torch.Tensor"]
 
@@ -83,11 +85,27 @@ def check_definition(
     yield _unless_declared(task, _degenerate(draws))
     yield _unless_declared(task, _vacuous(draws, others, generator))
     yield from _sensitivity(task, draws, generator)
+    yield _unless_declared(task, _drawn_at_once(draws, generator))
 
 
 def _unless_declared(task: Task, item: Item) -> Item:
     reason = task.exceptions.get(item.name)
     return Item(item.name, Outcome.DECLARED, reason) if reason and item.outcome is Outcome.FAILED else item
+
+
+def _drawn_at_once(draws: Sequence[Draw], generator: torch.Generator) -> Item:
+    """Many sets take no more operations than few: every round of a timing draws hundreds, and each is a launch."""
+    smallest = min(draws, key=lambda draw: draw.arguments.num_bytes)
+    few, many = (
+        count_operations(partial(draw_inputs, smallest.arguments, smallest.reference, sets, generator))
+        for sets in (_FEW_SETS, _MANY_SETS)
+    )
+    if many < few + _MANY_SETS - _FEW_SETS:
+        return Item("drawn at once", Outcome.PASSED)
+    why = (
+        f"{_MANY_SETS} sets take {many} operations of PyTorch, {_FEW_SETS} take {few}: loop over no sets in make_inputs"
+    )
+    return Item("drawn at once", Outcome.FAILED, why)
 
 
 def _degenerate(draws: Sequence[Draw]) -> Item:

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from arena.host.binding import Binding
+from arena.numerics.operations import count_operations
 from arena.platforms.cpu import CpuPlatform
 from arena.protocol import Bind, TensorArgument
-from tests.counting import Counted
 
 _ROWS, _ROW_BYTES, _PITCH = 5, 16, 256
 
@@ -48,7 +48,5 @@ def test_a_thousand_sets_take_no_more_operations_than_two() -> None:
     counts = []
     for sets in (2, 1000):
         binding, _ = bound(sets)
-        with Counted() as counted:
-            binding.resolve_addresses()
-        counts.append(counted.operations)
+        counts.append(count_operations(binding.resolve_addresses))
     assert counts[0] == counts[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from arena.judge.soundness import check_definition
@@ -50,3 +51,26 @@ def test_one_number_that_is_coarse_by_chance_gets_several_chances(tmp_path: Path
     for seed in range(400):
         items = list(check_definition(task, reference, [case], torch.Generator().manual_seed(seed)))
         assert [item.detail for item in items if item.name == "tolerance" and item.outcome is Outcome.FAILED] == []
+
+
+DRAWN = TASK.replace("fill: normal", "fill: custom", 1)
+AT_ONCE = "torch.rand(count, *shape, generator=generator, device=generator.device)"
+ONE_BY_ONE = "torch.stack([torch.rand(*shape, generator=generator, device=generator.device) for _ in range(count)])"
+
+
+@pytest.mark.parametrize(("draw", "outcome"), [(AT_ONCE, Outcome.PASSED), (ONE_BY_ONE, Outcome.FAILED)])
+def test_inputs_of_many_sets_are_drawn_at_once(tmp_path: Path, draw: str, outcome: Outcome) -> None:
+    folder = write_task(tmp_path, task=DRAWN)
+    (folder / "reference.py").write_text(
+        "import torch\n\n\n"
+        "def make_inputs(case, generator, count):\n"
+        '    shape = (case["M"], case["N"])\n'
+        f'    return {{"x": {draw}}}\n\n\n'
+        + REFERENCE.replace("bias, keep", "bias").replace("(1 + keep.to(y.dtype)) * ", ""),
+        encoding="utf-8",
+    )
+    task = load_task(folder)
+    items = check_definition(task, Reference(task.reference_path), [task.seen[1]], torch.Generator().manual_seed(0))
+    found = {item.name: item for item in items}
+    assert found["reference"].outcome is Outcome.PASSED, found["reference"].detail
+    assert found["drawn at once"].outcome is outcome, found["drawn at once"].detail

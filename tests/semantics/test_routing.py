@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
+from arena.numerics.operations import count_operations
 from arena.semantics import routing
 from arena.semantics.routing import (
     Routing,
@@ -19,7 +22,6 @@ from arena.semantics.routing import (
     tokens_per_expert,
     with_stale_tail,
 )
-from tests.counting import Counted
 
 SETS = 20
 CASE = {"num_tokens": 37, "num_experts": 6, "top_k": 2, "block_m": 16, "num_active": 4}
@@ -133,9 +135,5 @@ def test_parts_are_as_large_as_memory_allows(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_thousand_routings_take_no_more_operations_than_two() -> None:
     """They are drawn for every round of a timing: one by one that took half a second each time on an H200."""
-    counts = []
-    for sets in (2, 1000):
-        with Counted() as counted:
-            draw_routings(CASE, _generator(), sets)
-        counts.append(counted.operations)
+    counts = [count_operations(partial(draw_routings, CASE, _generator(), sets)) for sets in (2, 1000)]
     assert counts[0] == counts[1]
