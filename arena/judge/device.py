@@ -31,7 +31,9 @@ class Habits:
     least_rounds: int
     solo_rounds: int
     target_half_width: float
+    patient_half_width: float
     noisy_half_width: float
+    reach_error_s: float
     clock_slack_ms: float
     baseline_drift: float
 
@@ -43,7 +45,9 @@ _GPU = Habits(
     least_rounds=8,
     solo_rounds=4,
     target_half_width=0.005,
-    noisy_half_width=0.01,
+    patient_half_width=0.01,
+    noisy_half_width=0.02,
+    reach_error_s=7e-6,
     clock_slack_ms=0.03,
     baseline_drift=0.10,
 )
@@ -54,7 +58,9 @@ _CPU = Habits(
     least_rounds=4,
     solo_rounds=4,
     target_half_width=0.03,
-    noisy_half_width=0.15,
+    patient_half_width=0.15,
+    noisy_half_width=0.3,
+    reach_error_s=0.0,
     clock_slack_ms=0.5,
     baseline_drift=1.5,
 )
@@ -98,13 +104,23 @@ class Bench:
 
     @property
     def target_half_width(self) -> float:
-        """Relative half width of a speedup's interval at which sampling may end."""
+        """The spread of a speedup at which sampling may end."""
         return self._habits.target_half_width
 
     @property
+    def patient_half_width(self) -> float:
+        """The spread above which sampling goes on beyond its budget."""
+        return self._habits.patient_half_width
+
+    @property
     def noisy_half_width(self) -> float:
-        """Relative half width above which a speedup is reported as noisy."""
+        """Relative half width of a speedup's interval above which it is reported as noisy."""
         return self._habits.noisy_half_width
+
+    @property
+    def reach_error_s(self) -> float:
+        """Standard deviation, over hosts, of what reaching one costs more in a long pass than in a short one."""
+        return self._habits.reach_error_s
 
     def plan(self, arguments: Arguments, call_s: float) -> Plan:
         """Pass lengths for calls of about `call_s` seconds, within the memory that sets may take.

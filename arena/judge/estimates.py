@@ -2,12 +2,17 @@
 
 A pass of n calls takes a + n·t; a, the cost of reaching the host and back, cancels in the slope between two lengths:
 t = (T(long) - T(short)) / (long - short). The further apart the lengths, the less noise is left in t. Medians over
-rounds resist preemption; intervals are percentile bootstraps over whole rounds (Efron, 1979), which keeps the pairing
-of baseline and candidate.
+rounds resist preemption.
+
+A speedup's interval is Student's, with winsorised deviations (Tukey and McLaughlin, 1963), and holds what no number of
+rounds shows: a differs a little between long and short passes, and from one pair of hosts to the next. On an H200 it
+covers the truth of a kernel against itself as often as it says (docs/measurement.md). Latencies, which doubts look at
+and which nobody may widen on purpose, have percentile bootstraps over whole rounds (Efron, 1979).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +21,13 @@ from arena.model.record import Estimate, Round
 
 RESAMPLES = 1000
 _CONFIDENCE = 0.95
+_TAIL = (1 - _CONFIDENCE) / 2
+_NORMAL_QUANTILE = 1.96
+_OF_MEDIAN = math.pi / 2
+"""the variance of a median over that of a mean, for many normal values"""
+_SIGMA = 1.4826
+"""a standard deviation over a median absolute deviation, for normal values"""
+_CLIPPED_AT = 4.0
 _LEAST_S = 5e-7  # no device makes a call in less: what is below, or negative, is noise, and no speedup of a billion
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -42,26 +54,67 @@ def latency_ms(values_s: Array, swapped: Sequence[bool] = ()) -> Estimate:
     return _combined(values_s * 1e3, swapped)
 
 
-def speedup(rounds: Sequence[Round], calls: int) -> Estimate:
+def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0) -> Estimate:
     """Median of the rounds' ratios: both sides saw the same data in a round, so that ragged data cancels.
 
     Where the sides changed places, the geometric mean of both placements' medians, in which the places cancel: a
-    crossover design.
+    crossover design. `reach_error_s`: by how much reaching one host differs between long and short passes, as a
+    standard deviation over hosts.
     """
+    logs, swapped = _log_ratios(rounds, calls)
+    value, half = _student(_by_place(logs, swapped))
+    sides = (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls))
+    spans_s = [max(float(np.median(side)), _LEAST_S) * calls for side in sides]
+    shared = _NORMAL_QUANTILE * reach_error_s * math.hypot(*(1 / span_s for span_s in spans_s))
+    half = math.hypot(half, shared)
+    return Estimate(math.exp(value), math.exp(value - half), math.exp(value + half))
+
+
+def spread(rounds: Sequence[Round], calls: int) -> float:
+    """Relative half width of what more rounds would narrow, by which it is decided whether to make them."""
+    logs, swapped = _log_ratios(rounds, calls)
+    combined = _combined(logs, swapped)
+    return (combined.high - combined.low) / 2
+
+
+def _log_ratios(rounds: Sequence[Round], calls: int) -> tuple[Array, list[bool]]:
     baseline_s, candidate_s = baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)
-    logs = np.log(np.maximum(baseline_s, _LEAST_S) / np.maximum(candidate_s, _LEAST_S))
-    combined = _combined(logs, [r.swapped for r in rounds])
-    return Estimate(*(float(np.exp(value)) for value in (combined.value, combined.low, combined.high)))
+    logs: Array = np.log(np.maximum(baseline_s, _LEAST_S) / np.maximum(candidate_s, _LEAST_S))
+    return logs, [r.swapped for r in rounds]
+
+
+def _by_place(values: Array, swapped: Sequence[bool]) -> list[Array]:
+    """The values of each placement that there is."""
+    mask = np.asarray(swapped if len(swapped) else [False] * len(values))
+    return [values[mask == place] for place in (False, True) if (mask == place).any()]
+
+
+def _student(parts: Sequence[Array]) -> tuple[float, float]:
+    """Mean of the parts' medians, and half of its interval: 0 where no part has two values.
+
+    The deviations of all parts make one variance; those beyond four standard deviations count as four, so that one
+    preempted round does not decide.
+    """
+    from scipy.special import stdtrit
+
+    value = float(np.mean([np.median(part) for part in parts]))
+    deviations = np.concatenate([part - np.median(part) for part in parts])
+    freedom = len(deviations) - len(parts)
+    if freedom < 1:
+        return value, 0.0
+    limit = _CLIPPED_AT * _SIGMA * float(np.median(np.abs(deviations)))
+    clipped = np.clip(deviations, -limit, limit) if limit else deviations
+    variance = float(np.sum(clipped**2)) / freedom
+    error = math.sqrt(_OF_MEDIAN * variance * sum(1 / len(part) for part in parts)) / len(parts)
+    return value, float(stdtrit(freedom, 1 - _TAIL)) * error
 
 
 def _combined(values: Array, swapped: Sequence[bool]) -> Estimate:
     """Mean over placements of the median over rounds; resampled within each placement."""
-    mask = np.asarray(swapped if len(swapped) else [False] * len(values))
-    parts = [values[mask == place] for place in (False, True) if (mask == place).any()]
+    parts = _by_place(values, swapped)
     value = float(np.mean([np.median(part) for part in parts]))
     resampled = np.mean([np.median(part[_resamples(len(part))], axis=1) for part in parts], axis=0)
-    tail = (1 - _CONFIDENCE) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
+    low, high = np.quantile(resampled, [_TAIL, 1 - _TAIL])
     return Estimate(value, min(float(low), value), max(float(high), value))
 
 

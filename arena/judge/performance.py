@@ -135,14 +135,14 @@ class PerformanceCheck:
             rounds.append(replace(measured, swapped=swapped))
             done += 1
             if done >= least and done % _LOOK_EVERY == 0:
-                width = estimates.speedup(rounds, plan.long - plan.short).half_width
+                width = estimates.spread(rounds, plan.long - plan.short)
         return Finding(Status.PASSED)
 
     def _worth_more(self, width: float, began: float, budget_s: float) -> bool:
-        """Whether to go on: not when narrow enough; beyond the budget only for what would be reported as noisy."""
+        """Whether to go on: not when narrow enough; far beyond the budget only where it is wide."""
         if width < self.bench.target_half_width:
             return False
-        patience = _PATIENCE if width > self.bench.noisy_half_width else 1
+        patience = _PATIENCE if width > self.bench.patient_half_width else 1
         return time.monotonic() < began + patience * budget_s
 
     def _round(
@@ -219,7 +219,7 @@ class PerformanceCheck:
         self, rounds: list[Round], plan: Plan, arguments: Arguments, candidate: Side, alone_ms: Estimate
     ) -> CaseTiming:
         calls = plan.long - plan.short
-        ratio = estimates.speedup(rounds, calls)
+        ratio = estimates.speedup(rounds, calls, self.bench.reach_error_s)
         swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),
