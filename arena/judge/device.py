@@ -23,17 +23,24 @@ _EMPTY_CALLS = 200
 
 @dataclass(frozen=True)
 class Habits:
-    """How a kind of device is measured. Times in seconds, sizes in bytes, widths relative."""
+    """How a kind of device is measured. Times in seconds unless named otherwise, sizes in bytes, widths relative."""
 
     pass_s: float
+    """how long the calls of a long pass should take together"""
     most_calls: int
     most_bytes: int
     least_rounds: int
+    """rounds measured at least, however small the spread: a slow warm-up cannot shorten them"""
     solo_rounds: int
-    target_half_width: float
-    patient_half_width: float
+    """rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later"""
+    target_spread: float
+    """the spread of a speedup at which sampling may end"""
+    patient_spread: float
+    """the spread above which sampling goes on beyond its budget"""
     noisy_half_width: float
+    """the half width of a speedup's interval above which it is reported as noisy"""
     reach_error_s: float
+    """by how much more reaching a host takes in a long pass than in a short one: standard deviation over hosts"""
     clock_slack_ms: float
     baseline_drift: float
 
@@ -44,8 +51,8 @@ _GPU = Habits(
     most_bytes=16 << 30,
     least_rounds=8,
     solo_rounds=4,
-    target_half_width=0.005,
-    patient_half_width=0.01,
+    target_spread=0.005,
+    patient_spread=0.01,
     noisy_half_width=0.02,
     reach_error_s=7e-6,
     clock_slack_ms=0.03,
@@ -57,8 +64,8 @@ _CPU = Habits(
     most_bytes=1 << 30,
     least_rounds=4,
     solo_rounds=4,
-    target_half_width=0.03,
-    patient_half_width=0.15,
+    target_spread=0.03,
+    patient_spread=0.15,
     noisy_half_width=0.3,
     reach_error_s=0.0,
     clock_slack_ms=0.5,
@@ -86,48 +93,18 @@ class Bench:
     def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
         self.platform, self.facts = platform, facts
         self.generator = secret_generator(platform.torch_device)
-        self._habits = _CPU if facts.emulated else _GPU
+        self.habits = _CPU if facts.emulated else _GPU
 
     def calibrate(self) -> None:
         """Measure what bounds a timing while no candidate exists that could disturb it."""
         _ = self._empty_call_ms
-
-    @property
-    def least_rounds(self) -> int:
-        """Rounds measured at least, however narrow the interval: a slow warm-up cannot shorten them."""
-        return self._habits.least_rounds
-
-    @property
-    def solo_rounds(self) -> int:
-        """Rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later."""
-        return self._habits.solo_rounds
-
-    @property
-    def target_half_width(self) -> float:
-        """The spread of a speedup at which sampling may end."""
-        return self._habits.target_half_width
-
-    @property
-    def patient_half_width(self) -> float:
-        """The spread above which sampling goes on beyond its budget."""
-        return self._habits.patient_half_width
-
-    @property
-    def noisy_half_width(self) -> float:
-        """Relative half width of a speedup's interval above which it is reported as noisy."""
-        return self._habits.noisy_half_width
-
-    @property
-    def reach_error_s(self) -> float:
-        """Standard deviation, over hosts, of what reaching one costs more in a long pass than in a short one."""
-        return self._habits.reach_error_s
 
     def plan(self, arguments: Arguments, call_s: float) -> Plan:
         """Pass lengths for calls of about `call_s` seconds, within the memory that sets may take.
 
         On the CPU a pass is one call against none: calls take milliseconds, and reaching the host microseconds.
         """
-        habits = self._habits
+        habits = self.habits
         if not self.platform.graphs:
             return Plan(0, 1)
         set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
@@ -159,7 +136,7 @@ class Bench:
     @property
     def _arena_bytes(self) -> int:
         """A whole number of pages, however odd the memory's size: a buffer is seen as items of every size."""
-        return min(self._habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
+        return min(self.habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
 
     def evict_cache(self) -> None:
         """Write more than the last-level cache holds, so that a pass finds it full of something else."""
@@ -179,8 +156,8 @@ class Bench:
         return Limits(
             roofline_ms=facts.roofline_ms(arguments.flops, arguments.num_bytes, arguments.number_format),
             empty_call_ms=self._empty_call_ms,
-            clock_slack_ms=self._habits.clock_slack_ms,
-            baseline_drift=self._habits.baseline_drift,
+            clock_slack_ms=self.habits.clock_slack_ms,
+            baseline_drift=self.habits.baseline_drift,
         )
 
     @cached_property

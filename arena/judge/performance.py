@@ -49,7 +49,7 @@ class PerformanceCheck:
         plan = self.bench.plan(arguments, call_s)
         side.bind(arguments, self.reference, _passes(plan), self.bench.arenas[0])
         shorts, longs = [], []
-        for _ in range(self.bench.solo_rounds):
+        for _ in range(self.bench.habits.solo_rounds):
             inputs, times = self._draw(arguments, plan), {}
             for name in self._shuffled(SHORT, LONG):
                 side.refresh(inputs, plan.part(name))
@@ -102,7 +102,7 @@ class PerformanceCheck:
                 if finding.status is not Status.PASSED:
                     return finding, None
             timing = self._timing(rounds, plan, arguments, candidate, solo[0])
-            evidence = self._evidence(timing, solo[0], baseline, candidate)
+            evidence = self._evidence(timing, baseline, candidate)
             status, why = doubt(evidence, self.bench.limits(arguments))
             return Finding(status, why), timing
         except CandidateFailed as failure:
@@ -123,10 +123,10 @@ class PerformanceCheck:
         places: int,
     ) -> Finding:
         """Add rounds for one placement, of which there are `places`; both get as many."""
-        budget_s, least = self.budget_s / places, -(-self.bench.least_rounds // places)
+        budget_s, least = self.budget_s / places, -(-self.bench.habits.least_rounds // places)
         target = len(rounds) if swapped else None
-        began, width, done = time.monotonic(), float("inf"), 0
-        while done < (target or least) or (target is None and self._worth_more(width, began, budget_s)):
+        began, spread, done = time.monotonic(), float("inf"), 0
+        while done < (target or least) or (target is None and self._worth_more(spread, began, budget_s)):
             with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
             names = (SHORT, LONG, SINGLE) if with_single else (SHORT, LONG)
             measured, finding = self._round(baseline, candidate, arguments, plan, names)
@@ -135,14 +135,14 @@ class PerformanceCheck:
             rounds.append(replace(measured, swapped=swapped))
             done += 1
             if done >= least and done % _LOOK_EVERY == 0:
-                width = estimates.spread(rounds, plan.long - plan.short)
+                spread = estimates.spread(rounds, plan.long - plan.short)
         return Finding(Status.PASSED)
 
-    def _worth_more(self, width: float, began: float, budget_s: float) -> bool:
-        """Whether to go on: not when narrow enough; far beyond the budget only where it is wide."""
-        if width < self.bench.target_half_width:
+    def _worth_more(self, spread: float, began: float, budget_s: float) -> bool:
+        """Whether to go on: not when the spread is small; far beyond the budget only where it is large."""
+        if spread < self.bench.habits.target_spread:
             return False
-        patience = _PATIENCE if width > self.bench.patient_half_width else 1
+        patience = _PATIENCE if spread > self.bench.habits.patient_spread else 1
         return time.monotonic() < began + patience * budget_s
 
     def _round(
@@ -219,7 +219,7 @@ class PerformanceCheck:
         self, rounds: list[Round], plan: Plan, arguments: Arguments, candidate: Side, alone_ms: Estimate
     ) -> CaseTiming:
         calls = plan.long - plan.short
-        ratio = estimates.speedup(rounds, calls, self.bench.reach_error_s)
+        ratio = estimates.speedup(rounds, calls, self.bench.habits.reach_error_s)
         swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),
@@ -231,20 +231,21 @@ class PerformanceCheck:
             cache=self.bench.cache_state(arguments, plan),
             rounds=tuple(rounds),
             roofline_ms=self.bench.limits(arguments).roofline_ms,
-            noisy=ratio.half_width > self.bench.noisy_half_width,
+            noisy=ratio.half_width > self.bench.habits.noisy_half_width,
             alone_ms=alone_ms,
         )
 
     @staticmethod
-    def _evidence(timing: CaseTiming, solo_ms: Estimate, baseline: Side, candidate: Side) -> Timing:
+    def _evidence(timing: CaseTiming, baseline: Side, candidate: Side) -> Timing:
         """What the doubts look at; the baseline is held against itself alone in the same place."""
+        assert timing.alone_ms is not None
         calls = timing.calls_long - timing.calls_short
         there = [measured for measured in timing.rounds if not measured.swapped]
         beside_ms = estimates.latency_ms(estimates.baseline_slopes(there, calls))
         return Timing(
             baseline_ms=timing.baseline_ms,
             candidate_ms=timing.candidate_ms,
-            solo_ms=solo_ms,
+            solo_ms=timing.alone_ms,
             beside_ms=beside_ms,
             rounds=timing.rounds,
             long=timing.calls_long,
