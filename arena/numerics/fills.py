@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arena.errors import UsageError
@@ -17,7 +18,9 @@ from arena.numerics.dtypes import torch_dtype
 if TYPE_CHECKING:
     import torch
 
-_CHUNK = 1 << 26
+_PIECE = 1 << 28
+_FLOATS = frozenset({"float64", "float32", "float16", "bfloat16"})
+_INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})
 Values = dict[str, float]
 
 
@@ -25,10 +28,12 @@ def draw(tensor: Tensor, arguments: Arguments, count: int, generator: torch.Gene
     """`count` draws of one input: shape (count, *tensor.shape), the input's dtype, contiguous."""
     fill = tensor.spec.fill
     assert fill is not None
+    values = _values(fill, arguments)
+    if fill.kind in _EACH:
+        return _each(_EACH[fill.kind], values, tensor, count, generator)
     if fill.kind not in _FILLS:
         raise UsageError(f"fill {fill.kind!r} of {tensor.name} has no filler here")
-    drawn = _FILLS[fill.kind](_values(fill, arguments), tensor, count, generator)
-    return drawn.to(torch_dtype(tensor.dtype))
+    return _FILLS[fill.kind](values, tensor, count, generator).to(torch_dtype(tensor.dtype))
 
 
 def zeros_will_do(tensor: Tensor, arguments: Arguments) -> bool:
@@ -52,32 +57,52 @@ def is_custom(fill: Fill | None) -> bool:
     return fill is not None and fill.kind == "custom"
 
 
-def _normal(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+@dataclass(frozen=True)
+class _Each:
+    """A fill in which every element is drawn by itself, and so in place."""
+
+    draw: Callable[[Values, Tensor, torch.Tensor, torch.Generator], object]
+    """overwrites the tensor it is given"""
+    dtypes: frozenset[str]
+    """those it can overwrite"""
+    elsewhere: str
+    """the dtype in which it draws for all others"""
+
+
+def _each(fill: _Each, values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+    """In place where PyTorch can; else by pieces: all sets of a tensor of bytes, drawn as float32, fill a GPU."""
     import torch
 
-    out = _empty(tensor, count, generator)
-    out.normal_(values.get("mean", 0.0), values.get("std", 1.0), generator=generator)
-    assert isinstance(out, torch.Tensor)
+    dtype, device = torch_dtype(tensor.dtype), generator.device
+    out = torch.empty((count, *tensor.shape), dtype=dtype, device=device)
+    if tensor.dtype in fill.dtypes:
+        fill.draw(values, tensor, out, generator)
+        return out
+    for piece in out.view(-1).split(_PIECE):
+        drawn = torch.empty(piece.shape, dtype=torch_dtype(fill.elsewhere), device=device)
+        fill.draw(values, tensor, drawn, generator)
+        piece.copy_(drawn)
     return out
 
 
-def _uniform(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
-    return _empty(tensor, count, generator).uniform_(values["low"], values["high"], generator=generator)
+def _normal(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
+    out.normal_(values.get("mean", 0.0), values.get("std", 1.0), generator=generator)
 
 
-def _integers(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+def _uniform(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
+    out.uniform_(values["low"], values["high"], generator=generator)
+
+
+def _integers(values: Values, tensor: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
     """Integers in [low, high)."""
-    import torch
-
     low, high = int(values["low"]), int(values["high"])
     if low >= high:
         raise UsageError(f"fill of {tensor.name}: no integer in [{low}, {high})")
-    dtype = torch.int32 if low >= -(2**31) and high < 2**31 else torch.int64
-    return torch.randint(low, high, (count, *tensor.shape), generator=generator, device=generator.device, dtype=dtype)
+    out.random_(low, high, generator=generator)
 
 
-def _bernoulli(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
-    return _rand(count, tensor.shape, generator) < values["value"]
+def _bernoulli(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
+    out.bernoulli_(values["value"], generator=generator)
 
 
 def _constant(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
@@ -98,7 +123,7 @@ def _one_hot(_: Values, tensor: Tensor, count: int, generator: torch.Generator) 
     hot = torch.randint(
         0, tensor.shape[-1], (count, *tensor.shape[:-1], 1), generator=generator, device=generator.device
     )
-    return _empty(tensor, count, generator).zero_().scatter_(-1, hot, 1)
+    return torch.zeros((count, *tensor.shape), dtype=torch.int8, device=generator.device).scatter_(-1, hot, 1)
 
 
 def _offsets(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
@@ -132,11 +157,13 @@ def _addresses(values: Values, tensor: Tensor, count: int, generator: torch.Gene
     return _permutation({}, tensor, count, generator) * int(values["row_bytes"])
 
 
+_EACH = {
+    "normal": _Each(_normal, _FLOATS, "float32"),
+    "uniform": _Each(_uniform, _FLOATS, "float32"),
+    "integers": _Each(_integers, _INTEGERS, "int64"),
+    "bernoulli": _Each(_bernoulli, _FLOATS | _INTEGERS | {"bool"}, "float32"),
+}
 _FILLS: dict[str, Callable[[Values, Tensor, int, torch.Generator], torch.Tensor]] = {
-    "normal": _normal,
-    "uniform": _uniform,
-    "integers": _integers,
-    "bernoulli": _bernoulli,
     "constant": _constant,
     "permutation": _permutation,
     "one_hot": _one_hot,
@@ -145,15 +172,6 @@ _FILLS: dict[str, Callable[[Values, Tensor, int, torch.Generator], torch.Tensor]
     "distinct": _distinct,
     "addresses": _addresses,
 }
-
-
-def _empty(tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
-    """Uninitialised draws, in the input's own dtype where torch can fill it, else in float32."""
-    import torch
-
-    fillable = tensor.dtype in ("float64", "float32", "float16", "bfloat16")
-    dtype = torch_dtype(tensor.dtype) if fillable else torch.float32
-    return torch.empty((count, *tensor.shape), dtype=dtype, device=generator.device)
 
 
 def _rand(count: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

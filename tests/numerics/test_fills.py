@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from arena.errors import UsageError
 from arena.model.expression import Expression
 from arena.model.record import Split
 from arena.model.task import DTYPE_BYTES, Arguments, Axis, Case, Fill, Task, TaskType, TensorSpec, Work, arguments
+from arena.numerics import fills
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.fills import draw, is_custom, zeros_will_do
 
@@ -114,6 +117,45 @@ def test_uniform_and_integers_fill_their_range() -> None:
 @pytest.mark.parametrize(("chance", "low", "high"), [("0", 0, 0), ("1", 1, 1), ("0.25", 0.2, 0.3)])
 def test_bernoulli_has_its_chance(chance: str, low: float, high: float) -> None:
     assert low <= drawn(fill("bernoulli", value=chance), (2000,), "bool").double().mean() <= high
+
+
+@pytest.mark.parametrize(
+    ("spec", "dtype"),
+    [
+        (fill("normal"), "float8_e4m3fn"),
+        (fill("uniform", low="1", high="2"), "float8_e5m2"),
+        (fill("integers", low="-8", high="8"), "int8"),
+        (fill("integers", low="-8", high="8"), "float8_e4m3fn"),
+        (fill("bernoulli", value="0.5"), "bool"),
+        (fill("bernoulli", value="0.5"), "float8_e5m2"),
+    ],
+    ids=lambda value: getattr(value, "kind", value),
+)
+def test_bytes_are_drawn_in_little_more_than_their_own_memory(
+    spec: Fill, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fills, "_PIECE", 1 << 16)
+    elements = 1 << 22
+    with LargestAllocation() as largest:
+        values = drawn(spec, (elements // SETS,), dtype)
+    assert largest.num_bytes <= elements
+    pieces = values.view(-1).double().split(1 << 16)
+    assert len({tuple(piece[:64].tolist()) for piece in pieces}) == len(pieces)
+    assert abs(pieces[-1].mean() - pieces[0].mean()) < 0.2
+
+
+class LargestAllocation(TorchDispatchMode):
+    """Watches what PyTorch's operators return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_bytes = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.num_bytes = max(self.num_bytes, result.numel() * result.element_size())
+        return result
 
 
 @pytest.mark.parametrize("length", [1, 7, 5000])
