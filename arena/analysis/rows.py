@@ -20,6 +20,8 @@ from arena.records import Run
 CORRECT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 """Statuses of a case whose outputs were right; the last two cost the speedup, not the correctness."""
 
+_CORRELATION = 0.07
+"""of the errors of two cases of a trial, as measured on kernels against themselves (docs/measurement.md)"""
 _UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
 
 
@@ -148,19 +150,26 @@ def check_mixable(runs: Sequence[Run]) -> None:
 
 
 def combine(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Geometric mean of speedups, its interval from theirs: on the log scale, errors of cases are independent."""
+    """Geometric mean of the speedups of a trial's cases, its interval from theirs, on the log scale.
+
+    Errors of two cases are correlated a little, since the same two processes ran them.
+    """
     parts = list(estimates)
     if not parts:
         return None
     logs = [math.log(part.value) for part in parts]
-    below = math.hypot(
-        *(log - math.log(part.low) if part.low > 0 else math.inf for log, part in zip(logs, parts, strict=True))
-    )
-    above = math.hypot(*(math.log(part.high) - log for log, part in zip(logs, parts, strict=True)))
+    below = [log - math.log(part.low) if part.low > 0 else math.inf for log, part in zip(logs, parts, strict=True)]
+    above = [math.log(part.high) - log for log, part in zip(logs, parts, strict=True)]
     middle = sum(logs) / len(parts)
     value = math.exp(middle)
-    low, high = math.exp(middle - below / len(parts)), math.exp(middle + above / len(parts))
+    low, high = math.exp(middle - _error_of_mean(below)), math.exp(middle + _error_of_mean(above))
     return Estimate(value, min(low, value), max(high, value))
+
+
+def _error_of_mean(errors: Sequence[float]) -> float:
+    """The error of a mean of values of which any two have the same correlation."""
+    apart, together = sum(error**2 for error in errors), sum(errors) ** 2
+    return math.sqrt((1 - _CORRELATION) * apart + _CORRELATION * together) / len(errors)
 
 
 def _row(run: Run, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:

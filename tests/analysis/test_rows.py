@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,13 +106,27 @@ def test_runs_of_two_devices_or_given_twice_are_not_mixed() -> None:
 
 
 def test_combined_interval_by_hand() -> None:
-    """Two cases with log errors of 3 and 4 units: hypot is 5, halved."""
+    """Log errors of 3 and 4 units: a variance of 25, and of 24 times the correlation, over two squared."""
     unit = 1.01
     found = combine([Estimate(1.0, unit**-3, unit**3), Estimate(4.0, 4 * unit**-4, 4 * unit**4)])
+    half = (25 + 24 * 0.07) ** 0.5 / 2
     assert found is not None
     assert found.value == pytest.approx(2)
-    assert found.high == pytest.approx(2 * unit**2.5)
-    assert found.low == pytest.approx(2 * unit**-2.5)
+    assert found.high == pytest.approx(2 * unit**half)
+    assert found.low == pytest.approx(2 * unit**-half)
+
+
+@pytest.mark.parametrize("cases", [5, 15])
+def test_combined_interval_covers_errors_that_are_correlated(cases: int) -> None:
+    """Simulated trials: an error of the pair of hosts in every case, and one of its own, as they were measured."""
+    draws = np.random.default_rng(cases)
+    held = 0
+    for _ in range(600):
+        errors = 0.07**0.5 * draws.normal() + 0.93**0.5 * draws.normal(size=cases)
+        found = combine([Estimate(math.exp(e), math.exp(e - 1.96), math.exp(e + 1.96)) for e in errors])
+        assert found is not None
+        held += found.low <= 1 <= found.high
+    assert 0.93 <= held / 600 <= 0.97
 
 
 def test_combining_nothing_or_an_interval_that_reaches_zero() -> None:
