@@ -17,7 +17,8 @@ from arena.model.verdict import Status
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 DOUBTS = (Status.IMPLAUSIBLE, Status.TIMING_MISMATCH)
 _ROOFLINE_SLACK = 0.9
-_EMPTY_NODE_SLACK = 0.7
+_EMPTY_NODE_SLACK = 0.5
+"""the least of kernels took 0.66 µs in a graph on an H200, where an addition of one number took 0.87 and 1.01"""
 _DEFERRAL = 0.5
 _HEAD_START = 0.02
 _SPREAD = 0.05
@@ -68,10 +69,11 @@ def doubt(timing: Timing, limits: Limits) -> tuple[Status, str]:
 
 
 def _too_fast(timing: Timing, limits: Limits) -> tuple[Status, str]:
+    """Where a case declares no work at all (sequences too short to have any), launching nothing is right."""
     fastest = timing.candidate_ms.high
     if limits.roofline_ms is not None and fastest < _ROOFLINE_SLACK * limits.roofline_ms:
         return Status.IMPLAUSIBLE, f"{fastest:.4g} ms is under the roofline of {limits.roofline_ms:.4g} ms"
-    if fastest < _EMPTY_NODE_SLACK * limits.empty_call_ms:
+    if limits.roofline_ms != 0 and fastest < _EMPTY_NODE_SLACK * limits.empty_call_ms:
         return Status.IMPLAUSIBLE, f"{fastest:.4g} ms is under an empty kernel's {limits.empty_call_ms:.4g} ms"
     return Status.PASSED, ""
 

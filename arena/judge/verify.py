@@ -52,7 +52,7 @@ def check_outputs(arguments: Arguments, reference: Reference, inputs: Tensors, o
             wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
             wanted = wanted.to(actual.device)  # a reference without tensor inputs knows no device
             ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
-            where = worst_element(actual, wanted) if ratio > 1 else ""
+            where = worst_element(actual, wanted, tolerance, tensor.dtype) if ratio > 1 else ""
         if not ratio <= 1:
             return Finding(Status.WRONG_RESULT, f"{name}: error is {ratio:.3g} × tolerance at {where}", ratio)
         worst = max(worst, ratio)

@@ -42,17 +42,20 @@ def error_ratio(actual: torch.Tensor, expected: torch.Tensor, tolerance: Toleran
         return _exact(actual, expected.to(actual.dtype))
     if tolerance.comparison is Comparison.QUANTIZED:
         return _quantized(actual, expected.to(torch_dtype(dtype)))
-    return _close(actual, expected, *bounds(tolerance, dtype))
+    return _close(actual, expected, *bounds(tolerance, dtype)).max()
 
 
-def worst_element(actual: torch.Tensor, expected: torch.Tensor) -> str:
-    """`[3, 17]: 0.5 instead of 0.25`: where the absolute difference is largest, for a person to look at."""
+def worst_element(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, dtype: str) -> str:
+    """`[3, 17]: 0.5 instead of 0.25`: where the error is largest, for `close` in units of what is allowed there."""
     import torch
 
     got, wanted = actual.double(), expected.double()
-    difference = torch.where(got.isfinite() & wanted.isfinite(), (got - wanted).abs(), torch.inf)
-    difference = torch.where((got == wanted) | (got.isnan() & wanted.isnan()), 0.0, difference)
-    flat = int(difference.argmax())
+    if tolerance.comparison is Comparison.CLOSE:
+        errors = _close(actual, expected, *bounds(tolerance, dtype))
+    else:
+        errors = torch.where(got.isfinite() & wanted.isfinite(), (got - wanted).abs(), torch.inf)
+        errors = torch.where((got == wanted) | (got.isnan() & wanted.isnan()), 0.0, errors)
+    flat = int(errors.argmax())
     index = [int(i) for i in torch.unravel_index(torch.tensor(flat), actual.shape)]
     return f"{index}: {got.flatten()[flat].item():.6g} instead of {wanted.flatten()[flat].item():.6g}"
 
@@ -67,6 +70,7 @@ def _exact(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
 
 
 def _close(actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: float) -> torch.Tensor:
+    """Error over allowed error, element by element."""
     import torch
 
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
@@ -81,7 +85,7 @@ def _close(actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: floa
     ratio = torch.where(difference == 0, 0.0, difference / allowed)
     agree = (got == wanted) | (got.isnan() & wanted.isnan())
     ratio = torch.where(finite, ratio, torch.where(agree, 0.0, torch.inf))
-    return torch.where(ratio.isnan(), torch.inf, ratio).max()
+    return torch.where(ratio.isnan(), torch.inf, ratio)
 
 
 def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -49,9 +49,20 @@ def test_faster_than_the_roofline_is_implausible(candidate_ms: float) -> None:
 
 
 def test_faster_than_an_empty_kernel_is_implausible() -> None:
-    status, why = doubt(made(0.100, 0.0005), replace(LIMITS, roofline_ms=None))
+    status, why = doubt(made(0.100, 0.0004), replace(LIMITS, roofline_ms=None))
     assert status is Status.IMPLAUSIBLE
     assert "empty kernel" in why
+
+
+def test_the_least_of_kernels_is_believed() -> None:
+    """As measured on an H200: one program that stores one number, and an addition of one number by PyTorch."""
+    limits = replace(LIMITS, roofline_ms=1e-9, empty_call_ms=0.001013)
+    assert doubt(made(0.000668, 0.000663), limits) == (Status.PASSED, "")
+
+
+@pytest.mark.parametrize(("roofline_ms", "status"), [(0.0, Status.PASSED), (1e-9, Status.IMPLAUSIBLE)])
+def test_where_there_is_nothing_to_do_no_kernel_is_needed(roofline_ms: float, status: Status) -> None:
+    assert doubt(made(0.003, 0.0), replace(LIMITS, roofline_ms=roofline_ms))[0] is status
 
 
 def test_calls_that_are_cheap_only_in_company_are_implausible() -> None:
