@@ -75,7 +75,7 @@ class Comparison(StrEnum):
     """How an output is compared with the reference."""
 
     CLOSE = "close"
-    """error ≤ atol × RMS(reference) + rtol × |reference|"""
+    """error ≤ atol × RMS(reference, or its row) + rtol × |reference|"""
     EXACT = "exact"
     """bit for bit: integers, masks, copies"""
     QUANTIZED = "quantized"

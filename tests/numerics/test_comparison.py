@@ -30,6 +30,33 @@ def test_close_by_hand() -> None:
     assert ratio([3, 4], [3, 4]) == 0
 
 
+def test_a_row_larger_than_the_rest_has_its_own_scale() -> None:
+    """RMS of all is sqrt(8), of the first row 4; the zero in it may be off by 0.01 * 4, others by 0.01 * sqrt(8)."""
+    expected = torch.tensor([[32**0.5, 0], [0, 0]], dtype=torch.float64)
+    for place, scale in (((0, 1), 4), ((1, 0), 8**0.5)):
+        actual = expected.clone()
+        actual[place] = 0.03
+        assert float(error_ratio(actual, expected, CLOSE, "float64")) == pytest.approx(0.03 / (0.01 * scale))
+    flat = float(error_ratio(torch.tensor([4.0, 0.03]).double(), torch.tensor([4.0, 0.0]).double(), CLOSE, "float64"))
+    assert flat == pytest.approx(0.03 / (0.01 * 8**0.5))
+
+
+@pytest.mark.parametrize("queries", [1.0, 2.0])
+def test_attention_with_rounded_softmax_weights_is_right(queries: float) -> None:
+    """As production kernels do it: bfloat16 weights times bfloat16 values, float32 sums; causal, so that rows differ."""
+    torch.manual_seed(0)
+    q, k, v = ((torch.randn(4, 512, 64) * std).bfloat16().float() for std in (queries, 1.0, 1.0))
+    hidden = torch.ones(512, 512).triu(1).bool()
+    scores = (q @ k.transpose(1, 2) / 8).masked_fill(hidden, -INF)
+    weights = (scores - scores.amax(-1, keepdim=True)).exp()
+    rounded = (weights.bfloat16().float() @ v / weights.sum(-1, keepdim=True)).bfloat16()
+    exact = torch.softmax(scores.double(), -1) @ v.double()
+    assert float(error_ratio(rounded, exact, default_tolerance("bfloat16"), "bfloat16")) < 0.8
+    weights[:, 4:, 3] = 0
+    wrong = (weights @ v / weights.sum(-1, keepdim=True)).bfloat16()
+    assert float(error_ratio(wrong, exact, default_tolerance("bfloat16"), "bfloat16")) > 10
+
+
 def test_the_worst_element_counts() -> None:
     one = ratio([1.1, 1, 1, 1], [1, 1, 1, 1])
     assert ratio([1.1, 1, 0.8, 1], [1, 1, 1, 1]) == pytest.approx(2 * one, rel=1e-5)
