@@ -78,7 +78,7 @@ def _each(fill: _Each, values: Values, tensor: Tensor, count: int, generator: to
     if tensor.dtype in fill.dtypes:
         fill.draw(values, tensor, out, generator)
         return out
-    for piece in out.view(-1).split(_PIECE):
+    for piece in torch.split(out.view(-1), _PIECE):
         drawn = torch.empty(piece.shape, dtype=torch_dtype(fill.elsewhere), device=device)
         fill.draw(values, tensor, drawn, generator)
         piece.copy_(drawn)

@@ -43,7 +43,7 @@ def test_a_row_larger_than_the_rest_has_its_own_scale() -> None:
 
 @pytest.mark.parametrize("queries", [1.0, 2.0])
 def test_attention_with_rounded_softmax_weights_is_right(queries: float) -> None:
-    """As production kernels do it: bfloat16 weights times bfloat16 values, float32 sums; causal, so that rows differ."""
+    """As production kernels do it: bfloat16 weights times values, float32 sums; causal, so that rows differ."""
     torch.manual_seed(0)
     q, k, v = ((torch.randn(4, 512, 64) * std).bfloat16().float() for std in (queries, 1.0, 1.0))
     hidden = torch.ones(512, 512).triu(1).bool()
