@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
+
+_INSTALLED = f"{Path(__file__).resolve().parents[1]}/"
 
 
 class ArenaError(Exception):
@@ -44,3 +47,8 @@ class BrokenRecord(RecordError):
 
 class StorageError(InfrastructureError):
     """The run folder cannot be written: going on would do work that nobody could keep."""
+
+
+def what_was_raised() -> str:
+    """The traceback being handled, with our files named from the package on: records are published with reports."""
+    return traceback.format_exc().replace(_INSTALLED, "")

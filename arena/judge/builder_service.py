@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from arena.errors import ArenaError
+from arena.errors import ArenaError, what_was_raised
 from arena.judge.builder import Builder
 from arena.judge.messages import Compile, Compiled, FromBuilder, HarnessFailed
 from arena.taskfile.corpus import load_task
@@ -56,7 +55,7 @@ def _answer(builder: Builder, request: Compile) -> FromBuilder:
     except ArenaError as problem:
         return HarnessFailed(str(problem))
     except Exception:
-        return HarnessFailed(traceback.format_exc())
+        return HarnessFailed(what_was_raised())
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ from __future__ import annotations
 import platform as host_platform
 import socket
 import sys
-import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import arena
-from arena.errors import ArenaError, InfrastructureError
+from arena.errors import ArenaError, InfrastructureError, what_was_raised
 from arena.judge.baselines import Baselines
 from arena.judge.crossing import Crossing
 from arena.judge.device import Bench
@@ -135,7 +134,7 @@ def main(platform_name: str, descriptor: int, device: int | None = None) -> None
         channel.send(HarnessFailed(str(problem)))
         return
     except Exception:
-        channel.send(HarnessFailed(traceback.format_exc()))
+        channel.send(HarnessFailed(what_was_raised()))
         return
     try:
         channel.send(Hello(judge.environment()))
@@ -191,7 +190,7 @@ def _answer(judge: Judge, request: ToJudge, channel: Channel[FromJudge, ToJudge]
     except ChannelClosed:
         raise
     except Exception:
-        return HarnessFailed(traceback.format_exc())
+        return HarnessFailed(what_was_raised())
 
 
 def _versions() -> dict[str, str]:
