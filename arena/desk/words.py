@@ -76,7 +76,8 @@ def _comparison(spec: TensorSpec, dtype: str) -> str:
     if tolerance.comparison is Comparison.EXACT:
         return "every element must equal the reference's"
     if tolerance.comparison is Comparison.QUANTIZED:
-        return "at most one code step off, in at most 1 % of the elements; all others must equal the reference's"
+        most = "1 % of the elements (of fewer than 700 in six, but no more than one in sixteen)"
+        return f"at most one code step off, in at most {most}; all others must equal the reference's"
     if tolerance.comparison is Comparison.DECISION:
         return f"any choice whose regret, by `regret` in reference.py, is at most {allowed_regret(tolerance):g}"
     atol, rtol = bounds(tolerance, dtype)

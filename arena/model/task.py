@@ -79,7 +79,7 @@ class Comparison(StrEnum):
     EXACT = "exact"
     """bit for bit: integers, masks, copies"""
     QUANTIZED = "quantized"
-    """at most one code step off, in at most 1 % of the elements"""
+    """at most one code step off, in at most 1 % of the elements, or a few"""
     DECISION = "decision"
     """a choice: its regret, which reference.py computes in float64, is at most `atol`"""
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import torch
 
 _QUANTIZED_FRACTION = 0.01
+_QUANTIZED_FEW = 6
+_QUANTIZED_OF_FEW = 16
 _LEAST_REGRET = 1e-6
 
 
@@ -105,12 +107,16 @@ def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _quantized(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """At most one code off, in at most 1 % of the elements (at least one element is allowed)."""
+    """At most one code off, in at most 1 % of the elements; of fewer than 700 in six, but no more than one in sixteen.
+
+    Values of 16 bits tie often (half of the largest is 63.5 steps of 127), and all ties of a row fall alike.
+    """
     import torch
 
     steps = (_codes(actual) - _codes(expected)).abs()
     off = (steps > 0).sum()
-    allowed = max(1, int(_QUANTIZED_FRACTION * actual.numel()))
+    count = actual.numel()
+    allowed = max(1, min(_QUANTIZED_FEW, count // _QUANTIZED_OF_FEW), int(_QUANTIZED_FRACTION * count))
     ratio = off.to(torch.float64) / allowed
     return torch.where((steps > 1).any(), torch.inf, ratio)
 
