@@ -1,9 +1,10 @@
-"""Merge of two partial attention results by tiles of many heads, so that every thread moves wide rows."""
+"""Merge of two partial attention results by tiles of a few heads, each of one warp where it can be."""
 
 import triton
 import triton.language as tl
 
-TILE_ELEMENTS = 4096
+TILE_ELEMENTS = 512
+ENOUGH_PROGRAMS = 2048
 
 
 @triton.jit
@@ -59,7 +60,7 @@ def merge_attn_states(prefix_out, suffix_out, prefix_lse, suffix_lse, out, out_l
     num_tokens, num_heads, head_dim = prefix_out.shape
     num_rows = num_tokens * num_heads
     dim = triton.next_power_of_2(head_dim)
-    rows = max(1, TILE_ELEMENTS // dim)
+    rows = min(max(1, TILE_ELEMENTS // dim), triton.next_power_of_2(max(1, num_rows // ENOUGH_PROGRAMS)))
     _merge_rows[(triton.cdiv(num_rows, rows),)](
         prefix_out,
         suffix_out,
@@ -73,5 +74,5 @@ def merge_attn_states(prefix_out, suffix_out, prefix_lse, suffix_lse, out, out_l
         head_dim,
         ROWS=rows,
         DIM=dim,
-        num_warps=4,
+        num_warps=max(1, dim // TILE_ELEMENTS),
     )

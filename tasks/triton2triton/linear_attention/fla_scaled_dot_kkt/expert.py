@@ -58,7 +58,7 @@ def fla_scaled_dot_kkt(key, beta, g, cu_seqlens, chunk_indices, a):
     num_chunks = chunk_indices.shape[0]
     group = num_value_heads // num_key_heads
     heads_each = max(1, min(group, num_chunks * num_value_heads // ENOUGH_PROGRAMS))
-    dims = min(32 if key.element_size() == 4 else 128, max(16, triton.next_power_of_2(head_dim)))
+    dims = min(16 if key.element_size() == 4 else 64, max(16, triton.next_power_of_2(head_dim)))
     _chunk_products[(num_chunks, num_key_heads, triton.cdiv(group, heads_each))](
         key,
         beta,
@@ -74,6 +74,6 @@ def fla_scaled_dot_kkt(key, beta, g, cu_seqlens, chunk_indices, a):
         CHUNK=chunk_size,
         DIMS=dims,
         GATED=g is not None,
-        num_warps=8 if chunk_size >= 64 else 4,
-        num_stages=1,
+        num_warps=(4 if g is None else 2) * max(1, chunk_size // 64),
+        num_stages=3,
     )

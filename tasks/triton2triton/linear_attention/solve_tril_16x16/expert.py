@@ -1,7 +1,7 @@
-"""Inverse of 16 × 16 unit lower triangular blocks, several heads to a program, each block read in one go.
+"""Inverse of 16 × 16 unit lower triangular blocks, several heads to a warp, each block read in one go.
 
-The heads of a token lie side by side, so that a tile of heads is a run of memory in `inverse`; rows of the blocks come
-out of registers, not out of memory.
+The heads of a token lie side by side, so that a tile of heads is a run of memory in `inverse`; columns of the blocks
+come out of registers, not out of memory, and one warp needs no barriers.
 """
 
 import triton
@@ -22,13 +22,13 @@ def _invert_blocks(a_ptr, inverse_ptr, seq_len, num_heads, CHUNK: tl.constexpr, 
     matrix_rows = tokens * num_heads + heads[:, None, None]
     real = (heads < num_heads)[:, None, None] & (first + rows < seq_len)
     source = a_ptr + matrix_rows * CHUNK + first % CHUNK + columns
-    # Transposed, so that a row of L is a column that multiplies rows of the inverse.
-    lower = tl.trans(tl.load(source, mask=real & (columns < rows), other=0.0), 0, 2, 1)
+    lower = tl.load(source, mask=real & (columns < rows), other=0.0)
     inverse = tl.where(rows == columns, 1.0, 0.0) + tl.zeros((HEADS, 16, 16), tl.float32)
-    for step in tl.static_range(1, 16):
+    for step in tl.static_range(0, 15):
+        # Row `step` is finished: it is taken off all rows below.
         factors = tl.sum(tl.where(columns == step, lower, 0.0), axis=2)
-        row = tl.sum(factors[:, :, None] * inverse, axis=1)
-        inverse = tl.where(rows == step, inverse - row[:, None, :], inverse)
+        row = tl.sum(tl.where(rows == step, inverse, 0.0), axis=1)
+        inverse -= factors[:, :, None] * row[:, None, :]
     tl.store(inverse_ptr + matrix_rows * 16 + columns, inverse.to(inverse_ptr.dtype.element_ty), mask=real)
 
 
@@ -39,4 +39,4 @@ def solve_tril_16x16(a, inverse):
     while heads > 1 and blocks * triton.cdiv(num_heads, heads) < ENOUGH_PROGRAMS:
         heads //= 2
     grid = (blocks, triton.cdiv(num_heads, heads))
-    _invert_blocks[grid](a, inverse, seq_len, num_heads, CHUNK=chunk_size, HEADS=heads, num_warps=heads)
+    _invert_blocks[grid](a, inverse, seq_len, num_heads, CHUNK=chunk_size, HEADS=heads, num_warps=1)

@@ -4,6 +4,7 @@ Every program counts how many tiles all experts have together, from the counts t
 each n-th. Buffers that are mostly empty then cost nothing, and no program waits behind the most popular expert.
 """
 
+import torch
 import triton
 import triton.language as tl
 
@@ -58,12 +59,24 @@ def _shared_tiles(
         tl.store(target, acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
+def _tile(max_tokens: int, item_bytes: int) -> tuple[int, int, int, int]:
+    """Rows, columns, depth and warps: the widest tile whose rows a full expert fills."""
+    if item_bytes == 4:
+        return (16 if max_tokens <= 16 else 64), 64, 16, 4
+    if max_tokens <= 16:
+        return 16, 64, 64, 4
+    return (64, 128, 64, 4) if max_tokens <= 512 else (128, 256, 64, 8)
+
+
+def _no_wider_than(size: int, block: int) -> int:
+    return min(block, max(16, triton.next_power_of_2(size)))
+
+
 def batched_moe(x, weight, bias, expert_num_tokens, out):
     num_experts, max_tokens, K = x.shape
     N = weight.shape[1]
-    narrow = x.element_size() == 4
-    block_m = 16 if max_tokens <= 16 else 64 if max_tokens <= 512 or narrow else 128
-    block_n = 64 if narrow or block_m == 16 else 128
+    block_m, block_n, block_k, num_warps = _tile(max_tokens, x.element_size())
+    block_n, block_k = _no_wider_than(N, block_n), _no_wider_than(K, block_k)
     tiles = num_experts * triton.cdiv(max_tokens, block_m) * triton.cdiv(N, block_n)
     _shared_tiles[(min(PROGRAMS, tiles),)](
         x,
@@ -79,7 +92,8 @@ def batched_moe(x, weight, bias, expert_num_tokens, out):
         EXPERTS=triton.next_power_of_2(num_experts),
         BLOCK_M=block_m,
         BLOCK_N=block_n,
-        BLOCK_K=32 if narrow or block_m == 128 else 64,
-        num_warps=4 if block_m == 16 else 8,
-        num_stages=2,
+        BLOCK_K=block_k,
+        num_warps=num_warps,
+        # On AMD two stages are one buffer in 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 3,
     )

@@ -4,6 +4,7 @@ Blocks of sorted choices that share an expert are neighbours, so programs run do
 the next columns. Programs past the rows in use end at once.
 """
 
+import torch
 import triton
 import triton.language as tl
 
@@ -74,9 +75,13 @@ def _tile(block_m: int, item_bytes: int) -> tuple[int, int, int]:
     """Columns, depth and warps: narrow rows are bound by the weights, and want long stretches of them in flight."""
     if item_bytes == 4:
         return 64, 32, 4
-    if block_m <= 32:
+    if block_m == 16:
         return 64, 128, 4
-    return 128, 64, 8 if block_m == 128 else 4
+    return (128, 32, 4) if block_m == 32 else (256, 64, 8)
+
+
+def _no_wider_than(size: int, block: int) -> int:
+    return min(block, max(16, triton.next_power_of_2(size)))
 
 
 def fused_moe(
@@ -86,6 +91,7 @@ def fused_moe(
     blocks = expert_ids.numel()
     block_m = sorted_token_ids.numel() // blocks
     block_n, block_k, num_warps = _tile(block_m, x.element_size())
+    block_n, block_k = _no_wider_than(N, block_n), _no_wider_than(K, block_k)
     _expert_tile[(blocks * triton.cdiv(N, block_n),)](
         x,
         weight,
@@ -107,5 +113,6 @@ def fused_moe(
         BLOCK_K=block_k,
         GROUP_M=GROUP,
         num_warps=num_warps,
-        num_stages=2,
+        # On AMD two stages are one buffer in 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 3,
     )

@@ -3,7 +3,8 @@
 import triton
 import triton.language as tl
 
-TILE_ELEMENTS = 4096
+TILE_ELEMENTS = 2048
+ENOUGH_PROGRAMS = 1024
 
 
 @triton.jit
@@ -55,7 +56,7 @@ def layernorm_gated(x, z, weight, bias, eps, norm_before_gate, rms_norm, y, rstd
     group_size = x.shape[1] // groups_of_row
     count = rows * groups_of_row
     width = triton.next_power_of_2(group_size)
-    groups = min(max(1, TILE_ELEMENTS // width), triton.next_power_of_2(count))
+    groups = min(max(1, TILE_ELEMENTS // width), triton.next_power_of_2(max(1, count // ENOUGH_PROGRAMS)))
     normalize_tile[(triton.cdiv(count, groups),)](
         x,
         z,
@@ -71,5 +72,5 @@ def layernorm_gated(x, z, weight, bias, eps, norm_before_gate, rms_norm, y, rstd
         RMS_NORM=rms_norm,
         GROUPS=groups,
         WIDTH=width,
-        num_warps=min(16, max(1, groups * width // 512)),
+        num_warps=min(16, max(1, groups * width // 1024)),
     )

@@ -1,0 +1,120 @@
+"""Which cases may an honest kernel fail by chance? The reference in float32 is judged as a kernel is, on many draws.
+
+    python tools/chance_failures.py                             all tasks whose reference runs in float64, small cases
+    python tools/chance_failures.py 'triton2triton/gemm/*' --draws 1000 --seconds 60
+
+A result that is nothing but the rounding of what cancels (the gradient of a normalization of two equal values) has
+errors as large as itself. Few draws show it; many do. Cases are named whose worst error is above half of what is
+allowed, the margin that `arena tasks check` asks for. Exit code 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from arena.errors import ArenaError
+from arena.judge.examine import MARGIN
+from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.verify import check_outputs, compared
+from arena.model.task import Arguments, Precision, Task, arguments
+from arena.numerics.dtypes import torch_dtype
+from arena.numerics.reference import Reference
+from arena.taskfile.corpus import TASKS, load_task, select, task_ids
+
+_MOST_BYTES = 1 << 20
+_MOST_FLOPS = 1e8
+_AT_ONCE = 25
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst of the draws of one case."""
+
+    case: str
+    label: str
+    draws: int
+    above: int
+    """draws whose error was above the margin"""
+    error: float
+    detail: str
+
+
+def is_small(given: Arguments) -> bool:
+    """Whether the reference takes it within milliseconds."""
+    return given.held_bytes <= _MOST_BYTES and given.flops <= _MOST_FLOPS
+
+
+def errors_of_one_draw(given: Arguments, in_float32: Arguments, reference: Reference) -> tuple[float, str]:
+    """Error over allowed error of the reference in float32, rounded to the dtypes of the outputs."""
+    drawn = draw_inputs(given, reference, 1, secret_generator("cpu"))
+    inputs = {name: values[0] for name, values in drawn.items()}
+    found = reference(in_float32, inputs)
+    dtypes = {spec.name: tensor.dtype for spec in compared(given) if (tensor := given.tensors[spec.name])}
+    outputs = {name: found[name].to(torch_dtype(dtype)) for name, dtype in dtypes.items()}
+    finding = check_outputs(given, reference, inputs, outputs)
+    return finding.error_ratio or 0.0, finding.detail
+
+
+def sweep(task: Task, draws: int, seconds: float) -> Iterator[Worst]:
+    """Every small case of a task, at most `draws` times and its share of `seconds`."""
+    reference = Reference(task.reference_path)
+    rough = replace(task, precision=Precision.FLOAT32)
+    cases = [case for case in task.cases if is_small(arguments(task, case))]
+    for case in cases:
+        given, in_float32 = arguments(task, case), arguments(rough, case)
+        began, errors = time.monotonic(), list[tuple[float, str]]()
+        while len(errors) < draws and (len(errors) < _AT_ONCE or time.monotonic() - began < seconds / len(cases)):
+            errors.append(errors_of_one_draw(given, in_float32, reference))
+        above = sum(error > MARGIN for error, _ in errors)
+        yield Worst(case.id, case.label, len(errors), above, *max(errors))
+
+
+def swept(task_id: str, draws: int, seconds: float) -> list[Worst] | str:
+    """For one process of many: the worst of each case, or why there is none."""
+    torch.set_num_threads(1)
+    try:
+        return list(sweep(load_task(TASKS / task_id), draws, seconds))
+    except (ArenaError, RuntimeError, ValueError, NotImplementedError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def main() -> int:
+    """Sweep the tasks and name the cases above the margin."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", help="patterns of task ids")
+    parser.add_argument("--draws", type=int, default=400, help="of each case, at most")
+    parser.add_argument("--seconds", type=float, default=5.0, help="for each task")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    asked = parser.parse_args()
+    chosen = select(task_ids(), asked.tasks or ["*"])
+    wanted = [i for i in chosen if load_task(TASKS / i).precision is Precision.FLOAT64]
+    one = partial(swept, draws=asked.draws, seconds=asked.seconds)
+    draws = cases = found = 0
+    with ProcessPoolExecutor(asked.processes) as pool:
+        for task_id, worst in zip(wanted, pool.map(one, wanted), strict=True):
+            if isinstance(worst, str):
+                print(f"{task_id}: {worst}")
+                found += 1
+                continue
+            cases, draws = cases + len(worst), draws + sum(w.draws for w in worst)
+            for w in (w for w in worst if w.above):
+                found += 1
+                print(f"{task_id} {w.case} ({w.label}): {w.above} of {w.draws} draws above, worst {w.error:.3g}")
+            sys.stdout.flush()
+    left = len(chosen) - len(wanted)
+    print(f"{draws} draws of {cases} cases of {len(wanted)} tasks, {left} left out, where float32 is the arithmetic;")
+    print(f"{found} may fail by chance")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
