@@ -2,10 +2,12 @@
 
     python tools/chance_failures.py                             all tasks whose reference runs in float64, small cases
     python tools/chance_failures.py 'triton2triton/gemm/*' --draws 1000 --seconds 60
+    python tools/chance_failures.py --elements 4 --draws 10000 --seconds 20         the likeliest cases, thoroughly
 
 A result that is nothing but the rounding of what cancels (the gradient of a normalization of two equal values) has
-errors as large as itself. Few draws show it; many do. Cases are named whose worst error is above half of what is
-allowed, the margin that `arena tasks check` asks for. Exit code 1 if there are any.
+errors as large as itself, and where an output has few elements nothing larger stands beside it. The judge looks closer
+at those (arena/judge/conditioning.py); this shows what it does not see through. Cases are named whose worst error is
+above half of what is allowed, the margin that `arena tasks check` asks for. Exit code 1 if there are any.
 """
 
 from __future__ import annotations
@@ -48,9 +50,18 @@ class Worst:
     detail: str
 
 
-def is_small(given: Arguments) -> bool:
-    """Whether the reference takes it within milliseconds."""
-    return given.held_bytes <= _MOST_BYTES and given.flops <= _MOST_FLOPS
+@dataclass(frozen=True)
+class Effort:
+    """How many draws of which cases: seconds are those of one task."""
+
+    draws: int
+    seconds: float
+    elements: int
+
+    def takes(self, given: Arguments) -> bool:
+        """Whether the reference takes it within milliseconds, and an output is small enough."""
+        few = any(tensor.numel <= self.elements for tensor in given.outputs)
+        return given.held_bytes <= _MOST_BYTES and given.flops <= _MOST_FLOPS and (few or not given.outputs)
 
 
 def errors_of_one_draw(given: Arguments, in_float32: Arguments, reference: Reference) -> tuple[float, str]:
@@ -64,25 +75,26 @@ def errors_of_one_draw(given: Arguments, in_float32: Arguments, reference: Refer
     return finding.error_ratio or 0.0, finding.detail
 
 
-def sweep(task: Task, draws: int, seconds: float) -> Iterator[Worst]:
-    """Every small case of a task, at most `draws` times and its share of `seconds`."""
+def sweep(task: Task, effort: Effort) -> Iterator[Worst]:
+    """Every small case of a task, at most so often as `effort` says, and its share of the seconds."""
     reference = Reference(task.reference_path)
     rough = replace(task, precision=Precision.FLOAT32)
-    cases = [case for case in task.cases if is_small(arguments(task, case))]
+    cases = [case for case in task.cases if effort.takes(arguments(task, case))]
+    share_s = effort.seconds / max(1, len(cases))
     for case in cases:
         given, in_float32 = arguments(task, case), arguments(rough, case)
         began, errors = time.monotonic(), list[tuple[float, str]]()
-        while len(errors) < draws and (len(errors) < _AT_ONCE or time.monotonic() - began < seconds / len(cases)):
+        while len(errors) < effort.draws and (len(errors) < _AT_ONCE or time.monotonic() - began < share_s):
             errors.append(errors_of_one_draw(given, in_float32, reference))
         above = sum(error > MARGIN for error, _ in errors)
         yield Worst(case.id, case.label, len(errors), above, *max(errors))
 
 
-def swept(task_id: str, draws: int, seconds: float) -> list[Worst] | str:
+def swept(task_id: str, effort: Effort) -> list[Worst] | str:
     """For one process of many: the worst of each case, or why there is none."""
     torch.set_num_threads(1)
     try:
-        return list(sweep(load_task(TASKS / task_id), draws, seconds))
+        return list(sweep(load_task(TASKS / task_id), effort))
     except (ArenaError, RuntimeError, ValueError, NotImplementedError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -93,11 +105,14 @@ def main() -> int:
     parser.add_argument("tasks", nargs="*", help="patterns of task ids")
     parser.add_argument("--draws", type=int, default=400, help="of each case, at most")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each task")
+    parser.add_argument(
+        "--elements", type=int, default=_MOST_BYTES, help="only cases with an output of at most so many"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     asked = parser.parse_args()
     chosen = select(task_ids(), asked.tasks or ["*"])
     wanted = [i for i in chosen if load_task(TASKS / i).precision is Precision.FLOAT64]
-    one = partial(swept, draws=asked.draws, seconds=asked.seconds)
+    one = partial(swept, effort=Effort(asked.draws, asked.seconds, asked.elements))
     draws = cases = found = 0
     with ProcessPoolExecutor(asked.processes) as pool:
         for task_id, worst in zip(wanted, pool.map(one, wanted), strict=True):

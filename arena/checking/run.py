@@ -122,7 +122,7 @@ def _checked(task: Task, judge: Judge, plan: Plan, twins: Mapping[str, str]) -> 
 
 
 def _recorded(task: Task, plan: Plan) -> TaskCheck | None:
-    """An earlier check of the same task, asked for in the same way."""
+    """An earlier check of the same task, asked for in the same way; one that failed is made again."""
     path = plan.kept(task)
     if not plan.resume or path is None or not path.is_file():
         return None
@@ -130,4 +130,4 @@ def _recorded(task: Task, plan: Plan) -> TaskCheck | None:
         old = records.read(path, TaskCheck)
     except RecordError:
         return None
-    return old if (old.task_hash, old.how) == (task.content_hash, plan.how) else None
+    return old if (old.task_hash, old.how) == (task.content_hash, plan.how) and not old.failed else None

@@ -48,7 +48,7 @@ def check(
     jobs: Annotated[int, typer.Option(help="Tasks at a time on the CPU; 0: one a core.", min=0)] = 0,
     devices: Annotated[str, DEVICES] = "",
     folder: Annotated[Path, typer.Option("--out", help="Where the checks are kept.")] = CHECKS,
-    resume: Annotated[bool, typer.Option("--resume", help="Leave out what is kept there and has not changed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Leave out what passed there and has not changed.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:

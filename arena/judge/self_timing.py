@@ -12,7 +12,7 @@ from arena.judge.selection import declared_work
 from arena.judge.side import Side
 from arena.judge.subject import Program, Subject
 from arena.model.check import Item, Outcome, Speed
-from arena.model.record import Split
+from arena.model.record import Estimate, Split
 from arena.model.task import Case, Task, arguments
 
 LONG_MS = 0.02
@@ -30,7 +30,12 @@ class Timed:
 
     case: Case
     solo_ms: float
-    speedup: float | None
+    speedup: Estimate | None
+
+    @property
+    def deviation(self) -> float:
+        """Of the speedup from 1."""
+        return abs(self.speedup.value - 1) if self.speedup else 0.0
 
 
 class SelfTiming:
@@ -59,13 +64,9 @@ class SelfTiming:
         self.speeds.append(speed)
         yield headroom(speed, self._task.exceptions.get("headroom", ""))
         yield pace(speed)
-        deviations = [abs(one.speedup - 1) for one in timed if one.solo_ms >= LONG_MS and one.speedup is not None]
-        if not deviations:
-            yield Item("A/A", Outcome.NOT_CHECKED, "no case is long enough")
-            return
-        self.worst = max(deviations)
-        outcome = Outcome.PASSED if self.worst < BAND else Outcome.FAILED
-        yield Item("A/A", outcome, f"worst deviation from 1 is {self.worst:.2%} over {len(deviations)} cases")
+        told = [one for one in timed if one.solo_ms >= LONG_MS and one.speedup is not None]
+        self.worst = max((one.deviation for one in told), default=None)
+        yield same_speed(told)
 
     def note(self, expert: Program, cases: Sequence[Case]) -> None:
         """Time an expert alone on the largest case."""
@@ -95,7 +96,18 @@ class SelfTiming:
         solo_ms, call_s = self._fast.solo(baseline, worked_out)
         baseline.unbind()
         _, timing = self._fast.compare(baseline, candidate, worked_out, (solo_ms, call_s))
-        return Timed(case, solo_ms.value, timing.speedup.value if timing else None)
+        return Timed(case, solo_ms.value, timing.speedup if timing else None)
+
+
+def same_speed(timed: Sequence[Timed]) -> Item:
+    """A kernel is as fast as itself; an interval that is wide says that noise, and a narrow one that bias spoils it."""
+    if not timed:
+        return Item("A/A", Outcome.NOT_CHECKED, "no case is long enough")
+    worst = max(timed, key=lambda one: one.deviation)
+    assert worst.speedup is not None
+    outcome = Outcome.PASSED if worst.deviation < BAND else Outcome.FAILED
+    interval = f"{worst.speedup.value:.4f} [{worst.speedup.low:.4f}, {worst.speedup.high:.4f}] in {worst.case.id}"
+    return Item("A/A", outcome, f"worst deviation from 1 is {worst.deviation:.2%} over {len(timed)} cases: {interval}")
 
 
 def headroom(speed: Speed, declared: str) -> Item:

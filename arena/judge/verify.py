@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
+from arena.judge.conditioning import leeway, may_be_rounding
 from arena.model.task import Arguments, Comparison, TensorSpec, Tolerance
 from arena.model.verdict import Status
 from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, worst_element
@@ -52,6 +53,8 @@ def check_outputs(arguments: Arguments, reference: Reference, inputs: Tensors, o
             wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
             wanted = wanted.to(actual.device)  # a reference without tensor inputs knows no device
             ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
+            if tolerance.comparison is Comparison.CLOSE and may_be_rounding(ratio, tensor, arguments):
+                ratio /= leeway(arguments, reference, inputs, expected, name, tolerance)
             where = worst_element(actual, wanted, tolerance, tensor.dtype) if ratio > 1 else ""
         if not ratio <= 1:
             return Finding(Status.WRONG_RESULT, f"{name}: error is {ratio:.3g} × tolerance at {where}", ratio)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -124,6 +127,22 @@ def test_a_good_task_passes_and_its_check_can_be_resumed(
     assert checked(make_judge, root, folder=folder, resume=True) == check
     (root / "triton2triton/suite/affine/reference.py").write_text(f"{REFERENCE}# changed\n", encoding="utf-8")
     assert checked(make_judge, root, folder=folder, resume=True).task_hash != check.task_hash
+
+
+@pytest.mark.parametrize(("kernel", "made"), [(KERNEL, 1), (KERNEL.replace("x * gain + offset", "x * gain"), 2)])
+def test_what_failed_is_checked_again_on_resume(
+    make_judge: MakeJudge, write: Write, tmp_path_factory: pytest.TempPathFactory, kernel: str, made: int
+) -> None:
+    root, folder, examined = write({"kernel.py": kernel}), tmp_path_factory.mktemp("kept"), Mock()
+
+    def counted(platform: str, device: int | None) -> Kept:
+        judge = make_judge(platform, device)
+        examined.side_effect = judge.examine
+        return cast(Kept, SimpleNamespace(examine=examined, close=judge.close, abandon=judge.abandon))
+
+    for _ in range(2):
+        checked(counted, root, folder=folder, resume=True)
+    assert examined.call_count == made
 
 
 def test_mutants_of_a_good_task_are_rejected(make_judge: MakeJudge, write: Write) -> None:

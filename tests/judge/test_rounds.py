@@ -40,6 +40,9 @@ class Obedient:
     def stop(self) -> None:
         """It has no process."""
 
+    def release(self, _: float) -> None:
+        """It has mapped nothing."""
+
 
 def side() -> Side:
     own: dict[str, Side] = {}
@@ -116,3 +119,22 @@ def test_what_is_doubted_is_measured_once_more(
     assert finding == wanted
     assert (timing.doubted if timing else None) == doubted
     assert next(left, None) is None
+
+
+@pytest.mark.parametrize(("probed_s", "planned_s"), [(17e-3, 1e-4), (5e-5, 5e-5)])
+def test_what_was_measured_bounds_what_was_probed(
+    case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch, probed_s: float, planned_s: float
+) -> None:
+    """A call of 0.1 ms that the probe takes for 17 would be timed in passes of three."""
+    bench: Any = SimpleNamespace(
+        generator=torch.Generator().manual_seed(0),
+        platform=CpuPlatform(),
+        plan=lambda case, call_s: PLAN,
+        arenas=(None, None),
+        habits=SimpleNamespace(solo_rounds=4),
+    )
+    monkeypatch.setattr(PerformanceCheck, "probe", lambda *_: probed_s)
+    monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (1e-3 + 1e-4 * len(PLAN.indices(name)), 0.0))
+    latency, call_s = PerformanceCheck(bench, Reference(task.reference_path), 1.0).solo(side(), case)
+    assert latency.value == pytest.approx(0.1)
+    assert call_s == pytest.approx(planned_s, rel=0.01)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from arena.judge.self_timing import Timed, headroom, long_enough, pace
+from arena.judge.self_timing import Timed, headroom, long_enough, pace, same_speed
 from arena.model.check import Outcome, Speed
-from arena.model.record import Split
+from arena.model.record import Estimate, Split
 from arena.model.task import Case
 
 
 def timed(split: Split, *latencies_ms: float) -> list[Timed]:
-    return [Timed(Case("c", split, "", {}), latency_ms, 1.0) for latency_ms in latencies_ms]
+    return [Timed(Case("c", split, "", {}), latency_ms, Estimate(1.0, 1.0, 1.0)) for latency_ms in latencies_ms]
 
 
 def speed(latency_ms: float, roofline_ms: float | None = 1.0, floor_ms: float = 0.001) -> Speed:
@@ -49,3 +49,20 @@ def test_pace_is_held_against_the_larger_of_roofline_and_floor() -> None:
     assert pace(speed(201.0)).outcome is Outcome.FAILED
     assert pace(speed(0.3, roofline_ms=1e-6, floor_ms=0.002)).outcome is Outcome.PASSED
     assert pace(speed(0.5, roofline_ms=1e-6, floor_ms=0.002)).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(1.019, Outcome.PASSED), (0.981, Outcome.PASSED), (0.979, Outcome.FAILED)]
+)
+def test_a_kernel_is_as_fast_as_itself(value: float, outcome: Outcome) -> None:
+    """The worst case counts, and is named with its interval: noise is told from bias by it."""
+    cases = [
+        Timed(Case(name, Split.SEEN, "", {}), 1.0, Estimate(at, 0.97, 1.02)) for name, at in (("a", 1.0), ("b", value))
+    ]
+    item = same_speed(cases)
+    assert item.outcome is outcome
+    assert f"{value:.4f} [0.9700, 1.0200] in b" in item.detail
+
+
+def test_without_a_long_case_nothing_is_said_of_a_a() -> None:
+    assert same_speed([]).outcome is Outcome.NOT_CHECKED

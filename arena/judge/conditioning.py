@@ -1,0 +1,64 @@
+"""How much of a small output is rounding? An honest kernel must not fail because its inputs happened to cancel.
+
+Errors are measured against the scale of the whole output. One of a few elements has hardly any: `a * b + c` of random
+numbers comes near 0 once in some thousand draws, and then the rounding of `a * b` alone is more than is allowed.
+The remedy is the backward view of errors (Wilkinson, 1963): right is also what would be right for inputs that differ
+from the true ones by as much as float32 cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from arena.model.task import Arguments, Precision, Tensor, Tolerance
+from arena.numerics.comparison import error_ratio
+from arena.numerics.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+FEW = 16
+"""elements of an output beside which there is enough of a scale"""
+MOST = 16.0
+"""no more than so many times the tolerance is let be"""
+_SUSPECT = 0.5
+_ROUNDING = 2.0**-23
+_TRIES = 4
+_SAFETY = 2.0
+
+
+def may_be_rounding(ratio: float, tensor: Tensor, arguments: Arguments) -> bool:
+    """Whether an error of `ratio` times the tolerance is worth a closer look."""
+    small = tensor.numel <= FEW and tensor.dtype == "float32"
+    return small and arguments.task.precision is Precision.FLOAT64 and _SUSPECT < ratio <= MOST
+
+
+def leeway(
+    arguments: Arguments,
+    reference: Reference,
+    inputs: Mapping[str, torch.Tensor],
+    wanted: Mapping[str, torch.Tensor],
+    name: str,
+    tolerance: Tolerance,
+) -> float:
+    """How many times the tolerance the output `name` may be off, 1 to `MOST`.
+
+    Twice what changes in `wanted` where every floating input is changed by up to one part in 2**23 at random, four
+    times.
+    """
+    worst = 1.0
+    for _ in range(_TRIES):
+        moved = reference(arguments, {key: _moved(values) for key, values in inputs.items()})[name]
+        ratio = float(error_ratio(moved.to(wanted[name].device), wanted[name], tolerance, "float32"))
+        worst = max(worst, _SAFETY * ratio)
+    return min(worst, MOST)
+
+
+def _moved(values: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    if not values.is_floating_point():
+        return values
+    exact = values.to(torch.float64)
+    return exact * (1 + _ROUNDING * (2 * torch.rand_like(exact) - 1))

@@ -1,0 +1,56 @@
+"""Inputs that happen to cancel do not fail an honest kernel, and let no wrong one pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from arena.judge.verify import Finding, check_outputs
+from arena.model.task import Arguments, arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+from arena.taskfile.corpus import load_task
+from tests.taskfile.folders import write_task
+
+LEFT = 2e-4
+"""what is left where `x * x - bias` cancels, near 1: a float32 has 6e-8 of rounding there"""
+
+
+def judged(root: Path, case: int, off: float = 0.0, left: float = LEFT) -> Finding:
+    """What is said of `x * x - bias` computed in float32 in two steps, the last element `off` by so much."""
+    folder = write_task(root)
+    (folder / "reference.py").write_text("def reference(x, bias):\n    return x * x - bias\n", encoding="utf-8")
+    task = load_task(folder)
+    given: Arguments = arguments(task, task.seen[case])
+    y = given.tensors["y"]
+    assert y is not None
+    x = torch.linspace(1.01, 1.3, y.numel).view(y.shape)
+    inputs = {"x": x, "bias": (x.double().square() - left)[0].float()}
+    inputs["x"] = x[:1].expand(y.shape).contiguous()
+    found = inputs["x"] * inputs["x"] - inputs["bias"]
+    found[-1, -1] += off
+    return check_outputs(given, Reference(task.reference_path), inputs, {"y": found})
+
+
+def test_rounding_alone_fails_nobody(tmp_path: Path) -> None:
+    """Raw errors here are above the tolerance: the same in an output of more elements is wrong."""
+    few, more = judged(tmp_path / "few", 0), judged(tmp_path / "more", 1)
+    assert few.status is Status.PASSED, few.detail
+    assert few.error_ratio is not None and few.error_ratio < 0.5
+    assert more.status is Status.WRONG_RESULT
+    assert more.error_ratio is not None and 1 < more.error_ratio < 16
+
+
+@pytest.mark.parametrize("off", [2e-6, 2e-5])
+def test_what_is_more_than_rounding_is_wrong(tmp_path: Path, off: float) -> None:
+    finding = judged(tmp_path, 0, off)
+    assert finding.status is Status.WRONG_RESULT
+    assert "[0, 7]" in finding.detail
+
+
+def test_where_nothing_cancels_nothing_is_let_be(tmp_path: Path) -> None:
+    """One and a half times what is allowed of a result near 1."""
+    assert judged(tmp_path / "right", 0, left=1.0).status is Status.PASSED
+    assert judged(tmp_path / "wrong", 0, off=3e-4, left=1.0).status is Status.WRONG_RESULT
