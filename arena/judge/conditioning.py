@@ -3,7 +3,7 @@
 Errors are measured against the scale of the whole output. One of a few elements has hardly any: `a * b + c` of random
 numbers comes near 0 once in some thousand draws, and then the rounding of `a * b` alone is more than is allowed.
 The remedy is the backward view of errors (Wilkinson, 1963): right is also what would be right for inputs that differ
-from the true ones by as much as float32 cannot tell.
+from the true ones by a few roundings of float32.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ FEW = 16
 MOST = 16.0
 """no more than so many times the tolerance is let be"""
 _SUSPECT = 0.5
-_ROUNDING = 2.0**-23
+_ROUNDING = 2.0**-21
+"""some roundings of float32 (2**-24), as sums of hundreds of terms have"""
 _TRIES = 4
 _SAFETY = 2.0
 
@@ -44,7 +45,7 @@ def leeway(
 ) -> float:
     """How many times the tolerance the output `name` may be off, 1 to `MOST`.
 
-    Twice what changes in `wanted` where every floating input is changed by up to one part in 2**23 at random, four
+    Twice what changes in `wanted` where every floating input is changed by up to one part in 2**21 at random, four
     times.
     """
     worst = 1.0
