@@ -23,8 +23,8 @@ from functools import partial
 
 import torch
 
-from arena.errors import ArenaError
-from arena.judge.examine import MARGIN
+from arena.errors import UsageError
+from arena.judge.conditioning import MARGIN
 from arena.judge.inputs import draw_inputs, secret_generator
 from arena.judge.verify import check_outputs, compared
 from arena.model.task import Arguments, Precision, Task, arguments
@@ -59,9 +59,9 @@ class Effort:
     elements: int
 
     def takes(self, given: Arguments) -> bool:
-        """Whether the reference takes it within milliseconds, and an output is small enough."""
-        few = any(tensor.numel <= self.elements for tensor in given.outputs)
-        return given.held_bytes <= _MOST_BYTES and given.flops <= _MOST_FLOPS and (few or not given.outputs)
+        """Whether the reference takes it within milliseconds, and a result is small enough."""
+        sizes = [tensor.numel for spec in compared(given) if (tensor := given.tensors[spec.name])]
+        return given.held_bytes <= _MOST_BYTES and given.flops <= _MOST_FLOPS and min(sizes) <= self.elements
 
 
 def errors_of_one_draw(given: Arguments, in_float32: Arguments, reference: Reference) -> tuple[float, str]:
@@ -90,13 +90,10 @@ def sweep(task: Task, effort: Effort) -> Iterator[Worst]:
         yield Worst(case.id, case.label, len(errors), above, *max(errors))
 
 
-def swept(task_id: str, effort: Effort) -> list[Worst] | str:
-    """For one process of many: the worst of each case, or why there is none."""
+def swept(task_id: str, effort: Effort) -> list[Worst]:
+    """For one process of many: the worst of each case."""
     torch.set_num_threads(1)
-    try:
-        return list(sweep(load_task(TASKS / task_id), effort))
-    except (ArenaError, RuntimeError, ValueError, NotImplementedError) as error:
-        return f"{type(error).__name__}: {error}"
+    return list(sweep(load_task(TASKS / task_id), effort))
 
 
 def main() -> int:
@@ -105,26 +102,24 @@ def main() -> int:
     parser.add_argument("tasks", nargs="*", help="patterns of task ids")
     parser.add_argument("--draws", type=int, default=400, help="of each case, at most")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each task")
-    parser.add_argument(
-        "--elements", type=int, default=_MOST_BYTES, help="only cases with an output of at most so many"
-    )
+    parser.add_argument("--elements", type=int, default=sys.maxsize, help="only cases with a result of at most so many")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     asked = parser.parse_args()
-    chosen = select(task_ids(), asked.tasks or ["*"])
+    try:
+        chosen = select(task_ids(), asked.tasks or ["*"])
+    except UsageError as problem:
+        parser.error(str(problem))
     wanted = [i for i in chosen if load_task(TASKS / i).precision is Precision.FLOAT64]
     one = partial(swept, effort=Effort(asked.draws, asked.seconds, asked.elements))
     draws = cases = found = 0
     with ProcessPoolExecutor(asked.processes) as pool:
         for task_id, worst in zip(wanted, pool.map(one, wanted), strict=True):
-            if isinstance(worst, str):
-                print(f"{task_id}: {worst}")
-                found += 1
-                continue
             cases, draws = cases + len(worst), draws + sum(w.draws for w in worst)
-            for w in (w for w in worst if w.above):
-                found += 1
-                print(f"{task_id} {w.case} ({w.label}): {w.above} of {w.draws} draws above, worst {w.error:.3g}")
-            sys.stdout.flush()
+            above = [w for w in worst if w.above]
+            found += len(above)
+            for w in above:
+                said = f"{w.above} of {w.draws} draws above, worst {w.error:.3g}"
+                print(f"{task_id} {w.case} ({w.label}): {said}", flush=True)
     left = len(chosen) - len(wanted)
     print(f"{draws} draws of {cases} cases of {len(wanted)} tasks, {left} left out, where float32 is the arithmetic;")
     print(f"{found} may fail by chance")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.baselines import triton_cache
 from arena.judge.building import build_program
+from arena.judge.conditioning import MARGIN
 from arena.judge.crossing import Limit
 from arena.judge.evaluate import Workshop, checks
 from arena.judge.hosts import CandidateFailed
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_HOSTS = 6
-MARGIN = 0.5
-"""a starting kernel's error, as a share of the tolerance, stays below this"""
 _DEFINITION_CASES = 4
 _DEFINITION_WORK = 3e5
 _COUNTED = (0.5, 1.15)

@@ -54,7 +54,7 @@ def check_outputs(arguments: Arguments, reference: Reference, inputs: Tensors, o
             wanted = wanted.to(actual.device)  # a reference without tensor inputs knows no device
             ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
             if tolerance.comparison is Comparison.CLOSE and may_be_rounding(ratio, tensor, arguments):
-                ratio /= leeway(arguments, reference, inputs, expected, name, tolerance)
+                ratio /= leeway(arguments, reference, inputs, name, wanted, tolerance)
             where = worst_element(actual, wanted, tolerance, tensor.dtype) if ratio > 1 else ""
         if not ratio <= 1:
             return Finding(Status.WRONG_RESULT, f"{name}: error is {ratio:.3g} × tolerance at {where}", ratio)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from arena.judge.verify import Finding, check_outputs
-from arena.model.task import Arguments, arguments
+from arena.model.task import arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.taskfile.corpus import load_task
@@ -23,15 +23,14 @@ def judged(root: Path, case: int, off: float = 0.0, left: float = LEFT) -> Findi
     folder = write_task(root)
     (folder / "reference.py").write_text("def reference(x, bias):\n    return x * x - bias\n", encoding="utf-8")
     task = load_task(folder)
-    given: Arguments = arguments(task, task.seen[case])
+    given = arguments(task, task.seen[case])
     y = given.tensors["y"]
     assert y is not None
-    x = torch.linspace(1.01, 1.3, y.numel).view(y.shape)
-    inputs = {"x": x, "bias": (x.double().square() - left)[0].float()}
-    inputs["x"] = x[:1].expand(y.shape).contiguous()
-    found = inputs["x"] * inputs["x"] - inputs["bias"]
+    row = torch.linspace(1.01, 1.3, y.shape[1])
+    x, bias = row.repeat(y.shape[0], 1), (row.double().square() - left).float()
+    found = x * x - bias
     found[-1, -1] += off
-    return check_outputs(given, Reference(task.reference_path), inputs, {"y": found})
+    return check_outputs(given, Reference(task.reference_path), {"x": x, "bias": bias}, {"y": found})
 
 
 def test_rounding_alone_fails_nobody(tmp_path: Path) -> None:
