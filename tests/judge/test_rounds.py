@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from arena.judge.performance import PerformanceCheck
-from arena.judge.side import LONG, SHORT, Plan, Side
+from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
 from arena.judge.verify import GOOD, Finding
 from arena.model.record import CaseTiming, Estimate, Mode
 from arena.model.task import Arguments, Task
@@ -121,20 +121,14 @@ def test_what_is_doubted_is_measured_once_more(
     assert next(left, None) is None
 
 
-@pytest.mark.parametrize(("probed_s", "planned_s"), [(17e-3, 1e-4), (5e-5, 5e-5)])
-def test_what_was_measured_bounds_what_was_probed(
-    case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch, probed_s: float, planned_s: float
-) -> None:
-    """A call of 0.1 ms that the probe takes for 17 would be timed in passes of three."""
-    bench: Any = SimpleNamespace(
-        generator=torch.Generator().manual_seed(0),
-        platform=CpuPlatform(),
-        plan=lambda case, call_s: PLAN,
-        arenas=(None, None),
-        habits=SimpleNamespace(solo_rounds=4),
-    )
-    monkeypatch.setattr(PerformanceCheck, "probe", lambda *_: probed_s)
-    monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (1e-3 + 1e-4 * len(PLAN.indices(name)), 0.0))
-    latency, call_s = PerformanceCheck(bench, Reference(task.reference_path), 1.0).solo(side(), case)
-    assert latency.value == pytest.approx(0.1)
-    assert call_s == pytest.approx(planned_s, rel=0.01)
+def test_a_probe_lies_where_the_passes_will(case: Arguments, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a buffer made for it, zeros written to scattered rows took a hundred times as long (on an H200)."""
+    bound: list[object] = []
+    times = {PROBE: 16e-4, SINGLE: 1e-4}
+    arenas = (object(), object())
+    bench: Any = SimpleNamespace(platform=SimpleNamespace(graphs=True), arenas=arenas)
+    probed: Any = SimpleNamespace(bind=lambda *given: bound.append(given[-1]), unbind=lambda: None)
+    nothing: Any = None
+    monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (times[name], 0.0))
+    assert PerformanceCheck(bench, nothing, 1.0).probe(probed, case) == pytest.approx(1e-4)
+    assert bound == [arenas[0]]

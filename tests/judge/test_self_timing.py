@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from arena.judge.self_timing import Timed, headroom, long_enough, pace, same_speed
+from arena.judge.self_timing import SelfTiming, Timed, headroom, long_enough, pace, same_speed
 from arena.model.check import Outcome, Speed
 from arena.model.record import Estimate, Split
 from arena.model.task import Case
 
 
 def timed(split: Split, *latencies_ms: float) -> list[Timed]:
-    return [Timed(Case("c", split, "", {}), latency_ms, Estimate(1.0, 1.0, 1.0)) for latency_ms in latencies_ms]
+    return [Timed(Case("c", split, "", {}), latency_ms, (Estimate(1.0, 1.0, 1.0),)) for latency_ms in latencies_ms]
 
 
 def speed(latency_ms: float, roofline_ms: float | None = 1.0, floor_ms: float = 0.001) -> Speed:
@@ -51,17 +56,56 @@ def test_pace_is_held_against_the_larger_of_roofline_and_floor() -> None:
     assert pace(speed(0.5, roofline_ms=1e-6, floor_ms=0.002)).outcome is Outcome.FAILED
 
 
+def itself(name: str, *values: float) -> Timed:
+    return Timed(Case(name, Split.SEEN, "", {}), 1.0, tuple(Estimate(value, 0.97, 1.04) for value in values))
+
+
 @pytest.mark.parametrize(
     ("value", "outcome"), [(1.019, Outcome.PASSED), (0.981, Outcome.PASSED), (0.979, Outcome.FAILED)]
 )
 def test_a_kernel_is_as_fast_as_itself(value: float, outcome: Outcome) -> None:
     """The worst case counts, and is named with its interval: noise is told from bias by it."""
-    cases = [
-        Timed(Case(name, Split.SEEN, "", {}), 1.0, Estimate(at, 0.97, 1.02)) for name, at in (("a", 1.0), ("b", value))
-    ]
-    item = same_speed(cases)
+    item = same_speed([itself("a", 1.0), itself("b", value)])
     assert item.outcome is outcome
-    assert f"{value:.4f} [0.9700, 1.0200] in b" in item.detail
+    assert f"{value:.4f} [0.9700, 1.0400] in b" in item.detail
+
+
+def test_two_pairs_of_hosts_count_together_and_both_are_named() -> None:
+    assert same_speed([itself("a", 1.03, 1.02)]).outcome is Outcome.FAILED
+    item = same_speed([itself("a", 1.03, 1.0), itself("b", 1.018)])
+    assert item.outcome is Outcome.PASSED
+    assert "1.80%" in item.detail
+    assert "1.0300 [0.9700, 1.0400] and 1.0000 [0.9700, 1.0400] in a" in item.detail
+
+
+@pytest.mark.parametrize(
+    ("speedups", "outcome"),
+    [((1.01,), Outcome.PASSED), ((1.03, 1.001), Outcome.PASSED), ((1.03, 1.03), Outcome.FAILED)],
+)
+def test_what_is_outside_the_band_is_timed_in_other_hosts(
+    monkeypatch: pytest.MonkeyPatch, speedups: tuple[float, ...], outcome: Outcome
+) -> None:
+    """Luck of one pair of hosts goes, a bias stays; what is inside is not timed again."""
+    measured, hosts = iter(speedups), list[object]()
+    program: Any = None
+
+    @contextmanager
+    def one_side(*_: object) -> Iterator[object]:
+        hosts.append(object())
+        yield hosts[-1]
+
+    monkeypatch.setattr(SelfTiming, "_side", one_side)
+    monkeypatch.setattr(SelfTiming, "_largest", lambda _, cases: cases)
+    monkeypatch.setattr(SelfTiming, "_time", lambda self, a, b, case: itself(case.id, next(measured)))
+    monkeypatch.setattr(SelfTiming, "_speed", lambda *_: speed(1.2))
+    monkeypatch.setattr("arena.judge.self_timing.declared_work", lambda _: 1.0)
+    monkeypatch.setattr("arena.judge.self_timing.arguments", lambda *_: None)
+    task = SimpleNamespace(latency_bound="", exceptions={})
+    timing = SelfTiming(task, program, program, program, 1.0)  # type: ignore[arg-type]
+    items = {item.name: item for item in timing.items(program, [Case("a", Split.SEEN, "", {})])}
+    assert items["A/A"].outcome is outcome
+    assert len(hosts) == 2 * len(speedups)
+    assert next(measured, None) is None
 
 
 def test_without_a_long_case_nothing_is_said_of_a_a() -> None:
