@@ -113,10 +113,9 @@ class SelfTiming:
 
     def _time(self, baseline: Side, candidate: Side, case: Case) -> Timed:
         worked_out = arguments(self._task, case)
-        solo_ms, call_s = self._fast.solo(baseline, worked_out)
-        baseline.unbind()
-        _, timing = self._fast.compare(baseline, candidate, worked_out, (solo_ms, call_s))
-        return Timed(case, solo_ms.value, (timing.speedup,) if timing else ())
+        solo = self._fast.solo(baseline, worked_out)
+        _, timing = self._fast.compare(baseline, candidate, worked_out, solo)
+        return Timed(case, solo[0].value, (timing.speedup,) if timing else ())
 
 
 def same_speed(timed: Sequence[Timed]) -> Item:

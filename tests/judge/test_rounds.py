@@ -40,9 +40,6 @@ class Obedient:
     def stop(self) -> None:
         """It has no process."""
 
-    def release(self, _: float) -> None:
-        """It has mapped nothing."""
-
 
 def side() -> Side:
     own: dict[str, Side] = {}
