@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import tempfile
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from arena.process_table import all_processes
@@ -49,8 +49,40 @@ def sweep() -> int:
     found = Path(tempfile.gettempdir()).glob("arena-*")
     left = [path for path in found if _of_a_killed_one(path.name) and path.is_dir() and not path.is_symlink()]
     for path in left:
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
     return len(left)
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder that untrusted programs have written, as far as that can be done."""
+    with suppress(OSError):
+        folder.chmod(0o700)
+        clear(folder)
+        folder.rmdir()
+
+
+def clear(folder: Path) -> None:
+    """Delete everything in a folder that nobody writes any more, however deep it is and whatever its permissions.
+
+    `shutil.rmtree` ends in a `RecursionError` on a tree of some hundred folders. Here a folder's own folders are moved
+    to the top before it is deleted, so that nothing is ever deep. Raises `OSError` where something cannot be deleted.
+    """
+    numbers = count()
+    # Moved ones get names that nothing had before.
+    moved = f".{os.urandom(8).hex()}."
+    while entries := list(os.scandir(folder)):
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                Path(entry.path).unlink()
+                continue
+            Path(entry.path).chmod(0o700)
+            for inner in list(os.scandir(entry.path)):
+                if inner.is_dir(follow_symlinks=False):
+                    Path(inner.path).chmod(0o700)
+                    Path(inner.path).rename(folder / f"{moved}{next(numbers)}")
+                else:
+                    Path(inner.path).unlink()
+            Path(entry.path).rmdir()
 
 
 def _of_a_killed_one(name: str) -> bool:

@@ -7,7 +7,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
 import msgspec
@@ -24,6 +24,10 @@ class ChannelClosed(Exception):
     """The other end is gone, or said something that is no message."""
 
 
+class Malformed(ChannelClosed):
+    """The other end sent what is no message: too long, not the JSON expected here, or not UTF-8."""
+
+
 class ChannelTimeout(Exception):
     """Nothing came in time."""
 
@@ -31,11 +35,22 @@ class ChannelTimeout(Exception):
 class Channel(Generic[Out, In]):
     """One end of a connection that sends `Out` and receives `In`; frames carry their length and are JSON inside.
 
-    `takes_files`: descriptors sent beside messages are accepted, else dropped by the kernel.
+    `encode`: what makes the inside of the frames that are sent, where the other end reads no JSON.
+    `takes_files`: descriptors sent beside messages are accepted, else dropped by the kernel. `most_bytes`: of one
+    incoming frame; what an untrusted peer may have us hold.
     """
 
-    def __init__(self, connection: socket.socket, incoming: object, *, takes_files: bool = False) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        incoming: object,
+        *,
+        takes_files: bool = False,
+        encode: Callable[[Out], bytes] = msgspec.json.encode,
+        most_bytes: int = MAX_FRAME_BYTES,
+    ) -> None:
         connection.setblocking(False)
+        self._encode, self._most_bytes = encode, most_bytes
         self._socket = connection
         self._ancillary_bytes = socket.CMSG_SPACE(MAX_FILES * 4) if takes_files else 0
         self._decoder: msgspec.json.Decoder[In] = msgspec.json.Decoder(cast(type[In], incoming))
@@ -47,13 +62,18 @@ class Channel(Generic[Out, In]):
         """The socket's descriptor, for `select`."""
         return self._socket.fileno()
 
+    @property
+    def holds_more(self) -> bool:
+        """Whether part of another message came along with the last one."""
+        return bool(self._buffer)
+
     def close(self) -> None:
         """Close this end."""
         self._socket.close()
 
     def send(self, message: Out, files: Sequence[int] = (), timeout_s: float = 30.0) -> None:
         """Send one message; raises `ChannelClosed` where nobody listens any more."""
-        body = msgspec.json.encode(message)
+        body = self._encode(message)
         data = memoryview(_HEADER.pack(len(body)) + body)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
         deadline = time.monotonic() + timeout_s
@@ -75,14 +95,14 @@ class Channel(Generic[Out, In]):
         self._spins = spins and timeout_s is not None
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         size = _HEADER.unpack(self._take(_HEADER.size, deadline))[0]
-        if size > MAX_FRAME_BYTES:
-            raise ChannelClosed(f"a frame of {size} bytes")
+        if size > self._most_bytes:
+            raise Malformed(f"a frame of {size} bytes, at most {self._most_bytes} are taken")
         body = self._take(size, deadline)
         files, self._files = self._files, []
         try:
             return self._decoder.decode(body), files
-        except msgspec.MsgspecError as problem:
-            raise ChannelClosed(f"not a message: {problem}") from None
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
+            raise Malformed(f"not a message: {problem}") from None
 
     def _take(self, count: int, deadline: float | None) -> bytes:
         while len(self._buffer) < count:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +78,22 @@ def test_what_a_container_made_is_let_be(monkeypatch: pytest.MonkeyPatch) -> Non
     assert os.path.isdir(folder.name)  # noqa: PTH112
     os.close(given)
     folder.cleanup()
+
+
+def test_a_folder_is_removed_however_deep_and_forbidding_it_is(tmp_path: Path) -> None:
+    """What a candidate leaves must not end its judge: `shutil.rmtree` raises `RecursionError` here."""
+    top = tmp_path / "home"
+    top.mkdir()
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    (top / "link").symlink_to(tmp_path)
+    (top / "shut").mkdir(mode=0)
+    top.chmod(0)
+    scratch.remove(top)
+    assert list(tmp_path.iterdir()) == []
+    scratch.remove(top)

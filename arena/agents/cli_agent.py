@@ -13,7 +13,6 @@ from arena.agents import tripwire
 from arena.agents.availability import Availability, look, places_of
 from arena.agents.base import Desk, Submission, Workspace
 from arena.agents.box import Box, Boxed, BoxPlan, open_box, read_candidate
-from arena.agents.box.untrusted import clear
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.definition import Definition, PromptBy, endpoint, fill_in
 from arena.agents.desk_server import DeskServer
@@ -23,7 +22,7 @@ from arena.agents.recorder import RecordedDesk, Recorder
 from arena.agents.redaction import Redactor
 from arena.errors import InfrastructureError
 from arena.model.session import KERNEL_LIMIT_BYTES, Ending, Session
-from arena.scratch import scratch
+from arena.scratch import clear, scratch
 from arena.transcripts import TranscriptWriter
 
 INSIDE = Path(__file__).parent / "inside"

@@ -1,8 +1,9 @@
 """The walls around untrusted code.
 
-`enter` is called in a freshly forked process: own session, no network, folders hidden, limits, no new privileges. What
-follows in `arena.sandbox.seal` cannot be taken down again: no capabilities, Landlock, a filter for system calls. What
-could not be had is not an error: the level in force is returned, goes into every record, and `arena doctor` tries it.
+`enter` is called in a freshly forked process: own session, no network, folders hidden, the others read-only, limits,
+no new privileges. What follows in `arena.sandbox.seal` cannot be taken down again: no capabilities, Landlock, a filter
+for system calls. What could not be had is not an error: the level in force is returned, goes into every record, and
+`arena doctor` tries it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import os
 import resource
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from arena.sandbox import mounts
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
@@ -22,13 +26,16 @@ _MS_REC_PRIVATE = 0x4000 | 0x40000
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 FILE_LIMIT_BYTES = 1 << 30
+SHARED_BYTES = 256 << 20
+"""what a host may keep in its own /dev/shm"""
 
 
 @dataclass(frozen=True)
 class Walls:
-    """What is asked for: folders to hide behind empty ones."""
+    """What is asked for: folders to hide behind empty ones, and where `own` is given, no others to be written."""
 
     hide: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
 
 def enter(walls: Walls) -> str:
@@ -41,8 +48,13 @@ def enter(walls: Walls) -> str:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if _unshare(libc, CLONE_NEWNET):
         level.append("network")
-    if _hide(libc, walls.hide):
-        level.append("mount")
+    if _unshare_mounts(libc):
+        if _hide(libc, walls.hide):
+            level.append("mount")
+        if walls.own and mounts.read_only(walls.own, SHARED_BYTES, threads_named=True):
+            level.append("read-only")
+        with suppress(OSError):
+            os.chdir(Path.cwd())  # the same folder, as it is from here on
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     return "+".join(level)
 
@@ -68,10 +80,12 @@ def _unshare(libc: ctypes.CDLL, flag: int) -> bool:
     return True
 
 
-def _hide(libc: ctypes.CDLL, folders: Sequence[str]) -> bool:
+def _unshare_mounts(libc: ctypes.CDLL) -> bool:
     if libc.unshare(CLONE_NEWNS) != 0:
         return False
-    if libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None) != 0:
-        return False
+    return bool(libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None) == 0)
+
+
+def _hide(libc: ctypes.CDLL, folders: Sequence[str]) -> bool:
     hidden = [libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"size=4k") == 0 for folder in folders]
     return all(hidden)

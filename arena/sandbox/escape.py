@@ -6,6 +6,8 @@ Every attempt is made for real, at a file, a listener and a process of our own t
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import json
 import os
 import resource
@@ -19,11 +21,13 @@ from typing import NoReturn
 
 from arena.sandbox import Walls, enter, places, seal
 from arena.sandbox.calls import machine
+from arena.sandbox.mounts import SHARED_MEMORY
 from arena.sandbox.seccomp import Strictness
 from arena.scratch import scratch
 
 _PTRACE_SEIZE = 0x4206
 _NEW_USER = 0x10000000
+_CLONE_PARENT = 0x8000
 _CONNECT_S = 1.0
 
 
@@ -60,6 +64,8 @@ class _Outside:
     process: int
     address: int
     """of a few bytes in that process"""
+    shared: int
+    """the file system that is this machine's /dev/shm"""
 
 
 def attempt_escape() -> Escape:
@@ -74,7 +80,8 @@ def attempt_escape() -> Escape:
         victim = _bystander()
         try:
             port, address = listener.getsockname()[1], ctypes.addressof(bytes_in_both)
-            return _asked(_Outside(str(own), secret / "file", neighbour / "file", port, victim, address))
+            shared = Path(SHARED_MEMORY).stat().st_dev
+            return _asked(_Outside(str(own), secret / "file", neighbour / "file", port, victim, address, shared))
         finally:
             os.kill(victim, signal.SIGKILL)
             os.waitpid(victim, 0)
@@ -108,8 +115,8 @@ def _asked(outside: _Outside) -> Escape:
 def _inside(outside: _Outside, answer: int) -> NoReturn:
     try:
         hidden = (str(outside.secret.parent),)
-        level = enter(Walls(hide=hidden))
-        files = places.for_host((outside.own,), (), hidden)
+        level = enter(Walls(hide=hidden, own=(outside.own,)))
+        files = places.for_host((outside.own,), (), hidden, level)
         level += seal.close(seal.Seal(strictness=Strictness.HOST, files=files))
         results = [(what, *_try(attempt)) for what, attempt in _attempts(outside).items()]
         os.write(answer, json.dumps([level, results]).encode())
@@ -139,14 +146,57 @@ def _attempts(outside: _Outside) -> Mapping[str, Callable[[], object]]:
         "read another process's memory": lambda: _read_memory(them, outside.address),
         "signal another process": lambda: os.kill(them, signal.SIGCONT),
         "renice another process": lambda: os.setpriority(os.PRIO_PROCESS, them, 1),
-        "move another process to a processor": lambda: os.sched_setaffinity(them, os.sched_getaffinity(them)),
+        "move another process to a processor": lambda: _pin(them),
         "limit another process": lambda: resource.prlimit(them, resource.RLIMIT_CORE, (0, 0)),
         "mount a file system": lambda: _call("mount", b"none", outside.own.encode(), b"tmpfs", 0, None),
         "take a mount away": lambda: _call("umount2", str(outside.secret.parent).encode(), 2),
         "enter a new user namespace": lambda: _call("unshare", _NEW_USER),
         "leave its process group": os.setsid,
+        "start a process beside itself": _start_a_sibling,
+        "have the kernel signal another process": lambda: _own_a_socket(them),
+        "set a timer that signals": lambda: _call("timer_create", 1, None, ctypes.byref(ctypes.c_int())),
+        "leave a System V segment": _leave_a_segment,
+        "leave a message queue": _leave_a_queue,
+        "leave a file in shared memory": lambda: _leave_a_file(outside.shared),
+        "lock a file away that it was not shown": lambda: outside.neighbour.chmod(0o600),
+        "mark a file that it was not shown": lambda: os.utime(outside.neighbour, ns=(1, 1)),
         "make a device file": lambda: os.mknod(f"{outside.own}/disk", 0o060600, os.makedev(254, 0)),
     }
+
+
+def _pin(process: int) -> None:
+    """A filter may say that it was done, and not do it."""
+    before = os.sched_getaffinity(process)
+    os.sched_setaffinity(process, {min(before)})
+    if os.sched_getaffinity(process) == before:
+        raise PermissionError(errno.EPERM, "it stayed where it was")
+
+
+def _start_a_sibling() -> None:
+    if _call("clone", _CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+        os._exit(0)
+
+
+def _own_a_socket(process: int) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        fcntl.fcntl(ours, fcntl.F_SETOWN, process)
+
+
+def _leave_a_segment() -> None:
+    _call("shmctl", _call("shmget", 0, 1, 0o600), 0, None)
+
+
+def _leave_a_queue() -> None:
+    name = f"arena-{os.getpid()}".encode()
+    os.close(_call("mq_open", name, os.O_CREAT | os.O_RDWR, 0o600, None))
+    _call("mq_unlink", name)
+
+
+def _leave_a_file(shared: int) -> None:
+    with tempfile.TemporaryFile(dir=SHARED_MEMORY) as file:
+        if os.fstat(file.fileno()).st_dev != shared:
+            raise OSError(errno.EXDEV, "it has one of its own")
 
 
 class _Span(ctypes.Structure):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from arena.sandbox import landlock, view
 from arena.sandbox.landlock import Allowed
+from arena.sandbox.mounts import SHARED_MEMORY
 
 _ETC = (*view.ETC, "passwd", "group", "hosts", "nvidia", "machine-id")
 _KERNEL = ("/proc", "/sys", "/run/opengl-driver")
@@ -37,15 +38,31 @@ def devices() -> tuple[str, ...]:
     return (*PLAIN_DEVICES, *view.device_files(), *tegra)
 
 
-def for_host(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str]) -> Allowed:
+def for_host(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
     """What a host may open: `own` folders for writing, those it is handed, and what any kernel in Python needs.
 
+    /dev/shm is among them where `level` says that it is its own; else only where a GPU's libraries may need it.
     Of the checkout that the harness runs from only the package itself: its history holds every held-out case.
     """
     package = str(view.package_folders()[0])
     shown = landlock.without((*system(), *toolchains(), *_import_folders(), package, *readable), hidden)
-    # The names of its threads are files in there.
-    write = (*own, *devices(), "/proc/self/task")
+    return _allowed(own, shown, hidden, level)
+
+
+def for_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
+    """What a host without Python may open: as any other, but nothing of Python's, PyTorch and its libraries among it.
+
+    What is installed for Python below a folder of the system's is left out of it.
+    """
+    modules = [folder for folder in _import_folders() if Path(folder).name in _INSTALLED]
+    named = [part for name in _ROOTS for part in os.environ.get(name, "").split(os.pathsep) if part]
+    return _allowed(own, landlock.without((*system(), *named, *readable), (*hidden, *modules)), hidden, level)
+
+
+def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: str) -> Allowed:
+    """What is shown for reading; for writing its own folders, devices, and the names of its threads."""
+    shared = "read-only" in level.split("+") or bool(view.device_files())
+    write = (*own, *(path for path in devices() if shared or path != SHARED_MEMORY), "/proc/self/task")
     return Allowed(read=shown.read, write=write, listed=(*shown.listed, *_emptied(hidden)))
 
 

@@ -47,5 +47,10 @@ def close(seal: Seal) -> str:
     version = landlock.enter(seal.files, network=seal.network) if seal.files is not None else 0
     level += f"+landlock{version}" if version else ""
     # Last: from here on this process could not put up the others.
-    scoped = version >= landlock.SIGNALS_ABI
-    return level + ("+seccomp" if seccomp.enter(seal.strictness, os.getpid(), signals_scoped=scoped) else "")
+    return level + ("+seccomp" if seccomp.enter(seal.strictness, os.getpid()) else "")
+
+
+def refuse_processes() -> None:
+    """Start threads only from here on: for a candidate that no compiler is called for. `basic` does without."""
+    if not is_basic():
+        seccomp.refuse_processes()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -28,21 +28,61 @@ REFUSED = (
     *("clock_adjtime", "iopl", "ioperm", "sethostname", "setdomainname", "vhangup"),
 )
 ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
+REFUSED_TO_HOSTS = (
+    # leaving the process group
+    *("setsid", "setpgid"),
+    # having the kernel send a signal, later or in another's name; signals by descriptor, which tells no process
+    *("timer_create", "mq_notify", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill", "pidfd_send_signal", "pidfd_open"),
+    # memory and messages that outlive the process that left them
+    *("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl"),
+    *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_getsetattr", "memfd_secret"),
+    # marks on files that it need not be able to open: Landlock governs none of these
+    *("chown", "fchown", "fchownat", "lchown", "utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr"),
+    *("fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr"),
+)
+ABSENT_FOR_HOSTS = ("io_setup",)
+"""reads and writes that go on while the process is stopped, like io_uring's"""
 _NAMESPACES = 0x7E020000
 """every CLONE_NEW* flag but CLONE_NEWTIME, whose bit means something else to clone(2)"""
 _NEW_TIME = 0x80
+_CLONE_PARENT, _CLONE_THREAD = 0x8000, 0x10000
+_CONTINUE, _CHILD = 18, 17
+"""SIGCONT and SIGCHLD"""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: typing into a terminal"""
-_EVERYTHING_OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
-_SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
-_SCHEDULING = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr", "pidfd_open")
+SIGNALLING_IOCTLS = {
+    "FIOSETOWN": 0x8901,
+    "SIOCSPGRP": 0x8902,
+    "FIOASYNC": 0x5452,
+    "TIOCSCTTY": 0x540E,
+    "TIOCSPGRP": 0x5410,
+    "TIOCNOTTY": 0x5422,
+    "TIOCVHANGUP": 0x5437,
+    "TIOCSIG": 0x40045436,
+    "VT_SETMODE": 0x5602,
+    "KDSIGACCEPT": 0x4B4E,
+    "USBDEVFS_SUBMITURB": 0x8038550A,
+    "USBDEVFS_DISCSIGNAL": 0x8010550E,
+}
+"""by which a file, a terminal or a device comes to send signals"""
+FILE_COMMANDS = {
+    "F_SETOWN": 8,
+    "F_SETSIG": 10,
+    "F_SETOWN_EX": 15,
+    "F_SETLEASE": 1024,
+    "F_NOTIFY": 1026,
+}
+"""of fcntl, by which a file comes to send signals"""
+_F_SETFL, _O_ASYNC = 4, 0x2000
+PROCESS_OPTIONS = {"PR_SET_PDEATHSIG": 1, "PR_SCHED_CORE": 62}
+"""of prctl: a signal at the end of the parent, and sharing a core's cookie with another process"""
+_OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
 _LIMITS = ("prlimit64", "migrate_pages", "move_pages")
-_LEAVING = ("setsid", "setpgid")
+_SCHEDULING = ("sched_setscheduler", "sched_setparam", "sched_setattr")
 
-_LOAD, _JUMP_EQUAL, _JUMP_NOT_BELOW, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_NOT_BELOW, _JUMP_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
-_NEGATIVE = 0x80000000
 _SET_MODE_FILTER, _SPEC_ALLOW = 1, 4
 
 
@@ -52,7 +92,7 @@ class Strictness(StrEnum):
     PROGRAM = "program"
     """compilers and agents: processes of many ids, in namespaces or under a user of their own"""
     HOST = "host"
-    """a host: it may neither leave its process group nor name a process that is older than itself"""
+    """a host: it may neither leave its process group nor name another process, nor leave anything to one"""
 
 
 class _Line(NamedTuple):
@@ -70,13 +110,19 @@ def _refuse(number: int = errno.EPERM) -> _Line:
 
 
 _PASS = _Line(_RETURN, 0, 0, _ALLOW)
+_PRETEND = _refuse(0)
+"""Say that it was done. ROCm's runtime sets the affinity of each thread that it starts, and fails where it cannot."""
+_SIGNAL_AT_ITS_END = (
+    _Line(_AND, 0, 0, 0xFF),
+    _Line(_JUMP_EQUAL, 2, 0, 0),
+    _Line(_JUMP_EQUAL, 1, 0, _CHILD),
+    _refuse(),
+)
+"""of clone's flags: what the parent is sent when the new process ends"""
 
 
-def program(strictness: Strictness, here: Machine, pid: int, *, signals_scoped: bool = False) -> bytes:
-    """The filter, an array of `struct sock_filter`. `pid` is whose a host's filter is.
-
-    With `signals_scoped` Landlock already keeps a host's signals from all but its own descendants, and exactly so.
-    """
+def program(strictness: Strictness, here: Machine, pid: int) -> bytes:
+    """The filter, an array of `struct sock_filter`. `pid` is whose a host's filter is."""
     lines = [
         _Line(_LOAD, 0, 0, _MACHINE),
         _Line(_JUMP_EQUAL, 1, 0, here.audit),
@@ -85,24 +131,42 @@ def program(strictness: Strictness, here: Machine, pid: int, *, signals_scoped: 
     ]
     if here.foreign_from:
         lines += [_Line(_JUMP_NOT_BELOW, 0, 1, here.foreign_from), _refuse()]
-    for name, tests in _examined(strictness, pid, signals_scoped=signals_scoped):
+    for name, tests in _examined(strictness, pid):
         if name in here.numbers:
             # What is not refused in the block is allowed at its end: the number need not be loaded again.
             lines += [_Line(_JUMP_EQUAL, 0, len(tests) + 1, here.numbers[name]), *tests, _PASS]
-    for names, answer in ((_refused(strictness, signals_scoped=signals_scoped), errno.EPERM), (ABSENT, errno.ENOSYS)):
+    of_hosts = (REFUSED_TO_HOSTS, ABSENT_FOR_HOSTS) if strictness is Strictness.HOST else ((), ())
+    for names, answer in (((*REFUSED, *of_hosts[0]), errno.EPERM), ((*ABSENT, *of_hosts[1]), errno.ENOSYS)):
         for name in names:
             if name in here.numbers:
                 lines += [_Line(_JUMP_EQUAL, 0, 1, here.numbers[name]), _refuse(answer)]
     return b"".join(line.packed() for line in (*lines, _PASS))
 
 
-def enter(strictness: Strictness, pid: int, *, signals_scoped: bool = False) -> bool:
+def processes(here: Machine) -> bytes:
+    """A second filter, for programs that start none: threads, and no processes."""
+    lines = [_Line(_LOAD, 0, 0, _NUMBER)]
+    for name in ("fork", "vfork"):
+        if name in here.numbers:
+            lines += [_Line(_JUMP_EQUAL, 0, 1, here.numbers[name]), _refuse()]
+    thread = [_argument(0), _Line(_JUMP_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse()]
+    lines += [_Line(_JUMP_EQUAL, 0, len(thread), here.numbers["clone"]), *thread, _PASS]
+    return b"".join(line.packed() for line in lines)
+
+
+def enter(strictness: Strictness, pid: int) -> bool:
     """Filter this process and all that it starts, for good; whether it worked. Wants no-new-privileges to be set."""
     here = machine()
-    if here is None:
-        return False
-    code = program(strictness, here, pid, signals_scoped=signals_scoped)
+    return here is not None and _load(program(strictness, here, pid), here)
 
+
+def refuse_processes() -> bool:
+    """From here on start threads only; whether it worked. Wants no-new-privileges to be set."""
+    here = machine()
+    return here is not None and _load(processes(here), here)
+
+
+def _load(code: bytes, here: Machine) -> bool:
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
 
@@ -115,28 +179,33 @@ def enter(strictness: Strictness, pid: int, *, signals_scoped: bool = False) -> 
     )
 
 
-def _refused(strictness: Strictness, *, signals_scoped: bool) -> Sequence[str]:
-    if strictness is Strictness.PROGRAM:
-        return REFUSED
-    # A descriptor of a process says nothing of which process it is.
-    return (*REFUSED, *_LEAVING, *(() if signals_scoped else ("pidfd_send_signal",)))
-
-
-def _examined(strictness: Strictness, pid: int, *, signals_scoped: bool) -> list[tuple[str, list[_Line]]]:
+def _examined(strictness: Strictness, pid: int) -> list[tuple[str, list[_Line]]]:
     """Calls that are refused for some arguments only; the most frequent first."""
-    found = [
-        ("ioctl", [_argument(1), *(line for value in _TERMINAL_INPUT for line in _refused_value(value))]),
+    if strictness is Strictness.HOST:
+        return _examined_of_hosts(pid)
+    return [
+        ("ioctl", [_argument(1), *_refused_values(_TERMINAL_INPUT)]),
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES)]),
         ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
     ]
-    if strictness is Strictness.HOST:
-        found += [(name, _own_only(0, pid)) for name in _LIMITS]
-        found += [(name, _not_older(0, pid)) for name in _SCHEDULING]
-        for name, users in _EVERYTHING_OF_A_USER.items():
-            found.append((name, [_argument(0), *_refused_value(users), *_not_older(1, pid)]))
-        if not signals_scoped:
-            found += [(name, _not_older(0, pid)) for name in _SIGNALS]
-    return found
+
+
+def _examined_of_hosts(pid: int) -> list[tuple[str, list[_Line]]]:
+    own = _own_only(0, pid)
+    asynchronous = [_Line(_JUMP_EQUAL, 0, 3, _F_SETFL), _argument(2), *_refused_bits(_O_ASYNC)]
+    return [
+        ("ioctl", [_argument(1), *_refused_values((*_TERMINAL_INPUT, *SIGNALLING_IOCTLS.values()))]),
+        ("fcntl", [_argument(1), *_refused_values(FILE_COMMANDS.values()), *asynchronous]),
+        ("prctl", [_argument(0), *_refused_values(PROCESS_OPTIONS.values())]),
+        ("clone", [_argument(0), *_refused_bits(_NAMESPACES | _CLONE_PARENT), *_SIGNAL_AT_ITS_END]),
+        ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
+        ("sched_setaffinity", [_argument(0), _Line(_JUMP_EQUAL, 2, 0, 0), _Line(_JUMP_EQUAL, 1, 0, pid), _PRETEND]),
+        *((name, own) for name in (*_LIMITS, *_SCHEDULING)),
+        *((name, [_argument(0), *_refused_values((users,)), *_own_only(1, pid)]) for name, users in _OF_A_USER.items()),
+        # SIGCONT has one use: to go on where the judge has stopped a host.
+        ("kill", [_argument(1), *_refused_values((_CONTINUE,)), *own]),
+        ("tgkill", [_argument(2), *_refused_values((_CONTINUE,)), *own]),
+    ]
 
 
 def _argument(index: int) -> _Line:
@@ -144,8 +213,8 @@ def _argument(index: int) -> _Line:
     return _Line(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
 
 
-def _refused_value(value: int) -> list[_Line]:
-    return [_Line(_JUMP_EQUAL, 0, 1, value), _refuse()]
+def _refused_values(values: Iterable[int]) -> list[_Line]:
+    return [line for value in values for line in (_Line(_JUMP_EQUAL, 0, 1, value), _refuse())]
 
 
 def _refused_bits(mask: int) -> list[_Line]:
@@ -153,20 +222,5 @@ def _refused_bits(mask: int) -> list[_Line]:
 
 
 def _own_only(index: int, pid: int) -> list[_Line]:
+    """0 and the id of the host: not those of others, older or younger, nor of the host's own other threads."""
     return [_argument(index), _Line(_JUMP_EQUAL, 2, 0, 0), _Line(_JUMP_EQUAL, 1, 0, pid), _refuse()]
-
-
-def _not_older(index: int, pid: int) -> list[_Line]:
-    """Ids of 0, of this process and of later ones, its threads and children among them; groups (negative) likewise.
-
-    The judge, its template and their threads of that time have lower ids. After ids have wrapped around this errs.
-    """
-    return [
-        _argument(index),
-        _Line(_JUMP_EQUAL, 5, 0, 0),
-        _Line(_JUMP_NOT_BELOW, 0, 2, _NEGATIVE),
-        _Line(_JUMP_NOT_BELOW, 2, 0, (1 << 32) - pid + 1),  # a group of a lower id, or all processes (-1)
-        _PASS,
-        _Line(_JUMP_NOT_BELOW, 1, 0, pid),
-        _refuse(),
-    ]

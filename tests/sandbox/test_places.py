@@ -50,3 +50,26 @@ def test_the_root_and_home_folders_are_in_no_list() -> None:
     allowed = places.for_host((), (), ())
     for path in ("/", "/etc", "/home", "/root", "/tmp", "/var", str(Path.home())):
         assert path not in {*allowed.read, *allowed.write, *allowed.listed}, path
+
+
+def test_shared_memory_is_open_where_it_is_the_hosts_own_or_a_gpus_libraries_need_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(view, "device_files", list)
+    assert "/dev/shm" not in places.for_host((), (), (), "session+network").write
+    assert "/dev/shm" in places.for_host((), (), (), "session+network+mount+read-only").write
+    monkeypatch.setattr(view, "device_files", lambda: ["/dev/nvidia0"])
+    assert "/dev/shm" in places.for_host((), (), (), "session+network").write
+
+
+def test_a_worker_without_python_is_shown_no_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Below a folder of the system's, too: PyTorch lies in there, and could be loaded by its path."""
+    for name in ("lib", "dist-packages/torch", "program"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_text("")
+    monkeypatch.setattr(view, "SYSTEM", (str(tmp_path),))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "dist-packages")])
+    allowed = places.for_worker((), (str(tmp_path / "program"),), (), "session")
+    assert {str(tmp_path / "lib"), str(tmp_path / "program")} <= set(allowed.read)
+    assert not [path for path in (*allowed.read, *allowed.write) if "dist-packages" in path or path == str(tmp_path)]
+    assert not {str(folder) for folder in view.interpreter_folders()} & set(allowed.read)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.agents.box import processes
-from arena.agents.box.cgroup import Group
 from arena.agents.box.confined import Confined
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
 from arena.sandbox.bubblewrap import filter_file
+from arena.sandbox.cgroup import Group
 from arena.scratch import in_memory
 
 

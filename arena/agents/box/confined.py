@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import IO
 
 from arena.agents.box import processes
-from arena.agents.box.cgroup import Group
-from arena.agents.box.untrusted import deleted_bytes, folder_bytes
 from arena.errors import InfrastructureError
+from arena.sandbox.cgroup import Group
+from arena.sandbox.usage import deleted_bytes, folder_bytes
 
 _ENDS_WITHIN_S = 10.0
 

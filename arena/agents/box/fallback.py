@@ -28,7 +28,6 @@ from functools import cache
 from pathlib import Path
 
 from arena.agents.box import BoxPlan, processes
-from arena.agents.box.cgroup import Group
 from arena.agents.box.confined import Confined
 from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
@@ -36,6 +35,7 @@ from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
 from arena.sandbox import seal, view
+from arena.sandbox.cgroup import Group
 from arena.scratch import in_memory, scratch
 
 NOBODY = 65534

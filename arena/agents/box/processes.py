@@ -71,7 +71,7 @@ def stop_all(members: Members) -> set[int]:
     """SIGSTOP every member until none runs, and none does at a second look either; return those that were sent it.
 
     Raises `InfrastructureError` where they cannot be brought to stand still. A process that has a timer send it SIGCONT
-    wakes again later; only a freezer (`arena.agents.box.cgroup`) holds that one.
+    wakes again later; only a freezer (`arena.sandbox.cgroup`) holds that one.
     """
     deadline = time.monotonic() + STOP_WITHIN_S
     clean, stopped = 0, set[int]()

@@ -20,16 +20,13 @@ from typing import NoReturn
 from arena.agents.box import processes
 from arena.agents.inside.relay import bring_up_loopback
 from arena.process_table import descendants
-from arena.sandbox import Walls, enter, landlock, places, seal
+from arena.sandbox import Walls, enter, landlock, mounts, places, seal
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.seccomp import Strictness
 
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_MS_BIND, _MS_REC = 0x1000, 0x4000
-_SYS_MOUNT_SETATTR = 442
-"""the same number on every architecture"""
-_AT_FDCWD, _AT_RECURSIVE, _ATTR_RDONLY = -100, 0x8000, 1
+_SHARED_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -61,17 +58,6 @@ class Order:
     def written(self) -> bytes:
         """As `main` reads it."""
         return json.dumps(asdict(self)).encode()
-
-
-class _Attributes(ctypes.Structure):
-    """`struct mount_attr` of linux/mount.h."""
-
-    _fields_ = (
-        ("attr_set", ctypes.c_uint64),
-        ("attr_clr", ctypes.c_uint64),
-        ("propagation", ctypes.c_uint64),
-        ("userns_fd", ctypes.c_uint64),
-    )
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -118,7 +104,7 @@ def _become(order: Order) -> NoReturn:
     os.set_inheritable(order.report, False)
     try:
         level = enter(Walls(hide=tuple(order.hide)))
-        if "mount" in level and _read_only(order.writable):
+        if "mount" in level and mounts.read_only(order.writable, _SHARED_BYTES):
             level += "+read-only"
         walled = "network" in level and bring_up_loopback()
         _limit(order)
@@ -142,26 +128,6 @@ def _seal(order: Order) -> str:
     write = (*order.writable, *places.PLAIN_DEVICES, *_TERMINALS, *(places.devices() if order.device else ()))
     allowed = Allowed(files.read, write, files.listed)
     return seal.close(seal.Seal(strictness=Strictness.PROGRAM, files=allowed, network=True))
-
-
-def _read_only(writable: list[str]) -> bool:
-    """Let nothing but these folders be written; needs Linux 5.12."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    for folder in writable:
-        name = os.fsencode(folder)
-        if libc.mount(name, name, None, _MS_BIND | _MS_REC, None) != 0:
-            return False
-    libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, b"size=1g,mode=1777")
-    if not _set_attributes(libc, "/", _AT_RECURSIVE, _Attributes(attr_set=_ATTR_RDONLY)):
-        return False
-    opened = (*writable, "/dev/shm")
-    return all(_set_attributes(libc, folder, 0, _Attributes(attr_clr=_ATTR_RDONLY)) for folder in opened)
-
-
-def _set_attributes(libc: ctypes.CDLL, folder: str, flags: int, attributes: _Attributes) -> bool:
-    size = ctypes.sizeof(attributes)
-    done = libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(folder), flags, ctypes.byref(attributes), size)
-    return bool(done == 0)
 
 
 def _limit(order: Order) -> None:

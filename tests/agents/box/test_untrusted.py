@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.box.untrusted import UNMEASURABLE, clear, deleted_bytes, folder_bytes, read_candidate
+from arena.agents.box.untrusted import read_candidate
+from arena.sandbox.usage import UNMEASURABLE, deleted_bytes, folder_bytes
+from arena.scratch import clear
 
 
 def test_a_candidate_is_read(tmp_path: Path) -> None:

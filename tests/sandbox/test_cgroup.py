@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.box.cgroup import Group, own_group
+from arena.sandbox.cgroup import Group, own_group
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_frozen_group_stands_still_and_can_be_ended(group: Group) -> None:
 
 
 def test_groups_of_harnesses_that_were_killed_are_swept(group: Group) -> None:
-    code = "from arena.agents.box.cgroup import Group; print(Group.make().path.name)"
+    code = "from arena.sandbox.cgroup import Group; print(Group.make().path.name)"
     left = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     parent = own_group()
     assert parent is not None and (parent / left).exists()
@@ -53,5 +53,5 @@ def test_groups_of_harnesses_that_were_killed_are_swept(group: Group) -> None:
 
 
 def test_without_control_groups_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.agents.box.cgroup.own_group", lambda: None)
+    monkeypatch.setattr("arena.sandbox.cgroup.own_group", lambda: None)
     assert Group.make() is None

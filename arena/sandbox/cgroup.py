@@ -1,4 +1,4 @@
-"""A control group for a box, where one can be made: stops all processes at once, ends them at once, counts them.
+"""A control group for untrusted processes, where one can be made: stops, ends and counts them all at once.
 
 A signal stops processes too, but one of them can have itself woken by a timer; a frozen group stays frozen. Version 2
 of control groups is needed, and a group of our own that we may add to: root outside of containers has it, a user where
@@ -68,11 +68,11 @@ class Group:
     def freeze(self) -> None:
         """Return when no process of the group runs. Raises `InfrastructureError` where that does not come about."""
         if not self._write("cgroup.freeze", "1"):
-            raise InfrastructureError(f"{self.path}: the control group of the agent is gone")
+            raise InfrastructureError(f"{self.path}: the control group is gone")
         deadline = time.monotonic() + _FREEZE_WITHIN_S
         while "frozen 1" not in (self.path / "cgroup.events").read_text(encoding="ascii"):
             if time.monotonic() > deadline:
-                raise InfrastructureError(f"{self.path}: processes of the agent cannot be frozen")
+                raise InfrastructureError(f"{self.path}: processes of the control group cannot be frozen")
             time.sleep(0.0005)
 
     def thaw(self) -> None:
