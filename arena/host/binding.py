@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,24 @@ class Binding:
         passed = {**self._views, **{name: private for name, (_, private) in self._addresses.items()}}
         columns = [_column(argument, passed, message.sets) for argument in message.arguments]
         self.values: list[list[object]] = [list(row) for row in zip(*columns, strict=True)]
+        self.shift = 0
+        """from where the buffer lies to where a candidate believes it to lie"""
 
     def tensors(self, index: int) -> dict[str, torch.Tensor]:
         """The tensors of one set by name."""
         return {name: view[index] for name, view in self._views.items()}
+
+    def move(self, first: int) -> None:
+        """Have every argument in the buffer lie where the candidate shall believe the buffer to be."""
+        import torch
+
+        self.shift = first - self._buffer.tensor.data_ptr()
+        held = (ctypes.c_char * self._buffer.tensor.numel()).from_address(first)
+        buffer = torch.frombuffer(held, dtype=torch.uint8)
+        for column, argument in enumerate(self.message.arguments):
+            if isinstance(argument, TensorArgument) and not argument.addresses_of:
+                for row, moved in zip(self.values, _view(buffer, argument, self.message.sets).unbind(), strict=True):
+                    row[column] = moved
 
     def resolve_addresses(self) -> None:
         """Turn byte offsets, as the judge wrote them, into addresses of this process."""
@@ -45,7 +60,7 @@ class Binding:
 
         for name, (argument, private) in self._addresses.items():
             rows = self._views[argument.addresses_of]
-            first, pitch = rows.data_ptr(), rows.stride(0) * rows.element_size()
+            first, pitch = rows.data_ptr() + self.shift, rows.stride(0) * rows.element_size()
             # NumPy adds, to all sets at once: in a Triton candidate's process PyTorch does not.
             bases = first + pitch * np.arange(self.message.sets).reshape(-1, *(1,) * len(argument.shape))
             private.copy_(torch.from_numpy(self._views[name].cpu().numpy() + bases))
@@ -53,7 +68,7 @@ class Binding:
     @property
     def parts(self) -> list[tuple[int, int]]:
         """First address and end of every tensor of every set: what a kernel may touch of the buffer."""
-        base, found = self._buffer.tensor.data_ptr(), []
+        base, found = self.extent[0], []
         for argument in self.message.arguments:
             if isinstance(argument, TensorArgument):
                 view = self._views[argument.name]
@@ -65,8 +80,8 @@ class Binding:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """First address and bytes of the buffer."""
-        return self._buffer.tensor.data_ptr(), self._buffer.tensor.numel()
+        """First address for the candidate, and bytes of the buffer."""
+        return self._buffer.tensor.data_ptr() + self.shift, self._buffer.tensor.numel()
 
     def close(self) -> None:
         """Drop every view, then the mapping."""

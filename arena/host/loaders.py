@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from arena.host.binding import Binding
 from arena.host.operators import Operators, RuleViolation
@@ -16,6 +14,9 @@ from arena.model.portability import KernelUse
 from arena.numerics.reference import FUNCTION, load_module, results
 from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument, TensorArgument
 from arena.toolchains import triton_cross
+
+if TYPE_CHECKING:
+    from arena.toolchains.interpreter.device_memory import Region
 
 _WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
@@ -43,11 +44,8 @@ class Entry(Protocol):
     def bind(self, binding: Binding | None) -> None:
         """Take the arguments of every set; None forgets them."""
 
-    def call(self, index: int, *, watched: bool = False) -> None:
-        """Issue one call on set `index`, on the current stream.
-
-        `watched` has an emulation look at more than it does in timed calls.
-        """
+    def call(self, index: int) -> None:
+        """Issue one call on set `index`, on the current stream."""
 
     def deliver(self, index: int) -> None:
         """Copy what the last call on set `index` computed into its outputs, where the call itself does not."""
@@ -80,19 +78,37 @@ class PythonEntry:
             raise LoadError(f"{path.name} defines no function `{message.entry}`")
         self._function: Callable[..., Any] = function
         self._values: list[list[object]] = []
+        self._interprets = self._operators is not None and os.environ.get("TRITON_INTERPRET") == "1"
+        self._region: Region | None = None
 
     def bind(self, binding: Binding | None) -> None:
-        """Keep the argument lists; where kernels are interpreted, have their loads keep to the arguments."""
-        self._values = [] if binding is None else binding.values
+        """Keep the argument lists; where kernels are interpreted, put the arguments out of the host's reach."""
+        self._values = []
+        if self._interprets:
+            self._protect(binding)
         if self._operators is not None:
             self._operators.protect(*((0, 0) if binding is None else binding.extent))
-        if os.environ.get("TRITON_INTERPRET") == "1":
-            from arena.toolchains.interpreter import fence
+        self._values = [] if binding is None else binding.values
 
-            fence.put_up(None if binding is None else fence.Fence.around(*binding.extent, binding.parts))
+    def _protect(self, binding: Binding | None) -> None:
+        from arena.toolchains.interpreter import device_memory, fence
 
-    def call(self, index: int, *, watched: bool = False) -> None:
+        if self._region is not None:
+            device_memory.forget(self._region)
+            self._region = None
+        if binding is None:
+            fence.put_up(None)
+            return
+        self._region = device_memory.mirror(*binding.extent)
+        binding.move(self._region.first)
+        fence.put_up(fence.Fence.around(*binding.extent, binding.parts))
+
+    def call(self, index: int) -> None:
         """Call the function; what it returns is ignored."""
+        if self._interprets:
+            from arena.toolchains.interpreter import device_memory
+
+            device_memory.begin_call()
         self._function(*self._values[index])
 
     def deliver(self, index: int) -> None:
@@ -104,7 +120,10 @@ class PythonEntry:
 
 
 class HipEntry:
-    """A HIP candidate: a C function in a shared library."""
+    """A HIP candidate on a GPU, a C function in a shared library, where PyTorch's profiler looks on.
+
+    Nothing is judged by what it does here: for that the worker of `arena/toolchains/hip_worker` loads it.
+    """
 
     def __init__(self, path: Path, name: str) -> None:
         self._name = name
@@ -115,9 +134,7 @@ class HipEntry:
             raise LoadError(str(problem)) from None
         self._function.restype = ctypes.c_int
         self._calls: list[tuple[Any, ...]] = []
-        self._arguments = (0, 0)
         self._workspace: Any = None
-        self._on_device = False
 
     def bind(self, binding: Binding | None) -> None:
         """Turn every set's arguments into C values: pointers and scalars, axes, scratch; the stream comes last."""
@@ -125,25 +142,18 @@ class HipEntry:
         if binding is None:
             return
         axes = [ctypes.c_int64(size) for size in binding.message.axes]
-        self._on_device = bool(binding.message.buffer.ipc)
-        self._arguments = binding.extent
         scratch = self._scratch(axes, len(binding.values))
         for index, values in enumerate(binding.values):
             arguments = [_c_value(a, v) for a, v in zip(binding.message.arguments, values, strict=True)]
             own = [scratch[index % len(scratch)]] if scratch else []
             self._calls.append((*arguments, *axes, *own))
 
-    def call(self, index: int, *, watched: bool = False) -> None:
-        """Call the function with the current stream; a code other than 0 is an error of the launch.
+    def call(self, index: int) -> None:
+        """Call the function with the current stream; a code other than 0 is an error of the launch."""
+        import torch
 
-        Where kernels are emulated, a watched call cannot touch the arguments but by kernels and HIP's copies: host
-        code that does so ends the process, as it would beside a GPU.
-        """
-        if watched and not self._on_device:
-            with _kept_out(self._library, *self._arguments):
-                code = self._issue(index)
-        else:
-            code = self._issue(index)
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        code = int(self._function(*self._calls[index], stream))
         if code == _OUT_OF_MEMORY:
             raise MemoryError(f"`{self._name}` returned error {code}: the device has no memory left for it")
         if code != 0:
@@ -156,23 +166,8 @@ class HipEntry:
         """Its library was compiled elsewhere."""
         return ()
 
-    def _issue(self, index: int) -> int:
-        """The code that the function returns."""
-        return int(self._function(*self._calls[index], ctypes.c_void_p(self._stream())))
-
-    def _stream(self) -> int:
-        if not self._on_device:
-            return 0
-        import torch
-
-        return int(torch.cuda.current_stream().cuda_stream)
-
     def _scratch(self, axes: list[ctypes.c_int64], sets: int) -> list[ctypes.c_void_p]:
-        """Poisoned scratch memory for every set, where the library exports how much it needs.
-
-        A single one would stay in one slice of the device's cache, near to or far from the block that reads it: that
-        alone moved a 5 µs kernel by 2 %. Where all sets' scratch would take too much, sets share.
-        """
+        """Poisoned scratch memory for every set, or as many as fit, where the library exports how much it needs."""
         import torch
 
         size_function = getattr(self._library, f"{self._name}_workspace", None)
@@ -181,8 +176,7 @@ class HipEntry:
         size_function.restype = ctypes.c_size_t
         step = -(-max(1, size_function(*axes)) // _WORKSPACE_ALIGN) * _WORKSPACE_ALIGN
         regions = max(1, min(sets, _WORKSPACE_BYTES // step))
-        device = "cuda" if self._on_device else "cpu"
-        self._workspace = torch.full((regions * step,), _WORKSPACE_POISON, dtype=torch.uint8, device=device)
+        self._workspace = torch.full((regions * step,), _WORKSPACE_POISON, dtype=torch.uint8, device="cuda")
         return [ctypes.c_void_p(self._workspace.data_ptr() + region * step) for region in range(regions)]
 
 
@@ -206,7 +200,7 @@ class TorchEntry:
         if binding is not None:
             self._values = _named_values(binding)
 
-    def call(self, index: int, *, watched: bool = False) -> None:
+    def call(self, index: int) -> None:
         """Compute, and keep the results until they are asked for."""
         import torch
 
@@ -248,7 +242,7 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
 def _is_of_a_rule(problem: BaseException | None) -> bool:
     """Whether a broken rule is at the bottom of it."""
     while problem is not None:
-        if isinstance(problem, RuleViolation):
+        if isinstance(problem, RuleViolation) or type(problem).__name__ == "HostAccess":
             return True
         problem = problem.__cause__ or problem.__context__
     return False
@@ -258,20 +252,6 @@ def _blame_of_interpreted(problem: BaseException) -> Blame:
     """An interpreted kernel fails when it runs; what a compiler would have refused is told by the cause's type."""
     cause = problem.__cause__ or problem.__context__
     return Blame.COMPILE_ERROR if isinstance(cause, NameError | AttributeError | TypeError) else Blame.LAUNCH_ERROR
-
-
-@contextlib.contextmanager
-def _kept_out(library: ctypes.CDLL, first: int, num_bytes: int) -> Iterator[None]:
-    """Have the emulation's runtime, linked into `library`, take memory out of the reach of host code meanwhile."""
-    keep_out = library.hip_cpu_keep_out
-    whole = -(-num_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
-    error = keep_out(ctypes.c_void_p(first), ctypes.c_size_t(whole))
-    if error:
-        raise OSError(error, f"device memory cannot be protected: {os.strerror(error)}")
-    try:
-        yield
-    finally:
-        keep_out(None, ctypes.c_size_t(0))
 
 
 def _c_value(argument: TensorArgument | ScalarArgument | NullArgument, value: Any) -> Any:

@@ -56,7 +56,16 @@ class Operators:
                     library.impl(operator, key, _refusal(f"{namespace}::{operator}"))
                 # When the last reference goes, so do the replacements: there shall be none that can be found.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
-        self._watch_copies()
+        if device == "cpu":
+            self._emulate()
+        else:
+            self._watch_copies()
+
+    def _emulate(self) -> None:
+        """Where kernels are interpreted, device memory is out of the host's reach."""
+        from arena.host.emulated_device import EmulatedDevice
+
+        EmulatedDevice(self._allow_copy)
 
     def protect(self, first: int, num_bytes: int) -> None:
         """Refuse copies to these addresses: the arguments are for kernels to write."""
@@ -71,18 +80,20 @@ class Operators:
 
     def _copy(self, into: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
         """`copy_`, but into the arguments on behalf of Triton or the host only."""
-        first, end = self._arguments
-        address = into.data_ptr()
-        if first <= address < end and not _is_ours(_caller()):
-            raise RuleViolation(
-                "a copy of PyTorch's into an argument: outputs and mutable inputs are written by Triton kernels only"
-            )
+        self._allow_copy(into)
         # There is no way to PyTorch's own implementation but to put it back for the moment.
         self._copies._destroy()  # type: ignore[no-untyped-call]
         try:
             return into.copy_(source, non_blocking)
         finally:
             self._watch_copies()
+
+    def _allow_copy(self, into: torch.Tensor) -> None:
+        first, end = self._arguments
+        if first <= into.data_ptr() < end and not _is_ours(_caller()):
+            raise RuleViolation(
+                "a copy of PyTorch's into an argument: outputs and mutable inputs are written by Triton kernels only"
+            )
 
 
 @cache
@@ -122,7 +133,7 @@ def _caller() -> str:
     """The file of whoever called into PyTorch."""
     import torch
 
-    inside = (str(Path(torch.__file__).parent), __file__)
+    inside = (str(Path(torch.__file__).parent), __file__, str(Path(__file__).with_name("emulated_device.py")))
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(inside):
         frame = frame.f_back  # type: ignore[assignment]

@@ -12,6 +12,7 @@ import msgspec
 from arena.host.loaders import Entry
 from arena.model.profile import KernelTime
 from arena.platforms.base import Platform
+from arena.protocol import DIMENSIONS, MOST_KERNELS, NAME_CHARACTERS
 
 _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 
@@ -68,4 +69,13 @@ def _summed(events: Iterable[TraceEvent]) -> tuple[KernelTime, ...]:
             found[event.name] = KernelTime(event.name, 1, event.dur, details.grid, details.block)
         else:
             found[event.name] = replace(before, calls=before.calls + 1, device_us=before.device_us + event.dur)
-    return tuple(sorted(found.values(), key=lambda kernel: -kernel.device_us))
+    longest = sorted(found.values(), key=lambda kernel: -kernel.device_us)[:MOST_KERNELS]
+    return tuple(
+        replace(
+            kernel,
+            kernel=kernel.kernel[:NAME_CHARACTERS],
+            grid=kernel.grid[:DIMENSIONS],
+            block=kernel.block[:DIMENSIONS],
+        )
+        for kernel in longest
+    )

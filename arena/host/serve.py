@@ -6,14 +6,21 @@ Honesty is not relied upon: a host can only make its own candidate fail. What it
 from __future__ import annotations
 
 import contextlib
+import os
 import traceback
+from dataclasses import replace
 
 from arena.host.binding import Binding
 from arena.host.loaders import Entry, blame, load
 from arena.host.passes import GraphPass, PlainPass, TimedPass
 from arena.host.profiling import profiled
+from arena.model.portability import most_used
 from arena.platforms.base import Platform
+from arena.printable import printable
 from arena.protocol import (
+    DETAIL_CHARACTERS,
+    MOST_KERNELS,
+    NAME_CHARACTERS,
     Arrange,
     Bind,
     Blame,
@@ -23,6 +30,7 @@ from arena.protocol import (
     Flush,
     FromHost,
     Kernels,
+    Language,
     Load,
     Pass,
     Prepare,
@@ -32,9 +40,9 @@ from arena.protocol import (
     ReportKernels,
     ToHost,
 )
+from arena.sandbox import seal
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
-_DETAIL_LIMIT = 4000
 _ALERT_S = 0.02
 
 
@@ -78,11 +86,12 @@ class Host:
         host_s = 0.0
         match message:
             case ReportKernels():
-                return Kernels(self._loaded.kernels())
+                uses = [replace(use, kernel=use.kernel[:NAME_CHARACTERS]) for use in self._loaded.kernels()]
+                return Kernels(most_used(tuple(uses))[:MOST_KERNELS])
             case Profile(set=index):
                 return Profiled(profiled(self._loaded, index, self._platform))
             case Load():
-                self._entry = load(message, self._platform.torch_device)
+                self._load(message)
             case Bind():
                 self._release()
                 self._binding = Binding(message, self._platform, files[0] if files else None)
@@ -91,7 +100,7 @@ class Host:
                 self._release()
                 self._platform.free_cache()
             case Call(set=index):
-                self._loaded.call(index, watched=True)
+                self._loaded.call(index)
                 self._loaded.deliver(index)
                 self._platform.synchronize()
             case Arrange():
@@ -105,6 +114,12 @@ class Host:
                     self._loaded.deliver(index)
                 self._platform.synchronize()
         return Done(host_s)
+
+    def _load(self, message: Load) -> None:
+        """Load the program; one for which no compiler is called can start no process from here on."""
+        if not _compiles(message):
+            seal.refuse_processes()
+        self._entry = load(message, self._platform.torch_device)
 
     def _prepare(self) -> None:
         if self._binding is not None:
@@ -138,6 +153,12 @@ class Host:
             self._binding = None
 
 
+def _compiles(message: Load) -> bool:
+    """Whether loading or calling it may call a compiler, which is another process."""
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    return message.language is not Language.HIP and not (message.language is Language.TRITON and interpreted)
+
+
 def _in_capture(message: ToHost) -> bool:
     return isinstance(message, Arrange) and message.graph
 
@@ -145,4 +166,4 @@ def _in_capture(message: ToHost) -> bool:
 def _explain(problem: Exception) -> str:
     """The end of the traceback, where the candidate's own lines are."""
     text = "".join(traceback.format_exception(problem))
-    return text[-_DETAIL_LIMIT:]
+    return printable(text)[-DETAIL_CHARACTERS:]

@@ -1,7 +1,8 @@
 """The process that hosts are forked from: it has imported the heavy libraries, and never touches a device.
 
 Started as `python -m arena.host.template PLATFORM FD`, FD being one end of a Unix socket on which the judge asks for
-hosts. A fork after a parallel region hangs, so this process runs none; `OMP_NUM_THREADS=1` is in its environment.
+hosts. With an empty PLATFORM it imports nothing heavy, and every host becomes a HIP worker. A fork after a parallel
+region hangs, so this process runs none; `OMP_NUM_THREADS=1` is in its environment.
 """
 
 from __future__ import annotations
@@ -14,9 +15,6 @@ import time
 import traceback
 from pathlib import Path
 
-from arena.host import operators
-from arena.host.serve import Host
-from arena.platforms import platform
 from arena.platforms.base import Platform
 from arena.protocol import Ended, FromHost, FromTemplate, Ready, Reap, Spawn, Spawned, ToHost, ToTemplate
 from arena.sandbox import Walls, enter, places, seal
@@ -28,9 +26,7 @@ _REAP_S = 2.0
 
 def main(platform_name: str, descriptor: int) -> None:
     """Import what hosts need, then fork one for each `Spawn` until the judge is gone."""
-    _import_libraries()
-    device = platform(platform_name)  # its module is imported here once; only a host wakes the device
-    operators.computing(device.torch_device)
+    device = _device(platform_name) if platform_name else None
     channel: Channel[FromTemplate, ToTemplate] = Channel(socket.socket(fileno=descriptor), ToTemplate, takes_files=True)
     ended: dict[int, int] = {}
     while True:
@@ -42,12 +38,23 @@ def main(platform_name: str, descriptor: int) -> None:
             pid = os.fork()
             if pid == 0:
                 channel.close()
-                _become_host(device, message, files)
+                _become_host(device, message, files)  # without a device it becomes a worker
             for file in files:
                 os.close(file)
             channel.send(Spawned(pid))
         else:
             channel.send(_reap(message, ended))
+
+
+def _device(platform_name: str) -> Platform:
+    """Its module is imported here once, with the libraries that hosts need; only a host wakes the device."""
+    from arena.host import operators, serve  # noqa: F401 - the second for hosts
+    from arena.platforms import platform
+
+    _import_libraries()
+    device = platform(platform_name)
+    operators.computing(device.torch_device)
+    return device
 
 
 def _import_libraries() -> None:
@@ -85,7 +92,7 @@ def _reap(message: Reap, ended: dict[int, int]) -> Ended:
     return Ended(message.pid, ended.pop(message.pid, None))
 
 
-def _become_host(device: Platform, message: Spawn, files: list[int]) -> None:
+def _become_host(device: Platform | None, message: Spawn, files: list[int]) -> None:
     """In the fork: go behind the walls, then obey the judge. Never returns."""
     code = 70
     try:
@@ -97,6 +104,11 @@ def _become_host(device: Platform, message: Spawn, files: list[int]) -> None:
         level = _go_behind_walls(message)
         channel: Channel[FromHost, ToHost] = Channel(socket.socket(fileno=channel_file), ToHost, takes_files=True)
         channel.send(Ready(level))
+        if message.worker:
+            _become_worker(message.worker, channel_file)
+        assert device is not None
+        from arena.host.serve import Host
+
         code = Host(channel, device).run()
     except SystemExit as exit_request:
         code = exit_request.code if isinstance(exit_request.code, int) else 0
@@ -108,10 +120,19 @@ def _become_host(device: Platform, message: Spawn, files: list[int]) -> None:
         os._exit(code & 0xFF)
 
 
+def _become_worker(program: str, channel_file: int) -> None:
+    """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
+    seal.refuse_processes()
+    os.set_inheritable(channel_file, True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}
+    os.execve(program, [program, str(channel_file)], kept)
+
+
 def _go_behind_walls(message: Spawn) -> str:
     """Of no return: what is opened later is opened from inside. Returns the level in force."""
-    level = enter(Walls(hide=message.hide))
-    files = places.for_host((message.folder, message.cache), message.show, message.hide)
+    own = (message.folder, message.cache)
+    level = enter(Walls(hide=message.hide, own=own))
+    files = (places.for_worker if message.worker else places.for_host)(own, message.show, message.hide, level)
     return level + seal.close(seal.Seal(strictness=Strictness.HOST, files=files))
 
 

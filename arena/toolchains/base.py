@@ -51,6 +51,14 @@ class BuildFailed:
     timed_out: bool = False
 
 
+@dataclass(frozen=True)
+class Worker:
+    """The program that loads HIP candidates for one target, and the folders that it needs to read for it."""
+
+    program: Path
+    folders: tuple[Path, ...]
+
+
 class HipToolchain(Protocol):
     """Turns a HIP source into a shared library for one target."""
 
@@ -61,3 +69,6 @@ class HipToolchain(Protocol):
 
     def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
         """Compile, or fetch from the build cache."""
+
+    def worker(self, arch: str) -> Worker:
+        """The program that loads what was built for `arch`. Raises `InfrastructureError` where it does not build."""

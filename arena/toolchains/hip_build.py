@@ -15,9 +15,14 @@ from arena import process
 from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built, Source
 from arena.toolchains.build_cache import BuildCache, content_key
+from arena.toolchains.hip_reads import ASSEMBLED, READS_NAME, assembler_file, collect
+from arena.toolchains.hip_reads import environment as reads_environment
 from arena.toolchains.hip_resources import Resources, take_amd, take_nvidia
 
 LOG_NAME = "build.log"
+OBJECT_NAME, ASSEMBLY_NAME = "kernel.o", "kernel.s"
+UNIT = "{unit}"
+KEEP_OBJECT = "-save-temps=obj"
 
 
 class Runner(Protocol):
@@ -43,19 +48,36 @@ def run_plainly(
 
 @dataclass(frozen=True)
 class Recipe:
-    """One compiler call: input files by name, the command without its output, and what else decides the result."""
+    """One compiler call: input files by name, the command without its output, and what else decides the result.
+
+    With `link` the call makes `unit` (an object file, or assembly, which keeps what inline assembly says), and a second
+    call links it: `{unit}` stands for it there. The object file stays beside the library.
+    """
 
     files: Mapping[str, str]
     command: Sequence[str]
     output: str
     identity: Mapping[str, str] = field(default_factory=dict)
+    link: Sequence[str] = ()
+    unit: str = "kernel.o"
 
     @property
     def key(self) -> str:
         """The build cache's key."""
         parts = {f"file {name}": text for name, text in self.files.items()}
         parts |= {f"identity {name}": text for name, text in self.identity.items()}
-        return content_key({**parts, "command": "\0".join(self.command), "output": self.output})
+        commands = {"command": "\0".join(self.command), "link": "\0".join(self.link)}
+        return content_key({**parts, **commands, "output": self.output, "kept beside it": READS_NAME})
+
+    def calls(self, result: Path) -> list[list[str]]:
+        """Return the compiler calls that fill the folder `result`."""
+        command = [part.replace(ASSEMBLED, assembler_file(result)) for part in self.command]
+        if not self.link:
+            return [[*command, "-o", str(result / self.output)]]
+        made = str(result / self.unit)
+        link = [made if part == UNIT else part for part in self.link]
+        as_far_as = "-S" if self.unit == ASSEMBLY_NAME else "-c"
+        return [[*command, as_far_as, "-o", made], [*link, "-o", str(result / self.output)]]
 
 
 def compiler_environment(scratch: Path) -> dict[str, str]:
@@ -85,7 +107,7 @@ def build_cached(
     explain: Callable[[str], str] = str,
     resources: Callable[[str], Resources] | None = None,
 ) -> Built | BuildFailed:
-    """Return what the recipe makes, from the cache or by one compiler call. Failures are not kept.
+    """Return what the recipe makes, from the cache or by its compiler calls. Failures are not kept.
 
     `explain` turns the compiler's words on a failure into the log that is handed back; `resources` takes out of any log
     what each kernel uses. The cache keeps the log as it was printed.
@@ -103,13 +125,22 @@ def build_cached(
             folder.mkdir()
         for name, text in recipe.files.items():
             (work / name).write_text(text, encoding="utf-8", errors="surrogateescape")
-        command = [*recipe.command, "-o", str(result / recipe.output)]
-        done = run(command, timeout_s=timeout_s, cwd=work, env=compiler_environment(scratch))
-        seconds = time.monotonic() - started
-        log, kernels = take(done.output)
+        printed = ""
+        for command in recipe.calls(result):
+            left_s = max(0.0, timeout_s - (time.monotonic() - started))
+            environment = {**compiler_environment(scratch), **reads_environment(result)}
+            done = run(command, timeout_s=left_s, cwd=work, env=environment)
+            printed += done.output
+            if not done.ok:
+                break
+        log, kernels = take(printed)
         if not done.ok or not (result / recipe.output).is_file():
-            return BuildFailed(explain(log), seconds, done.timed_out)
-        (result / LOG_NAME).write_text(done.output, encoding="utf-8")
+            return BuildFailed(explain(log), time.monotonic() - started, done.timed_out)
+        kept = result / f"{recipe.output}-{OBJECT_NAME}"  # the name that g++ gives to what `KEEP_OBJECT` keeps
+        if kept.is_file():
+            kept.rename(result / OBJECT_NAME)
+        (result / READS_NAME).write_text(collect(result, work, scratch), encoding="utf-8", errors="surrogateescape")
+        (result / LOG_NAME).write_text(printed, encoding="utf-8")
         entry = cache.publish(result, key)
     return Built(entry / recipe.output, log, time.monotonic() - started, cached=False, kernels=kernels)
 
@@ -175,10 +206,11 @@ class SdkToolchain:
         identity: Mapping[str, str],
         take: Callable[[str], Resources] | None,
         timeout_s: float,
+        link: Sequence[str] = (),
     ) -> Built | BuildFailed:
-        """One compiler call on a candidate, or what the cache holds; `identity`: what else decides the result."""
+        """Compile a candidate and `link` it, or take it from the cache; `identity`: what else decides the result."""
         files = {source.name: source.kernel, "task.h": source.task_header}
-        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **identity})
+        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **identity}, link)
         return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, resources=take)
 
     def _flags(self, flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,11 +7,22 @@ from functools import cached_property
 from pathlib import Path
 
 from arena.errors import InfrastructureError
-from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
 from arena.toolchains.build_cache import BuildCache
-from arena.toolchains.hip_build import Recipe, Runner, build_cached, compiler_environment, folder_texts, run_plainly
+from arena.toolchains.hip_build import (
+    ASSEMBLY_NAME,
+    KEEP_OBJECT,
+    UNIT,
+    Recipe,
+    Runner,
+    build_cached,
+    compiler_environment,
+    folder_texts,
+    run_plainly,
+)
 from arena.toolchains.hip_diagnosis import explain
 from arena.toolchains.hip_source import rewrite
+from arena.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, build_worker
 
 FOLDER = Path(__file__).parent / "hip_cpu"
 WAVE_SIZES = (32, 64)
@@ -24,15 +35,14 @@ CODE_FLAGS = (
 )
 LIBRARY_FLAGS = (
     "-shared",
-    "-fno-semantic-interposition",
     "-pthread",
     "-Wl,-z,defs",
-    "-Wl,-z,nodelete",  # threads that ran a kernel clean up in here when they end
     "-Wl,-Bsymbolic",
     "-Wl,--exclude-libs,ALL",
 )
 # Two candidates in one process must not share their `__shared__` variables; clang++ never makes them unique.
 GNU_FLAGS = ("-fno-gnu-unique",)
+RUNTIME_NAME = "libhip_cpu.so"
 _PROBE = 'extern "C" void jump_fcontext(); extern "C" void probe() { jump_fcontext(); }\n'
 
 
@@ -55,17 +65,18 @@ class HipCpuToolchain:
         if target.vendor != "cpu" or target.wave_size not in WAVE_SIZES:
             raise ValueError(f"not a CPU target with a wave size of 32 or 64: {target}")
         command = [
-            *(self.compiler, *CODE_FLAGS, *LIBRARY_FLAGS),
+            *(self.compiler, *CODE_FLAGS, "-fno-semantic-interposition", "-pthread"),
             *(() if "clang" in self._version else GNU_FLAGS),
             *(f"-DHIP_CPU_WAVE_SIZE={target.wave_size}", f"-I{FOLDER / 'include'}", "-I."),
-            *("-x", "c++", "rewritten.cpp", "-x", "none", str(self._runtime), *self._boost),
+            *("-x", "c++", "rewritten.cpp"),
         ]
+        link = [self.compiler, *LIBRARY_FLAGS, KEEP_OBJECT, UNIT, str(self.runtime)]
         files = {
             "rewritten.cpp": rewrite(source.kernel, source.name),
             source.name: source.kernel,  # what the compiler quotes in its messages
             "task.h": source.task_header,
         }
-        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **self._headers})
+        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **self._headers}, link, ASSEMBLY_NAME)
         return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, explain=explain)
 
     @cached_property
@@ -87,15 +98,28 @@ class HipCpuToolchain:
         return {f"header {name}": text for name, text in folder_texts(FOLDER, ("*.h", "*.cpp")).items()}
 
     @cached_property
-    def _runtime(self) -> Path:
-        """The scheduler's object file: compiled once, linked into every candidate."""
+    def runtime(self) -> Path:
+        """The emulation as a library, which the worker loads before any candidate that is linked with it."""
         unit = str(FOLDER / "runtime" / "all.cpp")
-        command = [self.compiler, *CODE_FLAGS, "-fvisibility=hidden", f"-I{FOLDER / 'include'}", "-c", unit]
-        recipe = Recipe({}, command, "runtime.o", {"compiler": self._version, **self._headers})
+        command = [
+            *(self.compiler, *CODE_FLAGS, "-fvisibility=hidden", f"-I{FOLDER / 'include'}", "-shared", "-pthread"),
+            *(f"-Wl,-soname,{RUNTIME_NAME}", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,--exclude-libs,ALL"),
+            *(unit, *self._boost),
+        ]
+        recipe = Recipe({}, command, RUNTIME_NAME, {"compiler": self._version, **self._headers})
         built = build_cached(recipe, self._cache, timeout_s=120.0, run=self._run)
         if isinstance(built, BuildFailed):
             raise InfrastructureError(f"the HIP-on-CPU runtime does not build:\n{built.log}")
         return built.library
+
+    def worker(self, arch: str) -> Worker:
+        """The program that loads candidates on the CPU: built once."""
+        command = [
+            *(self.compiler, *WORKER_FLAGS, "-DARENA_WORKER_CPU", f"-I{FOLDER / 'runtime'}", "-x", "c++"),
+            *(str(WORKER_SOURCE), "-x", "none", str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}", "-ldl"),
+        ]
+        built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
+        return Worker(built, (built.parent, self.runtime.parent))
 
     @cached_property
     def _boost(self) -> list[str]:

@@ -10,13 +10,14 @@ from functools import cached_property
 from pathlib import Path
 
 from arena.errors import InfrastructureError
-from arena.toolchains.base import BuildFailed, Built, Source, Target
-from arena.toolchains.hip_build import SdkToolchain
+from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
+from arena.toolchains.hip_build import UNIT, SdkToolchain
 from arena.toolchains.hip_clang import known_archs
 from arena.toolchains.hip_resources import AMD_FLAGS
+from arena.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, build_worker
 
-# Nothing is left to be found in the process: PyTorch brings hipBLAS there, under names that anybody can declare.
-FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-Wl,-z,defs")
+FLAGS = ("-O3", "-std=c++17", "-fPIC")
+LINK_FLAGS = ("-shared", "-Wl,-z,defs")
 _USUAL = Path("/opt/rocm")
 _CLANG_FOLDER = re.compile(r"^InstalledDir: *(.+)$", re.MULTILINE)
 
@@ -42,7 +43,14 @@ class HipccToolchain(SdkToolchain):
             raise ValueError(f"not an AMD target: {target}")
         flags = (*FLAGS, *self._flags(AMD_FLAGS))
         command = [self.compiler, f"--offload-arch={target.arch}", *flags, "-I.", "-x", "hip", source.name]
-        return self._built(source, command, {}, self._amd_resources(target.arch), timeout_s)
+        link = [self.compiler, f"--offload-arch={target.arch}", *LINK_FLAGS, UNIT]
+        return self._built(source, command, {}, self._amd_resources(target.arch), timeout_s, link)
+
+    def worker(self, arch: str) -> Worker:
+        """The program that loads candidates on AMD GPUs of `arch`: built once."""
+        command = [self.compiler, *WORKER_FLAGS, f"--offload-arch={arch}", "-x", "hip", str(WORKER_SOURCE), "-ldl"]
+        built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
+        return Worker(built, (built.parent,))
 
     def archs(self) -> frozenset[str]:
         """The GPUs that its clang can compile for; none where it does not say where that lies."""

@@ -9,23 +9,25 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from arena import process
-from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
 from arena.toolchains.build_cache import content_key
-from arena.toolchains.hip_build import SdkToolchain
+from arena.toolchains.hip_build import UNIT, SdkToolchain
 from arena.toolchains.hip_nvcc_headers import header_set, runtime_names
+from arena.toolchains.hip_reads import ASSEMBLED
 from arena.toolchains.hip_resources import NVIDIA_FLAGS
+from arena.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, build_worker
 
 WAVE_SIZE = 32
-# The static CUDA runtime shares the primary context with the one that torch loaded, and has no path to get wrong.
 FLAGS = (
-    *("-O3", "-std=c++17", "-shared", "-cudart", "static", "-Xcompiler", "-fPIC"),
-    # Nothing is left to be found in the process: PyTorch brings cuBLAS there, under names that anybody can declare.
-    *("-Xlinker", "-z", "-Xlinker", "defs"),
+    *("-O3", "-std=c++17", "-Xcompiler", "-fPIC"),
     *("--expt-relaxed-constexpr", "--extended-lambda"),  # both are plain HIP
     # nvcc reads device code once for the host too, where CUDA still declares, as deprecated, shuffles without a mask.
     "-Wno-deprecated-declarations",
     "-diag-suppress=69",  # the truncation of HIP's 64-bit lane masks to CUDA's 32 bits
+    *("-Xcompiler", rf"-Wa\,--MD\,{ASSEMBLED}"),  # what the host's assembler reads
 )
+# The static CUDA runtime shares the primary context with every other copy, and has no path to get wrong.
+LINK_FLAGS = ("-shared", "-cudart", "static", "-Xlinker", "-z", "-Xlinker", "defs")
 
 
 class HipNvccToolchain(SdkToolchain):
@@ -44,7 +46,16 @@ class HipNvccToolchain(SdkToolchain):
             *(self.compiler, *FLAGS, *self._flags(NVIDIA_FLAGS), f"-arch={target.arch}", f"-I{headers}", "-I."),
             *("-x", "cu", source.name),
         ]
-        return self._built(source, command, {"headers": headers.name}, self._nvidia_resources(target.arch), timeout_s)
+        link = [self.compiler, *LINK_FLAGS, f"-arch={target.arch}", UNIT]
+        resources = self._nvidia_resources(target.arch)
+        return self._built(source, command, {"headers": headers.name}, resources, timeout_s, link)
+
+    def worker(self, arch: str) -> Worker:
+        """The program that loads candidates on NVIDIA GPUs of `arch`: built once."""
+        command = [self.compiler, *WORKER_FLAGS, "-cudart", "static", f"-arch={arch}", f"-I{self._headers}"]
+        command += ["-x", "cu", str(WORKER_SOURCE), "-ldl"]
+        built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
+        return Worker(built, (built.parent,))
 
     @cached_property
     def _headers(self) -> Path:

@@ -183,7 +183,8 @@ def _shared_variables(text: str, masked: str, directives: Directives) -> Iterato
             scope = is_namespace_scope(masked, match.start(), directives)
             yield Edit(extern.start(), end + 1, _dynamic_shared(text[extern.start() : end], scope))
         else:
-            yield from _static_shared(text, masked, begin, match, end)
+            own_place = not is_namespace_scope(masked, match.start(), directives)
+            yield from _static_shared(text, masked, begin, match, end, own_place=own_place)
 
 
 def _statement_end(masked: str, begin: int, end: int) -> int | None:
@@ -209,8 +210,9 @@ def _dynamic_shared(statement: str, namespace_scope: bool) -> str:
         return statement + ";"
     kind, name, rest = parsed["type"], parsed["name"], parsed["rest"].strip()
     if namespace_scope:
-        symbol = '__asm__("hip_cpu_dynamic_shared") __attribute__((visibility("hidden")))'
-        return f"extern __thread {kind} {name}[]{rest} {symbol};{_newlines(statement)}"
+        symbol = '__asm__("hip_cpu_dynamic_shared")'
+        noted = f"[[maybe_unused]] static const bool hip_cpu_array_{name} = ::hip_cpu::use_dynamic_array();"
+        return f"extern __thread {kind} {name}[]{rest} {symbol}; {noted}{_newlines(statement)}"
     pointer = f"{kind} (*{{}}){rest}" if rest else f"{kind}* {{}}"
     cast = f"static_cast<{pointer.format('').rstrip()}>(::hip_cpu::dynamic_shared())"
     return f"{pointer.format(name)} = {cast};{_newlines(statement)}"
@@ -225,8 +227,13 @@ def _without_alignment(declaration: str) -> str:
     return declaration
 
 
-def _static_shared(text: str, masked: str, begin: int, shared: re.Match[str], end: int) -> Iterator[Edit]:
-    """Keep a `__shared__` declaration and note each of its variables when a block first comes to it."""
+def _static_shared(
+    text: str, masked: str, begin: int, shared: re.Match[str], end: int, *, own_place: bool
+) -> Iterator[Edit]:
+    """Keep a `__shared__` declaration and note each of its variables when a block first comes to it.
+
+    In a function what is declared only says the type; the variable is a reference to memory that ends at a guard page.
+    """
     for static in re.compile(r"\bstatic\b").finditer(masked, begin, shared.start()):
         yield Edit(*static.span(), "")
     if repeated := re.compile(r"\s*\bstatic\b").match(masked, shared.end()):
@@ -236,8 +243,15 @@ def _static_shared(text: str, masked: str, begin: int, shared: re.Match[str], en
         if closing is not None:
             yield Edit(shared.start(), closing + 1, f"{text[shared.end() : closing + 1].strip()} __shared__")
     notes = ""
-    for number, name in enumerate(_declared_names(masked, shared.end(), end)):
+    for number, (name, at) in enumerate(_declared_names(masked, shared.end(), end)):
         mark = f"{shared.start()}_{number}"
+        if own_place and at is not None:
+            typed = f"hip_cpu_type_{mark}"
+            yield Edit(at, at + len(name), typed)
+            notes += (
+                f" static thread_local decltype({typed})& {name} = *static_cast<decltype({typed})*>("
+                f"::hip_cpu::place_shared(sizeof {typed}, alignof(decltype({typed}))));"
+            )
         notes += (
             f" static thread_local unsigned long hip_cpu_stamp_{mark};"
             f" [[maybe_unused]] const bool hip_cpu_entered_{mark} ="
@@ -246,14 +260,16 @@ def _static_shared(text: str, masked: str, begin: int, shared: re.Match[str], en
     yield Edit(end + 1, end + 1, notes)
 
 
-def _declared_names(masked: str, begin: int, end: int) -> list[str]:
-    """Return the names that `T a[8], b = 0` declares: in each declarator, the last name before `[`, `=` or `{`."""
-    names = []
+def _declared_names(masked: str, begin: int, end: int) -> list[tuple[str, int | None]]:
+    """Return the names that `T a[8], b = 0` declares, each with its place: the last name before `[`, `=` or `{`."""
+    names: list[tuple[str, int | None]] = []
     for first, last in split_top_level(masked, begin, end):
         declarator = _without_alignment(masked[first:last])
         flat = re.sub(r"\{[^{}]*\}(?=\s*\w)", " ", declarator)  # the body of an unnamed struct or union
         head = re.split(r"[\[={]", flat, maxsplit=1)[0]
         found = re.search(r"(\w+)\s*$", head)
         if found is not None:
-            names.append(found.group(1))
+            name = found.group(1)
+            places = re.finditer(rf"\b{name}\b(?=\s*(?:[\[={{]|\Z))", masked[first:last])
+            names.append((name, next((first + place.start() for place in places), None)))
     return names

@@ -73,9 +73,11 @@ def test_hipcc_is_told_the_arch_and_the_flags(tmp_path: Path, fake_hipcc: Path) 
     assert toolchain.version() == "HIP version: 6.4; clang version 19"
     built = toolchain.build(Source(KERNEL, HEADER), Target("gfx942", 64))
     assert isinstance(built, Built), built.log
-    told = built.log.split()
-    assert told[:5] == ["--offload-arch=gfx942", "-O3", "-std=c++17", "-shared", "-fPIC"]
-    assert told[-3:-1] == ["kernel.hip", "-o"]
+    compiled, linked = (line.split() for line in built.log.splitlines())
+    assert compiled[:4] == ["--offload-arch=gfx942", "-O3", "-std=c++17", "-fPIC"]
+    assert compiled[-4:-1] == ["kernel.hip", "-c", "-o"]
+    assert linked[:3] == ["--offload-arch=gfx942", "-shared", "-Wl,-z,defs"]
+    assert linked[3] == compiled[-1]
     assert built.library.read_text() == HEADER
     other = toolchain.build(Source(KERNEL, HEADER), Target("gfx90a", 64))
     again = toolchain.build(Source(KERNEL, HEADER), Target("gfx942", 64))

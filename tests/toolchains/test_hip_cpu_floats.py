@@ -60,8 +60,10 @@ Map = Callable[[str, np.ndarray, Any], np.ndarray]
 
 @pytest.fixture(scope="module")
 def apply(tmp_path_factory: pytest.TempPathFactory) -> Map:
-    built = HipCpuToolchain(BuildCache(tmp_path_factory.mktemp("builds"))).build(Source(KERNEL, HEADER), Target("cpu"))
+    toolchain = HipCpuToolchain(BuildCache(tmp_path_factory.mktemp("builds")))
+    built = toolchain.build(Source(KERNEL, HEADER), Target("cpu"))
     assert isinstance(built, Built), built.log
+    ctypes.CDLL(str(toolchain.runtime), ctypes.RTLD_GLOBAL)  # as a worker has, before any candidate
     library = ctypes.CDLL(str(built.library))
 
     def call(entry: str, x: np.ndarray, dtype: Any) -> np.ndarray:

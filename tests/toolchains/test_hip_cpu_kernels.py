@@ -34,9 +34,10 @@ INVALID_VALUE, INVALID_CONFIGURATION = 1, 9
 class Library:
     """Calls entries by name: arrays go as pointers, integers as int64, and the null stream comes last."""
 
-    def __init__(self, path: Path, wave_size: int) -> None:
-        self.path = path
+    def __init__(self, path: Path, runtime: Path, wave_size: int) -> None:
+        self.path, self.runtime = path, runtime
         self.wave_size = wave_size
+        ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)  # as a worker has, before any candidate
         self._library = ctypes.CDLL(str(path))
 
     def status(self, entry: str, *arguments: np.ndarray | int) -> int:
@@ -61,7 +62,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Library]:
         built = toolchain.build(source, Target("cpu", wave_size))
         assert isinstance(built, Built), built.log
         assert built.log == ""
-        made[wave_size] = Library(built.library, wave_size)
+        made[wave_size] = Library(built.library, toolchain.runtime, wave_size)
     return made
 
 
@@ -234,7 +235,10 @@ def test_static_and_dynamic_shared_memory_have_one_limit(library: Library) -> No
     [("divergent", "divergent barrier in block (0, 0, 0)"), ("missing_lane", "lane 0 waits at the _sync operation")],
 )
 def test_a_kernel_that_would_hang_aborts_with_a_message(library32: Library, entry: str, message: str) -> None:
-    script = f"import ctypes; ctypes.CDLL({str(library32.path)!r}).{entry}((ctypes.c_int * 4)(), None)"
+    script = (
+        f"import ctypes; ctypes.CDLL({str(library32.runtime)!r}, ctypes.RTLD_GLOBAL); "
+        f"ctypes.CDLL({str(library32.path)!r}).{entry}((ctypes.c_int * 4)(), None)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode < 0
     assert message in done.stderr
@@ -255,26 +259,27 @@ def test_launches_of_several_threads_take_turns(library: Library) -> None:
 
 HOST_ACCESS = """
 import ctypes, mmap, sys
+runtime = ctypes.CDLL(sys.argv[3], ctypes.RTLD_GLOBAL)
 library, entry = ctypes.CDLL(sys.argv[1]), sys.argv[2]
 memory = mmap.mmap(-1, 3 * mmap.PAGESIZE)
 first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 arguments = [ctypes.c_void_p(first), ctypes.c_int64(1000), ctypes.c_void_p(None)]
-assert library.hip_cpu_keep_out(ctypes.c_void_p(first), ctypes.c_size_t(len(memory))) == 0
+assert runtime.hip_cpu_worker_add(ctypes.c_void_p(first), ctypes.c_size_t(len(memory))) & 1
 assert getattr(library, entry)(*arguments) == 0
-assert library.hip_cpu_keep_out(None, ctypes.c_size_t(0)) == 0
+runtime.hip_cpu_worker_remove(ctypes.c_void_p(first))
 print([memory[at] for at in (0, 999, 1000)])
 """
 
 
 @pytest.mark.parametrize("entry", ["set_by_kernel", "set_by_memset", "set_by_copy"])
 def test_device_memory_is_for_kernels_and_copies(library: Library, entry: str) -> None:
-    line = [sys.executable, "-c", HOST_ACCESS, str(library.path), entry]
+    line = [sys.executable, "-c", HOST_ACCESS, str(library.path), entry, str(library.runtime)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "[7, 7, 0]"), done.stderr
 
 
 def test_host_code_that_touches_device_memory_ends_as_beside_a_gpu(library: Library) -> None:
-    line = [sys.executable, "-c", HOST_ACCESS, str(library.path), "set_by_host"]
+    line = [sys.executable, "-c", HOST_ACCESS, str(library.path), "set_by_host", str(library.runtime)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGSEGV
     assert "host code touched device memory" in done.stderr

@@ -4,3 +4,4 @@
 #include "memory.cpp"
 #include "scheduler.cpp"
 #include "wave.cpp"
+#include "guarded.cpp"

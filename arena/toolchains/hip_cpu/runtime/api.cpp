@@ -83,12 +83,12 @@ hipError_t hipMalloc(void** pointer, std::size_t bytes) {
     if (!pointer) return hipErrorInvalidValue;
     *pointer = nullptr;
     if (bytes == 0) return hipSuccess;
-    return posix_memalign(pointer, 256, bytes) == 0 ? hipSuccess : hipErrorOutOfMemory;
+    *pointer = hip_cpu::DeviceMemory::allocate(bytes);
+    return *pointer ? hipSuccess : hipErrorOutOfMemory;
 }
 
 hipError_t hipFree(void* pointer) {
-    std::free(pointer);
-    return hipSuccess;
+    return hip_cpu::DeviceMemory::free(pointer) ? hipSuccess : hipErrorInvalidValue;
 }
 
 hipError_t hipMemset(void* to, int value, std::size_t bytes) {
@@ -97,7 +97,8 @@ hipError_t hipMemset(void* to, int value, std::size_t bytes) {
     return hipSuccess;
 }
 
-hipError_t hipMemcpy(void* to, const void* from, std::size_t bytes, hipMemcpyKind) {
+hipError_t hipMemcpy(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind) {
+    if (hip_cpu::DeviceMemory::refuses_copy(to, from, bytes, kind == hipMemcpyDeviceToHost)) return hipErrorNotSupported;
     const hip_cpu::DeviceMemory::InReach reachable;
     std::memmove(to, from, bytes);
     return hipSuccess;

@@ -1,29 +1,53 @@
-// What happens to device memory between kernels: pages without any right of access, and a word on who touched them.
+// Device memory between kernels: pages without any right of access, and a word on who touched them.
 #include "memory.h"
 
-#include <cerrno>
+#include "guarded.h"
+
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <vector>
+
+#include "worker.h"
+
 namespace hip_cpu {
 namespace {
 
+constexpr std::size_t most_to_host = 4096;
+
+struct Region {
+    char* first;
+    std::size_t bytes;
+    bool owned;
+};
+
 std::recursive_mutex in_use;
-char* first_page = nullptr;
-std::size_t num_bytes = 0;
+std::vector<Region> regions;
 int users = 0;
+std::size_t to_host = 0, refused = 0;
+
+bool holds(const void* address) {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address);
+    for (const Region& region : regions) {
+        if (at - reinterpret_cast<std::uintptr_t>(region.first) < region.bytes) return true;
+    }
+    return false;
+}
 
 // The access is made again after this, and ends the process as it would have done.
 void explain(int, siginfo_t* signal_info, void*) {
     static const char words[] =
         "HIP on CPU: host code touched device memory; only kernels, hipMemcpy and hipMemset can. A GPU has no such "
         "memory on the host either.\n";
-    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(signal_info->si_addr);
-    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(first_page);
-    if (at >= first && at < first + num_bytes && write(STDERR_FILENO, words, sizeof words - 1) < 0) _exit(1);
+    static const char past[] =
+        "HIP on CPU: a kernel reached past the end of a __shared__ variable. On a GPU this reads or changes another "
+        "one.\n";
+    if (Guarded::is_guard(signal_info->si_addr) && write(STDERR_FILENO, past, sizeof past - 1) < 0) _exit(1);
+    if (holds(signal_info->si_addr) && write(STDERR_FILENO, words, sizeof words - 1) < 0) _exit(1);
     std::signal(SIGSEGV, SIG_DFL);
 }
 
@@ -33,6 +57,11 @@ void have_it_explained() {
     action.sa_sigaction = explain;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, nullptr);
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return (bytes + page - 1) / page * page;
 }
 
 }  // namespace
@@ -46,24 +75,87 @@ DeviceMemory::InReach::~InReach() {
 }
 
 void DeviceMemory::allow(bool reachable) {
-    if (num_bytes != 0) mprotect(first_page, num_bytes, reachable ? PROT_READ | PROT_WRITE : PROT_NONE);
+    const int rights = reachable ? PROT_READ | PROT_WRITE : PROT_NONE;
+    for (const Region& region : regions) {
+        if (mprotect(region.first, region.bytes, rights) != 0) {
+            static const char words[] = "HIP on CPU: device memory cannot be protected\n";
+            if (write(STDERR_FILENO, words, sizeof words - 1) < 0) _exit(1);
+            std::abort();
+        }
+    }
 }
 
-int DeviceMemory::keep_out(void* first, std::size_t bytes) {
+void* DeviceMemory::allocate(std::size_t bytes) {
+    if (bytes > static_cast<std::size_t>(-1) / 2) return nullptr;
+    const std::size_t whole = whole_pages(bytes);
+    void* const first = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (first == MAP_FAILED) return nullptr;
     std::lock_guard<std::recursive_mutex> alone(in_use);
-    allow(true);
-    first_page = static_cast<char*>(first);
-    num_bytes = bytes;
-    if (bytes == 0) {
-        std::signal(SIGSEGV, SIG_DFL);
-        return 0;
-    }
+    regions.push_back({static_cast<char*>(first), whole, true});
+    if (users != 0) allow(true);
     have_it_explained();
-    return mprotect(first_page, num_bytes, PROT_NONE) == 0 ? 0 : errno;
+    return first;
+}
+
+bool DeviceMemory::free(void* first) {
+    if (!first) return true;
+    std::lock_guard<std::recursive_mutex> alone(in_use);
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        if (regions[i].first != first || !regions[i].owned) continue;
+        munmap(first, regions[i].bytes);
+        regions.erase(regions.begin() + static_cast<std::ptrdiff_t>(i));
+        return true;
+    }
+    return false;
+}
+
+bool DeviceMemory::add(void* first, std::size_t bytes) {
+    std::lock_guard<std::recursive_mutex> alone(in_use);
+    regions.push_back({static_cast<char*>(first), whole_pages(bytes), false});
+    have_it_explained();
+    return mprotect(first, whole_pages(bytes), PROT_NONE) == 0;
+}
+
+void DeviceMemory::remove(void* first) {
+    std::lock_guard<std::recursive_mutex> alone(in_use);
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        if (regions[i].first != first || regions[i].owned) continue;
+        mprotect(first, regions[i].bytes, PROT_READ | PROT_WRITE);
+        regions.erase(regions.begin() + static_cast<std::ptrdiff_t>(i));
+        return;
+    }
+}
+
+bool DeviceMemory::refuses_copy(const void* to, const void* from, std::size_t bytes, bool said_to_be_to_host) {
+    std::lock_guard<std::recursive_mutex> alone(in_use);
+    if (holds(to) || !(holds(from) || said_to_be_to_host)) return false;
+    to_host += bytes;
+    if (to_host <= most_to_host) return false;
+    refused = to_host;
+    return true;
+}
+
+void DeviceMemory::begin_call() {
+    std::lock_guard<std::recursive_mutex> alone(in_use);
+    to_host = refused = 0;
+}
+
+std::size_t DeviceMemory::refused_bytes() {
+    std::lock_guard<std::recursive_mutex> alone(in_use);
+    return refused;
 }
 
 }  // namespace hip_cpu
 
-extern "C" __attribute__((visibility("default"))) int hip_cpu_keep_out(void* first, std::size_t bytes) {
-    return hip_cpu::DeviceMemory::keep_out(first, bytes);
+bool hip_cpu_worker_add(void* first, std::size_t bytes) { return hip_cpu::DeviceMemory::add(first, bytes); }
+
+void hip_cpu_worker_remove(void* first) { hip_cpu::DeviceMemory::remove(first); }
+
+void hip_cpu_worker_touch(void (*work)(void*), void* argument) {
+    const hip_cpu::DeviceMemory::InReach reachable;
+    work(argument);
 }
+
+void hip_cpu_worker_begin_call() { hip_cpu::DeviceMemory::begin_call(); }
+
+std::size_t hip_cpu_worker_end_call() { return hip_cpu::DeviceMemory::refused_bytes(); }

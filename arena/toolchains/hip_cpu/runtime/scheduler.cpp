@@ -14,6 +14,7 @@ __thread Scheduler* active;
 
 namespace {
 std::atomic<unsigned long> serials{0};
+std::atomic<bool> dynamic_array{false};
 
 uint3 position(std::uint64_t number, const uint3& size) {
     const std::uint64_t row = number / size.x;
@@ -33,6 +34,9 @@ void Scheduler::run(Launch& launch, std::uint64_t block_number) {
     current_ = &home_;
     switch_to(idle_fiber());
     context.block_serial = 0;
+    for (const void* first : claimed_) {
+        if (!Guarded::intact(first)) fail_shared();
+    }
     if (live_ != 0) drop_fibers();
 }
 
@@ -53,8 +57,14 @@ void Scheduler::begin_block(Launch& launch, std::uint64_t block_number) {
     context.block_size = launch.block;
     context.grid_size = launch.grid;
     context.block_serial = ++serials;
-    context.dynamic_shared = hip_cpu_dynamic_shared;
+    claimed_.clear();
     std::memset(hip_cpu_dynamic_shared, 0xff, launch.shared_bytes);
+    if (!dynamic_end_) dynamic_end_ = Guarded::allocate(max_shared_bytes, 16) + max_shared_bytes;
+    char* const dynamic = dynamic_end_ - (launch.shared_bytes + 15) / 16 * 16;
+    std::memset(dynamic - Guarded::before, Guarded::poison,
+                Guarded::before + static_cast<std::size_t>(dynamic_end_ - dynamic));
+    context.dynamic_shared = dynamic_array ? hip_cpu_dynamic_shared : dynamic;
+    claimed_.push_back(dynamic);
 }
 
 void Scheduler::fiber_main(hip_cpu_transfer from) {
@@ -189,6 +199,16 @@ void Scheduler::claim_shared(void* variable, std::size_t bytes) {
         switch_to(&home_);  // never comes back: `run` drops the fibers of this block
     }
     std::memset(variable, 0xff, bytes);
+    if (Guarded::holds(variable)) claimed_.push_back(variable);
+}
+
+void Scheduler::fail_shared() {
+    const uint3 b = context.block_index;
+    std::fprintf(stderr,
+                 "HIP on CPU: block (%u, %u, %u) wrote before the first byte of a __shared__ variable. On a GPU this "
+                 "changes another one.\n",
+                 b.x, b.y, b.z);
+    std::abort();
 }
 
 void Scheduler::yield() {
@@ -201,6 +221,10 @@ void claim_shared(void* variable, std::size_t bytes) noexcept {
     if (context.block_serial == 0) return;  // a namespace-scope variable, when the library is loaded
     active->claim_shared(variable, bytes);
 }
+
+void* place_shared(std::size_t bytes, std::size_t align) noexcept { return Guarded::allocate(bytes, align); }
+
+bool use_dynamic_array() noexcept { return dynamic_array = true; }
 
 unsigned block_barrier(unsigned line, bool predicate, unsigned* arrived) noexcept {
     return active->barrier(line, predicate, arrived);

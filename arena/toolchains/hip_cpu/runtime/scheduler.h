@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "fiber.h"
+#include "guarded.h"
 #include "hip_cpu/wave.h"
 
 // Dynamic shared memory. `extern __shared__` at namespace scope is rewritten to a declaration of this symbol.
-extern "C" __thread char hip_cpu_dynamic_shared[];
+extern "C" HIP_CPU_SEAM __thread char hip_cpu_dynamic_shared[];
 
 namespace hip_cpu {
 
@@ -83,6 +84,7 @@ class Scheduler {
     LaneMask releasable_group(const Wave& wave) const;
     void resolve_stall();
     [[noreturn]] void fail_barrier();
+    [[noreturn]] void fail_shared();
     [[noreturn]] void fail_wave(unsigned wave_number);
 
     void make_ready(Fiber* fiber) { ready_[ready_end_++ % max_block_threads] = fiber; }
@@ -90,6 +92,8 @@ class Scheduler {
     Launch* launch_ = nullptr;
     unsigned threads_ = 0, started_ = 0, live_ = 0;
     std::size_t static_shared_ = 0;
+    std::vector<const void*> claimed_;  // the shared variables of this block that lie in guarded memory
+    char* dynamic_end_ = nullptr;
     uint3 next_index_{};
     Barrier barrier_;
     Fiber* at_barrier_[max_block_threads];

@@ -87,7 +87,7 @@ typedef ihipEvent_t* hipEvent_t;
 #define hipEventDefault 0u
 #define hipEventDisableTiming 2u
 
-#pragma GCC visibility push(hidden)
+#pragma GCC visibility push(default)
 hipError_t hipGetLastError();
 hipError_t hipPeekAtLastError();
 const char* hipGetErrorString(hipError_t error);

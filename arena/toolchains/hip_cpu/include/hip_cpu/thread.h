@@ -7,6 +7,9 @@
 struct ihipStream_t;
 typedef ihipStream_t* hipStream_t;
 
+// What a candidate's library needs of the runtime, which the worker brings; everything else is its own.
+#define HIP_CPU_SEAM __attribute__((visibility("default")))
+
 #pragma GCC visibility push(hidden)
 namespace hip_cpu {
 
@@ -17,7 +20,7 @@ struct Context {
     unsigned long block_serial;
     void* dynamic_shared;
 };
-extern __thread Context context;
+HIP_CPU_SEAM extern __thread Context context;
 
 struct Config {
     dim3 grid, block;
@@ -28,7 +31,7 @@ struct Config {
 };
 
 // Runs `thread(argument)` once per GPU thread and returns when all are done; errors go to hipGetLastError.
-void launch_threads(const Config& config, void (*thread)(void*), void* argument, unsigned wave_size) noexcept;
+HIP_CPU_SEAM void launch_threads(const Config& config, void (*thread)(void*), void* argument, unsigned wave_size) noexcept;
 
 template <class Body> void launch(const Config& config, Body&& body) {
     using B = std::remove_reference_t<Body>;
@@ -36,7 +39,13 @@ template <class Body> void launch(const Config& config, Body&& body) {
 }
 
 // A block's first arrival at a `__shared__` variable: counts it against the limit and fills it with poison.
-void claim_shared(void* variable, std::size_t bytes) noexcept;
+HIP_CPU_SEAM void claim_shared(void* variable, std::size_t bytes) noexcept;
+
+// Memory for a `__shared__` variable of this OS thread: it ends where nothing can be touched, and follows poison.
+HIP_CPU_SEAM void* place_shared(std::size_t bytes, std::size_t align) noexcept;
+
+// A name outside of functions stands for dynamic shared memory: from now on that is an array without a guard page.
+HIP_CPU_SEAM bool use_dynamic_array() noexcept;
 
 inline bool enter_shared(unsigned long& stamp, void* variable, std::size_t bytes) {
     if (__builtin_expect(stamp != context.block_serial, 0)) {
@@ -49,10 +58,10 @@ inline bool enter_shared(unsigned long& stamp, void* variable, std::size_t bytes
 inline void* dynamic_shared() { return context.dynamic_shared; }
 
 // The block-wide barrier. Returns how many threads came with `predicate` non-zero, and through `arrived` how many came.
-unsigned block_barrier(unsigned line, bool predicate, unsigned* arrived = nullptr) noexcept;
+HIP_CPU_SEAM unsigned block_barrier(unsigned line, bool predicate, unsigned* arrived = nullptr) noexcept;
 
 // Lets other threads of the block run; something to do while polling.
-void yield() noexcept;
+HIP_CPU_SEAM void yield() noexcept;
 
 }  // namespace hip_cpu
 #pragma GCC visibility pop

@@ -18,8 +18,8 @@ enum class WaveOp : unsigned { shuffle, ballot, any, all, active, sync, collect 
 
 // Meets the other lanes at this operation. `value` is what this lane brings, `source` the lane it reads from.
 // With `collected`, every taking part lane's value is written there and the result is the mask of these lanes.
-LaneMask wave_operation(WaveOp op, unsigned line, LaneMask mask, LaneMask value, unsigned source,
-                        LaneMask* collected = nullptr) noexcept;
+HIP_CPU_SEAM LaneMask wave_operation(WaveOp op, unsigned line, LaneMask mask, LaneMask value, unsigned source,
+                                     LaneMask* collected = nullptr) noexcept;
 
 inline unsigned lane() { return context.linear % HIP_CPU_WAVE_SIZE; }
 

@@ -1,0 +1,19 @@
+// What the worker, and nobody else, asks of the runtime: no candidate's object file may need these names.
+#pragma once
+
+#include <cstddef>
+
+#pragma GCC visibility push(default)
+extern "C" {
+// Takes whole pages that the caller has mapped out of the host's reach; false where they cannot be protected.
+bool hip_cpu_worker_add(void* first, std::size_t bytes);
+void hip_cpu_worker_remove(void* first);
+
+// Runs `work(argument)` with device memory in reach.
+void hip_cpu_worker_touch(void (*work)(void*), void* argument);
+
+// Around each call of a candidate's: how many bytes it copied to the host where that was too much, else 0.
+void hip_cpu_worker_begin_call();
+std::size_t hip_cpu_worker_end_call();
+}
+#pragma GCC visibility pop

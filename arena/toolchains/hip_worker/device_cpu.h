@@ -1,0 +1,103 @@
+// The CPU as a device: memory that a file holds, out of the host's reach but for kernels; nothing is captured.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "entry.h"
+#include "worker.h"
+
+class Device {
+  public:
+    static constexpr bool spins = false;
+    using Stream = void*;
+
+    static char* open(const std::string&, bool, std::uint64_t bytes, const std::vector<int>& files) {
+        if (files.empty()) throw Failure("launch_error", "a CPU buffer travels as a file descriptor");
+        void* const first = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, files[0], 0);
+        if (first == MAP_FAILED) throw Failure("out_of_memory", "the shared buffer cannot be mapped");
+        protect(first, bytes);
+        return static_cast<char*>(first);
+    }
+
+    static void close(char* first, bool, std::uint64_t bytes) {
+        hip_cpu_worker_remove(first);
+        munmap(first, bytes);
+    }
+
+    static char* allocate(std::size_t bytes, int fill) {
+        void* const first = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (first == MAP_FAILED) throw Failure("out_of_memory", "no memory is left for scratch");
+        std::memset(first, fill, bytes);
+        protect(first, bytes);
+        return static_cast<char*>(first);
+    }
+
+    static void free(char* first, std::size_t bytes) { close(first, false, bytes); }
+
+    // Copies of `rows` rows of `width` bytes between the device and the worker's own memory.
+    static void read(void* to, const char* from, std::size_t pitch, std::size_t width, std::size_t rows) {
+        touch([=] {
+            for (std::size_t row = 0; row < rows; ++row) {
+                std::memcpy(static_cast<char*>(to) + row * width, from + row * pitch, width);
+            }
+        });
+    }
+
+    static void write(char* to, std::size_t pitch, const void* from, std::size_t width, std::size_t rows) {
+        touch([=] {
+            for (std::size_t row = 0; row < rows; ++row) {
+                std::memcpy(to + row * pitch, static_cast<const char*>(from) + row * width, width);
+            }
+        });
+    }
+
+    static void synchronize() {}
+    static void nudge() {}
+    static Stream stream() { return nullptr; }
+
+    static int call(const Entry& entry, const Frame& frame) {
+        hip_cpu_worker_begin_call();
+        const int code = entry.call(frame);
+        const std::size_t copied = hip_cpu_worker_end_call();
+        if (copied != 0) {
+            throw Failure("rule_violation",
+                          "`" + entry.name() + "` copies " + std::to_string(copied) +
+                              " bytes from the device to the host in one call; at most 4096 may be: on the CPU "
+                              "platform the host would compute in the kernel's place. Compute in kernels");
+        }
+        return code;
+    }
+
+    // One pass over calls, by the worker's own clock.
+    class Pass {
+      public:
+        Pass(std::function<void(Stream)> issue, bool graph) : issue_(std::move(issue)) {
+            if (graph) throw Failure("not_capturable", "the CPU platform has no graphs");
+        }
+        double run() {
+            const auto started = std::chrono::steady_clock::now();
+            issue_(nullptr);
+            return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+        }
+
+      private:
+        std::function<void(Stream)> issue_;
+    };
+
+    static std::function<void(Stream)> touching() {
+        return [](Stream) {};
+    }
+
+  private:
+    static void protect(void* first, std::size_t bytes) {
+        if (!hip_cpu_worker_add(first, bytes)) throw Failure("launch_error", "device memory cannot be protected");
+    }
+
+    static void touch(const std::function<void()>& work) {
+        hip_cpu_worker_touch([](void* one) { (*static_cast<const std::function<void()>*>(one))(); },
+                             const_cast<std::function<void()>*>(&work));
+    }
+};
