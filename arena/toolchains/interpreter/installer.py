@@ -26,6 +26,7 @@ def install() -> None:
         launching,
         libdevice,
         memory,
+        names,
         products,
         reductions,
         rewriting,
@@ -38,6 +39,18 @@ def install() -> None:
     if not isinstance(at.member(at.tl, "sum"), at.member(at.interpreter, "InterpretedFunction")):
         raise InfrastructureError("triton was imported before TRITON_INTERPRET=1 was set: it would compile for a GPU")
     formats.mend(at)
-    for module in (casting, arithmetic, products, memory, reductions, sorting, libdevice, rewriting, launching, tuning):
+    for module in (
+        casting,
+        arithmetic,
+        products,
+        memory,
+        reductions,
+        sorting,
+        libdevice,
+        rewriting,
+        launching,
+        tuning,
+        names,
+    ):
         module.mend(at)
     _done.append(at.version)

@@ -87,6 +87,9 @@ def _mend_grid(at: Internals) -> None:
             return original(self, *args, **kwargs)
 
     at.replace(executor, "__call__", __call__)
+    # The interpreter would copy every argument to the CPU and back; it lies there.
+    at.replace(executor, "_init_args_hst", lambda self, args, kwargs: (list(args), dict(kwargs)))
+    at.replace(executor, "_restore_args_dev", lambda self, *_: None)
 
 
 def _mend_imported_names(at: Internals) -> None:

@@ -8,14 +8,39 @@ import numpy as np
 
 from arena.toolchains.interpreter import fence
 from arena.toolchains.interpreter.casting import convert
+from arena.toolchains.interpreter.device_memory import translated
 from arena.toolchains.interpreter.formats import bits, special_types
 from arena.toolchains.interpreter.internals import Array, Internals
 
 
 def mend(at: Internals) -> None:
     """Replace loads, stores, histograms and the atomics that the interpreter's C++ has no type for."""
+    at.replace(at.interpreter, "_interpreter", _Translating(at.interpreter._interpreter))
     _mend_stores(at)
     _mend_atomics(at)
+
+
+class _Translating:
+    """The interpreter's C++ module, whose loads, stores and atomics find device memory behind its addresses."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def load(self, ptr: Array, mask: Array, other: Array, dtype: Any) -> Any:
+        return self._own.load(translated(ptr, mask, np.dtype(dtype).itemsize), mask, other, dtype)
+
+    def store(self, ptr: Array, value: Array, mask: Array) -> Any:
+        return self._own.store(translated(ptr, mask, value.dtype.itemsize), value, mask)
+
+    def atomic_rmw(self, op: Any, ptr: Array, value: Array, mask: Array, order: Any) -> Any:
+        return self._own.atomic_rmw(op, translated(ptr, mask, value.dtype.itemsize), value, mask, order)
+
+    def atomic_cas(self, ptr: Array, compared: Array, value: Array, order: Any) -> Any:
+        used = np.ones(ptr.shape, np.bool_)
+        return self._own.atomic_cas(translated(ptr, used, value.dtype.itemsize), compared, value, order)
 
 
 def read(at: Internals, addresses: Array, mask: Array, instead: Array) -> Array:
