@@ -19,18 +19,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from arena.desk.connections import MAX_CONNECTIONS, MAX_STRANGERS, Bounded
 from arena.desk.episode import EpisodeOver, Episodes, NoVerdict
 from arena.errors import UsageError
 from arena.model.session import KERNEL_LIMIT_BYTES
 
 LOOPBACK = "127.0.0.1"
 MAX_BODY_BYTES = 4 << 20
-MAX_CONNECTIONS = 32
+_HEAD_S = 2.0
+"""from the connection to the end of the request's head"""
 _REQUEST_S = 30.0
-_TURN_AWAY_S = 0.1
-_REQUEST_HEAD_BYTES = 1 << 16
 _Body = TypeVar("_Body")
-_Connection = socket.socket | tuple[bytes, socket.socket]
 
 
 class EvaluateRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -85,58 +84,21 @@ class EpisodeServer:
             self._path.unlink(missing_ok=True)
 
 
-class _Bounded(socketserver.ThreadingMixIn):
-    """A thread for each connection, up to a number of them; who comes then is told so."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self) -> None:
-        self._room = threading.BoundedSemaphore(MAX_CONNECTIONS)
-
-    def process_request(self, request: _Connection, client_address: object) -> None:
-        assert isinstance(request, socket.socket)
-        if self._room.acquire(blocking=False):
-            try:
-                super().process_request(request, client_address)
-            except RuntimeError:  # no thread to be had
-                self._room.release()
-                raise
-            return
-        body = b'{"error":"too many connections: wait for answers to earlier requests"}'
-        head = b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: application/json\r\n\r\n"
-        request.settimeout(_TURN_AWAY_S)
-        with suppress(OSError):
-            request.sendall(head + body)
-            request.shutdown(socket.SHUT_WR)
-            request.recv(_REQUEST_HEAD_BYTES)  # what is closed unread is reset, and the answer lost with it
-        request.close()
-
-    def process_request_thread(self, request: _Connection, client_address: object) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that broke is its peer's business; what fails inside a request is answered there."""
-
-
-class _TcpServer(_Bounded, socketserver.TCPServer):
+class _TcpServer(Bounded, socketserver.TCPServer):
     allow_reuse_address = True
-    request_queue_size = MAX_CONNECTIONS
+    request_queue_size = MAX_STRANGERS
 
     def __init__(self, port: int, episodes: Episodes, token: str) -> None:
-        _Bounded.__init__(self)
+        Bounded.__init__(self)
         self.episodes, self.token = episodes, token
         socketserver.TCPServer.__init__(self, (LOOPBACK, port), _Handler)
 
 
-class _UnixServer(_Bounded, socketserver.UnixStreamServer):
-    request_queue_size = MAX_CONNECTIONS
+class _UnixServer(Bounded, socketserver.UnixStreamServer):
+    request_queue_size = MAX_STRANGERS
 
     def __init__(self, path: Path, episodes: Episodes) -> None:
-        _Bounded.__init__(self)
+        Bounded.__init__(self)
         self.episodes, self.token = episodes, ""
         before = os.umask(0o177)  # for its owner alone, from the first moment
         try:
@@ -155,9 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """A peer that sends a byte now and then must not keep its place for ever."""
         super().setup()
-        self._deadline = threading.Timer(_REQUEST_S, self._hang_up)
-        self._deadline.daemon = True
-        self._deadline.start()
+        self._hang_up_after(_HEAD_S)
 
     def finish(self) -> None:
         """The request is over, however it ended."""
@@ -190,12 +150,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the server failed; what it printed says why"})
 
     def _admit(self) -> None:
-        """Only those who were given the token."""
+        """Only those who were given the token, and as many as there is room for; they have time for a body."""
         expected = self.server.token
         given = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
         given = given or parse_qs(urlsplit(self.path).query).get("token", [""])[-1]
         if expected and not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
             raise Refused(HTTPStatus.UNAUTHORIZED, "wrong or no token: send `Authorization: Bearer TOKEN`")
+
+        if not self.server.admit(self.connection):
+            wait = f"too many connections: {MAX_CONNECTIONS} requests are being answered, wait for one of them"
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, wait)
+        self._deadline.cancel()
+        self._hang_up_after(_REQUEST_S)
 
     def _route(self, routes: dict[str, Callable[[], object]]) -> Callable[[], object]:
         path = urlsplit(self.path).path
@@ -248,6 +214,11 @@ class _Handler(BaseHTTPRequestHandler):
         """What is no HTTP, and methods that nobody knows: as JSON, too."""
         self.close_connection = True
         self._reply(HTTPStatus(code), {"error": message or HTTPStatus(code).phrase})
+
+    def _hang_up_after(self, seconds: float) -> None:
+        self._deadline = threading.Timer(seconds, self._hang_up)
+        self._deadline.daemon = True
+        self._deadline.start()
 
     def _hang_up(self) -> None:
         with suppress(OSError):

@@ -84,6 +84,8 @@ class Final(msgspec.Struct, frozen=True):
     heldout: Tally | None
     done: bool = True
     attempt: int = 1
+    emulated: bool = False
+    """whether `speedup` and `reward` are of an emulation, which says nothing of a GPU's speed"""
 
 
 def task_view(task: Task, environment: Environment, limits: Limits) -> TaskView:
@@ -127,6 +129,7 @@ def final_of(evaluation: Evaluation) -> Final:
         speedup=speedup,
         seen=seen,
         heldout=heldout,
+        emulated=evaluation.environment.device.emulated,
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 from arena.agents.base import Feedback
 from arena.desk.content import CaseContent, Content, RefusalContent, TargetContent, content_of
 from arena.headline import telling_line
+from arena.model.environment import ratio_heading
 from arena.model.portability import KernelUse
 from arena.model.profile import Profile
 from arena.model.record import Evaluation
@@ -39,7 +40,7 @@ def _text(content: Content) -> Iterator[str]:
     if content.compile_log:
         yield from ("", "compiler:", content.compile_log)
     if any(case.status is not Status.NOT_RUN for case in content.cases):
-        yield from ("", *_table(content.cases), *_remarks(content))
+        yield from ("", *_table(content), *_remarks(content))
     yield from failures
     yield from _targets(content.targets)
     yield from _profile(content.profile)
@@ -51,16 +52,18 @@ def _headline(content: Content) -> str:
         timed = sum(case.speedup is not None for case in content.cases)
         if content.speedup is None or not timed:
             return "passed: no seen case could be timed against the baseline"
-        return f"passed: {content.speedup:.3g}x over the baseline (geometric mean of {timed} seen cases)"
+        where = ", emulated: no speed of a GPU" if content.emulated else ""
+        return f"passed: {content.speedup:.3g}x over the baseline (geometric mean of {timed} seen cases{where})"
     where = f" in {content.stage}" if content.stage else ""
     detail = telling_line(content.detail, _HEADLINE_CHARACTERS)
     return f"{content.status}{where}" + (f": {detail}" if detail else "")
 
 
-def _table(cases: Sequence[CaseContent]) -> Iterator[str]:
+def _table(content: Content) -> Iterator[str]:
     """Columns filled with spaces: fewer tokens than a drawn table."""
-    head = ("case", "sizes", "status", "error/allowed", "baseline µs", "kernel µs", "speedup", "of roofline")
-    rows = [head, *(_row(case) for case in cases)]
+    ratio = ratio_heading(content.emulated)
+    head = ("case", "sizes", "status", "error/allowed", "baseline µs", "kernel µs", ratio, "of roofline")
+    rows = [head, *(_row(case) for case in content.cases)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -82,12 +83,22 @@ class Turns:
         heldout: Path | None = None,
     ) -> Evaluation:
         """Compile without a device where there is a builder, wait for a turn, and evaluate."""
-        if self._builder is not None:
-            refused = self._builder.compile(task.path, candidate, options, self.environment)
-            if refused is not None:
-                return refused
+        refused = self._refused(task, candidate, options)
+        if refused is not None:
+            return refused
         with self._turn() as evaluator, self._silence():
             return evaluator.evaluate(task.path, candidate, options, on_progress, heldout)
+
+    def _refused(self, task: Task, candidate: Path, options: Options) -> Evaluation | None:
+        """What a builder says against it. Where the builder fails, the judge builds it, and has the last word."""
+        if self._builder is None:
+            return None
+        environment = self.environment
+        try:
+            return self._builder.compile(task.path, candidate, options, environment)
+        except InfrastructureError as problem:
+            logging.getLogger(__name__).warning("the builder failed, the judge compiles %s: %s", candidate, problem)
+            return None
 
     @contextmanager
     def attend(self, processes: Attended) -> Iterator[None]:

@@ -13,7 +13,9 @@ _REFERENCE = {
     Precision.NATIVE: "on the inputs in their own dtypes",
 }
 _FILLS = {
-    "normal": "normal, mean {mean}, standard deviation {std}",
+    "normal": "normal, mean {mean}, standard deviation {std}; mostly with outliers, tiles, offsets or scales",
+    "normal_even": "normal, mean {mean}, standard deviation {std}",
+    "normal_rows": "normal, each row with its own standard deviation, log-uniform in [{low}, {high}]",
     "uniform": "uniform in [{low}, {high})",
     "integers": "random integers in [{low}, {high})",
     "bernoulli": "true with probability {value}",

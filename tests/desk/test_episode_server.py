@@ -9,14 +9,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arena.desk import episode_server
+from arena.desk.connections import MAX_CONNECTIONS, MAX_STRANGERS, Bounded
 from arena.desk.episode import Episodes
 from arena.desk.episode_server import MAX_BODY_BYTES, EpisodeServer
 from arena.desk.episode_view import Final, Step, TaskView
@@ -161,17 +163,61 @@ def test_what_is_no_http(task: Task, data: bytes) -> None:
         assert ask(server, "GET", "/task")[0] == 200
 
 
-def test_peers_that_say_nothing_lose_their_place(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(episode_server, "_REQUEST_S", 0.5)
-    monkeypatch.setattr(episode_server._Handler, "timeout", 0.5)
+def idle(server: EpisodeServer, count: int) -> list[socket.socket]:
+    return [socket.create_connection(("127.0.0.1", port(server)), timeout=10) for _ in range(count)]
+
+
+def test_peers_that_say_nothing_keep_nobody_out(task: Task) -> None:
+    """Twice as many as there are places, with nothing to show: who has the token is answered at once."""
     with served(task) as (server, _):
-        idle = [socket.create_connection(("127.0.0.1", port(server))) for _ in range(episode_server.MAX_CONNECTIONS)]
-        status, answer = ask(server, "GET", "/task")
-        assert status == 503 and "too many connections" in answer["error"]
-        for connection in idle:
-            connection.settimeout(10)
-            assert connection.recv(1) == b""
+        strangers = idle(server, 64)
+        started = time.monotonic()
+        assert [ask(server, "GET", "/task")[0] for _ in range(5)] == [200] * 5
+        assert time.monotonic() - started < 1
+        assert strangers[0].recv(4096).startswith(b"HTTP/1.0 503"), "the oldest made room, and was told"
+        assert threading.active_count() < 4 * MAX_STRANGERS
+        for connection in strangers:
             connection.close()
+
+
+def test_peers_that_say_nothing_lose_their_place(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(episode_server, "_HEAD_S", 0.2)
+    with served(task) as (server, _):
+        dripping = idle(server, 8)
+        for connection in dripping:
+            connection.sendall(b"GET /task HTTP/1.1\r\nAuthorization: Bear")
+        started = time.monotonic()
+        for connection in dripping:
+            while connection.recv(4096):
+                pass
+            connection.close()
+        assert time.monotonic() - started < 2
+        assert ask(server, "GET", "/task")[0] == 200
+
+
+def test_as_many_requests_as_there_are_places(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who have shown the token, and send the rest of their requests later."""
+    places, admit = threading.Semaphore(0), Bounded.admit
+
+    def counted(self: Bounded, connection: socket.socket) -> bool:
+        if found := admit(self, connection):
+            places.release()
+        return found
+
+    monkeypatch.setattr(Bounded, "admit", counted)
+    with served(task) as (server, _), ExitStack() as open_ones:
+        head = f"POST /evaluate HTTP/1.1\r\nAuthorization: Bearer {server.token}\r\nContent-Length: 9\r\n\r\n"
+        for _ in range(MAX_CONNECTIONS):
+            (connection,) = idle(server, 1)
+            open_ones.callback(connection.close)
+            connection.sendall(head.encode())
+            assert places.acquire(timeout=30)
+        status, answer = ask(server, "GET", "/task")
+        assert status == 503 and "32 requests are being answered" in answer["error"]
+        open_ones.close()
+        deadline = time.monotonic() + 30
+        while ask(server, "GET", "/task")[0] == 503 and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert ask(server, "GET", "/task")[0] == 200
 
 
