@@ -16,20 +16,22 @@ from arena.judge.evaluate import Workshop
 from arena.judge.hosts import CandidateFailed
 from arena.judge.selection import emulation_work
 from arena.judge.subject import Program, Subject
-from arena.model.check import LEAST_REJECTED, Item, MutantFate, Outcome
+from arena.model.check import Item, MutantFate, Outcome, scored
 from arena.model.task import Case, Task, TaskType, arguments
 from arena.model.verdict import Status
 from arena.mutants import hip, triton
 from arena.mutants.base import Mutant, choose
 from arena.numerics.reference import Reference
 from arena.protocol import Language
-from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
 from arena.toolchains.hip_compilers import toolchain_for
 from arena.toolchains.kernel_library import inlined
 from arena.toolchains.task_header import dtype_key, task_header
 
 _TIMEOUT_S = 3.0
 _BUILD_TIMEOUT_S = 60.0
+_SEEDS = 3
+"""as many as an evaluation has by default"""
 _REBUILDS = 4
 _CASES = 5
 _FINENESS = ("float64", "float32", "float16", "bfloat16")
@@ -50,7 +52,7 @@ def try_mutants(
     is_triton = task.task_type is TaskType.TRITON2TRITON
     chosen = choose((triton if is_triton else hip).derive(text), most)
     few = _telling(task, cases)
-    right = CorrectnessCheck(shop.bench.platform, reference, 1, _TIMEOUT_S)
+    right = CorrectnessCheck(shop.bench.platform, reference, _SEEDS, _TIMEOUT_S)
     fates = []
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
         build = _triton_programs if is_triton else _hip_programs
@@ -68,18 +70,14 @@ def mutants_item(task: Task, fates: Sequence[MutantFate]) -> Item:
     """Enough of them rejected, and no declaration that means nothing."""
     if not fates:
         return Item("mutants", Outcome.NOT_CHECKED, "there is no kernel to make mutants of")
-    strange = sorted(set(task.equivalent_mutants) - {fate.name for fate in fates if fate.status is Status.PASSED})
+    declared = {name for name in task.equivalent_mutants if name[0].isdigit()}  # the others are omissions
+    strange = sorted(declared - {fate.name for fate in fates if fate.status is Status.PASSED})
     if strange:
         return Item("mutants", Outcome.FAILED, f"declared equivalent, but no surviving mutant: {', '.join(strange)}")
     counted = [fate for fate in fates if fate.built and not fate.equivalent]
     if not counted:
         return Item("mutants", Outcome.FAILED, f"of {len(fates)} mutants none builds: does the kernel itself?")
-    survivors = [fate for fate in counted if fate.survived]
-    score = 1 - len(survivors) / len(counted)
-    seen = f"{len(counted) - len(survivors)} of {len(counted)} rejected ({score:.0%})"
-    if survivors:
-        seen += "; survivors: " + "; ".join(f"{fate.name} ({fate.change})" for fate in survivors)
-    return Item("mutants", Outcome.PASSED if score >= LEAST_REJECTED else Outcome.FAILED, seen)
+    return scored("mutants", counted)
 
 
 def _telling(task: Task, cases: Sequence[Case]) -> list[Case]:
@@ -133,7 +131,8 @@ def _hip_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path
         source = Source(_together(task, left), task_header(task, case), "mutants.hip")
         outcome = toolchain.build(source, target, _BUILD_TIMEOUT_S)
         if isinstance(outcome, Built):
-            return {mutant.name: _program(task, case, outcome.library, tag) for tag, mutant in left.items()}
+            worker = toolchain.worker(target.arch)
+            return {mutant.name: _program(task, case, outcome.library, tag, worker) for tag, mutant in left.items()}
         left = _without_broken(left, outcome)
     return {}
 
@@ -144,9 +143,9 @@ def _without_broken(left: Mapping[str, Mutant], outcome: BuildFailed) -> dict[st
     return {tag: mutant for tag, mutant in left.items() if tag not in broken} if broken else {}
 
 
-def _program(task: Task, case: Case, library: Path, tag: str) -> Program:
+def _program(task: Task, case: Case, library: Path, tag: str, worker: Worker) -> Program:
     entry = replace(task, entry=f"{tag}_{task.entry}")
-    return Program(entry, Language.HIP, {dtype_key(task, case): library})
+    return Program(entry, Language.HIP, {dtype_key(task, case): library}, worker=worker)
 
 
 def _together(task: Task, left: Mapping[str, Mutant]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,13 +41,22 @@ class Item:
 
 @dataclass(frozen=True)
 class MutantFate:
-    """One mutant: `line:column fault`, what was changed, and how it ended; `equivalent` holds the declared reason."""
+    """One mutant: its name, what was changed, and how it ended; `equivalent` holds the reason why it computes the same.
+
+    Of a mutant of the kernel the name is `line:column operator`; of one that leaves out part of an input
+    `input:dimension operator` or `input operator`, and the line is 0.
+    """
 
     name: str
     line: int
     change: str
     status: Status
     equivalent: str = ""
+
+    @property
+    def operator(self) -> str:
+        """What kind of mutant it is."""
+        return self.name.rsplit(" ", 1)[-1]
 
     @property
     def built(self) -> bool:
@@ -117,3 +127,13 @@ class TaskCheck:
         if not self.counted:
             return None
         return sum(not fate.survived for fate in self.counted) / len(self.counted)
+
+
+def scored(name: str, counted: Sequence[MutantFate]) -> Item:
+    """Return the item of a check for mutants that count, of which there is at least one; it names the survivors."""
+    survivors = [fate for fate in counted if fate.survived]
+    score = 1 - len(survivors) / len(counted)
+    seen = f"{len(counted) - len(survivors)} of {len(counted)} rejected ({score:.0%})"
+    if survivors:
+        seen += "; survivors: " + "; ".join(f"{fate.name} ({fate.change})" for fate in survivors)
+    return Item(name, Outcome.PASSED if score >= LEAST_REJECTED else Outcome.FAILED, seen)

@@ -54,3 +54,8 @@ class Environment:
         """Whether latencies of the two may stand in one table: same platform, arch and device name."""
         mine, theirs = self.device, other.device
         return (mine.platform, mine.arch, mine.name) == (theirs.platform, theirs.arch, theirs.name)
+
+
+def ratio_heading(emulated: bool) -> str:
+    """Return the heading of a column of speedups; what an emulation takes is no speed."""
+    return "emulated ratio" if emulated else "speedup"

@@ -26,6 +26,10 @@ class Fault(StrEnum):
     """the last block, or the last turn of a loop, is left out"""
     SWAP = "swap"
     """two arguments have changed places"""
+    MAXIMUM = "maximum"
+    """a maximum is 0: exponentials are not shifted, and a scale is lost"""
+    EVERY_OTHER = "every-other"
+    """a loop takes every second turn"""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ _FLOAT = re.compile(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?)(f?)\b")
 _INFINITY = re.compile(r"-INFINITY\b|-FLT_MAX\b")
 _FROM_ZERO = re.compile(r"\bfor \((?:\w+ )+\w+ = (0)(?=;)")
 _CAST = re.compile(r"\bstatic_cast<(?!int|unsigned|size_t|long|bool|char|void|const|double)[\w ]+>(?=\()")
+_MAXIMUM = re.compile(r"\b(?:fmaxf|block_max)(?:<[\w, ]*>)?(?=\()")
+_STRIDE = re.compile(r"\bfor \([^;()]*;[^;()]*; \w+ \+= (\w+)(?=\))")
 _IF = re.compile(r"\bif (?=\()")
 _GLOBAL = re.compile(r"\b__global__\b")
 _CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|return|sizeof|dim3|decltype)\b)(\w+)(?:<[\w, ]*>)?(?=\()")
@@ -39,8 +41,21 @@ _INDICES = (("threadIdx.x", "threadIdx.y"), ("blockIdx.x", "blockIdx.y"))
 def derive(text: str) -> list[Mutant]:
     """Every mutant of a HIP source, in the order of the kinds of fault."""
     masked = _without_directives(mask(text))
-    edits = [edit for find in (_masks, _bounds, _terms, _constants, _precision, _last, _swaps) for edit in find(masked)]
+    edits = [edit for find in _FINDERS for edit in find(masked)]
     return mutants(text, edits)
+
+
+def _omissions(masked: str) -> Iterator[Edit]:
+    for found in _MAXIMUM.finditer(masked):
+        close = match_forward(masked, found.end(), len(masked))
+        if close is not None:
+            call = masked[found.start() : close + 1]
+            yield Edit(Fault.MAXIMUM, found.start(), close + 1, f"fminf(fmaxf({call}, 0.0f), 0.0f)")
+    for found in _STRIDE.finditer(masked):
+        statement = masked[found.end() : masked.find(";", found.end())]
+        if "fmaxf(" in statement:  # most of a row gives a maximum that serves as well to shift exponents
+            continue
+        yield Edit(Fault.EVERY_OTHER, found.start(1), found.end(1), f"2 * {found[1]}")
 
 
 def _without_directives(masked: str) -> str:
@@ -145,3 +160,6 @@ def _split(arguments: str) -> list[str]:
             parts.append(arguments[last:at])
             last = at + 1
     return [*parts, arguments[last:]]
+
+
+_FINDERS = (_masks, _bounds, _terms, _constants, _precision, _last, _swaps, _omissions)

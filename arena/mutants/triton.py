@@ -11,6 +11,7 @@ from arena.mutants.base import Edit, Fault, Mutant, mutants
 _OPPOSITE = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
 _SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Div: "*"}
 _ACCESS = ("load", "store", "atomic_add")
+_MAXIMA = ("max", "maximum")
 
 
 def derive(text: str) -> list[Mutant]:
@@ -45,6 +46,7 @@ class _Source:
 
 
 def _edits(source: _Source, statement: ast.stmt) -> Iterator[Edit]:
+    searches = {id(node.iter) for node in ast.walk(statement) if isinstance(node, ast.For) and _seeks_maximum(node)}
     for node in ast.walk(statement):
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _OPPOSITE:
@@ -59,6 +61,8 @@ def _edits(source: _Source, statement: ast.stmt) -> Iterator[Edit]:
                 yield Edit(Fault.CONSTANT, *source.span(node), repr(_other(number)))
             case ast.Call():
                 yield from _in_call(source, node)
+                if id(node) not in searches:
+                    yield from _every_other(source, node)
             case ast.Subscript(slice=ast.Tuple(elts=[first, *_])) if _launches(node):
                 yield Edit(Fault.LAST, *source.span(first), f"{source.of(first)} - 1")
 
@@ -87,6 +91,8 @@ def _in_call(source: _Source, node: ast.Call) -> Iterator[Edit]:
         start, stop, step = map(source.of, node.args)
         yield Edit(Fault.LAST, *source.span(node.args[1]), f"{stop} - {step}")
         yield Edit(Fault.LAST, *source.span(node.args[0]), f"{start} + {step}")
+    if name in _MAXIMA and ast.unparse(node.func) == f"tl.{name}" and not _bounds_an_index(node):
+        yield Edit(Fault.MAXIMUM, *source.span(node), f"tl.minimum(tl.maximum({source.of(node)}, 0), 0)")
     if name == "to" and len(node.args) == 1 and isinstance(node.func, ast.Attribute) and not _to_integer(node):
         value = source.of(node.func.value)
         yield Edit(Fault.PRECISION, *source.span(node.func.value), f"{value}.to(tl.bfloat16)")
@@ -95,6 +101,23 @@ def _in_call(source: _Source, node: ast.Call) -> Iterator[Edit]:
             between = source.text[source.span(left)[1] : source.span(right)[0]]
             span = source.span(left)[0], source.span(right)[1]
             yield Edit(Fault.SWAP, *span, f"{right.id}{between}{left.id}")
+
+
+def _every_other(source: _Source, node: ast.Call) -> Iterator[Edit]:
+    """Every second turn of a loop."""
+    if ast.unparse(node.func) in ("range", "tl.range") and len(node.args) == 3:
+        yield Edit(Fault.EVERY_OTHER, *source.span(node.args[2]), f"2 * ({source.of(node.args[2])})")
+
+
+def _seeks_maximum(loop: ast.For) -> bool:
+    """Whether a loop only looks for a maximum: that of most of a row serves as well to shift exponents."""
+    text = ast.unparse(loop)
+    return "tl.maximum(" in text and not any(f"tl.{name}(" in text for name in ("dot", "sum", "store", "exp"))
+
+
+def _bounds_an_index(node: ast.Call) -> bool:
+    """`tl.maximum(first, 0)`: where a loop begins."""
+    return any(isinstance(argument, ast.Constant) and argument.value == 0 for argument in node.args)
 
 
 def _to_integer(node: ast.Call) -> bool:

@@ -14,6 +14,7 @@ from arena.errors import UsageError
 from arena.model.expression import Expression
 from arena.model.task import FLOATING, Arguments, Fill, Tensor
 from arena.numerics.dtypes import torch_dtype
+from arena.semantics.uneven import make_uneven
 
 if TYPE_CHECKING:
     import torch
@@ -24,13 +25,21 @@ _INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})
 Values = dict[str, float]
 
 
-def draw(tensor: Tensor, arguments: Arguments, count: int, generator: torch.Generator) -> torch.Tensor:
-    """`count` draws of one input: shape (count, *tensor.shape), the input's dtype, contiguous."""
+def draw(
+    tensor: Tensor, arguments: Arguments, count: int, generator: torch.Generator, *, uneven: bool = False
+) -> torch.Tensor:
+    """`count` draws of one input: shape (count, *tensor.shape), the input's dtype, contiguous.
+
+    `uneven`: normal values get heavy tails and dominant positions in most sets (`arena.semantics.uneven`).
+    """
     fill = tensor.spec.fill
     assert fill is not None
     values = _values(fill, arguments)
     if fill.kind in _EACH:
-        return _each(_EACH[fill.kind], values, tensor, count, generator)
+        drawn = _each(_EACH[fill.kind], values, tensor, count, generator)
+        if uneven and fill.kind == "normal" and tensor.dtype in _FLOATS:
+            make_uneven(drawn, generator, mean=values.get("mean", 0.0), std=values.get("std", 1.0))
+        return drawn
     if fill.kind not in _FILLS:
         raise UsageError(f"fill {fill.kind!r} of {tensor.name} has no filler here")
     return _FILLS[fill.kind](values, tensor, count, generator).to(torch_dtype(tensor.dtype))
@@ -87,6 +96,15 @@ def _each(fill: _Each, values: Values, tensor: Tensor, count: int, generator: to
 
 def _normal(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
     out.normal_(values.get("mean", 0.0), values.get("std", 1.0), generator=generator)
+
+
+def _normal_rows(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
+    """Normal numbers; every row has a standard deviation of its own, log-uniform in [low, high]."""
+    import torch
+
+    low, high = values["low"], values["high"]
+    rows = torch.rand((*out.shape[:-1], 1), generator=generator, device=out.device)
+    out.normal_(generator=generator).mul_((low * (high / low) ** rows).to(out.dtype))
 
 
 def _uniform(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
@@ -159,6 +177,8 @@ def _addresses(values: Values, tensor: Tensor, count: int, generator: torch.Gene
 
 _EACH = {
     "normal": _Each(_normal, _FLOATS, "float32"),
+    "normal_even": _Each(_normal, _FLOATS, "float32"),
+    "normal_rows": _Each(_normal_rows, _FLOATS, "float32"),
     "uniform": _Each(_uniform, _FLOATS, "float32"),
     "integers": _Each(_integers, _INTEGERS, "int64"),
     "bernoulli": _Each(_bernoulli, _FLOATS | _INTEGERS | {"bool"}, "float32"),

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
+import random
+import secrets
+import time
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
-from arena.judge import inputs
-from arena.judge.inputs import draw_inputs, secret_generator
-from arena.model.task import FLOATING, arguments
+import numpy as np
+import pytest
+import torch
+
+from arena.judge import buffers, inputs
+from arena.judge.correctness import CorrectnessCheck
+from arena.judge.inputs import draw_inputs, draw_secret, secret_generator
+from arena.judge.performance import PerformanceCheck
+from arena.judge.side import LONG, Plan, Side
+from arena.judge.verify import GOOD
+from arena.model.task import FLOATING, Arguments, Task, arguments
 from arena.numerics.reference import Reference
+from arena.platforms.cpu import CpuPlatform
 from arena.taskfile.corpus import TASKS, load_task
 
 
@@ -23,3 +37,123 @@ def test_indices_are_drawn_and_data_are_left_out(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(inputs, "_MOST_INDICES", 0)
     fewer = draw_inputs(worked_out, reference, 1, generator, data=False)
     assert set(fewer) < set(needed), "large tensors of integers that may be 0 are data, too"
+
+
+@dataclass
+class Given:
+    """Entropy that is known, and how much was asked for."""
+
+    data: bytes = secrets.token_bytes(2496)
+    asked: list[int] = field(default_factory=list)
+
+    def __call__(self, count: int) -> bytes:
+        self.asked.append(count)
+        return self.data[:count]
+
+
+def drawn(generator: torch.Generator, count: int = 2000) -> torch.Tensor:
+    return torch.randint(0, 1 << 31, (count,), generator=generator)
+
+
+def test_a_seed_alone_has_32_bits_on_the_cpu() -> None:
+    """Why the state is set and not the seed."""
+    low, high = (torch.Generator().manual_seed(5 + (bits << 32)) for bits in (0, 7))
+    assert torch.equal(drawn(low), drawn(high))
+
+
+def test_the_state_is_the_twisters_as_a_whole() -> None:
+    """NumPy's twister draws the same from the same 624 words."""
+    given = Given()
+    twister = np.random.MT19937()
+    state = twister.state
+    state["state"] = {"key": np.frombuffer(given.data, dtype=np.uint32), "pos": 624}
+    twister.state = state
+    wanted = torch.from_numpy((twister.random_raw(2000) & 0x7FFFFFFF).astype(np.int32))
+    found = torch.empty(2000, dtype=torch.int32).random_(generator=secret_generator("cpu", given))
+    assert torch.equal(found, wanted)
+    assert given.asked == [2496]
+
+
+@pytest.mark.parametrize("byte", [3, 4, 7, 1247, 2492, 2495])
+def test_every_part_of_the_secret_counts(byte: int) -> None:
+    """Also what a seed of 32 bits leaves out."""
+    one, other = Given(), Given()
+    other.data = one.data[:byte] + bytes([one.data[byte] ^ 0x80]) + one.data[byte + 1 :]
+    assert not torch.equal(drawn(secret_generator("cpu", one)), drawn(secret_generator("cpu", other)))
+
+
+def test_a_state_worked_out_from_one_draw_says_nothing_of_the_next(task: Task, case: Arguments) -> None:
+    """A generator that went on is foretold from its state, which 624 of its numbers tell; what is drawn next is not."""
+    reference, made = Reference(task.reference_path), secret_generator("cpu")
+    draw_inputs(case, reference, 1, made)
+    foretold = torch.Generator().set_state(made.get_state())
+    wanted = draw_inputs(case, reference, 1, foretold)["x"]
+    assert torch.equal(draw_inputs(case, reference, 1, made)["x"], wanted)
+    assert not torch.equal(draw_secret(case, reference, 1, "cpu")["x"], wanted)
+
+
+def test_no_two_draws_share_a_stream(task: Task, case: Arguments) -> None:
+    reference = Reference(task.reference_path)
+    draws = [draw_secret(case, reference, 1, "cpu")["x"].flatten()[:4] for _ in range(50)]
+    assert len({tuple(values.tolist()) for values in draws}) == 50
+
+
+def test_every_draw_has_a_state_of_its_own(case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds of the correctness stage, warm-ups, rounds, canaries: each takes fresh bits, and nothing is kept."""
+    reference = Reference(task.reference_path)
+    made: list[torch.Generator] = []
+
+    def counted(device: str) -> torch.Generator:
+        made.append(secret_generator(device))
+        return made[-1]
+
+    monkeypatch.setattr(inputs, "secret_generator", counted)
+    monkeypatch.setattr(buffers, "secret_generator", counted)
+    platform = CpuPlatform()
+    host: Any = SimpleNamespace(ask=lambda *_: None, stop=lambda: None, release=lambda *_: None)
+    subject: Any = SimpleNamespace(ready=lambda _: host, host=host)
+    check = CorrectnessCheck(platform, reference, 3, 1.0)
+    monkeypatch.setattr(CorrectnessCheck, "_once", lambda check, host, sets, inputs: sets.scatter_canaries() or GOOD)
+    assert check.run(subject, case).status is GOOD.status
+    assert len(made) == 3 + 4, "three seeds, and canaries for these and for the call that is repeated"
+    Side(subject, platform, 1.0).bind(case, reference, {LONG: (0,)})
+    bench: Any = SimpleNamespace(platform=platform)
+    rounds = PerformanceCheck(bench, reference, 1.0)
+    for _ in range(3):
+        rounds._draw(case, Plan(1, 3))
+    assert len(made) == 7 + 1 + 3
+    assert len({made_one.get_state().numpy().tobytes() for made_one in made}) == len(made)
+
+
+def test_the_order_of_passes_comes_from_no_state() -> None:
+    """Nor does the secret sample of calls, which such a state would tell as well."""
+    nothing: Any = None
+    source = PerformanceCheck(nothing, nothing, 1.0)._random
+    assert isinstance(source, random.SystemRandom)
+    with pytest.raises(NotImplementedError):
+        source.getstate()
+
+
+def test_a_fresh_state_costs_next_to_nothing() -> None:
+    secret_generator("cpu")
+    best = min(_seconds() for _ in range(50))
+    assert best < 0.2e-3, f"{best * 1e3:.3f} ms"
+
+
+def _seconds() -> float:
+    started = time.perf_counter()
+    secret_generator("cpu")
+    return time.perf_counter() - started
+
+
+@pytest.mark.gpu
+def test_a_secret_state_on_a_gpu() -> None:
+    """Every byte of key and offset counts, and the generator takes them."""
+    one = Given(bytes(range(16)))
+    base = torch.rand(64, device="cuda", generator=secret_generator("cuda", one))
+    assert torch.equal(base, torch.rand(64, device="cuda", generator=secret_generator("cuda", one)))
+    for byte in range(16):
+        other = Given(one.data[:byte] + bytes([one.data[byte] ^ 0x80]) + one.data[byte + 1 :])
+        assert not torch.equal(base, torch.rand(64, device="cuda", generator=secret_generator("cuda", other))), byte
+    states = {secret_generator("cuda").get_state().numpy().tobytes() for _ in range(100)}
+    assert len(states) == 100 and {len(state) for state in states} == {16}

@@ -22,6 +22,12 @@ extern "C" hipError_t entry(const T* x, T* y, int64_t M, int64_t N, hipStream_t 
     helper(M, N);
     return hipGetLastError();
 }
+__device__ float peak(const float* x, int n) {
+    float most = x[0];
+    for (int i = threadIdx.x; i < n; i += kThreads) most = fmaxf(most, x[i]);
+    for (int i = threadIdx.x; i < n; i += kThreads) most *= x[i];
+    return most;
+}
 """
 
 
@@ -32,7 +38,9 @@ def changes(fault: Fault) -> list[str]:
 @pytest.mark.parametrize(
     ("fault", "wanted"),
     [
-        (Fault.BOUND, ["4: >= → >", "6: < → <=", "7: > → >="]),
+        (Fault.BOUND, ["4: >= → >", "6: < → <=", "7: > → >=", "17: < → <=", "18: < → <="]),
+        (Fault.MAXIMUM, ["17: fmaxf(most, x[i]) → fminf(fmaxf(fmaxf(most, x[i]), 0.0f), 0.0f)"]),
+        (Fault.EVERY_OTHER, ["18: kThreads → 2 * kThreads"]),
         (Fault.CONSTANT, ["5: 0.0f → 0.25f", "6: 2.5f → 3.375f", "7: 1.0f → 1.5f"]),
         (Fault.SWAP, ["12: M, N → N, M", "11: x, y → y, x", "11: y, M → M, y"]),
         (Fault.LAST, ["6: 0 → 1", "3: { → { if (blockIdx.x + 1 == gridDim.x) return;"]),
@@ -44,7 +52,15 @@ def test_each_fault_is_found(fault: Fault, wanted: list[str]) -> None:
 
 
 def test_terms_are_dropped_but_no_block_is_added() -> None:
-    assert changes(Fault.TERM) == ["6: += → =", "7: - → +", "10: + → -", "7: / → *"]
+    assert changes(Fault.TERM) == [
+        "6: += → =",
+        "17: += → =",
+        "18: += → =",
+        "18: *= → =",
+        "7: - → +",
+        "10: + → -",
+        "7: / → *",
+    ]
 
 
 def test_precision_is_lost_on_the_way_in_and_out() -> None:

@@ -40,6 +40,7 @@ def changes(fault: Fault) -> list[str]:
         (Fault.BOUND, ["11: i < n → i <= n", "12: x > 0 → x >= 0", "13: i < n → i <= n"]),
         (Fault.CONSTANT, ["12: 0.5 → 0.875"]),
         (Fault.LAST, ["9: n → n - BLOCK", "9: 0 → 0 + BLOCK", "17: größe → größe - 1"]),
+        (Fault.EVERY_OTHER, ["9: BLOCK → 2 * (BLOCK)"]),
         (Fault.PRECISION, ["13: total → total.to(tl.bfloat16)"]),
         (Fault.SWAP, ["9: n, BLOCK → BLOCK, n", "17: x, y → y, x", "17: y, größe → größe, y"]),
         (
@@ -65,3 +66,18 @@ def test_terms() -> None:
 
 def test_every_mutant_is_python() -> None:
     assert len([ast.parse(mutant.text) for mutant in derive(KERNEL)]) > 15
+
+
+def test_a_maximum_becomes_zero_and_the_start_of_a_loop_stays() -> None:
+    text = "@triton.jit\ndef kernel(x, y):\n    first = tl.maximum(x - 8, 0)\n    y = tl.maximum(y, tl.max(x))\n"
+    found = [mutant.change for mutant in derive(text) if mutant.fault is Fault.MAXIMUM]
+    assert found == [
+        "tl.maximum(y, tl.max(x)) → tl.minimum(tl.maximum(tl.maximum(y, tl.max(x)), 0), 0)",
+        "tl.max(x) → tl.minimum(tl.maximum(tl.max(x), 0), 0)",
+    ]
+
+
+def test_a_loop_that_seeks_a_maximum_is_not_shortened() -> None:
+    """Most of a row gives one that serves as well."""
+    text = "@triton.jit\ndef kernel(n):\n    for i in range(0, n, 8):\n        peak = tl.maximum(peak, tl.load(i))\n"
+    assert [mutant for mutant in derive(text) if mutant.fault is Fault.EVERY_OTHER] == []

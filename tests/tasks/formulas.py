@@ -56,7 +56,8 @@ def gelu(x: Array, approximate: bool) -> Results:
     if not approximate:
         return (_gelu_by_erf(x),)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
-    return (x / 2 * (1 + (1 - np.exp(-2 * inner)) / (1 + np.exp(-2 * inner))),)
+    small = np.exp(-2 * np.abs(inner))  # of negative numbers alone: x has outliers
+    return (x / 2 * (1 + np.sign(inner) * (1 - small) / (1 + small)),)
 
 
 def scaled_sigmoid(x: Array, slope: float, maximum: float) -> Results:

@@ -5,6 +5,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from arena.semantics.uneven import make_uneven
+
 
 def reference(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
     """student, teacher: (M, C); loss: a scalar, in float32 or finer, since float16 cannot hold such a sum."""
@@ -28,5 +30,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
         return (sign * (90.0 + 10.0 * torch.rand(rows, **chance))).to(dtype)
 
     teacher = 3.0 * torch.randn(shape, dtype=dtype, **chance)
-    student = 0.5 * teacher + torch.randn(shape, dtype=dtype, **chance)
+    own = torch.randn(shape, dtype=dtype, **chance)
+    make_uneven(own, generator)
+    student = 0.5 * teacher + own
     return {"student": student + shifts(), "teacher": teacher + shifts()}

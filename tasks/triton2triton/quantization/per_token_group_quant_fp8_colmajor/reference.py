@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from arena.semantics.quantize import FP8_MAX, factors_off_powers_of_two, fp8_codes, power_of_two_scales, scales_of
+from arena.semantics.uneven import make_uneven
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -12,6 +13,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     groups = case["hidden"] // case["group_size"]
     shape = (count, case["num_tokens"], groups, case["group_size"])
     x = torch.empty(shape, dtype=case["dtype"], device=generator.device).normal_(generator=generator)
+    make_uneven(x, generator)
     scales = scales_of(x, FP8_MAX, case["eps"]).float()
     x *= factors_off_powers_of_two(scales).unsqueeze(-1).to(x.dtype)
     return {"x": x.flatten(-2)}

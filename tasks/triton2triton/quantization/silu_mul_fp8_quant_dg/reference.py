@@ -6,6 +6,7 @@ import torch
 from torch.nn.functional import silu
 
 from arena.semantics.quantize import FP8_MAX, factors_off_powers_of_two, fp8_codes, power_of_two_scales, scales_of
+from arena.semantics.uneven import make_uneven
 
 _MOST_WIDENED = 1 << 26
 
@@ -15,6 +16,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     experts, tokens, width = case["num_experts"], case["max_tokens"], case["intermediate"]
     x = torch.empty((count, experts, tokens, 2, width), dtype=case["dtype"], device=generator.device)
     x.normal_(generator=generator)
+    make_uneven(x, generator)
     at_once = max(1, _MOST_WIDENED // (tokens * 2 * width))
     for part in x.flatten(0, 1).split(at_once):  # a few experts at a time keep what is widened to float32 small
         gate, up = part.unflatten(-1, (-1, case["group_size"])).unbind(2)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from arena.semantics.philox import random_words
+from arena.semantics.uneven import make_uneven
 
 LEAST = 2.0**-32
 SCALE = 4.6566127342e-10
@@ -16,7 +17,10 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     """Logits of which about one in eight is minus infinity; temperatures of which about one in four is 0."""
     device, vocab = generator.device, case["vocab_size"]
     shape = (count, case["num_reqs"], vocab)
-    logits = torch.randn(shape, generator=generator, device=device).mul_(2)
+    # From almost flat, where the noise alone decides, to steep.
+    spread = 4 * torch.rand((*shape[:2], 1), generator=generator, device=device)
+    logits = torch.randn(shape, generator=generator, device=device).mul_(spread)
+    make_uneven(logits, generator)
     masked = torch.rand(shape, generator=generator, device=device) < 0.125
     spared = torch.randint(0, vocab, (*shape[:2], 1), generator=generator, device=device)
     masked.scatter_(2, spared, False)

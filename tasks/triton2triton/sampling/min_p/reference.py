@@ -4,6 +4,8 @@ from typing import Any
 
 import torch
 
+from arena.semantics.uneven import make_uneven
+
 MARGIN = 0.001
 
 
@@ -19,6 +21,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     kind = uniform(*slots)
     min_p = torch.where(kind < 1 / 8, 0.0, torch.where(kind > 7 / 8, 1.0, 0.01 + 0.59 * uniform(*slots)))
     logits = torch.randn(shape, generator=generator, device=device).mul_(2)
+    make_uneven(logits, generator, std=2.0)
     masked = uniform(*shape) < 1 / 16
     spared = torch.randint(0, shape[2], (*shape[:2], 1), generator=generator, device=device)
     logits.masked_fill_(masked.scatter_(2, spared, False), -torch.inf)

@@ -4,6 +4,8 @@ from typing import Any
 
 import torch
 
+from arena.semantics.uneven import make_uneven
+
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """Rows of several spreads around -120 to 120, some that rise by up to 300; one logit in sixteen minus infinity."""
@@ -13,6 +15,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
         return torch.rand(sizes, generator=generator, device=device)
 
     logits = torch.randn(shape, generator=generator, device=device)
+    make_uneven(logits, generator)
     logits = logits.mul_(0.5 + 3 * uniform(*shape[:2], 1)).add_(240 * uniform(*shape[:2], 1) - 120)
     rise = 300 * (3 * uniform(*shape[:2], 1) - 2).clamp(min=0)
     logits.add_(rise * torch.linspace(0, 1, shape[2], device=device))

@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from arena.semantics.uneven import make_uneven
+
 
 class Standing(NamedTuple):
     """Per token: whether it passes top-k, and by how much of the total weight it misses top-p (negative: passes)."""
@@ -25,6 +27,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
 
     spread = 1.5 + 4.5 * uniform(*shape[:2], 1)
     logits = torch.randn(shape, generator=generator, device=device).mul_(spread)
+    make_uneven(logits, generator, std=3.0)
     logits = torch.where(uniform(*shape[:2], 1) < 1 / 3, (4 * logits).round_() / 4, logits)
     masked = uniform(*shape) < 1 / 16
     spared = torch.randint(0, vocab, (*shape[:2], 1), generator=generator, device=device)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from arena.semantics.ragged import owners
+from arena.semantics.uneven import make_uneven
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -16,6 +17,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
         return torch.randn((count, *shape), generator=generator, device=device)
 
     scores = normal(tokens, vocab).mul_(2)
+    make_uneven(scores, generator, std=2.0)
     drafts = torch.randint(0, vocab, (count, tokens, 1), generator=generator, device=device)
     best = torch.rand(count, tokens, 1, generator=generator, device=device) < 0.75
     drafts = torch.where(best, scores.argmax(dim=-1, keepdim=True), drafts)
