@@ -32,6 +32,8 @@ class Spawn(Message, frozen=True):
     """folders the host must not see"""
     show: tuple[str, ...] = ()
     """further folders it may read"""
+    worker: str = ""
+    """the program that it becomes behind its walls, which holds no Python; empty: it stays what it is"""
 
 
 class Reap(Message, frozen=True):
@@ -168,7 +170,17 @@ class ReportKernels(Message, frozen=True):
     """What was compiled for the target, since the last time?"""
 
 
-# --- host → judge
+# --- host → judge: an honest worker keeps to these limits, and one that oversteps them has failed (`judge/answers.py`)
+
+ANSWER_BYTES = 1 << 20
+"""of one frame"""
+DETAIL_CHARACTERS = 4000
+NAME_CHARACTERS = 300
+"""of a kernel's name"""
+MOST_KERNELS = 128
+DIMENSIONS = 3
+LARGEST_COUNT = 1 << 40
+LONGEST_S = 1e6
 
 
 class Ready(Message, frozen=True):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from arena.judge.inputs import secret_generator
 from arena.model.task import FLOATING, Arguments, ScalarSpec, Tensor
 from arena.numerics.dtypes import torch_dtype
 from arena.platforms.base import Platform, SharedBuffer
@@ -64,12 +65,10 @@ class Sets:
         platform: Platform,
         arguments: Arguments,
         count: int,
-        generator: torch.Generator,
         arena: SharedBuffer | None = None,
     ) -> None:
         self.arguments, self.count = arguments, count
         self._places, num_bytes = lay_out(arguments, count)
-        self._generator = generator
         self._owned = arena is None or arena.handle.num_bytes < num_bytes
         self._buffer = platform.allocate(num_bytes) if arena is None or self._owned else arena
         self._poison: dict[str, int] = {}
@@ -114,7 +113,7 @@ class Sets:
         """NaN everywhere, as whatever float it is read, of random payload: reading gaps and guards spoils a result."""
         import torch
 
-        self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=self._generator)
+        self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=secret_generator(str(self.raw.device)))
 
     def poison(self, part: slice = EVERY) -> None:
         """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room.

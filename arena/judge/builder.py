@@ -6,7 +6,6 @@ launches that run nothing (`crossing.py`); on the CPU platform, where they are i
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import threading
 import time
@@ -17,7 +16,8 @@ from arena.judge.building import build_program
 from arena.judge.crossing import Crossing, Limit
 from arena.judge.hosts import CandidateFailed, Template
 from arena.judge.messages import Options
-from arena.judge.selection import bounded, not_run, select_cases
+from arena.judge.refusals import refusal
+from arena.judge.selection import bounded, select_cases
 from arena.judge.subject import Program, Subject
 from arena.judge.wave_size import build_other_wave
 from arena.model.environment import Environment
@@ -49,7 +49,7 @@ class Builder:
                 return None
             seconds = time.monotonic() - started
             verdict = Verdict(Stage.COMPILE, failure.status, failure.detail, seconds)
-            return job.refusal(hashlib.sha256(file.read_bytes()).hexdigest(), verdict, self._cross(job, file))
+            return refusal(task, file, job.cases, environment, verdict, self._cross(job, file))
 
     def close(self) -> None:
         """End the templates, and with them every host."""
@@ -104,20 +104,6 @@ class _Job:
         heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
         self.cases: tuple[Case, ...] = (*self.seen, *heldout)
         self.limit = Limit(options.call_timeout_s, (task.path.parents[2],))
-
-    def refusal(self, digest: str, verdict: Verdict, targets: tuple[TargetBuild, ...]) -> Evaluation:
-        """What the judge would say of a candidate that fails its first stage."""
-        return Evaluation(
-            task=self.task.id,
-            task_type=self.task.task_type,
-            task_hash=self.task.content_hash,
-            candidate_hash=digest,
-            environment=self.environment,
-            verdicts=(verdict,),
-            cases=tuple(not_run(case) for case in self.cases),
-            seconds={verdict.stage.value: verdict.seconds, "build": 0.0},
-            targets=targets,
-        )
 
 
 def _build_hip(job: _Job, file: Path) -> CandidateFailed | None:

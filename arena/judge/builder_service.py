@@ -13,7 +13,10 @@ from pathlib import Path
 
 from arena.errors import ArenaError, what_was_raised
 from arena.judge.builder import Builder
+from arena.judge.fitting import fit
+from arena.judge.hosts import DETAIL_CHARACTERS
 from arena.judge.messages import Compile, Compiled, FromBuilder, HarnessFailed
+from arena.printable import shortened
 from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
 
@@ -51,11 +54,12 @@ def _serve(builder: Builder, request: Compile, files: list[int]) -> None:
 def _answer(builder: Builder, request: Compile) -> FromBuilder:
     try:
         task = load_task(Path(request.task))
-        return Compiled(builder.compile(task, Path(request.candidate), request.options, request.environment))
+        refused = builder.compile(task, Path(request.candidate), request.options, request.environment)
+        return Compiled(None if refused is None else fit(refused))
     except ArenaError as problem:
-        return HarnessFailed(str(problem))
+        return HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))
     except Exception:
-        return HarnessFailed(what_was_raised())
+        return HarnessFailed(shortened(what_was_raised(), DETAIL_CHARACTERS))
 
 
 if __name__ == "__main__":

@@ -17,14 +17,17 @@ from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Status
 from arena.protocol import Language
 from arena.sandbox import compiling
-from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.base import BuildFailed, Built, HipToolchain, Source, Target, Worker
 from arena.toolchains.hip_compilers import default_cache_root, toolchain_for
+from arena.toolchains.hip_reads import forbidden_reads
+from arena.toolchains.hip_symbols import broken_rules
 from arena.toolchains.kernel_library import inlined
 from arena.toolchains.task_header import dtype_key, task_header
 
 COMPILER_BYTES = 8 << 30
 """address space of one compiler process: a macro that doubles thirty times asks for more than any machine has"""
 COMPILER_S = 120.0
+_MOST_RULES = 3
 # Included once more at the end: a candidate that never included it, and gets the signature wrong, does not compile.
 _CHECKED = '\n#include "task.h"\n'
 
@@ -41,13 +44,13 @@ class Build:
 def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: DeviceFacts) -> Build:
     """Compile a candidate for every dtype its cases need, at once.
 
-    Raises `CandidateFailed` with `compile_error`. Triton kernels are compiled by the host that launches them first.
+    Raises `CandidateFailed` with `compile_error`, or `rule_violation` where an object file needs what it may not.
+    Triton kernels are compiled by the host that launches them first.
     """
     if task.task_type is TaskType.TRITON2TRITON:
         return Build(Program(task, Language.TRITON, {"": candidate}))
     target = Target(facts.arch, facts.wave_size)
-    # Builds made behind other walls are none of these: what could be read then may stand in them.
-    toolchain = toolchain_for(target, default_cache_root() / compiling.level(), run=_held)
+    toolchain = _toolchain(target)
     sources = hip_sources(task, candidate, cases)
 
     def build(source: Source) -> Built | BuildFailed:
@@ -60,9 +63,26 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
         if isinstance(outcome, BuildFailed):
             status = Status.TIMEOUT if outcome.timed_out else Status.COMPILE_ERROR
             raise CandidateFailed(status, f"for {key}: {outcome.log.strip()}")
+        broken = [
+            *forbidden_reads(outcome.library, toolchain, target),
+            *broken_rules(outcome.library, target.vendor),
+        ]
+        if broken:
+            raise CandidateFailed(Status.RULE_VIOLATION, f"{candidate.name}: {'; '.join(broken[:_MOST_RULES])}")
         files[key] = outcome.library
     log = "\n".join(filter(None, (outcome.log.strip() for outcome in outcomes.values())))
-    return Build(Program(task, Language.HIP, files), log, max(outcome.seconds for outcome in outcomes.values()))
+    program = Program(task, Language.HIP, files, worker=toolchain.worker(target.arch))
+    return Build(program, log, max(outcome.seconds for outcome in outcomes.values()))
+
+
+def hip_worker(arch: str) -> Worker:
+    """The program that loads HIP candidates on a device of `arch`: built the first time, which takes seconds."""
+    return _toolchain(Target(arch)).worker(arch)
+
+
+def _toolchain(target: Target) -> HipToolchain:
+    """Builds made behind other walls are none of its: what could be read then may stand in them."""
+    return toolchain_for(target, default_cache_root() / compiling.level(), run=_held)
 
 
 def _held(

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from arena.errors import InfrastructureError
+from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.judge import control
 from arena.judge.messages import (
     Evaluate,
     Examine,
@@ -27,6 +28,7 @@ from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.process import kill_group
+from arena.scratch import sweep
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _START_S = 180.0
@@ -40,6 +42,7 @@ class JudgeClient:
         self._platform = platform
         self._device = device
         self._environment: Environment | None = None
+        self._abandoned = False
         self._start()
 
     def _start(self) -> None:
@@ -65,11 +68,14 @@ class JudgeClient:
     def environment(self) -> Environment:
         """Device and versions; waits until the judge is warm."""
         if not self._greeted:
-            answer = self._receive(_START_S)
+            try:
+                answer = self._receive(_START_S)
+            except InfrastructureError as problem:
+                raise JudgeUnavailable(f"the judge did not start: {problem}") from None
             if isinstance(answer, HarnessFailed):
-                raise InfrastructureError(f"the judge did not start: {answer.detail}")
+                raise JudgeUnavailable(f"the judge did not start: {answer.detail}")
             if not isinstance(answer, Hello):
-                raise InfrastructureError("the judge spoke out of turn")
+                raise JudgeUnavailable("the judge spoke out of turn")
             self._environment, self._greeted = answer.environment, True
         assert self._environment is not None
         return self._environment
@@ -82,16 +88,31 @@ class JudgeClient:
         on_progress: Callable[[Progress], None] = lambda progress: None,
         heldout: Path | None = None,
     ) -> Evaluation:
-        """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
+        """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given.
+
+        A judge that fails is replaced, and where that fails too the baseline tells whose fault it is (`control.py`).
+        """
+        return control.evaluated(self, control.Request(task, candidate, options, heldout), on_progress)
+
+    def evaluate_once(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None,
+    ) -> Evaluation:
+        """Evaluate a candidate file; raises `InfrastructureError` where the judge failed with it."""
         cases = str(heldout.resolve()) if heldout else ""
         request = Evaluate(str(task.resolve()), str(candidate.resolve()), options, cases)
         answer = self._ask(request, on_progress)
         assert isinstance(answer, Result)
         return answer.evaluation
 
-    def prove(self, task: Path, heldout: Path, options: Options) -> dict[str, str]:
-        """Check the baseline on held-out cases: by case id `passed`, or what is wrong."""
-        answer = self._ask(Prove(str(task.resolve()), str(heldout.resolve()), options), lambda progress: None)
+    def prove(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+        """Check the baseline on these held-out cases, or the task's own: by case id `passed`, or what is wrong."""
+        cases = str(heldout.resolve()) if heldout else ""
+        answer = self._ask(Prove(str(task.resolve()), cases, options), lambda progress: None)
         assert isinstance(answer, Proved)
         return answer.cases
 
@@ -102,17 +123,21 @@ class JudgeClient:
         most_mutants: int = 0,
         *,
         every_launch: bool = False,
+        timing: bool = True,
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> TaskCheck:
         """Check a task itself: its items, or with `most_mutants` how its mutants fare."""
-        answer = self._ask(Examine(str(task.resolve()), options, most_mutants, every_launch), on_progress)
+        answer = self._ask(Examine(str(task.resolve()), options, most_mutants, every_launch, timing), on_progress)
         assert isinstance(answer, Examined)
         return answer.check
 
     def _ask(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
         """Ask; after any failure the next question goes to a new judge, since the old one's device may be poisoned."""
+        if self._abandoned:
+            raise JudgeUnavailable("the judge was abandoned")
         if self._broken:
             self.close()
+            sweep()  # what a judge that was killed has left, which may fill the disk
             self._start()
         self._broken = True
         answer = self._exchange(request, on_progress)
@@ -143,7 +168,8 @@ class JudgeClient:
             self._process.wait()
 
     def abandon(self) -> None:
-        """End the judge at once, whatever it is doing: a thread that waits for its answer gets an error."""
+        """End the judge for good, whatever it is doing: a thread that waits for its answer gets an error."""
+        self._abandoned = True
         if self._process.poll() is None:
             kill_group(self._process.pid)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from arena.judge.buffers import Sets
 from arena.judge.hosts import CandidateFailed, Host
-from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.inputs import draw_secret
 from arena.judge.subject import Subject
 from arena.judge.verify import Finding, Tensors, check_canaries, check_inputs, check_results
 from arena.model.task import Arguments
@@ -35,8 +35,7 @@ class CorrectnessCheck:
             host = subject.ready(arguments.case)
         except CandidateFailed as failure:
             return Finding(failure.status, failure.detail)
-        generator = secret_generator(self.platform.torch_device)
-        sets = Sets(self.platform, arguments, 1, generator)
+        sets = Sets(self.platform, arguments, 1)
         try:
             self.platform.leave_room()
             host.ask(sets.bind_message(), self.timeout_s, sets.files)
@@ -51,10 +50,9 @@ class CorrectnessCheck:
 
     def first_call(self, subject: Subject, arguments: Arguments) -> Finding:
         """Call once and look at nothing but whether it could be called: where Triton compiles."""
-        sets = Sets(self.platform, arguments, 1, secret_generator(self.platform.torch_device))
+        sets = Sets(self.platform, arguments, 1)
         try:
-            drawn = draw_inputs(arguments, self.reference, 1, secret_generator(self.platform.torch_device))
-            sets.write(drawn)
+            sets.write(draw_secret(arguments, self.reference, 1, self.platform.torch_device))
             self.platform.synchronize()
             self.platform.leave_room()
             host = subject.ready(arguments.case)
@@ -72,8 +70,7 @@ class CorrectnessCheck:
     def _over_seeds(self, host: Host, sets: Sets) -> Finding:
         worst, began = 0.0, time.monotonic()
         for seed in range(self.seeds):
-            generator = secret_generator(self.platform.torch_device)
-            drawn = draw_inputs(sets.arguments, self.reference, 1, generator)
+            drawn = draw_secret(sets.arguments, self.reference, 1, self.platform.torch_device)
             inputs = {name: values[0] for name, values in drawn.items()}
             finding = self._once(host, sets, inputs)
             if finding.status is not Status.PASSED:

@@ -20,7 +20,7 @@ from arena.errors import InfrastructureError
 from arena.judge.buffers import Sets
 from arena.judge.building import hip_sources
 from arena.judge.hosts import CandidateFailed, Template
-from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.inputs import draw_secret
 from arena.judge.selection import declared_work
 from arena.judge.subject import Program, Subject
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild, most_used
@@ -173,10 +173,9 @@ def _tell_nobody(done: int, total: int) -> None:
 def _arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
     """Buffers of the right shapes with valid indices in them; other contents are never read by what is not run."""
     device = platform("cpu")
-    generator = secret_generator(device.torch_device)
     worked_out = arguments(task, case)
-    sets = Sets(device, worked_out, 1, generator)
-    sets.write(draw_inputs(worked_out, reference, 1, generator, data=False))
+    sets = Sets(device, worked_out, 1)
+    sets.write(draw_secret(worked_out, reference, 1, device.torch_device, data=False))
     return sets
 
 

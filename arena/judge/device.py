@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from arena.judge.buffers import lay_out
-from arena.judge.inputs import secret_generator
 from arena.judge.plausibility import Limits
 from arena.judge.side import Plan
 from arena.model.environment import DeviceFacts
@@ -92,7 +91,6 @@ class Bench:
 
     def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
         self.platform, self.facts = platform, facts
-        self.generator = secret_generator(platform.torch_device)
         self.habits = _CPU if facts.emulated else _GPU
 
     def calibrate(self) -> None:
@@ -102,7 +100,8 @@ class Bench:
     def plan(self, arguments: Arguments, call_s: float) -> Plan:
         """Pass lengths for calls of about `call_s` seconds, within the memory that sets may take.
 
-        On the CPU a pass is one call against none: calls take milliseconds, and reaching the host microseconds.
+        On the CPU a pass is one call, of which nothing is subtracted: calls take milliseconds, and a message a tenth of
+        one.
         """
         habits = self.habits
         if not self.platform.graphs:
@@ -158,6 +157,7 @@ class Bench:
             empty_call_ms=self._empty_call_ms,
             clock_slack_ms=self.habits.clock_slack_ms,
             baseline_drift=self.habits.baseline_drift,
+            hosts_clock=not facts.emulated,
         )
 
     @cached_property

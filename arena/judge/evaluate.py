@@ -16,7 +16,7 @@ from msgspec import structs
 from arena.errors import InfrastructureError
 from arena.judge import rules
 from arena.judge.baselines import Baselines, Book
-from arena.judge.building import build_program
+from arena.judge.building import build_program, hip_worker
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.crossing import Crossing, Limit
 from arena.judge.device import Bench
@@ -33,7 +33,7 @@ from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, CaseTiming, Evaluation
-from arena.model.task import Case, Task, arguments
+from arena.model.task import Case, Task, TaskType, arguments
 from arena.model.verdict import Stage, Status, Verdict
 from arena.numerics.reference import Reference
 from arena.scratch import prefix as scratch_prefix
@@ -160,8 +160,10 @@ class Contest:
 
     def _subject(self) -> Subject:
         """A place for the candidate to run in."""
-        options = self._options
-        return Subject(self._template, None, self._hidden, options.call_timeout_s, options.host_memory_bytes)
+        options, hip = self._options, self._task.task_type is not TaskType.TRITON2TRITON
+        worker = hip_worker(self._bench.facts.arch) if hip else None
+        most_bytes = options.host_memory_bytes
+        return Subject(self._template, None, self._hidden, options.call_timeout_s, most_bytes, worker)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""

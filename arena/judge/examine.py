@@ -21,6 +21,7 @@ from arena.judge.hosts import CandidateFailed
 from arena.judge.inputs import secret_generator
 from arena.judge.messages import Options
 from arena.judge.mutation import mutants_item, try_mutants
+from arena.judge.omissions import omissions_item, try_omissions
 from arena.judge.selection import emulation_work, select_cases
 from arena.judge.self_timing import SelfTiming
 from arena.judge.soundness import Draw, check_definition, count_bytes
@@ -51,8 +52,11 @@ Report = Callable[[int, int], None]
 class Examination:
     """The check of one task on one platform."""
 
-    def __init__(self, task: Task, options: Options, shop: Workshop, *, every_launch: bool = False) -> None:
+    def __init__(
+        self, task: Task, options: Options, shop: Workshop, *, every_launch: bool = False, timing: bool = True
+    ) -> None:
         self._task, self._options, self._shop = task, options, shop
+        self._times = timing and not shop.bench.facts.emulated
         self._limit = Limit(options.call_timeout_s, once=not every_launch)
         self._cases = select_cases(task, task.cases, options.max_work)
         self._reference = Reference(task.reference_path)
@@ -61,13 +65,15 @@ class Examination:
         self._timing = SelfTiming(task, shop, self._fast, self._subject, options.call_timeout_s)
 
     def run(self, most_mutants: int, report: Report) -> TaskCheck:
-        """Every item in turn; or, where mutants are asked for, the item about them alone."""
+        """Every item in turn; or, where mutants are asked for, the items about them alone."""
         started = time.monotonic()
         fates: tuple[MutantFate, ...] = ()
         items: list[Item] = []
         if most_mutants:
             fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
-            items.append(mutants_item(self._task, fates))
+            omissions = try_omissions(self._task, self._reference, secret_generator("cpu"))
+            items += [mutants_item(self._task, fates), omissions_item(omissions)]
+            fates += omissions
         else:
             before = started
             for item in self._items():
@@ -145,7 +151,7 @@ class Examination:
             return
         yield Item("builds", Outcome.PASSED, f"for {facts.arch}")
         yield from self._correct(program, other.program if other else None)
-        if not facts.emulated:
+        if self._times:
             yield from self._timing.items(program, self._cases)
 
     def _expert(self, kernel: Path) -> Item:
@@ -157,7 +163,7 @@ class Examination:
         except CandidateFailed as failure:
             return Item("expert", Outcome.FAILED, f"{failure.status}: {failure.detail}")
         items = list(self._correct(program, other.program if other else None))
-        if items[0].outcome is Outcome.PASSED and not facts.emulated:
+        if items[0].outcome is Outcome.PASSED and self._times:
             self._timing.note(program, self._cases)
         return Item("expert", items[0].outcome, items[0].detail)
 

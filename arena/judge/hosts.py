@@ -16,12 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
+import msgspec
+
 from arena.errors import InfrastructureError
+from arena.judge import flat
+from arena.judge.answers import Overstep, bounded
 from arena.model.portability import KernelUse
 from arena.model.profile import KernelTime
 from arena.model.verdict import Status
+from arena.printable import printable, shortened
 from arena.process import kill_group
 from arena.protocol import (
+    ANSWER_BYTES,
     Blame,
     Done,
     Ended,
@@ -41,10 +47,13 @@ from arena.protocol import (
     ToTemplate,
 )
 from arena.sandbox import seal
-from arena.wire import Channel, ChannelClosed, ChannelTimeout
+from arena.toolchains.base import Worker
+from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
 _START_S = 120.0
 _LOG_TAIL_BYTES = 4096
+DETAIL_CHARACTERS = 8000
+"""of what is said about a candidate that failed: a compiler's words, a traceback, the end of its log"""
 _KEPT = (
     "PATH",
     "PYTHONPATH",
@@ -69,9 +78,13 @@ _BLAMED = {
 
 
 class CandidateFailed(Exception):
-    """Carries a candidate's failure to the stage that turns it into a verdict; never leaves the judge."""
+    """Carries a candidate's failure to the stage that turns it into a verdict; never leaves the judge.
+
+    The detail may quote a candidate, its compiler or its log: it is made printable and cut here.
+    """
 
     def __init__(self, status: Status, detail: str, *, capture: bool = False) -> None:
+        detail = shortened(detail, DETAIL_CHARACTERS)
         super().__init__(f"{status}: {detail}")
         self.status = status
         self.detail = detail
@@ -86,10 +99,32 @@ class HostFolder:
     cache: Path
     program: Path | None = None
     """holds the files that it is to load; it may read them and nothing around them"""
+    worker: Worker | None = None
+    """the program for HIP candidates, where that is what it becomes"""
 
 
 class Template:
-    """The process that hosts are forked from. In those of one that `interprets`, Triton kernels run on the CPU."""
+    """The processes that hosts are forked from. In hosts of one that `interprets`, Triton kernels run on the CPU.
+
+    HIP workers leave Python at once, and come from a process without PyTorch, which takes half the time to fork.
+    """
+
+    def __init__(self, platform: str, *, spins: bool, interprets: bool) -> None:
+        self._full = ForkServer(platform, spins=spins, interprets=interprets)
+        self._bare = ForkServer("", spins=spins, interprets=False)
+
+    def spawn(self, folder: HostFolder, hide: Sequence[Path]) -> Host:
+        """Fork a host; returns when it is behind its walls and waits for commands."""
+        return (self._bare if folder.worker else self._full).spawn(folder, hide)
+
+    def close(self) -> None:
+        """End both."""
+        self._full.close()
+        self._bare.close()
+
+
+class ForkServer:
+    """One process that hosts are forked from; with no platform it imports nothing for them."""
 
     def __init__(self, platform: str, *, spins: bool, interprets: bool) -> None:
         ours, theirs = socket.socketpair()
@@ -109,8 +144,11 @@ class Template:
         """Fork a host; returns when it is behind its walls and waits for commands."""
         ours, theirs = socket.socketpair()
         log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the host
-        shown = (str(folder.program),) if folder.program else ()
-        request = Spawn(str(folder.home), str(folder.cache), tuple(str(path) for path in hide), shown)
+        worker = folder.worker
+        shown = [str(folder.program)] if folder.program else []
+        shown += [str(path) for path in worker.folders] if worker else []
+        program = str(worker.program) if worker else ""
+        request = Spawn(str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program)
         try:
             with self._one_at_a_time:
                 self._channel.send(request, [theirs.fileno(), log.fileno()])
@@ -120,7 +158,9 @@ class Template:
         finally:
             theirs.close()
         assert isinstance(answer, Spawned)
-        return Host(self, answer.pid, Channel(ours, FromHost), log, spins=self._spins)
+        encode = flat.encode if worker else msgspec.json.encode
+        channel: Channel[ToHost, FromHost] = Channel(ours, FromHost, encode=encode, most_bytes=ANSWER_BYTES)
+        return Host(self, answer.pid, channel, log, spins=self._spins)
 
     def ended(self, pid: int) -> int | None:
         """Exit code of a host, negative for a signal; None where it still runs."""
@@ -144,7 +184,7 @@ class Host:
 
     def __init__(
         self,
-        template: Template,
+        template: ForkServer,
         pid: int,
         channel: Channel[ToHost, FromHost],
         log: IO[bytes],
@@ -153,7 +193,7 @@ class Host:
     ) -> None:
         self._template, self._pid, self._channel, self._log = template, pid, channel, log
         self._spins = spins
-        self._stopped = False
+        self._stopped = self._halted = False
         self._collected = False
         self.isolation = self._welcome()
 
@@ -185,8 +225,12 @@ class Host:
         return answer.kernels if isinstance(answer, Profiled) else self._out_of_turn()
 
     def _out_of_turn(self) -> NoReturn:
+        self._overstepped("an answer to another command, or an answer too many")
+
+    def _overstepped(self, how: object) -> NoReturn:
+        """An honest worker cannot send this: the candidate has its hands on the channel."""
         self.kill()
-        raise CandidateFailed(Status.CRASH, "the host spoke out of turn")
+        raise CandidateFailed(Status.CRASH, f"the worker sent what is no answer: {how}")
 
     def _exchange(
         self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
@@ -194,12 +238,16 @@ class Host:
         self.resume()
         try:
             self._channel.send(message, files)
-            answer, _ = self._channel.receive(timeout_s, spins=timed and self._spins)
+            answer = bounded(self._channel.receive(timeout_s, spins=timed and self._spins)[0])
         except ChannelTimeout:
             self.kill()
             raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
+        except (Malformed, Overstep) as problem:
+            self._overstepped(problem)
         except ChannelClosed:
             raise CandidateFailed(Status.CRASH, self._obituary()) from None
+        if self._channel.holds_more:
+            self._out_of_turn()
         if isinstance(answer, Failed):
             raise CandidateFailed(
                 _BLAMED[answer.blame], answer.detail.strip(), capture=answer.blame is Blame.NOT_CAPTURABLE
@@ -218,11 +266,17 @@ class Host:
             self._signal(signal.SIGSTOP)
             self._stopped = True
 
+    def halt(self) -> None:
+        """Stop every thread at once by a signal: a control group takes its time, in which a device finishes work."""
+        if not self._halted:
+            self._signal(signal.SIGSTOP)
+            self._halted = True
+
     def resume(self) -> None:
         """Let it run again."""
-        if self._stopped:
+        if self._stopped or self._halted:
             self._signal(signal.SIGCONT)
-            self._stopped = False
+            self._stopped = self._halted = False
 
     def release(self, timeout_s: float) -> None:
         """Have it unmap the shared buffer, so that the judge may free it."""
@@ -238,7 +292,8 @@ class Host:
         """The end of what it printed: for a person to read, never to judge by."""
         file = self._log.fileno()
         size = os.fstat(file).st_size
-        return os.pread(file, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES)).decode("utf-8", "replace").strip()
+        tail = os.pread(file, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES))
+        return printable(tail.decode("utf-8", "replace")).strip()
 
     def _obituary(self) -> str:
         code = self._template.ended(self._pid)
@@ -247,7 +302,7 @@ class Host:
         if code is None:
             how = "the host closed its channel"
         elif code < 0:
-            how = f"the host was ended by {signal.Signals(-code).name}"
+            how = f"the host was ended by {signal_name(-code)}"
         else:
             how = f"the host exited early with code {code}"
         said = self.log()
@@ -265,6 +320,14 @@ class Host:
         if not self._collected:
             self._template.ended(self._pid)
         self._log.close()
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`; real-time signals between the first and the last have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _clean_environment(*, interprets: bool) -> dict[str, str]:

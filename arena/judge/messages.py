@@ -51,7 +51,7 @@ class Evaluate(Message, frozen=True):
 
 
 class Prove(Message, frozen=True):
-    """Is the baseline right on the held-out cases? For fresh ones, before anybody relies on them."""
+    """Is the baseline right on held-out cases: fresh ones, before anybody relies on them, or ("") the task's own?"""
 
     task: str
     heldout: str
@@ -68,6 +68,8 @@ class Examine(Message, frozen=True):
     options: Options
     most_mutants: int = 0
     every_launch: bool = False
+    timing: bool = True
+    """whether a GPU also times kernels against themselves"""
 
 
 class Compile(Message, frozen=True):

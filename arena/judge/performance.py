@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
-import secrets
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from arena.judge import estimates
 from arena.judge.buffers import Sets
 from arena.judge.device import Bench
 from arena.judge.hosts import CandidateFailed
-from arena.judge.inputs import draw_inputs
+from arena.judge.inputs import draw_secret
 from arena.judge.plausibility import DOUBTS, Timing, doubt
 from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
 from arena.judge.verify import Finding, check_inputs, check_outputs, compared
@@ -30,6 +31,8 @@ _LARGE_ELEMENTS = 1 << 22
 _PATIENCE = 6
 _LOOK_EVERY = 4
 _SINGLE_EVERY = 4
+_MOST_ROUNDS = 512
+"""of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
 _PROBE_CALLS = 16
 _PROBE_REPEATS = 3
 
@@ -41,7 +44,8 @@ class PerformanceCheck:
     bench: Bench
     reference: Reference
     budget_s: float
-    _random: random.Random = field(default_factory=lambda: random.Random(secrets.randbits(64)))
+    _random: random.Random = field(default_factory=random.SystemRandom)
+    """without a state: candidates see in which order passes come, which would tell one in the end"""
 
     def solo(self, side: Side, arguments: Arguments) -> tuple[Estimate, float]:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
@@ -51,10 +55,10 @@ class PerformanceCheck:
         shorts, longs = [], []
         for _ in range(self.bench.habits.solo_rounds):
             inputs, times = self._draw(arguments, plan), {}
-            for name in self._shuffled(SHORT, LONG):
+            for name in self._shuffled(*plan.passes):
                 side.refresh(inputs, plan.part(name))
                 times[name] = self._pass(side, name)[0]
-            shorts.append(times[SHORT])
+            shorts.append(times.get(SHORT, 0.0))
             longs.append(times[LONG])
         side.unbind()
         return estimates.latency_ms(estimates.slopes(shorts, longs, plan.long - plan.short)), call_s
@@ -102,9 +106,14 @@ class PerformanceCheck:
             for place in places:
                 baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
                 candidate.bind(arguments, self.reference, _passes(plan), place.candidate)
-                finding = self._rounds(baseline, candidate, arguments, plan, rounds, place.swapped, len(places))
-                if finding.status is not Status.PASSED:
-                    return finding, None
+                for look in (
+                    _moved,
+                    partial(self._rounds, arguments, plan, rounds, place.swapped, len(places)),
+                    _moved,
+                ):
+                    finding = look(baseline, candidate)
+                    if finding.status is not Status.PASSED:
+                        return finding, None
             timing = self._timing(rounds, plan, arguments, candidate, solo[0])
             evidence = self._evidence(timing, baseline, candidate)
             status, why = doubt(evidence, self.bench.limits(arguments))
@@ -118,21 +127,21 @@ class PerformanceCheck:
 
     def _rounds(
         self,
-        baseline: Side,
-        candidate: Side,
         arguments: Arguments,
         plan: Plan,
         rounds: list[Round],
         swapped: bool,
         places: int,
+        baseline: Side,
+        candidate: Side,
     ) -> Finding:
         """Add rounds for one placement, of which there are `places`; both get as many."""
         budget_s, least = self.budget_s / places, -(-self.bench.habits.least_rounds // places)
         target = len(rounds) if swapped else None
         began, spread, done = time.monotonic(), float("inf"), 0
-        while done < (target or least) or (target is None and self._worth_more(spread, began, budget_s)):
+        while done < (target or least) or (target is None and self._worth_more(done * places, spread, began, budget_s)):
             with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
-            names = (SHORT, LONG, SINGLE) if with_single else (SHORT, LONG)
+            names = (*plan.passes, SINGLE) if with_single else plan.passes
             measured, finding = self._round(baseline, candidate, arguments, plan, names)
             if measured is None:
                 return finding
@@ -142,9 +151,9 @@ class PerformanceCheck:
                 spread = estimates.spread(rounds, plan.long - plan.short)
         return Finding(Status.PASSED)
 
-    def _worth_more(self, spread: float, began: float, budget_s: float) -> bool:
+    def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
         """Whether to go on: not when the spread is small; far beyond the budget only where it is large."""
-        if spread < self.bench.habits.target_spread:
+        if spread < self.bench.habits.target_spread or done >= _MOST_ROUNDS:
             return False
         patience = _PATIENCE if spread > self.bench.habits.patient_spread else 1
         return time.monotonic() < began + patience * budget_s
@@ -165,7 +174,8 @@ class PerformanceCheck:
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
                 side.refresh(inputs, plan.part(name))
-                times[name, side], host_clock = self._pass(side, name)
+                with candidate.host.still() if side is baseline else nullcontext():
+                    times[name, side], host_clock = self._pass(side, name)
                 if side is candidate:
                     side.collect(name)
                 finding, outputs = self._look(side.sets, plan.indices(name), secret, inputs)
@@ -187,7 +197,7 @@ class PerformanceCheck:
         return side.run(name)
 
     def _draw(self, arguments: Arguments, plan: Plan) -> dict[str, torch.Tensor]:
-        return draw_inputs(arguments, self.reference, plan.sets, self.bench.generator)
+        return draw_secret(arguments, self.reference, plan.sets, self.bench.platform.torch_device)
 
     def _sampled(self, arguments: Arguments, plan: Plan, names: tuple[str, ...]) -> frozenset[int]:
         """The calls of a round that will be compared with the reference: a secret until they have been made."""
@@ -278,14 +288,24 @@ def _passes(plan: Plan) -> dict[str, tuple[int, ...]]:
 
 def _measured(times: dict[tuple[str, Side], float], baseline: Side, candidate: Side, host_s: float) -> Round:
     return Round(
-        times[SHORT, baseline],
-        times[SHORT, candidate],
+        times.get((SHORT, baseline), 0.0),
+        times.get((SHORT, candidate), 0.0),
         times[LONG, baseline],
         times[LONG, candidate],
         host_s,
         times.get((SINGLE, baseline), 0.0),
         times.get((SINGLE, candidate), 0.0),
     )
+
+
+def _moved(baseline: Side, candidate: Side) -> Finding:
+    """The judge chose where and how its workers run: one that is scheduled otherwise is replaced, its timing void."""
+    for who, side in (("baseline", baseline), ("candidate", candidate)):
+        difference = side.host.moved(exactly=side is baseline)
+        if difference:
+            side.abandon()
+            return Finding(Status.TIMING_MISMATCH, f"the {who}'s worker was given {difference}")
+    return Finding(Status.PASSED)
 
 
 def _unbind_quietly(side: Side) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from arena.judge.buffers import Sets
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.hosts import CandidateFailed
-from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.inputs import draw_secret
 from arena.judge.subject import Subject
 from arena.model.portability import TargetBuild
 from arena.model.profile import KernelTime, Profile
@@ -16,8 +15,6 @@ from arena.model.task import Arguments
 from arena.protocol import Call, Prepare
 
 _MOST_KERNELS = 50
-_NAME_LIMIT = 300
-_DIMENSIONS = 3
 
 
 def profile_largest(
@@ -36,7 +33,7 @@ def profile_largest(
         return Profile(case, detail=f"the {check.platform.name} platform has no profiler for kernels", uses=uses)
     subject.close()
     try:
-        kernels = _trimmed(_profile(check, subject, largest))
+        kernels = _profile(check, subject, largest)[:_MOST_KERNELS]
     except CandidateFailed as failure:
         return Profile(case, detail=f"the profiler failed: {failure.status}: {failure.detail}", uses=uses)
     finally:
@@ -46,12 +43,11 @@ def profile_largest(
 
 def _profile(check: CorrectnessCheck, subject: Subject, worked_out: Arguments) -> tuple[KernelTime, ...]:
     """Call once to compile and warm up, then once under the profiler."""
-    generator = secret_generator(check.platform.torch_device)
-    sets = Sets(check.platform, worked_out, 2, generator)
+    sets = Sets(check.platform, worked_out, 2)
     try:
-        sets.write(draw_inputs(worked_out, check.reference, 2, generator))
+        sets.write(draw_secret(worked_out, check.reference, 2, check.platform.torch_device))
         check.platform.synchronize()
-        host = subject.ready(worked_out.case)
+        host = subject.ready_for_profiler(worked_out.case)
         host.ask(sets.bind_message(), check.timeout_s, sets.files)
         host.ask(Prepare(), check.timeout_s)
         host.ask(Call(0), check.timeout_s)
@@ -63,16 +59,3 @@ def _profile(check: CorrectnessCheck, subject: Subject, worked_out: Arguments) -
         raise
     finally:
         sets.close()
-
-
-def _trimmed(kernels: Sequence[KernelTime]) -> tuple[KernelTime, ...]:
-    """No more of what a host says than a person reads."""
-    return tuple(
-        replace(
-            kernel,
-            kernel=kernel.kernel[:_NAME_LIMIT],
-            grid=kernel.grid[:_DIMENSIONS],
-            block=kernel.block[:_DIMENSIONS],
-        )
-        for kernel in kernels[:_MOST_KERNELS]
-    )

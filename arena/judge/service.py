@@ -16,7 +16,8 @@ from arena.judge.crossing import Crossing
 from arena.judge.device import Bench
 from arena.judge.evaluate import Contest, Workshop, checks
 from arena.judge.examine import Examination
-from arena.judge.hosts import CandidateFailed, HostFolder, Template
+from arena.judge.fitting import fit
+from arena.judge.hosts import DETAIL_CHARACTERS, CandidateFailed, HostFolder, Template
 from arena.judge.messages import (
     Evaluate,
     Examine,
@@ -38,6 +39,7 @@ from arena.model.task import Task, arguments
 from arena.model.verdict import Stage, Status
 from arena.platforms import here, show_only
 from arena.platforms.base import Platform
+from arena.printable import shortened
 from arena.protocol import Prepare
 from arena.sandbox import compiling, seal
 from arena.scratch import scratch
@@ -115,7 +117,7 @@ class Judge:
 
         task = _supported(load_task(Path(request.task)))
         options = bounded(request.options, self._bench.facts)
-        examination = Examination(task, options, self._shop, every_launch=request.every_launch)
+        examination = Examination(task, options, self._shop, every_launch=request.every_launch, timing=request.timing)
         return examination.run(request.most_mutants, report)
 
     def close(self) -> None:
@@ -188,13 +190,13 @@ def _answer(judge: Judge, request: ToJudge, channel: Channel[FromJudge, ToJudge]
             return Proved(judge.prove(request))
         if isinstance(request, Examine):
             return Examined(judge.examine(request, channel))
-        return Result(judge.evaluate(request, channel))
+        return Result(fit(judge.evaluate(request, channel)))
     except ArenaError as problem:
-        return HarnessFailed(str(problem))
+        return HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))
     except ChannelClosed:
         raise
     except Exception:
-        return HarnessFailed(what_was_raised())
+        return HarnessFailed(shortened(what_was_raised(), DETAIL_CHARACTERS))
 
 
 def _versions() -> dict[str, str]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arena.judge.buffers import EVERY, Sets, has_addresses
-from arena.judge.hosts import CandidateFailed, Host
-from arena.judge.inputs import draw_inputs, secret_generator
+from arena.judge.hosts import CandidateFailed
+from arena.judge.inputs import draw_secret
 from arena.judge.subject import Subject
+from arena.judge.watchdog import WatchedHost
 from arena.model.record import Mode
 from arena.model.task import Arguments
 from arena.numerics.reference import Reference
@@ -36,6 +37,11 @@ class Plan:
         """Distinct sets a round needs, the one of the single call included."""
         return self.short + self.long + 1
 
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """The passes of every round; one of no calls is not run."""
+        return (SHORT, LONG) if self.short else (LONG,)
+
     def indices(self, name: str) -> tuple[int, ...]:
         """The sets of one pass, in call order."""
         first = {LONG: 0, SHORT: self.long, SINGLE: self.long + self.short}[name]
@@ -59,12 +65,14 @@ class Side:
         """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
         self.drain_s: list[float] = []
         """how long the device kept the judge waiting after each pass, when the clock had stopped"""
+        self._began_s = 0.0
+        """processor time of the host before the data of a pass were written, where that is what counts"""
         self.mode = Mode.LOOP
         if platform.graphs:
             self.mode = Mode.GRAPH if graphs else Mode.STREAM
 
     @property
-    def host(self) -> Host:
+    def host(self) -> WatchedHost:
         """The host that is alive now."""
         return self._subject.host
 
@@ -104,10 +112,9 @@ class Side:
         self.unbind()
         self._wakes_first = not (self._platform.graphs or has_addresses(arguments))
         self._subject.ready(arguments.case)
-        generator = secret_generator(self._platform.torch_device)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
-        self._sets = Sets(self._platform, arguments, count, generator, arena)
-        once = draw_inputs(arguments, reference, 1, generator)
+        self._sets = Sets(self._platform, arguments, count, arena)
+        once = draw_secret(arguments, reference, 1, self._platform.torch_device)
         self._sets.write({name: values.expand(count, *values.shape[1:]) for name, values in once.items()})
         self._sets.poison()
         self._platform.synchronize()
@@ -124,6 +131,8 @@ class Side:
 
         Where there is no device to switch to the host, it is woken before: with the data there it could begin early.
         """
+        if not self._platform.graphs:
+            self._began_s = self.host.processor_s()
         if self._wakes_first:
             self.host.ask(Prepare(), self._timeout_s)
         self.sets.write(inputs, part)
@@ -134,17 +143,22 @@ class Side:
 
         Both processes have slept while the data were written: the way to the device is gone before it is timed. And
         afterwards the device must be idle, or the pass was not over: what is left of it holds up a kernel of the judge.
+        Where kernels are emulated, the seconds are the host's processor time since before the data came: whenever it
+        works, with however many threads, and whatever else the machine does.
         """
         if not self._wakes_first:
             preparing_s = sum(self.host.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
-            if name == LONG:  # whoever begins early does it here: the others are subtracted, or are bounds
+            if name == LONG and self._platform.graphs:  # the other passes are subtracted, or are bounds
                 self.prepare_s.append(preparing_s)
         seconds, done = self.host.timed(Pass(name), self._timeout_s)
+        if not self._platform.graphs:
+            self.host.stop()
+            return self.host.processor_s() - self._began_s, done.host_s
+        self.host.halt()
+        started = time.perf_counter()
+        self._platform.nudge()
+        self.drain_s.append(time.perf_counter() - started)
         self.host.stop()
-        if self._platform.graphs:
-            started = time.perf_counter()
-            self._platform.nudge()
-            self.drain_s.append(time.perf_counter() - started)
         return seconds, done.host_s
 
     def collect(self, name: str) -> None:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.errors import InfrastructureError
-from arena.judge.hosts import Host, HostFolder, Template
+from arena.judge.hosts import HostFolder, Template
 from arena.judge.watchdog import WatchedHost, memory_limit_bytes
 from arena.model.task import Case, Task
 from arena.protocol import Language, Load, Prepare
 from arena.scratch import prefix as scratch_prefix
+from arena.scratch import remove
+from arena.toolchains.base import Worker
 from arena.toolchains.task_header import dtype_key
 
 
@@ -27,6 +29,8 @@ class Program:
     copies: tuple[str, ...] = ()
     target: str = ""
     once: bool = False
+    worker: Worker | None = None
+    """what loads it, where that is not Python"""
 
     def key(self, case: Case) -> str:
         """Which of its files a case needs."""
@@ -49,15 +53,20 @@ class Subject:
         hide: tuple[Path, ...],
         timeout_s: float,
         memory_bytes: int | None = None,
+        worker: Worker | None = None,
     ) -> None:
-        """`memory_bytes`: what its hosts may take, half of the machine's if None."""
+        """`memory_bytes`: what its hosts may take, half of the machine's if None.
+
+        `worker`: what will load a program that is not there yet.
+        """
         self._program: Program | None = None
+        self._worker, self._profiled = worker, False
         self._memory_bytes = memory_bytes or memory_limit_bytes()
         self._template, self._hide, self._timeout_s = template, hide, timeout_s
         self._home = Path(tempfile.mkdtemp(prefix=scratch_prefix("host")))
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("program")))
         self._cache = cache or self._home / "triton"
-        self._host: Host | None = None
+        self._host: WatchedHost | None = None
         self._loaded: str | None = None
         self.isolation = ""
 
@@ -70,7 +79,7 @@ class Subject:
 
     def adopt(self, program: Program) -> Subject:
         """Say what to load; returns itself."""
-        self._program = program
+        self._program, self._worker = program, program.worker
         return self
 
     def warm(self) -> None:
@@ -78,13 +87,19 @@ class Subject:
         self._started().ask(Prepare(), self._timeout_s)
 
     @property
-    def host(self) -> Host:
+    def host(self) -> WatchedHost:
         """The live host."""
         if self._host is None:
             raise InfrastructureError("no host is running")
         return self._host
 
-    def ready(self, case: Case) -> Host:
+    def ready_for_profiler(self, case: Case) -> WatchedHost:
+        """A new host, in which PyTorch's profiler can look on, with what the case needs loaded. Raises as `ready`."""
+        self.close()
+        self._profiled = True
+        return self.ready(case)
+
+    def ready(self, case: Case) -> WatchedHost:
         """A live host with what the case needs loaded. Raises `CandidateFailed` where that does not load."""
         host = self._started()
         key = self.program.key(case)
@@ -93,10 +108,11 @@ class Subject:
             self._loaded = key
         return host
 
-    def _started(self) -> Host:
+    def _started(self) -> WatchedHost:
         if self._host is None:
-            host = self._template.spawn(HostFolder(self._home, self._cache, self._folder), self._hide)
-            self._host = WatchedHost(host, self._memory_bytes)
+            worker = None if self._profiled else self._worker
+            host = self._template.spawn(HostFolder(self._home, self._cache, self._folder, worker), self._hide)
+            self._host = WatchedHost(host, self._memory_bytes, (self._home,))
             self.isolation = self._host.isolation
         return self._host
 
@@ -106,9 +122,10 @@ class Subject:
             self._host.bury()
             self._host = None
         self._loaded = None
+        self._profiled = False
 
     def discard(self) -> None:
         """Kill the host and delete everything it wrote."""
         self.close()
         for folder in (self._home, self._folder):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)

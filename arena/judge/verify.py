@@ -37,9 +37,14 @@ def check_results(arguments: Arguments, reference: Reference, inputs: Tensors, s
     return check_outputs(arguments, reference, inputs, outputs)
 
 
-def check_outputs(arguments: Arguments, reference: Reference, inputs: Tensors, outputs: Tensors) -> Finding:
-    """Compare outputs and mutable inputs by name with what the reference makes of the inputs."""
-    expected = reference(arguments, inputs)
+def check_outputs(
+    arguments: Arguments, reference: Reference, inputs: Tensors, outputs: Tensors, expected: Tensors | None = None
+) -> Finding:
+    """Compare outputs and mutable inputs by name with what the reference makes of the inputs.
+
+    `expected`: what it makes of them, where that is known already.
+    """
+    expected = reference(arguments, inputs) if expected is None else expected
     worst = 0.0
     for name, wanted in expected.items():
         tensor = arguments.tensors[name]

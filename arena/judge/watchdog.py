@@ -1,4 +1,4 @@
-"""Watches what a host takes of the machine: resident memory, its descendants' included, and room for its log.
+"""Watches what a host takes of the machine, its descendants included: memory, disk, threads, and room for its log.
 
 A limit on address space would break CUDA, and a control group is not to be had everywhere; so a thread looks every
 tenth of a second. What a host takes in between is not held, so the limit stays well below the machine's memory, and
@@ -11,18 +11,32 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
+from arena.judge import scheduling
 from arena.judge.hosts import CandidateFailed, Host
 from arena.model.verdict import Status
 from arena.process import kill_group
-from arena.process_table import children, start_time
+from arena.process_table import children, start_time, thread_states
 from arena.protocol import FromHost, ToHost
+from arena.sandbox.cgroup import Group
+from arena.sandbox.usage import UNMEASURABLE, deleted_bytes, folder_bytes, memory_file_bytes
 
 INTERVAL_S = 0.1
 LOG_LIMIT_BYTES = 64 << 20
+DISK_LIMIT_BYTES = 2 << 30
+"""what a host may write: compiled kernels are a thousandth of it"""
+MOST_THREADS = 4096
+STOPPING_S = 1e-4
+"""what threads that count as stopped may still take to leave their processors"""
+_CPU_CLOCK = 2
+"""of clock_getcpuclockid(3): by the scheduler's own account"""
+_AT_REST = "TtZXx"
+_STOPS_WITHIN_S = 0.05
+_WALK_EVERY_S = 1.0
 _MEASURED_S = 1.0  # longer than a timed pass takes; one that takes longer is looked at again
 _NOTE = b"[more than 64 MiB were printed: what came before this line was dropped]\n"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -35,6 +49,19 @@ def memory_limit_bytes() -> int:
     with suppress(OSError, ValueError):
         most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return most // 2
+
+
+class Taken(NamedTuple):
+    """What a host and its descendants hold. `memory`: also of files in memory that are open and not mapped."""
+
+    memory: int
+    threads: int
+
+
+class _Seen(NamedTuple):
+    private: int
+    shared: int
+    threads: int
 
 
 class Family:
@@ -54,9 +81,16 @@ class Family:
             self._born.update({child: born[child] for child in fresh})
         return list(self._born)
 
-    def resident_bytes(self) -> int:
-        """Memory that they hold, summed; pages that two of them share count twice."""
-        return sum(_resident_bytes(pid) for pid in self.members())
+    def taken(self) -> Taken:
+        """What they hold together; memory that two of them share counts twice."""
+        members = self.members()
+        seen = [_seen(pid) for pid in members]
+        private, shared = sum(one.private for one in seen), sum(one.shared for one in seen)
+        return Taken(private + max(shared, memory_file_bytes(members)), sum(one.threads for one in seen))
+
+    def known(self) -> list[int]:
+        """Those that were seen so far, ended ones among them: costs nothing."""
+        return list(self._born)
 
     def kill(self) -> None:
         """SIGKILL them all."""
@@ -68,9 +102,14 @@ class Family:
 class Watch:
     """Looks after one host from a thread of its own until it is ended. `verdict`: why it was killed, if it was."""
 
-    def __init__(self, pid: int, most_bytes: int, log: int | None = None) -> None:
+    def __init__(self, pid: int, most_bytes: int, log: int | None = None, folders: Sequence[Path] = ()) -> None:
+        """`folders`: those that the host may write, which have a limit together."""
         self.verdict = ""
-        self._pid, self._most_bytes, self._log = pid, most_bytes, log
+        self.status = Status.OUT_OF_MEMORY
+        self.group: Group | None = None
+        """where a control group can be had, and once the host is in it"""
+        self._pid, self._most_bytes, self._log, self._folders = pid, most_bytes, log, folders
+        self._walk_at = 0.0
         self._family = Family(pid)
         self._over = threading.Event()
         self._rests_until = 0.0
@@ -90,28 +129,49 @@ class Watch:
         """Look at nothing for so long: what a look costs would stand in a measurement. 0: look again."""
         self._rests_until = time.monotonic() + seconds
 
+    def known(self) -> list[int]:
+        """The host and its descendants as of the last look."""
+        return self._family.known()
+
     def _look_on(self) -> None:
+        # The kernel may take 15 ms to move a process: longer than all other preparations of a host.
+        self.group = Group.hold(self._pid, MOST_THREADS)
         while not self._over.wait(INTERVAL_S):
             if time.monotonic() < self._rests_until:
                 continue
-            taken = self._family.resident_bytes()
-            if taken > self._most_bytes:
-                self.verdict = f"{_gib(taken)} of memory, at most {_gib(self._most_bytes)} is allowed"
+            self._judge(self._family.taken())
+            if self.verdict:
                 kill_group(self._pid)
                 self._family.kill()
                 return
             if self._log is not None:
                 cut(self._log)
 
+    def _judge(self, taken: Taken) -> None:
+        if taken.memory > self._most_bytes:
+            self.verdict = f"{_gib(taken.memory)} of memory, at most {_gib(self._most_bytes)} is allowed"
+        elif taken.threads > MOST_THREADS:
+            self.status = Status.CRASH
+            self.verdict = f"{taken.threads} processes and threads, at most {MOST_THREADS} are allowed"
+        elif time.monotonic() >= self._walk_at:
+            self._walk_at = time.monotonic() + _WALK_EVERY_S
+            written = folder_bytes(self._folders) + deleted_bytes(self.known(), self._folders)
+            if written > DISK_LIMIT_BYTES:
+                self.status = Status.CRASH
+                wrote = f"{_gib(written)} of disk" if written < UNMEASURABLE else "a folder that cannot be looked into"
+                self.verdict = f"it wrote {wrote}; at most {_gib(DISK_LIMIT_BYTES)} are allowed"
+
 
 class WatchedHost(Host):
     """A host under watch: killed for too much memory, its end is `out_of_memory` rather than a crash."""
 
-    def __init__(self, host: Host, most_bytes: int) -> None:
+    def __init__(self, host: Host, most_bytes: int, folders: Sequence[Path] = ()) -> None:
         """Takes the place of `host`, which is not used any more."""
         self._heard = host.isolation
+        self._frozen = False
+        self._chosen = scheduling.choose(host._pid)
         super().__init__(host._template, host._pid, host._channel, host._log, spins=host._spins)
-        self._watch = Watch(self._pid, most_bytes, self._log.fileno())
+        self._watch = Watch(self._pid, most_bytes, self._log.fileno(), folders)
 
     def _welcome(self) -> str:
         """It was said to the host whose place this takes."""
@@ -127,15 +187,62 @@ class WatchedHost(Host):
         except CandidateFailed:
             if not self._watch.verdict:
                 raise
-            raise CandidateFailed(Status.OUT_OF_MEMORY, self._watch.verdict) from None
+            raise CandidateFailed(self._watch.status, self._watch.verdict) from None
         finally:
             if timed:
                 self._watch.rest(0.0)
+
+    def stop(self) -> None:
+        """Freeze its control group, where there is one: a frozen process is woken by no signal."""
+        group = self._watch.group
+        if group is None or self._stopped:
+            super().stop()
+        else:
+            group.freeze()
+            self._stopped = self._frozen = True
+
+    def resume(self) -> None:
+        """Let it run again, however it was stopped."""
+        if self._frozen and self._watch.group is not None:
+            self._watch.group.thaw()
+            self._stopped = self._frozen = False
+        super().resume()
+
+    def processor_s(self) -> float:
+        """Return the processor seconds that it has taken, its descendants' included, once it has come to rest."""
+        if not self._frozen:
+            _await_stop(self._watch.known())
+        return sum(_processor_s(pid) for pid in self._watch.known())
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Hold that it does not run meanwhile, stopped as it is: `CandidateFailed` where it took processor time."""
+        if not self._frozen:
+            _await_stop(self._watch.known())
+        before = {pid: _processor_s(pid) for pid in self._watch.known()}
+        yield
+        ran_s = sum(_processor_s(pid) - seconds for pid, seconds in before.items())
+        if ran_s > STOPPING_S:
+            detail = f"it took {ran_s * 1e3:.3g} ms of processor time while it was stopped and the baseline timed"
+            raise CandidateFailed(Status.TIMING_MISMATCH, detail)
+
+    def moved(self, *, exactly: bool) -> str:
+        """How a thread of it is scheduled otherwise than the judge chose; empty where none is.
+
+        Unless `exactly`, it may hold itself back: use fewer processors, and a lower priority.
+        """
+        return scheduling.difference(self._pid, self._chosen, exactly=exactly)
 
     def kill(self) -> None:
         """End it and everything that descends from it, whatever session that is in."""
         super().kill()
         self._watch.end()
+
+    def bury(self) -> None:
+        """Kill it, and remove its control group, which is empty then."""
+        super().bury()
+        if self._watch.group is not None:
+            self._watch.group.remove()
 
 
 def cut(log: int) -> None:
@@ -146,11 +253,31 @@ def cut(log: int) -> None:
         os.write(log, _NOTE)
 
 
-def _resident_bytes(pid: int) -> int:
+def _await_stop(processes: Sequence[int]) -> None:
+    """A signal takes a moment to stop a thread, longer on a busy machine; one in the kernel's hands may take longer."""
+    deadline = time.monotonic() + _STOPS_WITHIN_S
+    while any(state not in _AT_REST for pid in processes for state in thread_states(pid)):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.0002)
+
+
+def _processor_s(pid: int) -> float:
+    """Processor time of a process, ended threads included, in nanoseconds' resolution; 0 where it is gone."""
+    with suppress(OSError):
+        return time.clock_gettime(~pid << 3 | _CPU_CLOCK)
+    return 0.0
+
+
+def _seen(pid: int) -> _Seen:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError, ValueError):
-        return 0
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return _Seen(0, 0, 0)
+    fields = dict(line.split(":", 1) for line in lines if line.startswith(("Rss", "Threads")))
+    value = {name: int(text.split()[0]) for name, text in fields.items()}
+    private = value.get("RssAnon", 0) + value.get("RssFile", 0)
+    return _Seen(private << 10, value.get("RssShmem", 0) << 10, value.get("Threads", 0))
 
 
 def _gib(num_bytes: int) -> str:

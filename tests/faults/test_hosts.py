@@ -29,6 +29,19 @@ if not globals().get('flooded'):
     globals()['flooded'] = True
     for _ in range(1200):
         print('x' * 1000000)"""
+ON_EVERY_FILE = """\
+import os, struct
+for file in range(3, 64):
+    try:
+        os.write(file, {})
+    except OSError:
+        continue"""
+BODIES = {
+    "6 MiB": """b'{"type":"Failed","blame":"load_error","detail":"' + b"x" * (6 << 20) + b'"}'""",
+    "nested": """b'{"type":"Kernels","kernels":[{"x":' + b"[" * 100000""",
+    "no UTF-8": """b'{"type":"Failed","blame":"load_error","detail":"\\xff"}'""",
+    "many digits": """b'{"type":"Kernels","kernels":[{"kernel":"k","registers":' + b"9" * 4000 + b'}]}'""",
+}
 GIB = 1 << 30
 
 
@@ -56,10 +69,16 @@ def test_hang_in_python(tmp_path: Path, cpu_judge: JudgeClient) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("hog", [HOG, HOG_IN_A_CHILD], ids=["itself", "a child in a session of its own"])
-def test_host_out_of_memory(tmp_path: Path, cpu_judge: JudgeClient, hog: str) -> None:
-    faulty = Faulty(tmp_path, RMS_NORM, in_python(hog), {"host_memory_bytes": 2 * GIB})
+def test_host_out_of_memory(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    faulty = Faulty(tmp_path, RMS_NORM, in_python(HOG), {"host_memory_bytes": 2 * GIB})
     check(faulty.run(cpu_judge), Status.OUT_OF_MEMORY, "at most 2.0 GiB")
+
+
+@pytest.mark.system
+def test_a_child_cannot_be_started_to_take_memory(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    if "seccomp" not in cpu_judge.environment.isolation:
+        pytest.skip("without a system call filter a child can be started")
+    check(Faulty(tmp_path, RMS_NORM, in_python(HOG_IN_A_CHILD)).run(cpu_judge), Status.LAUNCH_ERROR, "not permitted")
 
 
 @pytest.mark.system
@@ -105,3 +124,13 @@ def test_a_hip_entry_that_says_out_of_memory(tmp_path: Path, cpu_judge: JudgeCli
     """What `hipMalloc` answers on a full device, returned by an entry that hands errors on."""
     kernel = in_hip("").replace("return hipGetLastError();", "return hipErrorOutOfMemory;")
     check(Faulty(tmp_path, SOFTMAX, kernel).run(cpu_judge), Status.OUT_OF_MEMORY, "no memory left")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_hostile_answers(tmp_path: Path, cpu_judge: JudgeClient, body: str) -> None:
+    """A candidate that answers for its worker ends itself; the very same judge goes on."""
+    judge = cpu_judge.pid
+    fault = ON_EVERY_FILE.format(f'struct.pack("!I", len({body})) + {body}')
+    trial = check(Faulty(tmp_path, RMS_NORM, in_python(fault)).run(cpu_judge), Status.CRASH, "sent what is no answer")
+    assert len(trial.detail) < 9000 and cpu_judge.pid == judge

@@ -40,7 +40,7 @@ def alive(pids: set[int]) -> set[int]:
 
 @pytest.mark.system
 def test_judge_killed(tmp_path: Path) -> None:
-    """In the middle of an evaluation: no verdict, a new judge for the next trial, and nothing left of the old one."""
+    """In the middle of an evaluation: a new judge gives the verdict, and nothing is left of the old one."""
     family: set[int] = set()
     with JudgeClient("cpu") as judge:
 
@@ -51,16 +51,29 @@ def test_judge_killed(tmp_path: Path) -> None:
 
         faulty = Faulty(tmp_path, RMS_NORM, in_python("import time\ntime.sleep(0.2)"))
         run = faulty.run(judge, Notes(kill))
-        check(run, Status.HARNESS_ERROR, "the judge ended")
+        check(run, Status.PASSED)
         assert len(family) >= 2, "a template and a host at least"
         deadline = time.monotonic() + 10
         while alive(family) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert alive(family) == set()
-        again = faulty.run(judge)
-        assert [trial.key for trial in again.trials] == [trial.key for trial in run.trials]
-        assert all(unharmed(trial) for trial in again.trials)
-        assert again.trials[1] == run.trials[1], "what has a verdict is not judged again"
+        assert faulty.run(judge).trials == run.trials, "what has a verdict is not judged again"
+
+
+@pytest.mark.system
+def test_a_candidate_that_kills_every_judge(tmp_path: Path) -> None:
+    """It has failed: the baseline lives on where it did not."""
+    killed: list[int] = []
+    with JudgeClient("cpu") as judge:
+
+        def kill(trial: TrialKey, progress: Progress) -> None:
+            if trial[0] == "faulty" and progress.stage == Stage.CORRECTNESS and judge.pid not in killed:
+                killed.append(judge.pid)
+                os.kill(judge.pid, signal.SIGKILL)
+
+        faulty = Faulty(tmp_path, RMS_NORM, in_python("import time\ntime.sleep(0.2)"))
+        check(faulty.run(judge, Notes(kill)), Status.CRASH, "failed twice")
+    assert len(killed) == 2
 
 
 @pytest.mark.system

@@ -21,7 +21,7 @@ COUNT = 3
 
 @pytest.fixture
 def sets(case: Arguments) -> Sets:
-    made = Sets(CpuPlatform(), case, COUNT, secret_generator("cpu"))
+    made = Sets(CpuPlatform(), case, COUNT)
     made.scatter_canaries()
     return made
 
@@ -52,7 +52,7 @@ def test_views_hold_what_was_written(sets: Sets, task: Task) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_poison_is_seen_until_every_element_is_written(task: Task, dtype: str) -> None:
     case = next(arguments(task, one) for one in task.cases if one.values["dtype"] == dtype)
-    sets = Sets(CpuPlatform(), case, COUNT, secret_generator("cpu"))
+    sets = Sets(CpuPlatform(), case, COUNT)
     sets.poison()
     assert sets.view("y").isnan().all()
     sets.view("y")[0] = 1.0
@@ -75,7 +75,7 @@ def test_poison_changes_every_time(sets: Sets) -> None:
 def test_wiping_leaves_no_answer_behind(name: str) -> None:
     """Neither in outputs nor in what a call changes in place; other sets, and inputs, stay as they are."""
     task = load_task(TASKS / "triton2triton" / name)
-    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), COUNT, secret_generator("cpu"))
+    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), COUNT)
     sets.write(inputs(sets, task))
     for tensor in sets.arguments.outputs:
         sets.view(tensor.name).fill_(1.0)
@@ -93,7 +93,7 @@ def test_wiping_leaves_no_answer_behind(name: str) -> None:
 
 
 def single(task: Task) -> tuple[Sets, dict[str, torch.Tensor], torch.Tensor]:
-    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), 1, secret_generator("cpu"))
+    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), 1)
     sets.scatter_canaries()
     values = inputs(sets, task)
     sets.write(values)
@@ -143,8 +143,8 @@ def test_an_arena_is_used_where_the_sets_fit(case: Arguments) -> None:
     platform = CpuPlatform()
     size = lay_out(case, COUNT)[1]
     arena = platform.allocate(size)
-    inside = Sets(platform, case, COUNT, secret_generator("cpu"), arena)
-    outside = Sets(platform, case, 2 * COUNT, secret_generator("cpu"), arena)
+    inside = Sets(platform, case, COUNT, arena)
+    outside = Sets(platform, case, 2 * COUNT, arena)
     assert inside.bind_message().buffer.num_bytes == size
     assert outside.bind_message().buffer.num_bytes > size
     inside.close()

@@ -23,7 +23,7 @@ from arena.model.portability import BuildOutcome
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from arena.taskfile.corpus import TASKS, load_task
-from arena.toolchains.base import BuildFailed, Built, Source, Target
+from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
 from arena.toolchains.hip_build import Runner
 from arena.toolchains.hip_compilers import toolchain_for
 
@@ -114,15 +114,18 @@ def test_the_judge_finds_the_builds_in_the_cache(
         def __init__(self, target: Target, cache_root: Path, run: Runner) -> None:
             self._real = toolchain_for(target, cache_root, run=run)
 
-        def build(self, source: Source, target: Target, timeout_s: float) -> Built | BuildFailed:
+        def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
             built = self._real.build(source, target, timeout_s)
             seen.append(isinstance(built, Built) and built.cached)
             return built
 
+        def worker(self, arch: str) -> Worker:
+            return self._real.worker(arch)
+
     monkeypatch.setattr("arena.judge.building.toolchain_for", Watched)
     task = load_task(SOFTMAX)
     build_program(task, file, task.seen[:1], CPU.device)
-    assert seen == [True]
+    assert seen == [True, True], "its own, and that of the headers it may include"
 
 
 BROKEN = "tl.store(y + offsets, undefined_name)"

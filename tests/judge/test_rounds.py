@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from arena.judge import performance
 from arena.judge.performance import PerformanceCheck
 from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
 from arena.judge.verify import GOOD, Finding
@@ -40,6 +43,14 @@ class Obedient:
     def stop(self) -> None:
         """It has no process."""
 
+    def processor_s(self) -> float:
+        """It takes no time."""
+        return 0.0
+
+    def still(self) -> AbstractContextManager[None]:
+        """Nor does it run."""
+        return nullcontext()
+
 
 def side() -> Side:
     own: dict[str, Side] = {}
@@ -65,9 +76,7 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
     """Both sides get the same data, and change places later: who finds the other's answers need not compute."""
     baseline, candidate = (bound(side(), case, task) for _ in range(2))
     platform = CpuPlatform()
-    bench: Any = SimpleNamespace(
-        generator=torch.Generator().manual_seed(0), platform=platform, evict_cache=lambda: None
-    )
+    bench: Any = SimpleNamespace(platform=platform, evict_cache=lambda: None)
     check = PerformanceCheck(bench, Reference(task.reference_path), 1.0)
     seen = []
 
@@ -129,3 +138,12 @@ def test_a_probe_lies_where_the_passes_will(case: Arguments, monkeypatch: pytest
     monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (times[name], 0.0))
     assert PerformanceCheck(bench, nothing, 1.0).probe(probed, case) == pytest.approx(1e-4)
     assert bound == [arenas[0]]
+
+
+def test_a_case_has_so_many_rounds_at_most() -> None:
+    """The record keeps each of them, and must fit a frame: however long the budget, and however wide the interval."""
+    bench: Any = SimpleNamespace(habits=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
+    nothing: Any = None
+    check, began = PerformanceCheck(bench, nothing, 1e6), time.monotonic()
+    assert check._worth_more(performance._MOST_ROUNDS - 1, 0.5, began, 1e6)
+    assert not check._worth_more(performance._MOST_ROUNDS, 0.5, began, 1e6)

@@ -71,8 +71,6 @@ def test_a_judge_that_dies_is_replaced(tmp_path: Path) -> None:
     with JudgeClient("cpu") as judge:
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
         os.kill(judge.pid, signal.SIGKILL)
-        with pytest.raises(InfrastructureError, match="judge"):
-            evaluate(judge, tmp_path, "")
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from arena.judge import watchdog
 from arena.judge.watchdog import LOG_LIMIT_BYTES, Family, Watch, cut, memory_limit_bytes
+from arena.model.verdict import Status
 
 MIB = 1 << 20
 HOLD = "import sys, time; held = bytearray(b'1') * ({mib} << 20); print('held', flush=True); time.sleep(60)"
@@ -76,7 +77,7 @@ def test_a_child_in_a_session_of_its_own_counts_and_dies(started: list[subproces
     parent = start(started, PARENT, HOLD.format(mib=200))
     ready(parent)  # the child inherits its output
     family = Family(parent.pid)
-    assert len(family.members()) == 2 and family.resident_bytes() > 200 * MIB
+    assert len(family.members()) == 2 and family.taken().memory > 200 * MIB
     parent.kill()
     parent.wait(10)
     (orphan,) = family.members()
@@ -91,7 +92,7 @@ def test_a_process_that_is_gone_is_no_family() -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
     family = Family(done.pid)
-    assert family.members() == [] and family.resident_bytes() == 0
+    assert family.members() == [] and family.taken() == (0, 0)
     family.kill()
 
 
@@ -122,3 +123,60 @@ def test_hosts_are_ended_before_others(started: list[subprocess.Popen[bytes]]) -
     watch = Watch(process.pid, 1 << 40)
     assert Path(f"/proc/{process.pid}/oom_score_adj").read_text(encoding="ascii").strip() == "1000"
     watch.end()
+
+
+MEMFD = """
+import os, time
+file = os.memfd_create("kept")
+for _ in range(200):
+    os.write(file, bytes(1 << 20))
+print("held", flush=True)
+time.sleep(60)
+"""
+DELETED = MEMFD.replace('os.memfd_create("kept")', 'os.open(os.environ["TMPDIR"], os.O_TMPFILE | os.O_RDWR)')
+THREADS = """
+import threading, time
+for _ in range(50):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_files_in_memory_count_though_they_are_not_mapped(started: list[subprocess.Popen[bytes]]) -> None:
+    process = start(started, MEMFD)
+    ready(process)
+    assert Family(process.pid).taken().memory > 200 * MIB
+    watch = Watch(process.pid, 150 * MIB)
+    assert process.wait(10) == -9
+    watch.end()
+    assert watch.status is Status.OUT_OF_MEMORY
+
+
+def test_files_that_were_written_have_a_total_and_so_have_deleted_ones(
+    started: list[subprocess.Popen[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "DISK_LIMIT_BYTES", 150 * MIB)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for index in range(10):
+        (tmp_path / f"inner{index}").mkdir()
+        (tmp_path / f"inner{index}" / "file").write_bytes(bytes(MIB))
+    modest, other = start(started, HOLD.format(mib=1)), start(started, DELETED)
+    ready(other)
+    kept, ended = Watch(modest.pid, 1 << 40, None, [tmp_path]), Watch(other.pid, 1 << 40, None, [tmp_path])
+    assert other.wait(10) == -9 and modest.poll() is None
+    assert ended.status is Status.CRASH and "of disk; at most 0.1 GiB" in ended.verdict
+    for watch in (kept, ended):
+        watch.end()
+
+
+def test_a_host_of_too_many_threads_is_ended(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "MOST_THREADS", 40)
+    process = start(started, THREADS)
+    ready(process)
+    watch = Watch(process.pid, 1 << 40)
+    assert process.wait(10) == -9
+    watch.end()
+    assert watch.status is Status.CRASH and "51 processes and threads, at most 40" in watch.verdict

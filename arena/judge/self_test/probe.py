@@ -22,7 +22,7 @@ from arena.platforms import here
 from arena.platforms.base import Platform, SharedBuffer
 from arena.platforms.rocm import RocmPlatform
 from arena.protocol import Bind, Call, Language, Load, Prepare, TensorArgument
-from arena.toolchains.base import Built, Source, Target
+from arena.toolchains.base import Built, Source, Target, Worker
 from arena.toolchains.hip_compilers import toolchain_for
 
 ENTRY = "arena_probe"
@@ -50,9 +50,9 @@ class Probe:
         self._note(replace(self._seen, device=_device(device)))
         facts = device.facts()
         with ExitStack() as cleanup:
-            library, seconds = _compile(facts, Path(cleanup.enter_context(tempfile.TemporaryDirectory())))
+            library, worker, seconds = _compile(facts, Path(cleanup.enter_context(tempfile.TemporaryDirectory())))
             self._note(replace(self._seen, compiled_s=seconds))
-            peer = Peer(device, library)
+            peer = Peer(device, library, worker)
             cleanup.callback(peer.close)
             try:
                 exchange, _ = peer.exchange(_SMALL_BYTES)
@@ -71,12 +71,12 @@ class Probe:
 class Peer:
     """A host with the probe kernel loaded."""
 
-    def __init__(self, device: Platform, library: Path) -> None:
+    def __init__(self, device: Platform, library: Path, worker: Worker) -> None:
         self._device = device
         self._home = tempfile.TemporaryDirectory(prefix="arena-host-")
         self._template = Template(device.name, spins=device.spins, interprets=device.name == "cpu")
         self._host: Host | None = None
-        self._library = library
+        self._library, self._worker = library, worker
 
     def exchange(self, num_bytes: int) -> tuple[ExchangeSeen, int]:
         """Share a new buffer, have the kernel answer in it, take it back; also the bytes in use while it was shared."""
@@ -105,7 +105,7 @@ class Peer:
     def _started(self) -> Host:
         if self._host is None:
             home = Path(self._home.name)
-            self._host = self._template.spawn(HostFolder(home, home, self._library.parent), ())
+            self._host = self._template.spawn(HostFolder(home, home, self._library.parent, self._worker), ())
             self._host.ask(Prepare(), _TIMEOUT_S)
             self._host.ask(Load(Language.HIP, str(self._library), ENTRY), _TIMEOUT_S)
         return self._host
@@ -146,14 +146,14 @@ def _device(device: Platform) -> DeviceSeen:
     )
 
 
-def _compile(facts: DeviceFacts, cache: Path) -> tuple[Path, float]:
-    """The probe kernel for this device, compiled here and now: the cache is a new one."""
-    built = toolchain_for(Target(facts.arch, facts.wave_size), cache).build(
-        probe_source(), Target(facts.arch, facts.wave_size)
-    )
+def _compile(facts: DeviceFacts, cache: Path) -> tuple[Path, Worker, float]:
+    """The probe kernel and the worker for this device, compiled here and now: the cache is a new one."""
+    target = Target(facts.arch, facts.wave_size)
+    toolchain = toolchain_for(target, cache)
+    built = toolchain.build(probe_source(), target)
     if not isinstance(built, Built):
         raise InfrastructureError(f"the probe kernel does not compile for {facts.arch}: {built.log.strip()}")
-    return built.library, built.seconds
+    return built.library, toolchain.worker(facts.arch), built.seconds
 
 
 def _arguments(num_bytes: int) -> tuple[TensorArgument, ...]:

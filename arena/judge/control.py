@@ -1,0 +1,106 @@
+"""A verdict also where the judge itself fails: a fresh judge tries again, then the baseline runs as a control.
+
+What ends a judge may be the harness's fault or the candidate's doing, and nothing in it tells which. A candidate with
+which two judges fail, while the next one evaluates the baseline, has failed. Used by `client.py`, which everything that
+evaluates goes through.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import structs
+
+from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.judge.messages import Options, Progress
+from arena.judge.refusals import refusal
+from arena.judge.selection import bounded, select_cases
+from arena.model.environment import Environment
+from arena.model.record import Evaluation
+from arena.model.task import Task
+from arena.model.verdict import Stage, Status, Verdict
+from arena.taskfile.corpus import load_task
+
+DETAIL = "the judge failed twice with this candidate, and not with the baseline"
+_RIGHT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+"""a control is there to show that the harness works, not that it is quiet enough to time things"""
+
+
+class Judging(Protocol):
+    """A judge that is replaced by a fresh one after each failure."""
+
+    @property
+    def environment(self) -> Environment:
+        """Where it measures."""
+
+    def evaluate_once(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None,
+    ) -> Evaluation:
+        """Evaluate; raises `InfrastructureError` where the judge failed, `JudgeUnavailable` where none starts."""
+
+    def prove(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+        """Check the baseline on the held-out cases: by case id `passed`, or what is wrong."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a judge is asked to evaluate."""
+
+    task: Path
+    candidate: Path
+    options: Options
+    heldout: Path | None = None
+
+
+def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
+    """Evaluate, at most twice; raises `InfrastructureError` where the harness fails with the baseline, too."""
+    started = time.monotonic()
+    problems: list[InfrastructureError] = []
+    while len(problems) < 2:
+        try:
+            return judge.evaluate_once(request.task, request.candidate, request.options, on_progress, request.heldout)
+        except JudgeUnavailable:
+            raise
+        except InfrastructureError as problem:
+            problems.append(problem)
+            logging.getLogger(__name__).warning("the judge failed with %s: %s", request.candidate, problem)
+    task = load_task(request.task, request.heldout)
+    if not _baseline_passes(judge, task, request):
+        raise problems[-1]
+    return _crashed(judge.environment, task, request, time.monotonic() - started)
+
+
+def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
+    """Whether a fresh judge can evaluate the baseline: the starting kernel, or PyTorch running the reference."""
+    try:
+        if task.starting_kernel is None:
+            found = judge.prove(request.task, request.heldout, request.options)
+            return all(status == Status.PASSED for status in found.values())
+        options = structs.replace(request.options, profile=False)
+        control = judge.evaluate_once(request.task, task.starting_kernel, options, _ignore, request.heldout)
+        return control.status in _RIGHT
+    except InfrastructureError:
+        return False
+
+
+def _crashed(environment: Environment, task: Task, request: Request, seconds: float) -> Evaluation:
+    """The verdict on a candidate that judges fail with. No gate counts as passed: nobody lived to say so."""
+    options = bounded(request.options, environment.device)
+    seen = select_cases(task, task.seen, options.max_work)
+    heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
+    verdict = Verdict(Stage.COMPILE, Status.CRASH, DETAIL, seconds)
+    return refusal(task, request.candidate, (*seen, *heldout), environment, verdict)
+
+
+def _ignore(progress: Progress) -> None:
+    """A control is nobody's progress."""

@@ -1,0 +1,58 @@
+"""The last look at an evaluation before the judge sends it: printable text, and less than a frame in all.
+
+What workers say is bounded where it is read (`answers.py`); this also holds what compilers say, and what the judge put
+together of many such texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from arena.judge.hosts import DETAIL_CHARACTERS
+from arena.model.portability import KernelUse, TargetBuild
+from arena.model.profile import Profile
+from arena.model.record import CaseResult, Evaluation
+from arena.printable import shortened
+from arena.protocol import NAME_CHARACTERS
+
+LOG_CHARACTERS = 64_000
+MOST_USES = 64
+"""kernels of one target whose use of registers is told"""
+
+
+def fit(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with every text printable and cut, and every list of kernels cut."""
+    return replace(
+        evaluation,
+        verdicts=tuple(replace(verdict, detail=_detail(verdict.detail)) for verdict in evaluation.verdicts),
+        cases=tuple(map(_case, evaluation.cases)),
+        compile_log=shortened(evaluation.compile_log, LOG_CHARACTERS),
+        targets=tuple(map(_target, evaluation.targets)),
+        profile=None if evaluation.profile is None else _profile(evaluation.profile),
+    )
+
+
+def _detail(text: str) -> str:
+    return shortened(text, DETAIL_CHARACTERS)
+
+
+def _case(result: CaseResult) -> CaseResult:
+    timing = result.timing
+    if timing is not None:
+        timing = replace(timing, doubted=_detail(timing.doubted))
+    return replace(result, detail=_detail(result.detail), timing=timing)
+
+
+def _target(build: TargetBuild) -> TargetBuild:
+    return replace(build, detail=_detail(build.detail), kernels=_uses(build.kernels))
+
+
+def _profile(profile: Profile) -> Profile:
+    times = (replace(time, kernel=shortened(time.kernel, NAME_CHARACTERS)) for time in profile.kernels)
+    uses = {target: _uses(kernels) for target, kernels in profile.uses.items()}
+    return replace(profile, kernels=tuple(times), detail=_detail(profile.detail), uses=uses)
+
+
+def _uses(kernels: Sequence[KernelUse]) -> tuple[KernelUse, ...]:
+    return tuple(replace(use, kernel=shortened(use.kernel, NAME_CHARACTERS)) for use in kernels[:MOST_USES])

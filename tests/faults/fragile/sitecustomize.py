@@ -1,0 +1,20 @@
+"""First on `PYTHONPATH`: a judge, and a builder, that die over a candidate that says so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from arena.judge import rules
+from arena.model.task import TaskType
+
+_whole = rules.check
+
+
+def _check(task_type: TaskType, candidate: Path) -> None:
+    if b"ENDS ITS JUDGE" in candidate.read_bytes():
+        os._exit(9)
+    _whole(task_type, candidate)
+
+
+rules.check = _check

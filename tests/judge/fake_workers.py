@@ -1,0 +1,44 @@
+"""Workers that are the other end of a socket: the judge's own code reads them, and no process is started."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from arena.judge.hosts import Host
+from arena.protocol import ANSWER_BYTES, FromHost, Ready
+from arena.wire import Channel
+
+
+class NoTemplate:
+    """The template of workers that are no processes: their end is never known."""
+
+    def ended(self, pid: int) -> int | None:
+        return None
+
+
+class UnkillableHost(Host):
+    """A host without a process behind it."""
+
+    def kill(self) -> None:
+        self._collected = True
+        super().kill()
+
+
+def framed(body: bytes) -> bytes:
+    """A body behind its length."""
+    return len(body).to_bytes(4, "big") + body
+
+
+@contextmanager
+def worker() -> Iterator[tuple[Host, socket.socket]]:
+    """A host as the judge has it after its greeting, and the end that a candidate has its hands on."""
+    ours, theirs = socket.socketpair()
+    theirs.sendall(framed(msgspec.json.encode(Ready("session"))))
+    with ours, theirs, tempfile.TemporaryFile() as log:
+        channel: Channel[object, FromHost] = Channel(ours, FromHost, most_bytes=ANSWER_BYTES)
+        yield UnkillableHost(NoTemplate(), 0, channel, log, spins=False), theirs  # type: ignore[arg-type]

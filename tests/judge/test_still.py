@@ -1,0 +1,119 @@
+"""A worker that is stopped while the baseline is timed does not run; one that does voids the timing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from arena.judge import watchdog
+from arena.judge.hosts import CandidateFailed, Host
+from arena.judge.watchdog import WatchedHost
+from arena.model.verdict import Status
+from arena.sandbox.cgroup import Group
+from tests.sandbox.signalling import CONTINUED_BY_A_TIMER
+
+_QUIET = "import time; print(flush=True); time.sleep(60)"
+_BUSY = "print(flush=True)\nwhile True: pass"
+_LOOKED_AT_S = 0.3
+
+
+class Channel:
+    """Nobody is at its other end."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Template:
+    """Whoever started it collects it."""
+
+    def ended(self, _: int) -> None:
+        """It does not know."""
+
+
+Start = Callable[[str], WatchedHost]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    processes: list[subprocess.Popen[bytes]] = []
+    hosts: list[WatchedHost] = []
+
+    def started(code: str) -> WatchedHost:
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+        processes.append(process)
+        assert process.stdout is not None
+        process.stdout.readline()
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - the host closes it
+        host: Any = SimpleNamespace(
+            isolation="", _template=Template(), _pid=process.pid, _channel=Channel(), _log=log, _spins=False
+        )
+        hosts.append(WatchedHost(host, 1 << 40))
+        return hosts[-1]
+
+    yield started
+    for host, process in zip(hosts, processes, strict=True):
+        host.kill()
+        process.communicate()
+        host.bury()
+
+
+def stopped(host: WatchedHost) -> WatchedHost:
+    time.sleep(0.1)
+    host.stop()
+    return host
+
+
+@pytest.fixture
+def no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Group, "hold", lambda *_: None)
+
+
+@pytest.mark.parametrize("code", [_QUIET, _BUSY])
+@pytest.mark.usefixtures("no_group")
+def test_what_is_stopped_by_a_signal_takes_no_time(start: Start, code: str) -> None:
+    host = stopped(start(code))
+    with host.still():
+        time.sleep(_LOOKED_AT_S)
+
+
+@pytest.mark.usefixtures("no_group")
+def test_one_that_a_timer_continues_voids_the_timing(start: Start) -> None:
+    host = stopped(start(CONTINUED_BY_A_TIMER))
+    with pytest.raises(CandidateFailed, match="of processor time while it was stopped") as failure, host.still():
+        time.sleep(_LOOKED_AT_S)
+    assert failure.value.status is Status.TIMING_MISMATCH
+
+
+@pytest.mark.usefixtures("no_group")
+def test_so_does_one_that_a_signal_continues(start: Start) -> None:
+    host = stopped(start(_BUSY))
+    with pytest.raises(CandidateFailed, match="while it was stopped"), host.still():
+        Host.resume(host)
+        time.sleep(_LOOKED_AT_S)
+
+
+@pytest.mark.parametrize("code", [_BUSY, CONTINUED_BY_A_TIMER])
+def test_in_a_control_group_nothing_wakes_it(start: Start, code: str) -> None:
+    probe = Group.make()
+    if probe is None:
+        pytest.skip("no control group can be made here")
+    probe.remove()
+    host = start(code)
+    deadline = time.monotonic() + 10
+    while host._watch.group is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stopped(host)
+    with host.still():
+        time.sleep(_LOOKED_AT_S)
+    host.resume()
+    before = watchdog._processor_s(host._pid)
+    time.sleep(_LOOKED_AT_S)
+    assert watchdog._processor_s(host._pid) > before, "it goes on when it is told to"
