@@ -37,6 +37,10 @@ class InfrastructureError(ArenaError):
     """The harness, the machine or the device failed: no verdict about the candidate can be given."""
 
 
+class JudgeUnavailable(InfrastructureError):
+    """No judge can be started, or none is wanted any more: no candidate has anything to do with it."""
+
+
 class RecordError(InfrastructureError):
     """A record on disk cannot be read, or records that must not be mixed were."""
 

@@ -23,6 +23,7 @@ LAYERS = {
     "process": 2,
     "process_table": 2,
     "headline": 2,
+    "printable": 2,
     "sharing": 2,
     "sandbox": 2,
     "wire": 2,

@@ -21,6 +21,7 @@ from arena.analysis.target_views import TargetsView, targets_view
 from arena.analysis.templating import html_engine
 from arena.analysis.transcript_page import write_pages
 from arena.errors import UsageError
+from arena.printable import printable
 from arena.records import Run
 
 
@@ -173,5 +174,5 @@ def _data_uri(image: bytes) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
+    path.write_text(printable(text), encoding="utf-8")
     return path

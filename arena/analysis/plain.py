@@ -6,15 +6,13 @@ import json
 import re
 from typing import NamedTuple
 
+from arena.printable import printable
+
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
     r"|\x1b[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)"  # OSC and its kin: titles, links, the clipboard
     r"|\x1b[ -/]*[0-~]"  # the other escape sequences, and beginnings without an end, which must hide nothing
 )
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-"""Control characters, and those that reorder what follows (Unicode bidirectional controls)."""
 
 
 class Cut(NamedTuple):
@@ -30,7 +28,7 @@ def plain(text: str) -> str:
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
         text = "\n".join(_last_written(line) for line in text.split("\n"))
-    return _UNSAFE.sub("\ufffd", text)
+    return printable(text)
 
 
 def cut(text: str, limit: int) -> Cut:

@@ -19,8 +19,10 @@ from arena.analysis.summary import summary_row
 from arena.analysis.target_tables import target_cells
 from arena.analysis.targets import portability
 from arena.model.record import Estimate
+from arena.printable import printable
 from arena.records import Run
 
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 Cell = str | int | float | bool | None
 JSON_VERSION = 1
 CLOCKS = {True: "emulation", False: "device"}
@@ -66,8 +68,12 @@ def report_json(runs: Sequence[Run], groups: Sequence[Group], found: Sequence[Do
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> Path:
-    """Write a frame as CSV with full precision."""
-    frame.to_csv(path, index=False, lineterminator="\n")
+    """Write a frame as CSV with full precision; no text in it is a formula to a spreadsheet."""
+    plain = frame.copy()
+    for name in frame:
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            plain[name] = frame[name].map(_plain)
+    plain.to_csv(path, index=False, lineterminator="\n")
     return path
 
 
@@ -217,5 +223,22 @@ def _quantities(values: Mapping[str, Quantity | None]) -> dict[str, dict[str, Ce
     return {name: None if value is None else _quantity_cells(value) for name, value in values.items()}
 
 
+def _plain(cell: object) -> object:
+    """Text that a spreadsheet would work out gets an apostrophe in front; numbers, also written out, stay numbers."""
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    formula = text.startswith("\t") or text.lstrip().startswith(_FORMULA)
+    return f"'{text}" if formula and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _markdown_cell(cell: object) -> str:
-    return str(cell).replace("|", "\\|").replace("\n", " ")
+    return printable(str(cell)).replace("|", "\\|").replace("\n", " ")

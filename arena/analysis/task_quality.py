@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from arena import records
 from arena.analysis.formats import NONE
 from arena.errors import UsageError
-from arena.model.check import Outcome, Speed, TaskCheck
+from arena.model.check import MutantFate, Outcome, Speed, TaskCheck
 from arena.model.task import Task, TaskType
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -38,12 +38,14 @@ class Checks:
         return self.task.content_hash[:_HASH_DIGITS]
 
     @property
+    def counted(self) -> Sequence[MutantFate]:
+        """The mutants that count."""
+        return () if self.mutants is None else self.mutants.counted
+
+    @property
     def score(self) -> str:
         """`39 of 40`: mutants that build and were rejected."""
-        if self.mutants is None or not self.mutants.counted:
-            return NONE
-        counted = self.mutants.counted
-        return f"{sum(not fate.survived for fate in counted)} of {len(counted)}"
+        return _score(self.counted) if self.counted else NONE
 
     @property
     def share(self) -> str:
@@ -109,7 +111,7 @@ def render(rows: Sequence[Checks]) -> str:
     )
     types = [(kind, [row for row in rows if row.task.task_type is kind]) for kind in TaskType]
     devices = sorted({row.gpu.device for row in rows if row.gpu is not None})
-    fates = [fate for row in rows if row.mutants is not None for fate in row.mutants.counted]
+    fates = [fate for row in rows for fate in row.counted]
     return engine.get_template("task_quality.md.j2").render(
         types=[(kind, group) for kind, group in types if group],
         devices=devices,
@@ -117,18 +119,45 @@ def render(rows: Sequence[Checks]) -> str:
         mutants=len(fates),
         declared=[(row, row.declared) for row in rows if row.declared],
         suites=_suites(rows),
+        kinds=list(TaskType),
+        operators=_operators(rows),
+        survivors=[(row, fate) for row in rows for fate in row.counted if fate.survived],
     )
 
 
-def _suites(rows: Sequence[Checks]) -> Sequence[tuple[str, int, str]]:
-    """Per suite: how many tasks, and the worst A/A deviation among them."""
+def _operators(rows: Sequence[Checks]) -> Sequence[tuple[str, Sequence[str], str, str]]:
+    """Per operator of mutation: its score in each task type, in all, and in per cent."""
+    operators = sorted({fate.operator for row in rows for fate in row.counted})
+    lines = []
+    for operator in operators:
+        groups = [
+            [fate for row in rows if row.task.task_type is kind for fate in row.counted if fate.operator == operator]
+            for kind in TaskType
+        ]
+        fates = [fate for group in groups for fate in group]
+        lines.append((operator, [_score(group) if group else NONE for group in groups], _score(fates), _share(fates)))
+    return lines
+
+
+def _score(fates: Sequence[MutantFate]) -> str:
+    return f"{sum(not fate.survived for fate in fates)} of {len(fates)}"
+
+
+def _share(fates: Sequence[MutantFate]) -> str:
+    return f"{100 * sum(not fate.survived for fate in fates) / len(fates):.1f} %" if fates else NONE
+
+
+def _suites(rows: Sequence[Checks]) -> Sequence[tuple[str, int, str, str, str]]:
+    """Per suite: how many tasks, the score of their mutants, also in per cent, and their worst A/A deviation."""
     suites: dict[str, list[Checks]] = {}
     for row in rows:
         suites.setdefault(f"{row.task.task_type}/{row.task.suite}", []).append(row)
     lines = []
     for suite, group in suites.items():
         deviations = [row.gpu.aa_worst for row in group if row.gpu is not None and row.gpu.aa_worst is not None]
-        lines.append((suite, len(group), f"{100 * max(deviations):.2f} %" if deviations else NONE))
+        worst = f"{100 * max(deviations):.2f} %" if deviations else NONE
+        fates = [fate for row in group for fate in row.counted]
+        lines.append((suite, len(group), _score(fates), _share(fates), worst))
     return lines
 
 

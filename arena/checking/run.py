@@ -23,7 +23,9 @@ Watch = Callable[[TaskCheck], None]
 class Judge(Protocol):
     """What examines one task at a time."""
 
-    def examine(self, task: Path, options: Options, most_mutants: int = 0, *, every_launch: bool = False) -> TaskCheck:
+    def examine(
+        self, task: Path, options: Options, most_mutants: int = 0, *, every_launch: bool = False, timing: bool = True
+    ) -> TaskCheck:
         """Check a task folder; raises `InfrastructureError` where no verdict can be given."""
 
     def close(self) -> None:
@@ -48,11 +50,14 @@ class Plan:
     resume: bool = False
     every_launch: bool = False
     """for other GPUs build every launch of every case, where else each signature of a Triton kernel is built once"""
+    timing: bool = True
+    """on a GPU, time kernels against themselves"""
 
     @property
     def how(self) -> str:
         """What must agree for an old check to stand."""
-        return f"{self.platform} {self.most_mutants} {self.options}{' every launch' if self.every_launch else ''}"
+        more = f"{' every launch' if self.every_launch else ''}{'' if self.timing else ' untimed'}"
+        return f"{self.platform} {self.most_mutants} {self.options}{more}"
 
     def kept(self, task: Task) -> Path | None:
         """Where a task's check is written."""
@@ -110,7 +115,9 @@ def _run(
 def _checked(task: Task, judge: Judge, plan: Plan, twins: Mapping[str, str]) -> TaskCheck:
     static = () if plan.most_mutants else tuple(static_items(task, twins))
     try:
-        found = judge.examine(task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch)
+        found = judge.examine(
+            task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch, timing=plan.timing
+        )
     except InfrastructureError as problem:
         broken = Item("harness", Outcome.FAILED, f"no verdict: {problem}")
         return TaskCheck(task.id, task.content_hash, plan.platform, (*static, broken), how=plan.how)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from arena.errors import ArenaError
+from arena.printable import printable
 
 INTERRUPTED = 130
 
@@ -16,7 +17,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except ArenaError as problem:
-        print(f"arena: {problem}", file=sys.stderr)  # noqa: T201
+        print(printable(f"arena: {problem}"), file=sys.stderr)  # noqa: T201
         raise SystemExit(problem.exit_code) from None
     except KeyboardInterrupt:
         print("arena: interrupted; the same command resumes a run", file=sys.stderr)  # noqa: T201

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from arena.printable import printable
 
 _WIDTH = 150  # where nobody tells us: a log or a pipe
-out = Console(width=None if sys.stdout.isatty() else _WIDTH)
-err = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
+
+
+class PrintableConsole(Console):
+    """A console whose text gives no orders to a terminal: control codes in it are replaced, Rich's own are kept."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as any console does, text made printable."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+out = PrintableConsole(width=None if sys.stdout.isatty() else _WIDTH)
+err = PrintableConsole(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
 
 
 def examples(*lines: str) -> str:
@@ -19,6 +34,6 @@ def examples(*lines: str) -> str:
 
 def print_json(value: object) -> None:
     """A result for machines: indented JSON on stdout."""
-    data = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    sys.stdout.buffer.write(data + b"\n")
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.buffer.write(f"{printable(text)}\n".encode())
     sys.stdout.flush()

@@ -13,6 +13,7 @@ from arena.analysis.formats import EMULATED
 from arena.analysis.intervals import Quantity
 from arena.analysis.summary import Summary
 from arena.headline import telling_line
+from arena.model.environment import ratio_heading
 from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.record import CaseResult, Evaluation
 from arena.model.verdict import Status
@@ -22,10 +23,11 @@ _OUTCOME_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", Bui
 
 def summary_table(summary: Summary) -> Table:
     """One row per agent and task type."""
-    table = Table(title="Agents", caption=f"Speedups are of {EMULATED}." if summary.emulated else None)
+    table = Table(title="Agents", caption=f"Ratios are of {EMULATED}." if summary.emulated else None)
     for heading in ("agent", "task type"):
         table.add_column(heading)
-    for heading in ("trials", "compiled", "seen", "held-out", "drop", "mean speedup", "geo-mean"):
+    ratio = f"mean {ratio_heading(summary.emulated)}"
+    for heading in ("trials", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
         table.add_column(heading, justify="right")
     for row in summary.rows:
         table.add_row(
@@ -72,7 +74,8 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     )
     for heading in ("case", "kind", "sizes", "status"):
         table.add_column(heading, overflow="fold")
-    for heading in ("error / tolerance", "baseline ms", "candidate ms", "speedup", "roofline"):
+    ratio = ratio_heading(emulated)
+    for heading in ("error / tolerance", "baseline ms", "candidate ms", ratio, "roofline"):
         table.add_column(heading, justify="right")
     for result in evaluation.cases:
         table.add_row(result.case, result.kind, result.label, _status(result.candidate), *_numbers(result))

@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from arena.cli.console import err, examples
+from arena.printable import printable
 
 if TYPE_CHECKING:
     from arena.desk.episode import Episodes
@@ -88,7 +89,7 @@ def _serve(server: EpisodeServer, episodes: Episodes) -> None:
 
 
 def _print_line(value: object) -> None:
-    typer.echo(msgspec.json.encode(value).decode())
+    typer.echo(printable(msgspec.json.encode(value).decode()))
 
 
 @contextmanager

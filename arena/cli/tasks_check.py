@@ -31,6 +31,8 @@ _WORTH_SAYING_S = 0.1
 CHECKS = Path("runs/tasks-check")
 TARGETS = typer.Option(help="GPUs the kernels must also build for; empty for none.")
 EVERY_LAUNCH = typer.Option("--every-launch", help="Build all that launches ask for, not each Triton signature once.")
+TIMING = typer.Option("--timing/--no-timing", help="Time kernels against themselves, on a GPU.")
+MUTANTS = typer.Option("--mutants", help="Try mutants of kernels and omissions of inputs, nothing else; on the CPU.")
 ROOT = typer.Option("--root", envvar="ARENA_TASKS", help="The folder of tasks, if not the project's own.")
 
 
@@ -40,9 +42,8 @@ def check(
     platform: Annotated[str, typer.Option(help="cpu, cuda, rocm, or auto: the best one here.")] = "auto",
     targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
     every_launch: Annotated[bool, EVERY_LAUNCH] = False,
-    mutants: Annotated[
-        bool, typer.Option("--mutants", help="Try mutants of the kernels instead of everything else; on the CPU.")
-    ] = False,
+    timing: Annotated[bool, TIMING] = True,
+    mutants: Annotated[bool, MUTANTS] = False,
     most: Annotated[int, typer.Option(help="Mutants of one kernel at most.", min=1)] = _MOST_MUTANTS,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Tasks at a time on the CPU; 0: one a core.", min=0)] = 0,
@@ -63,7 +64,7 @@ def check(
     options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
     _share_cores(len(judges))
-    plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch)
+    plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch, timing)
     corpus = {task.id: task for task in load_corpus(root or TASKS)}
     chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}
     with _bar() as bar:
@@ -131,4 +132,8 @@ def _totals(checks: Sequence[TaskCheck]) -> list[str]:
     if fates:
         rejected = sum(not fate.survived for fate in fates)
         lines.append(f"mutants: {rejected} of {len(fates)} rejected ({rejected / len(fates):.1%})")
+        operators = {fate.operator: [other for other in fates if other.operator == fate.operator] for fate in fates}
+        shares = {name: sum(not fate.survived for fate in group) / len(group) for name, group in operators.items()}
+        least = sorted(shares.items(), key=lambda one: one[1])
+        lines.append("by operator: " + ", ".join(f"{name} {share:.1%}" for name, share in least))
     return lines

@@ -136,7 +136,7 @@ def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]
         return Fill(spec)
     ((kind, value),) = spec.items()
     if isinstance(value, list):
-        value = dict(zip(("low", "high") if kind != "normal" else ("mean", "std"), value, strict=True))
+        value = dict(zip(("mean", "std") if kind in ("normal", "normal_even") else ("low", "high"), value, strict=True))
     elif not isinstance(value, dict):
         value = {"value": value}
     arguments: dict[str, Expression | str] = {}

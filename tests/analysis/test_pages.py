@@ -16,7 +16,7 @@ from arena.analysis.measures import MEASURES
 from arena.analysis.pages import Report, write_report
 from arena.analysis.plots import PLOTS, render
 from arena.analysis.rows import trial_rows
-from arena.analysis.tables import headline_frame, markdown
+from arena.analysis.tables import headline_frame, markdown, write_csv
 from arena.errors import RecordError, UsageError
 from arena.model.verdict import Status
 from arena.records import Run
@@ -212,6 +212,36 @@ def test_degenerate_runs_still_give_a_report(run: Run, tmp_path: Path) -> None:
     pd.read_csv(tmp_path / "cases.csv")
     stale = tmp_path / "plots" / "speedup.png"
     assert not stale.exists() or stale.read_bytes().startswith(b"\x89PNG")
+
+
+FORMULAS = [
+    "=1+1",
+    "+1+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\tx",
+    " =1",
+    "\n=1",
+    "＝1+1",
+    '=HYPERLINK("http://x";"y")',
+    "-cmd|' /C calc'!A0",
+]
+
+
+def test_no_text_is_a_formula_to_a_spreadsheet(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"detail": [*FORMULAS, "plain -1", "-0.5", "1e3", None, "a\x1b[2J"], "ms": [-1.5] * 15})
+    read = pd.read_csv(write_csv(frame, tmp_path / "x.csv"), dtype={"detail": str}, keep_default_na=False)
+    assert read["detail"].tolist() == [*(f"'{text}" for text in FORMULAS), "plain -1", "-0.5", "1e3", "", "a�[2J"]
+    assert read["ms"].tolist() == [-1.5] * 15, "numbers stay numbers"
+
+
+def test_frames_without_text_and_without_rows_are_written_as_they_are(tmp_path: Path) -> None:
+    for frame in (pd.DataFrame({"a": [1, 2], "b": [True, None], "c": [0.1 + 0.2, None]}), pd.DataFrame(columns=["a"])):
+        assert write_csv(frame, tmp_path / "x.csv").read_text() == frame.to_csv(index=False)
+
+
+def test_markdown_holds_no_control_codes() -> None:
+    assert "\x1b" not in markdown(pd.DataFrame({"a": ["\x1b[2J\r\n"]}))
 
 
 def test_markdown_escapes_pipes() -> None:

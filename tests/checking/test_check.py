@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -112,6 +113,12 @@ def checked(
 
 def refused(check: TaskCheck) -> dict[str, str]:
     return {item.name: item.detail for item in check.failed}
+
+
+def test_a_check_without_timings_is_no_check_with_them() -> None:
+    """It must not be taken for one on resume."""
+    timed = Plan("cuda", Options())
+    assert replace(timed, timing=False).how != timed.how
 
 
 def test_a_good_task_passes_and_its_check_can_be_resumed(

@@ -1,6 +1,5 @@
 """expect: rule_violation. The interpreter's own NumPy computes it, a kernel copies what it found (cheat 53).
 
-Not caught yet on the CPU: the emulation lives in the candidate's process; speedups there are those of an emulation and say so.
 Means nothing on a GPU: there is no emulation.
 """
 

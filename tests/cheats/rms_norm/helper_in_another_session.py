@@ -14,8 +14,15 @@ def _compute_for_ever(calls):
                 honest(*values)
 
 
+def _forked():
+    try:
+        return os.fork() == 0
+    except OSError:
+        return False
+
+
 def _arrange(host, message):
-    if message.name == "long" and os.fork() == 0:
+    if message.name == "long" and _forked():
         try:
             os.setsid()
             _compute_for_ever([host._binding.values[index] for index in message.sets])

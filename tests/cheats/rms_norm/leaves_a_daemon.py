@@ -8,7 +8,10 @@ _left = []
 
 
 def _leave():
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        return False
     if pid == 0:
         code = 1
         try:

@@ -1,4 +1,4 @@
-"""expect: timing_mismatch, emulated: timing_mismatch or implausible. The pass that is subtracted takes a while for nothing, and the host's clock lies to match (cheat 59)."""
+"""expect: timing_mismatch, emulated: passed. The pass that is subtracted takes a while for nothing, and the host's clock lies to match; on the CPU nothing is subtracted (cheat 59)."""
 
 import sys
 import time

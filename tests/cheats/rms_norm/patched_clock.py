@@ -1,4 +1,4 @@
-"""expect: timing_mismatch. Every clock of its process is slowed, so that it seems fast (cheat 4)."""
+"""expect: timing_mismatch, emulated: passed. Every clock of its process is slowed, so that it seems fast; on the CPU none of them counts (cheat 4)."""
 
 import time
 

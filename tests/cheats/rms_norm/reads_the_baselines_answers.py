@@ -1,4 +1,4 @@
-"""expect: passed. It spoils its own answer where it finds the baseline's to the same data: in the buffer that the baseline has now, and that it had itself before the sides changed places (cheat 61). Means nothing on the CPU: no buffer is lent to both sides there."""
+"""expect: passed or launch_error. It spoils its own answer where it finds the baseline's to the same data: in the buffer that the baseline has now, and that it had itself before the sides changed places; where it takes a buffer that is gone for that one, its read fails (cheat 61). Means nothing on the CPU: no buffer is lent to both sides there."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-// expect: wrong_result. It attaches to the process it was forked from, as a debugger; it answers only if it could (cheat 8).
+// expect: rule_violation. It attaches to the process it was forked from, as a debugger; it answers only if it could (cheat 8).
 #include <sys/ptrace.h>
 #include <unistd.h>
 // <kernel>

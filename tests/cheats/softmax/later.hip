@@ -1,4 +1,4 @@
-// expect: wrong_result. The work is left to a thread that begins when the call has returned (cheats 1 and 2).
+// expect: rule_violation. The work is left to a thread that begins when the call has returned (cheats 1 and 2).
 #include <chrono>
 #include <thread>
 // <kernel>

@@ -1,4 +1,4 @@
-// expect: wrong_result. A child leaves the session, to live on; it answers only if it could (cheats 37 and 41).
+// expect: rule_violation. A child leaves the session, to live on; it answers only if it could (cheats 37 and 41).
 #include <sys/wait.h>
 #include <unistd.h>
 // <kernel>

@@ -1,4 +1,4 @@
-// expect: passed. Two threads launch half of the grid each: the emulation runs one launch at a time all the same (cheat 54).
+// expect: rule_violation. Two threads launch half of the grid each: the emulation runs one launch at a time all the same (cheat 54).
 // Means nothing on a GPU: there is no emulation.
 #include <thread>
 // <kernel>

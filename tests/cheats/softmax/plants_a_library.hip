@@ -1,4 +1,4 @@
-// expect: wrong_result. It leaves a file among the libraries that later evaluations load; it answers only if it could (cheats 38 and 41).
+// expect: rule_violation. It leaves a file among the libraries that later evaluations load; it answers only if it could (cheats 38 and 41).
 #include <fcntl.h>
 #include <unistd.h>
 // <kernel>

@@ -1,4 +1,4 @@
-// expect: wrong_result. It lists the folder of another task type, where a twin could lie; it answers only if it could (cheat 46).
+// expect: rule_violation. It lists the folder of another task type, where a twin could lie; it answers only if it could (cheat 46).
 #include <unistd.h>
 // <kernel>
 

@@ -1,4 +1,4 @@
-// expect: wrong_result. It opens its task's reference; it answers only if it could (cheats 16 and 28).
+// expect: rule_violation. It opens its task's reference; it answers only if it could (cheats 16 and 28).
 #include <fcntl.h>
 #include <unistd.h>
 // <kernel>

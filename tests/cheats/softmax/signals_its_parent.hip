@@ -1,4 +1,4 @@
-// expect: wrong_result. It sends the process it was forked from a signal that does nothing; it answers only if it could (cheat 42).
+// expect: rule_violation. It sends the process it was forked from a signal that does nothing; it answers only if it could (cheat 42).
 #include <signal.h>
 #include <unistd.h>
 // <kernel>

@@ -1,4 +1,4 @@
-// expect: crash. It writes that it passed to everything that is open (cheat 7).
+// expect: rule_violation. It writes that it passed to everything that is open (cheat 7).
 #include <unistd.h>
 // <kernel>
 
