@@ -12,7 +12,7 @@ help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
 
 run: $(STAMP)
-	$(BIN)/arena run configs/quickstart.yaml
+	$(BIN)/arena run quickstart
 
 test: $(STAMP)
 	$(BIN)/pytest -n auto --dist loadfile

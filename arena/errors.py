@@ -5,7 +5,9 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-_INSTALLED = f"{Path(__file__).resolve().parents[1]}/"
+from arena.resources import PACKAGE
+
+_INSTALLED = f"{PACKAGE.parent}/"
 
 
 class ArenaError(Exception):

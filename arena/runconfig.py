@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from arena.errors import FileError
+from arena.errors import FileError, UsageError
+from arena.resources import resource
 from arena.taskfile import strict_yaml
 
 _DEFINITION_SUFFIX = ".yaml"
@@ -44,6 +45,7 @@ class Overrides:
     jobs: int | None = None
     max_work: float | None = None
     targets: tuple[str, ...] = ()
+    corpora: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,28 @@ class RunConfig:
     jobs: int | None = None
     """trials side by side; None: one for each judge"""
     evaluation: Mapping[str, Option] = field(default_factory=dict)
+    corpora: tuple[Path, ...] = ()
+    """folders of tasks; none: the shipped ones"""
     heldout: Path | None = None
     """folder with held-out cases that replace the committed ones, as `arena heldout sample` writes it"""
     path: str = ""
     text: str = ""
+
+
+def find_config(name: str) -> Path:
+    """Return the file of a run configuration.
+
+    Args:
+        name: a path, or the name of a shipped configuration, such as `quickstart`.
+
+    Raises:
+        UsageError: neither is there; the message lists the shipped configurations.
+    """
+    shipped = {path.stem: path for path in sorted(resource("configs").glob("*.yaml"))}
+    path = shipped.get(name, Path(name)) if not Path(name).is_file() else Path(name)
+    if not path.is_file():
+        raise UsageError(f"{name}: no such file; shipped configurations are {', '.join(shipped)}")
+    return path
 
 
 def load_config(path: Path) -> RunConfig:
@@ -82,6 +102,11 @@ def load_config(path: Path) -> RunConfig:
         attempts=data.get("attempts", RunConfig.attempts),
         jobs=data.get("jobs"),
         evaluation=_evaluation(data.get("evaluation", {})),
+        corpora=tuple(
+            folder
+            for index, text in enumerate(data.get("corpora", ()))
+            if (folder := _folder(document, ["corpora", index], text)) is not None
+        ),
         heldout=_folder(document, ["heldout"], data.get("heldout")),
         path=str(path),
         text=path.read_text(encoding="utf-8"),
@@ -97,6 +122,8 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
         changed = replace(changed, platform=overrides.platform)
     if overrides.tasks:
         changed = replace(changed, tasks=overrides.tasks)
+    if overrides.corpora:
+        changed = replace(changed, corpora=overrides.corpora)
     if overrides.attempts is not None:
         changed = replace(changed, attempts=overrides.attempts)
     if overrides.jobs is not None:

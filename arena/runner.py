@@ -27,7 +27,8 @@ from arena.model.verdict import Status
 from arena.runconfig import RunConfig
 from arena.scratch import scratch, sweep
 from arena.sharing import share_out
-from arena.taskfile.corpus import HELDOUT, TASKS, load_corpus, load_task, select, task_ids
+from arena.taskfile.corpora import open_corpora
+from arena.taskfile.corpus import HELDOUT
 from arena.transcripts import transcript_path
 
 SUBMISSIONS = "submissions"
@@ -84,15 +85,15 @@ class Plan:
         )
 
 
-def plan_run(config: RunConfig, tasks_root: Path = TASKS) -> Plan:
-    """Load the whole corpus (one bad file fails it), select tasks, and make the agents."""
-    corpus = {task.id: task for task in load_corpus(tasks_root)}
-    chosen = select(tuple(corpus), config.tasks)
-    if config.heldout is not None:
-        corpus.update({name: load_task(corpus[name].path, _fresh_cases(config.heldout, name)) for name in chosen})
+def plan_run(config: RunConfig) -> Plan:
+    """Load the tasks that the configuration selects, and make its agents."""
+    corpora = open_corpora(config.corpora)
+    chosen = corpora.select(config.tasks)
+    fresh = {name: config.heldout and _fresh_cases(config.heldout, name) for name in chosen}
+    tasks = {name: corpora.load(name, fresh[name]) for name in chosen}
     agents = {spec.name: make_agent(spec) for spec in config.agents}
     options = Options(**config.evaluation)  # type: ignore[arg-type]
-    return Plan(config, {task_id: corpus[task_id] for task_id in chosen}, agents, options)
+    return Plan(config, tasks, agents, options)
 
 
 def run(plan: Plan, folder: Path, turns: Turns, watcher: Watcher) -> records.Run:
@@ -132,16 +133,6 @@ def _fresh_cases(folder: Path, task_id: str) -> Path:
     if not path.is_file():
         raise UsageError(f"{path} is missing: `arena heldout sample` writes one for every task it is given")
     return path
-
-
-def find_task(name: str, tasks_root: Path = TASKS) -> Task:
-    """One task by id, bare name or folder; raises `UsageError` where the name fits none or several."""
-    if (Path(name) / "task.yaml").is_file():
-        return load_task(Path(name))
-    found = select(task_ids(tasks_root), [name])
-    if len(found) > 1:
-        raise UsageError(f"{name!r} is the name of several tasks: {', '.join(found)}")
-    return load_task(tasks_root / found[0])
 
 
 def _open(plan: Plan, folder: Path, environment: Environment) -> RunInfo:

@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from arena import runner
 from arena.agents.base import Attended, Feedback
 from arena.errors import InfrastructureError
 from arena.judge.messages import Options, Progress
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Split
 from arena.model.verdict import Stage, Status, Verdict
+from arena.runconfig import RunConfig
 from arena.taskfile.corpus import content_hash, load_task
 
 DEVICE = DeviceFacts(
@@ -26,6 +28,11 @@ DEVICE = DeviceFacts(
     last_level_cache_bytes=0,
 )
 HERE = Environment(DEVICE, "session")
+
+
+def planned(config: RunConfig, tasks: Path) -> runner.Plan:
+    """Plan a run on the tasks of one folder."""
+    return runner.plan_run(replace(config, corpora=(tasks,)))
 
 
 @dataclass

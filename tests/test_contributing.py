@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 def test_the_walk_through_ends_in_a_green_check(tmp_path: Path) -> None:
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     assert sum(block.count("arena ") for block in blocks) >= 6
-    environment = {**os.environ, "ARENA_TASKS": str(tmp_path / "tasks"), "PATH": _path()}
+    environment = {**os.environ, "ARENA_TASKS_DIR": str(tmp_path / "tasks"), "PATH": _path()}
     environment.pop("TRITON_INTERPRET", None)
     script = "\n".join(["set -euo pipefail", *blocks])
     done = subprocess.run(

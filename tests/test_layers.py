@@ -13,6 +13,7 @@ import arena
 
 PACKAGE = Path(arena.__file__).parent
 LAYERS = {
+    "resources": 0,
     "errors": 0,
     "model": 1,
     "taskfile": 2,

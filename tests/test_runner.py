@@ -17,7 +17,8 @@ from arena.model.environment import Environment
 from arena.model.record import Trial
 from arena.model.verdict import Status
 from arena.runconfig import AgentSpec, RunConfig
-from tests.fakes import DEVICE, HERE, FakeDesk, FakeEvaluator
+from arena.taskfile.corpora import open_corpora
+from tests.fakes import DEVICE, HERE, FakeDesk, FakeEvaluator, planned
 from tests.taskfile.folders import HELDOUT, TASK, write_task
 
 SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
@@ -69,7 +70,7 @@ def statuses(run: records.Run) -> dict[tuple[str, str, int], Status]:
 
 
 def test_every_planned_trial_is_run_and_recorded(tasks: Path, tmp_path: Path) -> None:
-    plan = runner.plan_run(
+    plan = planned(
         config(AgentSpec("noop", "noop"), AgentSpec("top", "expert"), attempts=2, evaluation={"seeds": 7}), tasks
     )
     evaluator, notes = FakeEvaluator(), Notes()
@@ -90,7 +91,7 @@ def test_every_planned_trial_is_run_and_recorded(tasks: Path, tmp_path: Path) ->
 def test_a_failing_candidate_is_a_value(tasks: Path, tmp_path: Path) -> None:
     (tmp_path / "mine" / SCALE).mkdir(parents=True)
     (tmp_path / "mine" / SCALE / "kernel.py").write_text("# WRONG", encoding="utf-8")
-    plan = runner.plan_run(config(AgentSpec("mine", "replay", tmp_path / "mine")), tasks)
+    plan = planned(config(AgentSpec("mine", "replay", tmp_path / "mine")), tasks)
     run = runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     wrong, nothing = run.trials
     assert (wrong.status, wrong.detail) == (Status.WRONG_RESULT, "so it is")
@@ -98,7 +99,7 @@ def test_a_failing_candidate_is_a_value(tasks: Path, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tasks: Path, tmp_path: Path) -> None:
-    plan = runner.plan_run(config(attempts=2), tasks)
+    plan = planned(config(attempts=2), tasks)
     with pytest.raises(KeyboardInterrupt):
         runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator(interrupt_after=1)]), Notes())
     before = records.read_run(tmp_path / "demo")
@@ -113,7 +114,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tasks: Path, tmp_path: Path
 
 
 def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Path) -> None:
-    plan = runner.plan_run(config(), tasks)
+    plan = planned(config(), tasks)
     run = runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator(failing={"scale"})]), Notes())
     assert statuses(run) == {
         ("noop", SCALE, 1): Status.HARNESS_ERROR,
@@ -135,14 +136,14 @@ def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Pa
     ],
 )
 def test_another_run_does_not_go_on_in_this_folder(tasks: Path, tmp_path: Path, changes: dict[str, object]) -> None:
-    runner.run(runner.plan_run(config(), tasks), tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
+    runner.run(planned(config(), tasks), tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     with pytest.raises(UsageError, match="holds a run of other tasks, agents or attempts"):
-        runner.run(runner.plan_run(config(**changes), tasks), tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
+        runner.run(planned(config(**changes), tasks), tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     assert len(records.read_run(tmp_path / "demo").trials) == 2
 
 
 def test_a_run_is_not_resumed_on_another_device(tasks: Path, tmp_path: Path) -> None:
-    plan = runner.plan_run(config(), tasks)
+    plan = planned(config(), tasks)
     runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     there = FakeEvaluator(Environment(replace(DEVICE, name="another"), "session"))
     with pytest.raises(UsageError, match="was begun on a processor; resume it there"):
@@ -150,7 +151,7 @@ def test_a_run_is_not_resumed_on_another_device(tasks: Path, tmp_path: Path) -> 
 
 
 def test_a_record_of_another_version_is_not_passed_over(tasks: Path, tmp_path: Path) -> None:
-    plan = runner.plan_run(config(), tasks)
+    plan = planned(config(), tasks)
     runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     path = records.trial_path(tmp_path / "demo", "noop", SCALE, 1)
     path.write_text(path.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 99'))
@@ -163,7 +164,7 @@ def test_a_record_of_another_version_is_not_passed_over(tasks: Path, tmp_path: P
 @pytest.mark.parametrize("failing", [set(), {"scale", "twice"}], ids=["judged", "harness failed"])
 def test_what_was_handed_in_can_be_replayed(tasks: Path, tmp_path: Path, failing: set[str]) -> None:
     """Also where the harness failed: an agent's work may have cost hours."""
-    plan = runner.plan_run(config(attempts=2), tasks)
+    plan = planned(config(attempts=2), tasks)
     runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator(failing=failing)]), Notes())
     kept = tmp_path / "demo" / runner.SUBMISSIONS / "noop"
     assert len(list(kept.rglob("kernel.py"))) == 4
@@ -194,7 +195,7 @@ def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> N
             (workspace.folder / "notes").write_text("mine", encoding="utf-8")
             return Submission(None, "no idea")
 
-    plan = replace(runner.plan_run(config(), tasks), agents={"curious": Curious()})
+    plan = replace(planned(config(), tasks), agents={"curious": Curious()})
     run = runner.run(plan, tmp_path / "demo", Turns([FakeEvaluator()]), Notes())
     assert {trial.detail for trial in run.trials} == {"no idea"}
     assert len(set(places)) == 2 and not any(place.exists() for place in places)
@@ -205,37 +206,29 @@ def test_fresh_heldout_cases_replace_the_committed_ones(tasks: Path, tmp_path: P
     fresh = tmp_path / "fresh" / SCALE / "heldout.yaml"
     fresh.parent.mkdir(parents=True)
     fresh.write_text(HELDOUT.replace("M: 3, N: 24", "M: 5, N: 24"), encoding="utf-8")
-    committed = runner.plan_run(config(tasks=("scale",)), tasks)
-    plan = runner.plan_run(config(tasks=("scale",), heldout=tmp_path / "fresh"), tasks)
+    committed = planned(config(tasks=("scale",)), tasks)
+    plan = planned(config(tasks=("scale",), heldout=tmp_path / "fresh"), tasks)
     assert plan.tasks[SCALE].content_hash != committed.tasks[SCALE].content_hash
     evaluator = FakeEvaluator()
     run = runner.run(plan, tmp_path / "demo", Turns([evaluator]), Notes())
     assert evaluator.seen[0][2] == fresh
     assert run.trials[0].task_hash == plan.tasks[SCALE].content_hash
     with pytest.raises(UsageError, match="`arena heldout sample` writes one"):
-        runner.plan_run(config(heldout=tmp_path / "fresh"), tasks)
+        planned(config(heldout=tmp_path / "fresh"), tasks)
 
 
-def test_one_bad_task_fails_the_plan(tasks: Path) -> None:
+def test_a_malformed_task_fails_the_plans_that_select_it(tasks: Path) -> None:
     (tasks / TWICE / "seen.yaml").write_text("[]", encoding="utf-8")
     with pytest.raises(FileError, match=r"seen.yaml"):
-        runner.plan_run(config(tasks=("scale",)), tasks)
+        planned(config(tasks=("twice",)), tasks)
+    assert set(planned(config(tasks=("scale",)), tasks).tasks) == {SCALE}
 
 
 def test_one_file_outside_of_any_run(tasks: Path, tmp_path: Path) -> None:
-    task = runner.find_task("scale", tasks)
+    task = open_corpora([tasks]).find("scale")
     assert task.starting_kernel is not None
     evaluator = FakeEvaluator()
     judged = runner.evaluate_file(task, task.starting_kernel, Options(), evaluator, lambda progress: None)
     assert judged.status is Status.PASSED and judged.task == SCALE
     with pytest.raises(UsageError, match="no such file"):
         runner.evaluate_file(task, tmp_path / "nothing.py", Options(), evaluator, lambda progress: None)
-
-
-def test_finding_a_task(tasks: Path) -> None:
-    assert runner.find_task(SCALE, tasks).id == runner.find_task(str(tasks / SCALE), tasks).id == SCALE
-    write_task(tasks, "torch2hip/suite/scale")
-    with pytest.raises(UsageError, match=f"'scale' is the name of several tasks: {SCALE}, torch2hip/suite/scale"):
-        runner.find_task("scale", tasks)
-    with pytest.raises(UsageError, match="did you mean"):
-        runner.find_task("scael", tasks)

@@ -30,7 +30,9 @@ from arena.judge.verify import check_outputs, compared
 from arena.model.task import Arguments, Precision, Task, arguments
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.reference import Reference
-from arena.taskfile.corpus import TASKS, load_task, select, task_ids
+from arena.taskfile.corpora import open_corpora
+from arena.taskfile.corpus import TASKS, load_task
+from arena.taskfile.selection import select
 
 _MOST_BYTES = 1 << 20
 _MOST_FLOPS = 1e8
@@ -106,7 +108,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     asked = parser.parse_args()
     try:
-        chosen = select(task_ids(), asked.tasks or ["*"])
+        chosen = select(open_corpora().ids, asked.tasks or ["*"])
     except UsageError as problem:
         parser.error(str(problem))
     wanted = [i for i in chosen if load_task(TASKS / i).precision is Precision.FLOAT64]

@@ -20,7 +20,9 @@ from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.task import Task
-from arena.taskfile.corpus import TASKS, load_task, select, task_ids
+from arena.taskfile.corpora import open_corpora
+from arena.taskfile.corpus import TASKS, load_task
+from arena.taskfile.selection import select
 
 CASES = 5
 OPTIONS = Options(heldout=False)
@@ -80,7 +82,7 @@ def main() -> None:
     options = parser.parse_args()
     totals, parts = [], {name: [] for name in PARTS}  # type: tuple[list[float], dict[str, list[float]]]
     with tempfile.TemporaryDirectory() as place, JudgeClient(options.platform) as judge:
-        for name_of_task in select(task_ids(), options.tasks):
+        for name_of_task in select(open_corpora().ids, options.tasks):
             task = load_task(TASKS / name_of_task)
             short = with_five_cases(task, Path(place) / "tasks")
             for name, seconds, evaluation in measure(judge, short, Path(place)):

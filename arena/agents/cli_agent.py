@@ -26,7 +26,6 @@ from arena.scratch import clear, scratch
 from arena.transcripts import TranscriptWriter
 
 INSIDE = Path(__file__).parent / "inside"
-PROJECT = Path(__file__).parent.parent.parent
 FILE_LIMIT_BYTES = 1 << 30
 _LOOK_S = 0.1
 _DISK_LOOK_S = 1.0
@@ -125,7 +124,7 @@ class CliAgent:
             network=tuple(dict.fromkeys(filter(None, endpoints))),
             device=self._definition.device and not workspace.environment.device.emulated,
             show=places_of(found.binary),
-            hide=(PROJECT, workspace.task.path.parents[2], workspace.transcript.parents[2]),
+            hide=(workspace.task.path.parents[2], workspace.transcript.parents[2]),
             disk_bytes=self.limits.disk_bytes,
             file_bytes=min(self.limits.disk_bytes, FILE_LIMIT_BYTES),
         )

@@ -11,9 +11,10 @@ from typing import Any
 
 from arena.errors import FileError, UsageError
 from arena.model.session import Limits
+from arena.resources import resource
 from arena.taskfile import strict_yaml
 
-DEFINITIONS = Path(__file__).parent.parent.parent / "configs" / "agents"
+DEFINITIONS = resource("configs") / "agents"
 FILLED_IN = ("WORKSPACE", "HOME", "TOOLS", "PROMPT", "MODEL")
 """What `${…}` may name beside the variables that a definition passes on."""
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -42,7 +42,7 @@ def drawing(palette: Palette, height_in: float) -> Iterator[tuple[Figure, Axes]]
         "font.size": 9,
         "font.family": "DejaVu Sans",
         "text.parse_math": False,
-        "svg.hashsalt": "kernel-arena",
+        "svg.hashsalt": "unseen-arena",
         "text.color": palette.text,
         "axes.labelcolor": palette.text,
         "axes.edgecolor": palette.muted,

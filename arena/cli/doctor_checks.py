@@ -38,7 +38,7 @@ def all_checks() -> tuple[Check, ...]:
 def _libraries() -> Iterator[Check]:
     yield Check("python", True, host_platform.python_version())
     costs = {
-        "torch": "nothing can be evaluated; install PyTorch for your platform, or `pip install kernel-arena[cpu]`",
+        "torch": "nothing can be evaluated; install PyTorch for your platform, or `pip install unseen-arena[cpu]`",
         "triton": "no triton2triton task can be evaluated; `pip install triton`",
         "ml_dtypes": "no triton2triton task on the CPU platform; `pip install ml_dtypes`",
     }
@@ -65,7 +65,7 @@ def _devices() -> Iterator[Check]:
         else:
             yield Check(f"{name} platform", False, "no device", f"nothing is measured on {name}; it needs {what}")
     answer = ask_hip()
-    cost = "facts of AMD devices come from PyTorch alone; `pip install kernel-arena[rocm]`, and libamdhip64"
+    cost = "facts of AMD devices come from PyTorch alone; `pip install unseen-arena[rocm]`, and libamdhip64"
     yield Check("hip-python", answer.devices > 0, answer.detail, cost)
 
 

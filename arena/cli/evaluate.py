@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import err, examples, out, print_json
+from arena.cli.corpora import TasksDirs
 from arena.errors import UsageError
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 
 if TYPE_CHECKING:
     from arena.judge.messages import Options, Progress
+    from arena.model.task import Task
 
 EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
@@ -40,6 +42,7 @@ def evaluate(
         list[str] | None, typer.Option(help="Also build for these GPUs, which need not be there: gfx942,sm_90.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")] = False,
+    tasks_dir: TasksDirs = None,
     self_check: Annotated[
         bool, typer.Option("--self-check", help="Instead: time kernels of known cost, and say how far off that is.")
     ] = False,
@@ -54,6 +57,7 @@ def evaluate(
     if task is None or file is None:
         raise UsageError("a task and a file are needed: `arena evaluate TASK FILE`; see `arena evaluate --help`")
     from arena.judge.messages import Options
+    from arena.taskfile.corpora import open_corpora
     from arena.toolchains.targets import parse
 
     options = Options(
@@ -65,27 +69,23 @@ def evaluate(
         torch_compile=torch_compile,
         targets=parse(targets or ()),
     )
-    evaluation = _evaluated(task, file, platform, options)
-    if as_json:
-        print_json(evaluation)
-    else:
-        _show(evaluation)
+    evaluation = _evaluated(open_corpora(tasks_dir or ()).find(task), file, platform, options)
+    print_json(evaluation) if as_json else _show(evaluation)
     if evaluation.status is not Status.PASSED:
         raise typer.Exit(1)
 
 
-def _evaluated(task: str, file: Path, platform: str, options: Options) -> Evaluation:
+def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evaluation:
     """Start a judge, show what it is doing, and return what it says."""
     from arena import runner
     from arena.judge.client import JudgeClient
 
-    found = runner.find_task(task)
     with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
 
         def show_stage(progress: Progress) -> None:
             status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
 
-        return runner.evaluate_file(found, file, options, judge, show_stage)
+        return runner.evaluate_file(task, file, options, judge, show_stage)
 
 
 def _show(evaluation: Evaluation) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import err, examples, out
+from arena.cli.corpora import TasksDirs
 
 app = typer.Typer(help="Renew the held-out cases.", no_args_is_help=True, rich_markup_mode="rich")
 
@@ -29,6 +30,7 @@ def sample(
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for <task id>/heldout.yaml.")],
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; all without.")] = None,
     count: Annotated[int, typer.Option(help="Cases per task.", min=5)] = 8,
+    tasks_dir: TasksDirs = None,
     platform: Annotated[str, typer.Option(help="Where to prove them: auto, cpu, cuda or rocm.")] = "auto",
     max_work: Annotated[
         float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
@@ -41,18 +43,19 @@ def sample(
     """
     from arena.judge.client import JudgeClient
     from arena.judge.messages import Options
-    from arena.taskfile.corpus import HELDOUT, load_corpus, select
+    from arena.taskfile.corpora import open_corpora
+    from arena.taskfile.corpus import HELDOUT
     from arena.taskfile.sampling import sample_cases, to_yaml
 
-    corpus = {task.id: task for task in load_corpus()}
+    corpus = open_corpora(tasks_dir or ()).load_selected(tasks or ["*"])
     wrong = 0
     with JudgeClient(platform) as judge:
-        for name in select(tuple(corpus), tasks or ["*"]):
-            cases = sample_cases(corpus[name], count, seed, max_work)
+        for name, task in corpus.items():
+            cases = sample_cases(task, count, seed, max_work)
             path = out_dir / name / HELDOUT
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(to_yaml(cases), encoding="utf-8")
-            proven = judge.prove(corpus[name].path, path, Options())
+            proven = judge.prove(task.path, path, Options())
             failed = {case: why for case, why in proven.items() if why != "passed"}
             wrong += len(failed)
             unproven = len(cases) - len(proven)

@@ -9,26 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import err, examples
+from arena.cli.corpora import TasksDirs
 from arena.cli.devices import DEVICES, chosen_devices
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
+    from arena.records import Run
     from arena.runner import Plan
 
 EXAMPLES = examples(
-    "arena run configs/quickstart.yaml",
-    "arena run configs/quickstart.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
-    "arena run configs/quickstart.yaml --targets gfx942,gfx90a,sm_90 --name ports",
-    "arena run configs/coding_agents.yaml --jobs 4  # four agents side by side, which take turns at the device",
-    "arena run configs/full.yaml --devices all  # a judge on every GPU here",
-    "arena run configs/quickstart.yaml          # again: goes on where it stopped",
+    "arena run quickstart                       # a shipped configuration, by name",
+    "arena run my_run.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
+    "arena run quickstart --targets gfx942,gfx90a,sm_90 --name ports",
+    "arena run coding_agents --jobs 4           # four agents side by side, which take turns at the device",
+    "arena run full --devices all               # a judge on every GPU here",
+    "arena run quickstart                       # again: goes on where it stopped",
 )
 RUNS = Path("runs")
 REPORTS = Path("reports")
 
 
 def run(
-    config: Annotated[Path, typer.Argument(help="Run configuration (YAML).", exists=True, dir_okay=False)],
+    config: Annotated[str, typer.Argument(help="Run configuration: a YAML file, or the name of a shipped one.")],
     name: Annotated[str | None, typer.Option(help="Name of the run; its folder is RUNS-DIR/NAME.")] = None,
     platform: Annotated[str | None, typer.Option(help="auto, cpu, cuda or rocm.")] = None,
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` leaves out.")] = None,
@@ -43,6 +45,7 @@ def run(
     targets: Annotated[
         list[str] | None, typer.Option(help="Also build every candidate for these GPUs, in place of the file's list.")
     ] = None,
+    tasks_dir: TasksDirs = None,
     devices: Annotated[str, DEVICES] = "",
     runs_dir: Annotated[Path, typer.Option(help="Where run folders live.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Where reports go.")] = REPORTS,
@@ -55,15 +58,14 @@ def run(
     from arena.desk.turns import Turns
     from arena.judge.builder_client import BuilderClient
     from arena.judge.client import JudgeClient
-    from arena.model.verdict import Status
-    from arena.runconfig import Overrides, load_config, override
+    from arena.runconfig import Overrides, find_config, load_config, override
     from arena.toolchains.targets import parse
 
-    chosen_targets = parse(targets or ())
     wanted = Overrides(
-        name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs, max_work, chosen_targets
+        *(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs, max_work, parse(targets or ())),
+        corpora=tuple(folder.resolve() for folder in tasks_dir or ()),
     )
-    chosen = override(load_config(config), wanted)
+    chosen = override(load_config(find_config(config)), wanted)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
     _require_agents(plan, folder)
@@ -73,6 +75,13 @@ def run(
         done = runner.run(plan, folder, Turns(evaluators, builder), display)
     if with_report:
         report_command.write_and_show([done], reports_dir / chosen.name)
+    _require_verdicts(done, folder)
+
+
+def _require_verdicts(done: Run, folder: Path) -> None:
+    """Exit with code 3 where the harness failed in a trial."""
+    from arena.model.verdict import Status
+
     broken = sum(trial.status is Status.HARNESS_ERROR for trial in done.trials)
     if broken:
         err.print(f"[red]{broken} trials ended without a verdict: the harness failed; see {folder}/trials[/red]")

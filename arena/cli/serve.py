@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from arena.cli.console import err, examples
+from arena.cli.corpora import TasksDirs
 from arena.printable import printable
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def serve(
     ] = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
+    tasks_dir: TasksDirs = None,
     targets: Annotated[
         list[str] | None, typer.Option(help="Also build for these GPUs, which need not be there: gfx942,sm_90.")
     ] = None,
@@ -49,7 +51,6 @@ def serve(
 
     One line of JSON on stdout says where, and one each finished attempt what came of it. Ctrl-C ends it.
     """
-    from arena import runner
     from arena.desk.episode import Episodes
     from arena.desk.episode_server import EpisodeServer
     from arena.desk.turns import Turns
@@ -57,9 +58,10 @@ def serve(
     from arena.judge.client import JudgeClient
     from arena.judge.messages import Options
     from arena.model.session import Limits
+    from arena.taskfile.corpora import open_corpora
     from arena.toolchains.targets import parse
 
-    found = runner.find_task(task)
+    found = open_corpora(tasks_dir or ()).find(task)
     options = Options(max_work=max_work, seeds=seeds, call_timeout_s=timeout, targets=parse(targets or ()))
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
     with ExitStack() as stack, _terminated_as_interrupted():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -11,6 +11,10 @@ from rich.table import Table
 
 from arena.cli import tasks_check
 from arena.cli.console import examples, out, print_json
+from arena.cli.corpora import TasksDirs
+
+if TYPE_CHECKING:
+    from arena.taskfile.corpora import Corpora, Overview
 
 app = typer.Typer(help="Look at the tasks, and check them.", no_args_is_help=True, rich_markup_mode="rich")
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
@@ -19,37 +23,61 @@ app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 @app.command("quality", epilog=examples("arena tasks quality > docs/task-quality.md"))
 def quality(
     checks: Annotated[Path, typer.Option(help="Where `arena tasks check` keeps its checks.")] = tasks_check.CHECKS,
-    root: Annotated[Path | None, tasks_check.ROOT] = None,
+    tasks_dir: TasksDirs = None,
 ) -> None:
     """Print what is known of every task's quality as markdown, from the checks that were kept."""
     from arena.analysis.task_quality import gather, render
-    from arena.taskfile.corpus import TASKS, load_corpus
+    from arena.taskfile.corpora import open_corpora
 
-    typer.echo(render(gather(load_corpus(root or TASKS), checks)))
+    tasks = open_corpora(tasks_dir or ()).load_selected(["*"])
+    typer.echo(render(gather(tuple(tasks.values()), checks)))
 
 
 @app.command("list", epilog=examples("arena tasks list", "arena tasks list 'hip2hip/*' --json"))
 def list_tasks(
     patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
-    root: Annotated[Path | None, tasks_check.ROOT] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    tasks_dir: TasksDirs = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with content hashes.")] = False,
 ) -> None:
-    """List tasks, with a count per task type. Loads every task: a malformed one is an error."""
+    """List tasks, one line each, with a count per task type. A malformed task is listed with what is wrong."""
     from arena.model.task import TaskType
-    from arena.taskfile.corpus import TASKS, load_corpus, select
+    from arena.taskfile.corpora import open_corpora
 
-    corpus = {task.id: task for task in load_corpus(root or TASKS)}
-    chosen = [corpus[name] for name in select(tuple(corpus), patterns or ["*"])]
+    corpora = open_corpora(tasks_dir or ())
+    overviews = [corpora.overview(name) for name in corpora.select(patterns or ["*"])]
     if as_json:
-        print_json([{"id": task.id, "summary": task.summary, "hash": task.content_hash} for task in chosen])
+        print_json([_as_json(corpora, overview) for overview in overviews])
         return
-    table = Table("task", "seen", "held-out", "expert", "computes")
-    for task in chosen:
-        expert = "yes" if task.expert else ""
-        table.add_row(task.id, str(len(task.seen)), str(len(task.heldout)), expert, escape(task.summary))
+    table = Table("task", "seen", "held-out", "expert", "computes", box=None)
+    table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
+    for one in overviews:
+        computes = f"[red]{escape(one.problem)}[/red]" if one.problem else escape(one.summary)
+        table.add_row(one.id, str(one.seen), str(one.heldout), "yes" if one.expert else "", computes)
     out.print(table)
-    counts = {kind: sum(task.task_type is kind for task in chosen) for kind in TaskType}
-    out.print(", ".join(f"{count} {kind}" for kind, count in counts.items()) + f": {len(chosen)} in all")
+    counts = {kind: sum(one.id.startswith(f"{kind}/") for one in overviews) for kind in TaskType}
+    out.print(", ".join(f"{count} {kind}" for kind, count in counts.items()) + f": {len(overviews)} in all")
+
+
+def _as_json(corpora: Corpora, overview: Overview) -> dict[str, object]:
+    from arena.errors import FileError
+
+    task_type, suite, name = overview.id.split("/")
+    fields: dict[str, object] = {"id": overview.id, "task_type": task_type, "suite": suite, "name": name}
+    try:
+        task = corpora.load(overview.id)
+    except FileError as problem:
+        return {**fields, "problem": str(problem)}
+    return {
+        **fields,
+        "summary": task.summary,
+        "source": overview.source,
+        "seen": overview.seen,
+        "heldout": overview.heldout,
+        "expert": overview.expert,
+        "dtypes": sorted({dtype for choices in task.dtypes.values() for dtype in choices}),
+        "path": str(task.path),
+        "hash": task.content_hash,
+    }
 
 
 @app.command(
@@ -60,13 +88,13 @@ def new(
     task_type: Annotated[str, typer.Argument(help="hip2hip, triton2triton or torch2hip.")],
     name: Annotated[str, typer.Argument(help="The task's name, which is also that of its entry.")],
     suite: Annotated[str, typer.Option(help="The folder below the task type.")] = "modules",
-    root: Annotated[Path | None, tasks_check.ROOT] = None,
+    tasks_dir: TasksDirs = None,
 ) -> None:
     """Write a new task that loads, and say what to fill in."""
     from arena.taskfile.corpus import TASKS
     from arena.taskfile.scaffolding import scaffold
 
-    made = scaffold(task_type, suite, name, root or TASKS)
+    made = scaffold(task_type, suite, name, (tasks_dir or [TASKS])[0])
     out.print(f"wrote {made.folder}; to fill in:", soft_wrap=True)
     for line in made.todo:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
@@ -76,16 +104,15 @@ def new(
 @app.command("show", epilog=examples("arena tasks show rms_norm", "arena tasks show hip2hip/modules/softmax --json"))
 def show(
     task: Annotated[str, typer.Argument(help="Task id, bare name or folder.")],
-    root: Annotated[Path | None, tasks_check.ROOT] = None,
+    tasks_dir: TasksDirs = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show one task: signature, domain, cases, and what a call must do at least."""
     from arena.model.task import arguments
-    from arena.runner import find_task
-    from arena.taskfile.corpus import TASKS
+    from arena.taskfile.corpora import open_corpora
     from arena.toolchains.task_header import signature
 
-    found = find_task(task, root or TASKS)
+    found = open_corpora(tasks_dir or ()).find(task)
     cases = [(case, arguments(found, case)) for case in found.cases]
     if as_json:
         print_json(

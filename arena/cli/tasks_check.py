@@ -13,10 +13,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from arena.cli.console import err, examples, out, print_json
+from arena.cli.corpora import TasksDirs
 from arena.cli.devices import DEVICES, chosen_devices
+from arena.errors import FileError
 
 if TYPE_CHECKING:
     from arena.model.check import TaskCheck
+    from arena.model.task import Task
+    from arena.taskfile.corpora import Corpora
 
 EXAMPLES = examples(
     "arena tasks check",
@@ -33,12 +37,11 @@ TARGETS = typer.Option(help="GPUs the kernels must also build for; empty for non
 EVERY_LAUNCH = typer.Option("--every-launch", help="Build all that launches ask for, not each Triton signature once.")
 TIMING = typer.Option("--timing/--no-timing", help="Time kernels against themselves, on a GPU.")
 MUTANTS = typer.Option("--mutants", help="Try mutants of kernels and omissions of inputs, nothing else; on the CPU.")
-ROOT = typer.Option("--root", envvar="ARENA_TASKS", help="The folder of tasks, if not the project's own.")
 
 
 def check(
     patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
-    root: Annotated[Path | None, ROOT] = None,
+    tasks_dir: TasksDirs = None,
     platform: Annotated[str, typer.Option(help="cpu, cuda, rocm, or auto: the best one here.")] = "auto",
     targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
     every_launch: Annotated[bool, EVERY_LAUNCH] = False,
@@ -57,7 +60,7 @@ def check(
     from arena.checking.run import Plan, check_tasks, default_jobs
     from arena.judge.messages import Options
     from arena.platforms import detect
-    from arena.taskfile.corpus import TASKS, load_corpus, select
+    from arena.taskfile.corpora import open_corpora
     from arena.toolchains.targets import parse
 
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
@@ -65,8 +68,8 @@ def check(
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
     _share_cores(len(judges))
     plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch, timing)
-    corpus = {task.id: task for task in load_corpus(root or TASKS)}
-    chosen = {name: corpus[name] for name in select(tuple(corpus), patterns or ["*"])}
+    corpora = open_corpora(tasks_dir or ())
+    chosen, malformed = _loaded(corpora, patterns or ["*"])
     with _bar() as bar:
         line = bar.add_task("tasks", total=len(chosen))
 
@@ -76,14 +79,27 @@ def check(
                 for text in _lines(one, details=details):
                     out.print(text, soft_wrap=True, highlight=False)
 
-        checks = check_tasks(chosen, corpus, plan, ended)
+        checks = check_tasks(chosen, corpora.load_valid(), plan, ended)
     if as_json:
         print_json(checks)
     else:
         for text in _totals(checks):
             out.print(text, highlight=False)
-    if any(one.failed for one in checks):
+    for problem in malformed:
+        err.print(f"[red]{escape(problem)}[/red]", soft_wrap=True, highlight=False)
+    if malformed or any(one.failed for one in checks):
         raise typer.Exit(1)
+
+
+def _loaded(corpora: Corpora, patterns: Sequence[str]) -> tuple[dict[str, Task], list[str]]:
+    """Load the chosen tasks one by one; a malformed one is a message, and the others are checked."""
+    loaded, malformed = {}, []
+    for name in corpora.select(patterns):
+        try:
+            loaded[name] = corpora.load(name)
+        except FileError as problem:
+            malformed.append(str(problem))
+    return loaded, malformed
 
 
 def _share_cores(judges: int) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+
+from arena.resources import PACKAGE
 
 LINES = 80
 CHARACTERS = 8000
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = str(PACKAGE)
 _FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line \d+, in .*\n(?:    .*\n)*', re.MULTILINE)
 _INSTALLED = re.compile(r"/\S*/(?:site|dist)-packages/")
 _CANDIDATE = re.compile(r"/\S*/arena-candidate-[\w-]+/")

@@ -18,6 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arena.resources import PACKAGE, resource
+
 if TYPE_CHECKING:
     import torch
 
@@ -32,7 +34,6 @@ ALLOWED = frozenset(
 _COPY = "copy_"
 _KINDS = ("", "Sparse", "SparseCsr", "Quantized", "Mkldnn", "NestedTensor")
 """What the dispatcher puts before a device's name; dense tensors have nothing there."""
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class RuleViolation(Exception):
@@ -143,4 +144,6 @@ def _caller() -> str:
 def _is_ours(file: str) -> bool:
     import triton
 
-    return Path(file).is_relative_to(Path(triton.__file__).parent) or Path(file).is_relative_to(_PACKAGE)
+    path = Path(file)
+    ours = path.is_relative_to(PACKAGE) and not path.is_relative_to(resource("tasks"))
+    return ours or path.is_relative_to(Path(triton.__file__).parent)

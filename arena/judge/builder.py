@@ -27,6 +27,7 @@ from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Stage, Verdict
 from arena.protocol import Language
 from arena.scratch import scratch
+from arena.taskfile.corpus import hidden_from_candidates
 
 
 class Builder:
@@ -103,7 +104,7 @@ class _Job:
         self.seen = select_cases(task, task.seen, options.max_work)
         heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
         self.cases: tuple[Case, ...] = (*self.seen, *heldout)
-        self.limit = Limit(options.call_timeout_s, (task.path.parents[2],))
+        self.limit = Limit(options.call_timeout_s, hidden_from_candidates(task))
 
 
 def _build_hip(job: _Job, file: Path) -> CandidateFailed | None:

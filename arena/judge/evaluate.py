@@ -37,6 +37,7 @@ from arena.model.task import Case, Task, TaskType, arguments
 from arena.model.verdict import Stage, Status, Verdict
 from arena.numerics.reference import Reference
 from arena.scratch import prefix as scratch_prefix
+from arena.taskfile.corpus import hidden_from_candidates
 
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
@@ -60,7 +61,7 @@ class Contest:
         self._task, self._options, self._shop = task, options, shop
         self._bench, self._template = shop.bench, shop.template
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
-        self._hidden = (task.path.parents[2],)
+        self._hidden = hidden_from_candidates(task)
         self._file = self._folder / task.task_type.kernel_file
         shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options.max_work)

@@ -15,13 +15,13 @@ from functools import cache
 from pathlib import Path
 
 from arena import process
+from arena.resources import PACKAGE, own_folders
 from arena.sandbox import bubblewrap, landlock, places, seal, view
 from arena.sandbox.bubblewrap import Features
 from arena.sandbox.view import Mount, Way
 
 _SCRATCH_BYTES = 1 << 28
 _OPTION = re.compile(r"^(?:-[A-Za-z]|-[\w-]+=)?(?P<path>/.+)$")
-_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 _PROBE_S = 20.0
 
 
@@ -85,7 +85,7 @@ def _bubbled(found: Features, command: list[str], folder: Path, cwd: Path, filte
 
 def _mounts(command: Sequence[str], folder: Path) -> list[Mount]:
     tools = view.shown_mounts(map(Path, places.toolchains()))
-    common = [*view.system_mounts(), *tools, *view.hiding_mounts(view.package_folders(), tools)]
+    common = [*view.system_mounts(), *tools, *view.hiding_mounts(own_folders(), tools)]
     ordered = view.in_order(common)
     own = [place for place in _named(command) if not Path(place).is_relative_to(folder)]
     return [
@@ -100,7 +100,7 @@ def _launched(command: list[str], folder: Path, environment: Mapping[str, str]) 
     named = _named(command)
     readable = (*places.system(), *places.toolchains(), *named)
     # Rules allow what they name: a checkout around the toolchain is not shown, and need not be hidden.
-    ours = [one for one in view.package_folders() if not any(Path(path).is_relative_to(one) for path in readable)]
+    ours = [one for one in own_folders() if not any(Path(path).is_relative_to(one) for path in readable)]
     shown = landlock.without(readable, list(map(str, ours)))
     order = {
         "command": command,
@@ -109,7 +109,7 @@ def _launched(command: list[str], folder: Path, environment: Mapping[str, str]) 
         "listed": shown.listed,
         "write": [str(folder), "/dev/null", "/dev/zero"] if command else [],
     }
-    return [sys.executable, "-I", "-S", "-c", _START, str(_PACKAGE_PARENT), json.dumps(order)]
+    return [sys.executable, "-I", "-S", "-c", _START, str(PACKAGE.parent), json.dumps(order)]
 
 
 _START = "import sys; sys.path.append(sys.argv[1]); from arena.sandbox.launch import main; main(sys.argv[2])"
@@ -133,4 +133,4 @@ def _named(command: Iterable[str]) -> list[str]:
 
 
 def _is_of_the_package(path: Path) -> bool:
-    return path.resolve().is_relative_to(view.package_folders()[0])
+    return path.resolve().is_relative_to(PACKAGE)

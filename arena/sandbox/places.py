@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from arena.resources import PACKAGE
 from arena.sandbox import landlock, view
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.mounts import SHARED_MEMORY
@@ -44,7 +45,7 @@ def for_host(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str],
     /dev/shm is among them where `level` says that it is its own; else only where a GPU's libraries may need it.
     Of the checkout that the harness runs from only the package itself: its history holds every held-out case.
     """
-    package = str(view.package_folders()[0])
+    package = str(PACKAGE)
     shown = landlock.without((*system(), *toolchains(), *_import_folders(), package, *readable), hidden)
     return _allowed(own, shown, hidden, level)
 
@@ -68,12 +69,11 @@ def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: s
 
 def _import_folders() -> list[str]:
     """Where modules are imported from, but for a folder around the package that holds more than modules: a checkout."""
-    package = view.package_folders()[0]
     entries = [Path(entry).resolve() for entry in sys.path if entry]
     return [
         str(entry)
         for entry in entries
-        if entry.exists() and (entry.name in _INSTALLED or not package.is_relative_to(entry))
+        if entry.exists() and (entry.name in _INSTALLED or not PACKAGE.is_relative_to(entry))
     ]
 
 

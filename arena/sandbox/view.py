@@ -68,13 +68,6 @@ class Mount:
     source: str = ""
 
 
-def package_folders() -> tuple[Path, ...]:
-    """Where the harness itself lies: the package, and the checkout that holds it with its tasks."""
-    package = Path(__file__).resolve().parents[1]
-    checkout = package.parent
-    return (package, checkout) if (checkout / "pyproject.toml").is_file() else (package, checkout / "tasks")
-
-
 def interpreter_folders() -> tuple[Path, ...]:
     """Where the harness' Python and its libraries lie, PyTorch and Triton with them."""
     return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix))))

@@ -1,23 +1,23 @@
-"""The tasks on disk: found by folder, loaded whole, selected by glob."""
+"""One task on disk: its files, its content hash, and what is loaded from them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable
 from pathlib import Path
 
-from arena.errors import FileError, UsageError
+from arena.errors import FileError
 from arena.model.task import Task, TaskType
+from arena.resources import PACKAGE, resource
 from arena.taskfile import strict_yaml
 from arena.taskfile.build import Identity, build_task
 
-TASKS = Path(__file__).parent.parent.parent / "tasks"
+TASKS = resource("tasks")
 DEFINITION = "task.yaml"
 HELDOUT = "heldout.yaml"
 SHARED = "same_operator_as"
-SEMANTICS = Path(__file__).parent.parent / "semantics"
+SEMANTICS = PACKAGE / "semantics"
 _HASHED_SUFFIXES = (".yaml", ".py", ".hip")
 _SHARED_PIECE = re.compile(rb"arena\.semantics\.(\w+)")
 
@@ -59,6 +59,11 @@ def _definition(folder: Path) -> strict_yaml.Document:
     return strict_yaml.read(shared / DEFINITION, "task")
 
 
+def hidden_from_candidates(task: Task) -> tuple[Path, ...]:
+    """Return the folders of tasks that no candidate of `task` may read: its own corpus and the shipped one."""
+    return tuple(dict.fromkeys((task.path.parents[2], TASKS)))
+
+
 def content_hash(folder: Path, heldout: Path | None = None, definition: Path | None = None) -> str:
     """SHA-256 over the names and bytes of the files that define a task.
 
@@ -86,53 +91,3 @@ def shared_pieces(files: Iterable[Path]) -> list[Path]:
         left += new
         found |= new
     return sorted(found)
-
-
-def load_corpus(root: Path = TASKS) -> tuple[Task, ...]:
-    """Load every task below `root`; one bad file fails the load, nothing is skipped."""
-    folders = [root / task_id for task_id in task_ids(root)]
-    return tuple(load_task(folder) for folder in folders)
-
-
-def task_ids(root: Path = TASKS) -> tuple[str, ...]:
-    """Ids of every task folder, read from the folder names alone."""
-    if not root.is_dir():
-        raise UsageError(f"{root}: no such folder of tasks")
-    found = []
-    for task_type in TaskType:
-        for folder in sorted((root / task_type).glob("*/*/")):
-            if (folder / "task.yaml").is_file() or any(folder.glob("*.py")):
-                found.append(folder.relative_to(root).as_posix())  # noqa: PERF401
-    return tuple(found)
-
-
-def select(ids: Sequence[str], patterns: Iterable[str]) -> tuple[str, ...]:
-    """Ids that match any pattern: a whole id, a glob (`hip2hip/*`), a bare name, or `!pattern` to leave out.
-
-    Raises `UsageError` for a pattern that matches nothing, with the nearest names.
-    """
-    patterns = list(patterns)
-    wanted = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
-    unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-    for pattern in [*wanted, *unwanted]:
-        if not any(_matches(task_id, pattern) for task_id in ids):
-            raise UsageError(_no_match(pattern, ids))
-    return tuple(
-        task_id
-        for task_id in ids
-        if any(_matches(task_id, pattern) for pattern in wanted)
-        and not any(_matches(task_id, pattern) for pattern in unwanted)
-    )
-
-
-def _matches(task_id: str, pattern: str) -> bool:
-    return fnmatchcase(task_id, pattern) or task_id.rsplit("/", 1)[-1] == pattern
-
-
-def _no_match(pattern: str, ids: Sequence[str]) -> str:
-    import difflib
-
-    names = [*ids, *(task_id.rsplit("/", 1)[-1] for task_id in ids)]
-    near = difflib.get_close_matches(pattern, names, n=3, cutoff=0.4)
-    hint = f"; did you mean {', '.join(near)}?" if near else "; `arena tasks list` shows all"
-    return f"no task matches {pattern!r}{hint}"

@@ -17,7 +17,7 @@ from arena.toolchains.hip_build import Runner, default_cache_root, run_plainly
 from arena.toolchains.hip_hipcc import HipccToolchain, find_hipcc
 from arena.toolchains.targets import TARGETS, parse
 
-NVCC_PACKAGES = "pip install 'kernel-arena[cuda-compiler]', or the CUDA toolkit"
+NVCC_PACKAGES = "pip install 'unseen-arena[cuda-compiler]', or the CUDA toolkit"
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def compiler_environment(scratch: Path) -> dict[str, str]:
 def default_cache_root() -> Path:
     """Return the user's cache folder for builds."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "kernel-arena" / "builds"
+    return (Path(base) if base else Path.home() / ".cache") / "unseen-arena" / "builds"
 
 
 def build_cached(

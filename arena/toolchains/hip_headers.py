@@ -32,7 +32,7 @@ _PLATFORM = (
 
 def places() -> tuple[Path, ...]:
     """Where the headers may lie: in the Python environment, else below the user's cache folder."""
-    return (Path(sys.prefix) / "share" / "kernel-arena" / _NAME, default_cache_root().parent / _NAME)
+    return (Path(sys.prefix) / "share" / "unseen-arena" / _NAME, default_cache_root().parent / _NAME)
 
 
 def find() -> Path | None:

@@ -38,7 +38,7 @@ PACKAGES = {
 def cache_folder() -> Path:
     """Where what tests install is kept."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "kernel-arena" / "clis"
+    return Path(base) / "unseen-arena" / "clis"
 
 
 def cli(name: str) -> Path:

@@ -14,7 +14,7 @@ from arena.desk.turns import Turns
 from arena.judge.messages import Progress
 from arena.model.record import Trial
 from arena.runconfig import AgentSpec, RunConfig
-from tests.fakes import Timing
+from tests.fakes import Timing, planned
 
 SPEEDS = {"...": 1.0, "slow": 0.5, "fast": 2.0, "faster": 4.0}
 STEADY = """
@@ -66,7 +66,7 @@ def main(tasks: Path, folder: Path) -> None:
         for name, script in SCRIPTS.items()
     )
     config = RunConfig(name="scripted", tasks=("*",), agents=agents, attempts=2, jobs=2)
-    runner.run(runner.plan_run(config, tasks), folder, Turns([Timing(speeds=SPEEDS)]), Silent())
+    runner.run(planned(config, tasks), folder, Turns([Timing(speeds=SPEEDS)]), Silent())
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from arena.model.verdict import Status
 from arena.runconfig import AgentSpec, RunConfig
 from arena.transcripts import transcript_path
 from tests.agents.scripted_run import SPEEDS, Silent
-from tests.fakes import Timing
+from tests.fakes import Timing, planned
 from tests.taskfile.folders import HELDOUT, write_task
 
 pytestmark = pytest.mark.system
@@ -66,9 +66,7 @@ def trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Trial]:
     )
     config = RunConfig("bad", ("*",), agents, attempts=1, jobs=2)
     speeds = {**SPEEDS, "flag": 1.0}
-    run = runner.run(
-        runner.plan_run(config, tasks), tmp_path / "runs" / "bad", Turns([Timing(speeds=speeds)]), Silent()
-    )
+    run = runner.run(planned(config, tasks), tmp_path / "runs" / "bad", Turns([Timing(speeds=speeds)]), Silent())
     return {trial.agent: trial for trial in run.trials}
 
 

@@ -16,7 +16,7 @@ from arena.errors import FileError
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.check import Outcome, TaskCheck
-from arena.taskfile.corpus import load_corpus
+from arena.taskfile.corpora import load_corpus
 
 pytestmark = pytest.mark.system
 

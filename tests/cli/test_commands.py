@@ -99,7 +99,7 @@ def test_doctor_answers_for_machines() -> None:
         (("evaluate", "rmsnorm", "README.md"), 2, "did you mean rms_norm"),
         (("evaluate", "softmax", "README.md"), 2, "several tasks"),
         (("evaluate", "rms_norm", "nowhere.py"), 2, "no such file"),
-        (("run", "nowhere.yaml"), 2, "does not exist"),
+        (("run", "nowhere.yaml"), 2, "shipped configurations are"),
         (("run", "configs/quickstart.yaml", "--tasks", "nothing*", "--runs-dir", "/tmp/none"), 2, "no task matches"),
         (("run", "configs/quickstart.yaml", "--agents", "codex"), 2, "no agent 'codex'"),
         (("report", "configs"), 3, "not a run folder"),
@@ -123,7 +123,7 @@ def test_a_bad_configuration_names_file_line_and_key(tmp_path: Path) -> None:
 
 def test_clean_says_first_and_deletes_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    built = tmp_path / "kernel-arena" / "builds" / "x"
+    built = tmp_path / "unseen-arena" / "builds" / "x"
     built.mkdir(parents=True)
     assert "would delete" in CliRunner().invoke(app, ["clean", "--dry-run"]).output
     assert built.is_dir()

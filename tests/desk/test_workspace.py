@@ -16,7 +16,8 @@ from arena.desk.workspace import prepare, prompt_text
 from arena.model.environment import DeviceFacts
 from arena.model.session import Limits
 from arena.model.task import Task, TaskType
-from arena.taskfile.corpus import HELDOUT, SEMANTICS, TASKS, load_corpus, load_task
+from arena.taskfile.corpora import load_corpus
+from arena.taskfile.corpus import HELDOUT, SEMANTICS, TASKS, load_task
 from arena.toolchains.task_header import prototype
 from tests.desk.examples import CPU, H200, MI300X, environment
 

@@ -14,6 +14,7 @@ from arena.model.record import Trial
 from arena.model.verdict import Status
 from arena.runconfig import AgentSpec, RunConfig
 from arena.taskfile.corpus import TASKS
+from tests.fakes import planned
 
 Setting = int | float | tuple[str, ...]
 RMS_NORM = "triton2triton/normalization/rms_norm"
@@ -86,7 +87,7 @@ class Faulty:
             attempts=self.attempts,
             evaluation={**OPTIONS, **self.options},
         )
-        return runner.plan_run(config, tasks)
+        return planned(config, tasks)
 
 
 def start(task: str) -> str:

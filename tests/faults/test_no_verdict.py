@@ -19,7 +19,7 @@ from arena.judge.control import DETAIL
 from arena.judge.messages import Options
 from arena.model.session import Limits
 from arena.model.verdict import Status
-from arena.runner import find_task
+from arena.taskfile.corpora import open_corpora
 from tests.faults.runs import RMS_NORM, Faulty, check, in_python, start
 
 FRAGILE = Path(__file__).parent / "fragile"
@@ -55,7 +55,9 @@ def test_a_run_records_it_and_goes_on(tmp_path: Path, judge: JudgeClient) -> Non
 def test_an_episode_counts_it(judge: JudgeClient) -> None:
     """Nor is a builder that dies of it a way to another try."""
     with BuilderClient() as builder:
-        episodes = Episodes(find_task(RMS_NORM), Turns([judge], builder), QUICK, Limits(evaluations=3), attempts=2)
+        episodes = Episodes(
+            open_corpora().find(RMS_NORM), Turns([judge], builder), QUICK, Limits(evaluations=3), attempts=2
+        )
         step = episodes.evaluate(HOSTILE.encode())
         assert (step.reward, step.evaluation, step.left) == (-3.0, 1, 2) and DETAIL in step.text
         final = episodes.finish(HOSTILE.encode())

@@ -20,7 +20,7 @@ from arena.errors import BrokenRecord, StorageError, UsageError
 from arena.model.verdict import Status
 from arena.runconfig import AgentSpec, RunConfig
 from arena.transcripts import transcript_path
-from tests.fakes import FakeEvaluator
+from tests.fakes import FakeEvaluator, planned
 from tests.faults.runs import Notes
 from tests.taskfile.folders import TASK, write_task
 
@@ -40,7 +40,7 @@ def tasks(tmp_path: Path) -> Path:
 
 def run(tasks: Path, folder: Path, notes: Notes | None = None, evaluator: FakeEvaluator | None = None) -> records.Run:
     config = RunConfig(name="demo", tasks=("*",), agents=(AgentSpec("noop", "noop"),), path="demo.yaml", attempts=2)
-    return runner.run(runner.plan_run(config, tasks), folder, Turns([evaluator or FakeEvaluator()]), notes or Notes())
+    return runner.run(planned(config, tasks), folder, Turns([evaluator or FakeEvaluator()]), notes or Notes())
 
 
 def half_written(folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ from arena.model.profile import KernelTime, Profile
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, Split
 from arena.model.verdict import Stage, Status, Verdict
 from arena.protocol import MOST_KERNELS
-from arena.taskfile.corpus import load_corpus
+from arena.taskfile.corpora import load_corpus
 from arena.toolchains.targets import TARGETS
 from arena.wire import MAX_FRAME_BYTES
 from tests.fakes import HERE

@@ -13,7 +13,7 @@ from arena.sandbox import places, view
 def test_of_a_checkout_only_the_package_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     package = tmp_path / "checkout" / "arena"
     package.mkdir(parents=True)
-    monkeypatch.setattr(view, "package_folders", lambda: (package, package.parent))
+    monkeypatch.setattr(places, "PACKAGE", package)
     monkeypatch.setattr(sys, "path", ["", str(package.parent), str(tmp_path / "missing")])
     allowed = places.for_host((), (), ())
     assert str(package) in allowed.read
@@ -22,14 +22,14 @@ def test_of_a_checkout_only_the_package_is_shown(monkeypatch: pytest.MonkeyPatch
 
 def test_of_an_installation_all_but_the_tasks_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     site = tmp_path / "site-packages"
-    for name in ("arena", "torch", "tasks"):
+    for name in ("arena/judge", "torch", "arena/data/tasks"):
         (site / name).mkdir(parents=True)
         (site / name / "file").write_text("")
-    monkeypatch.setattr(view, "package_folders", lambda: (site / "arena", site / "tasks"))
+    monkeypatch.setattr(places, "PACKAGE", site / "arena")
     monkeypatch.setattr(sys, "path", [str(site)])
-    allowed = places.for_host((), (), (str(site / "tasks"),))
-    assert {str(site / "arena"), str(site / "torch")} <= set(allowed.read)
-    assert str(site) in allowed.listed and str(site / "tasks") not in {*allowed.read, *allowed.listed}
+    allowed = places.for_host((), (), (str(site / "arena/data/tasks"),))
+    assert {str(site / "arena/judge"), str(site / "torch")} <= set(allowed.read)
+    assert str(site) in allowed.listed and str(site / "arena/data/tasks") not in {*allowed.read, *allowed.listed}
 
 
 def test_a_host_writes_its_own_folders_and_devices_only(tmp_path: Path) -> None:

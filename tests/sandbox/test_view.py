@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.agents.box.fallback import around
+from arena.resources import own_folders
 from arena.sandbox import view
 from arena.sandbox.view import Mount, Way
 
@@ -83,6 +84,6 @@ def test_hiding_around_what_is_needed(tmp_path: Path) -> None:
 
 
 def test_the_harness_itself_is_among_what_is_hidden() -> None:
-    folders = view.package_folders()
+    folders = own_folders()
     assert Path(view.__file__).resolve().is_relative_to(folders[0])
-    assert any(path == folders[0].parent or path.name == "tasks" for path in folders)
+    assert any(path == folders[0].parent for path in folders)

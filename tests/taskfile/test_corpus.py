@@ -8,7 +8,9 @@ import pytest
 
 from arena.errors import FileError, UsageError
 from arena.model.task import TaskType
-from arena.taskfile.corpus import content_hash, load_corpus, load_task, select, task_ids
+from arena.taskfile.corpora import load_corpus, open_corpora
+from arena.taskfile.corpus import content_hash, load_task
+from arena.taskfile.selection import select
 from tests.taskfile.folders import TASK, write_task
 
 IDS = (
@@ -22,7 +24,7 @@ IDS = (
 
 def test_the_real_corpus_loads() -> None:
     corpus = load_corpus()
-    assert tuple(task.id for task in corpus) == task_ids()
+    assert tuple(task.id for task in corpus) == open_corpora().ids
     assert len({task.id for task in corpus}) == len(corpus) > 0
     for task in corpus:
         assert len(task.seen) >= 5 and len(task.heldout) >= 5
@@ -41,7 +43,7 @@ def test_one_bad_file_fails_the_load(tmp_path: Path) -> None:
 
 def test_a_missing_root_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such folder of tasks"):
-        task_ids(tmp_path / "nowhere")
+        open_corpora([tmp_path / "nowhere"])
 
 
 @pytest.mark.parametrize("name", ["task.yaml", "seen.yaml", "heldout.yaml", "reference.py", "kernel.py", "expert.py"])

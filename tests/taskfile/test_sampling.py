@@ -8,7 +8,8 @@ import pytest
 
 from arena.errors import UsageError
 from arena.model.task import Task, arguments
-from arena.taskfile.corpus import load_corpus, load_task
+from arena.taskfile.corpora import load_corpus
+from arena.taskfile.corpus import load_task
 from arena.taskfile.sampling import KINDS, sample_cases, to_yaml
 from tests.taskfile.folders import TASK, write_task
 

@@ -16,7 +16,7 @@ from arena.judge.soundness import Draw
 from arena.model.record import Split
 from arena.model.task import Case, Comparison, Precision, ScalarSpec, Task, TensorSpec, arguments
 from arena.numerics.reference import Reference, call_by_name, expected_names, known_values
-from arena.taskfile.corpus import load_corpus
+from arena.taskfile.corpora import load_corpus
 from tests.tasks import formulas
 from tests.tasks.formulas import Array, Results
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from arena.model.check import LEAST_REJECTED
-from arena.taskfile.corpus import load_corpus
+from arena.taskfile.corpora import load_corpus
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "task-quality.md"
 ROW = re.compile(r"\| (\w+/\w+) \| \w{8} \| \d+ \| \d+ \| ([^|]*) \|")

@@ -104,7 +104,7 @@ def test_a_target_gets_the_toolchain_of_its_vendor(tmp_path: Path, monkeypatch: 
     names = [toolchain_for(Target(arch), tmp_path).name for arch in ("cpu", "sm_90", "gfx950")]
     assert names == ["hip-cpu", "hip-nvcc", "hipcc"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache_root() == tmp_path / "kernel-arena" / "builds"
+    assert default_cache_root() == tmp_path / "unseen-arena" / "builds"
 
 
 def test_toolchains_refuse_targets_of_others(tmp_path: Path) -> None:

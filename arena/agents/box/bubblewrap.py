@@ -16,6 +16,7 @@ from arena.agents.box.bubbled import Recipe, launch
 from arena.agents.box.confined import Confined
 from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
+from arena.resources import own_folders
 from arena.sandbox import seal, view
 from arena.sandbox.bubblewrap import UID, Features, mount_options, options, proc_options
 from arena.sandbox.bubblewrap import features as features
@@ -97,7 +98,7 @@ class BubblewrapBox(Opened):
         shown = view.system_mounts() + view.shown_mounts((*view.interpreter_folders(), *plan.show))
         return [
             *shown,
-            *view.hiding_mounts((*view.package_folders(), *plan.hide), shown),
+            *view.hiding_mounts((*own_folders(), *plan.hide), shown),
             *self._etc(),
             Mount(Way.SCRATCH, "/tmp"),
             Mount(Way.LINK, "/var/tmp", "/tmp"),

@@ -34,12 +34,12 @@ from arena.agents.box.outlet import Outlet
 from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
+from arena.resources import PACKAGE, own_folders
 from arena.sandbox import seal, view
 from arena.sandbox.cgroup import Group
 from arena.scratch import in_memory, scratch
 
 NOBODY = 65534
-_PACKAGE_PARENT = Path(__file__).resolve().parents[3]
 
 
 @cache
@@ -146,7 +146,7 @@ class FallbackBox(Opened):
             writable=[self.workspace, self.home],
             readable=[str(one) for one in needed],
             device=plan.device,
-            hide=[str(one) for one in around((*view.package_folders(), *plan.hide, *homes), needed)],
+            hide=[str(one) for one in around((*own_folders(), *plan.hide, *homes), needed)],
             file_bytes=plan.file_bytes,
             processes=plan.processes,
             user=self._user,
@@ -166,7 +166,7 @@ class FallbackBox(Opened):
                 pass_fds=(written, order.report, order.go),
                 cwd="/",
                 env={
-                    "PYTHONPATH": os.pathsep.join((str(_PACKAGE_PARENT), *filter(None, sys.path))),
+                    "PYTHONPATH": os.pathsep.join((str(PACKAGE.parent), *filter(None, sys.path))),
                     seal.SWITCH: os.environ.get(seal.SWITCH, "full"),
                 },
                 start_new_session=True,

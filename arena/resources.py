@@ -1,0 +1,26 @@
+"""Where the folders that travel with the package lie: `tasks`, `configs` and `examples`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+_DATA = PACKAGE / "data"
+"""made when a wheel is built, and in no checkout"""
+
+
+def resource(name: str) -> Path:
+    """Return a folder that travels with the package: in a wheel below `arena/data`, else beside the package.
+
+    Args:
+        name: `tasks`, `configs` or `examples`.
+
+    Returns:
+        An absolute path, whether or not anything lies there.
+    """
+    return _DATA / name if _DATA.is_dir() else PACKAGE.parent / name
+
+
+def own_folders() -> tuple[Path, ...]:
+    """Return the folders that hold the harness: the package, and the checkout around it where there is one."""
+    return (PACKAGE,) if _DATA.is_dir() else (PACKAGE, PACKAGE.parent)
