@@ -1,3 +1,72 @@
-"""Measure how well AI coding agents optimise GPU kernels, and whether their kernels generalize."""
+"""Measure how well AI coding agents optimise GPU kernels, and whether their kernels work on unseen shapes.
+
+The names below are the public API. Each is imported when it is first used: importing `arena` itself costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from arena.agents.base import Agent, Submission, Workspace
+    from arena.analysis.compare import Comparison
+    from arena.api.evaluation import Judge, evaluate
+    from arena.api.result import Result
+    from arena.api.runs import Run, compare, load_run, report, run
+    from arena.api.tasks import list_tasks, load_task
+    from arena.errors import ArenaError
+    from arena.model.task import Task
+    from arena.model.verdict import Status
 
 __version__ = "0.1.0"
+_HOMES = {
+    "Agent": "agents.base",
+    "ArenaError": "errors",
+    "Comparison": "analysis.compare",
+    "Judge": "api.evaluation",
+    "Result": "api.result",
+    "Run": "api.runs",
+    "Status": "model.verdict",
+    "Submission": "agents.base",
+    "Task": "model.task",
+    "Workspace": "agents.base",
+    "compare": "api.runs",
+    "evaluate": "api.evaluation",
+    "list_tasks": "api.tasks",
+    "load_run": "api.runs",
+    "load_task": "api.tasks",
+    "report": "api.runs",
+    "run": "api.runs",
+}
+__all__ = [
+    "Agent",
+    "ArenaError",
+    "Comparison",
+    "Judge",
+    "Result",
+    "Run",
+    "Status",
+    "Submission",
+    "Task",
+    "Workspace",
+    "compare",
+    "evaluate",
+    "list_tasks",
+    "load_run",
+    "load_task",
+    "report",
+    "run",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'arena' has no attribute {name!r}")
+    value = getattr(import_module(f"arena.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted((*globals(), *__all__))

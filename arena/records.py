@@ -30,7 +30,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecords:
     """A run read back from disk: its head and the trials recorded so far."""
 
     path: Path
@@ -72,7 +72,7 @@ def read_trial(path: Path) -> Trial:
     return read(path, Trial)
 
 
-def read_run(run: Path) -> Run:
+def read_run(run: Path) -> RunRecords:
     """Read a run folder; a record that no one planned, or of another run, is an error, not a surprise."""
     info = read_head(run)
     planned = set(info.planned)
@@ -85,7 +85,7 @@ def read_run(run: Path) -> Run:
             raise RecordError(f"{path}: measured on {trial.environment.device.name}, the run on another device")
         trials.append(trial)
     order = {key: place for place, key in enumerate(info.planned)}
-    return Run(run, info, tuple(sorted(trials, key=lambda trial: order[trial.key])))
+    return RunRecords(run, info, tuple(sorted(trials, key=lambda trial: order[trial.key])))
 
 
 def _trial_files(run: Path) -> Iterator[Path]:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import arena
 from arena import records
 from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
 from arena.desk.desk import TrialDesk
-from arena.desk.turns import Evaluator, Turns
+from arena.desk.turns import Turns
 from arena.desk.workspace import prepare
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
-from arena.model.record import SCHEMA_VERSION, Evaluation, RunInfo, Trial
+from arena.model.record import SCHEMA_VERSION, RunInfo, Trial
 from arena.model.session import Limits, Session
 from arena.model.task import Task
 from arena.model.verdict import Status
@@ -37,23 +36,23 @@ TrialKey = tuple[str, str, int]
 """Agent, task id, attempt."""
 
 
-class Watcher(Protocol):
-    """Told what happens, in order to show it; changes nothing. Trials side by side are told of from threads."""
+class Watcher:
+    """Is told what happens, in order to show it; shows nothing unless it is overridden. Trials call from threads."""
 
     def planned(self, total: int, recorded: int) -> None:
-        """So many trials there are, so many have a record already."""
+        """`total` trials are planned, of which `recorded` have a record already."""
 
     def started(self, trial: TrialKey) -> None:
         """A trial begins."""
 
     def progress(self, trial: TrialKey, progress: Progress) -> None:
-        """Where its evaluation is."""
+        """Its evaluation has reached a stage."""
 
     def finished(self, trial: Trial) -> None:
         """Its record is on disk."""
 
     def noted(self, text: str) -> None:
-        """Something that a user must know, one sentence."""
+        """The user must know this sentence."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +95,13 @@ def plan_run(config: RunConfig) -> Plan:
     return Plan(config, tasks, agents, options)
 
 
-def run(plan: Plan, folder: Path, turns: Turns, watcher: Watcher) -> records.Run:
+def run(plan: Plan, folder: Path, turns: Turns, watcher: Watcher | None = None) -> records.RunRecords:
     """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
 
     Trials run side by side as the configuration says, else one for each judge; for judges they take turns. Raises
     `UsageError` where another process writes this folder, and `StorageError` where it cannot be written.
     """
+    watcher = watcher or Watcher()
     sweep()
     with records.locked(folder):
         for aside in records.put_aside_broken(folder):
@@ -117,15 +117,6 @@ def run(plan: Plan, folder: Path, turns: Turns, watcher: Watcher) -> records.Run
             records.write_trial(folder, trial)
             watcher.finished(trial)
         return records.read_run(folder)
-
-
-def evaluate_file(
-    task: Task, candidate: Path, options: Options, evaluator: Evaluator, on_progress: Callable[[Progress], None]
-) -> Evaluation:
-    """Evaluate one file outside of any run."""
-    if not candidate.is_file():
-        raise UsageError(f"{candidate}: no such file")
-    return evaluator.evaluate(task.path, candidate, options, on_progress)
 
 
 def _fresh_cases(folder: Path, task_id: str) -> Path:

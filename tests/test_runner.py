@@ -12,12 +12,11 @@ from arena.agents import make_agent
 from arena.agents.base import Desk, Submission, Workspace
 from arena.desk.turns import Turns
 from arena.errors import FileError, RecordError, UsageError
-from arena.judge.messages import Options, Progress
+from arena.judge.messages import Progress
 from arena.model.environment import Environment
 from arena.model.record import Trial
 from arena.model.verdict import Status
 from arena.runconfig import AgentSpec, RunConfig
-from arena.taskfile.corpora import open_corpora
 from tests.fakes import DEVICE, HERE, FakeDesk, FakeEvaluator, planned
 from tests.taskfile.folders import HELDOUT, TASK, write_task
 
@@ -25,7 +24,7 @@ SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
 
 
 @dataclass
-class Notes:
+class Notes(runner.Watcher):
     """A watcher that writes down what it is told."""
 
     plans: list[tuple[int, int]] = field(default_factory=list)
@@ -65,7 +64,7 @@ def config(*agents: AgentSpec, **changes: object) -> RunConfig:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def statuses(run: records.Run) -> dict[tuple[str, str, int], Status]:
+def statuses(run: records.RunRecords) -> dict[tuple[str, str, int], Status]:
     return {trial.key: trial.status for trial in run.trials}
 
 
@@ -222,13 +221,3 @@ def test_a_malformed_task_fails_the_plans_that_select_it(tasks: Path) -> None:
     with pytest.raises(FileError, match=r"seen.yaml"):
         planned(config(tasks=("twice",)), tasks)
     assert set(planned(config(tasks=("scale",)), tasks).tasks) == {SCALE}
-
-
-def test_one_file_outside_of_any_run(tasks: Path, tmp_path: Path) -> None:
-    task = open_corpora([tasks]).find("scale")
-    assert task.starting_kernel is not None
-    evaluator = FakeEvaluator()
-    judged = runner.evaluate_file(task, task.starting_kernel, Options(), evaluator, lambda progress: None)
-    assert judged.status is Status.PASSED and judged.task == SCALE
-    with pytest.raises(UsageError, match="no such file"):
-        runner.evaluate_file(task, tmp_path / "nothing.py", Options(), evaluator, lambda progress: None)

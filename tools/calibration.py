@@ -19,7 +19,7 @@ from arena.analysis.rows import trial_rows
 from arena.judge import estimates
 from arena.model.record import CaseResult, CaseTiming, Estimate, Trial
 from arena.model.verdict import Stage
-from arena.records import Run, read_run
+from arena.records import RunRecords, read_run
 
 BANDS_MS = ((0.020, math.inf), (0.005, 0.020), (0.0, 0.005))
 GATES = (Stage.COMPILE, Stage.CORRECTNESS, Stage.PERFORMANCE)
@@ -33,7 +33,7 @@ def timed_cases(trials: Sequence[Trial]) -> Iterator[tuple[Trial, CaseResult, Ca
                 yield trial, case, case.timing
 
 
-def print_noop(run: Run) -> None:
+def print_noop(run: RunRecords) -> None:
     """Deviations from 1 and intervals, by the latency of the baseline, and those of whole trials."""
     cases = list(timed_cases([trial for trial in run.trials if trial.agent == "noop"]))
     for low, high in BANDS_MS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from arena.agents.base import Agent
@@ -12,6 +13,8 @@ from arena.agents.cli_agent import CliAgent
 from arena.agents.definition import Definition, limited, load_definition, load_definitions
 from arena.errors import UsageError
 from arena.runconfig import AgentSpec
+
+PLUG_INS = "unseen_arena.agents"
 
 
 def _replay(spec: AgentSpec) -> Agent:
@@ -28,14 +31,22 @@ _KINDS: dict[str, tuple[Callable[[AgentSpec], Agent], str]] = {
 
 
 def kinds() -> dict[str, str]:
-    """Every built-in kind of agent, with a line about it."""
-    return {name: about for name, (_, about) in _KINDS.items()}
+    """Return every kind of agent in code, built-in or from a plug-in, with a line about it."""
+    plugged_in = {name: f"plug-in {entry.value}" for name, entry in plug_ins().items()}
+    return {name: about for name, (_, about) in _KINDS.items()} | plugged_in
+
+
+def plug_ins() -> dict[str, EntryPoint]:
+    """Return the agents that installed packages offer, by kind: entry points of the group `unseen_arena.agents`."""
+    return {entry.name: entry for entry in entry_points(group=PLUG_INS)}
 
 
 def make_agent(spec: AgentSpec) -> Agent:
-    """The agent that a run configuration asks for."""
+    """Make the agent that a run configuration asks for."""
     if spec.kind in _KINDS:
         return _KINDS[spec.kind][0](spec)
+    if spec.kind in plug_ins():
+        return _plugged_in(spec)
     definition = _definition(spec)
     changed = limited(definition, spec.limits)
     if spec.command:
@@ -43,12 +54,21 @@ def make_agent(spec: AgentSpec) -> Agent:
     return CliAgent(spec.name, changed, spec.model)
 
 
+def _plugged_in(spec: AgentSpec) -> Agent:
+    entry = plug_ins()[spec.kind]
+    try:
+        agent: Agent = entry.load()(spec)
+    except Exception as problem:
+        raise UsageError(f"agent {spec.name}: the plug-in {entry.value} failed: {problem}") from problem
+    return agent
+
+
 def _definition(spec: AgentSpec) -> Definition:
     if Path(spec.kind).is_absolute():
         return load_definition(Path(spec.kind))
     known = load_definitions()
     if spec.kind not in known:
-        names = ", ".join((*_KINDS, *known))
+        names = ", ".join((*_KINDS, *plug_ins(), *known))
         raise UsageError(
             f"agent {spec.name}: unknown kind {spec.kind!r}; expected a definition's file, or one of: {names}"
         )

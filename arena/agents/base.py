@@ -94,16 +94,42 @@ class Submission:
 
 
 class Agent(Protocol):
-    """One agent. `name` is what records and reports call it."""
+    """An agent: turns a task into a candidate. Subclass it, and override `work`.
+
+    A package offers an agent to `arena run` by an entry point of the group `unseen_arena.agents`: a callable that takes
+    an `AgentSpec`, the agent's item of the run configuration, and returns the agent.
+
+    Attributes:
+        name: what records and reports call the agent.
+
+    Example:
+        >>> import arena
+        >>> class Copy(arena.Agent):
+        ...     name = "copy"
+        ...
+        ...     def work(self, workspace, desk):
+        ...         return arena.Submission(workspace.task.starting_kernel)
+    """
 
     name: str
 
     @property
     def limits(self) -> Limits | None:
         """What one trial may use up; None for an agent that only copies a file and needs no workspace."""
+        return None
 
     def lacks(self) -> str:
-        """What keeps it from starting here, and what to do; empty where nothing does."""
+        """Return what keeps the agent from starting here, and what to do; an empty string where nothing does."""
+        return ""
 
     def work(self, workspace: Workspace, desk: Desk) -> Submission:
-        """Work on a task; what the agent leaves in the workspace is what is judged."""
+        """Work on one task.
+
+        Args:
+            workspace: the folder to work in, the task, and the number of the attempt.
+            desk: evaluates kernels on the seen cases meanwhile.
+
+        Returns:
+            The candidate's file, or None and the reason.
+        """
+        ...

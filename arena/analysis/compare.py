@@ -14,7 +14,7 @@ from arena.analysis.intervals import Quantity, Tally, difference, estimate
 from arena.analysis.pairs import CasePair, TaskPair, case_pairs, common_tasks, task_pair
 from arena.analysis.rows import TrialRow, trial_rows
 from arena.errors import UsageError
-from arena.records import Run
+from arena.records import RunRecords
 
 SIGNIFICANT = 0.05
 TASKS_FOR_A_TEST = 6
@@ -34,7 +34,7 @@ class Finding(StrEnum):
 class Side:
     """One side of a comparison: an agent of a run."""
 
-    run: Run
+    run: RunRecords
     agent: str
 
     @property
@@ -87,13 +87,13 @@ class Comparison:
 
 
 def compare_runs(
-    first: Run, second: Run, first_agent: str | None = None, second_agent: str | None = None
+    first: RunRecords, second: RunRecords, first_agent: str | None = None, second_agent: str | None = None
 ) -> Comparison:
     """Compare two runs; where a run has several agents, the agent must be named."""
     return compare(Side(first, _only_agent(first, first_agent)), Side(second, _only_agent(second, second_agent)))
 
 
-def compare_agents(run: Run, first_agent: str, second_agent: str) -> Comparison:
+def compare_agents(run: RunRecords, first_agent: str, second_agent: str) -> Comparison:
     """Compare two agents of one run."""
     return compare_runs(run, run, first_agent, second_agent)
 
@@ -126,7 +126,7 @@ def compare(first: Side, second: Side) -> Comparison:
     )
 
 
-def _only_agent(run: Run, agent: str | None) -> str:
+def _only_agent(run: RunRecords, agent: str | None) -> str:
     agents = run.info.agents
     if agent is None and len(agents) == 1:
         return agents[0]

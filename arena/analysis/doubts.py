@@ -10,7 +10,7 @@ from pathlib import Path
 from arena.analysis.rows import TrialRow
 from arena.model.record import RunInfo
 from arena.model.verdict import Status
-from arena.records import Run, trial_path
+from arena.records import RunRecords, trial_path
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Doubt:
     next_step: str
 
 
-def doubts(runs: Sequence[Run], rows: Sequence[TrialRow]) -> list[Doubt]:
+def doubts(runs: Sequence[RunRecords], rows: Sequence[TrialRow]) -> list[Doubt]:
     """Everything a reader should know before believing the numbers, worst first."""
     found: list[Doubt] = []
     for run in runs:
@@ -38,7 +38,7 @@ def resume_command(info: RunInfo) -> str:
     return f"arena run {shlex.quote(named)}"
 
 
-def _of_run(run: Run, rows: Sequence[TrialRow]) -> Iterator[Doubt]:
+def _of_run(run: RunRecords, rows: Sequence[TrialRow]) -> Iterator[Doubt]:
     name, resume = run.info.run, resume_command(run.info)
     again = f"delete the record, then type `{resume}`"
     missing = _named(rows, lambda row: row.status is None)
@@ -74,7 +74,7 @@ def _of_run(run: Run, rows: Sequence[TrialRow]) -> Iterator[Doubt]:
         yield Doubt(problem, tuple(twice), "the second time counts; where one agent has most of them, read its kernels")
 
 
-def _between(runs: Sequence[Run], rows: Sequence[TrialRow]) -> Iterator[Doubt]:
+def _between(runs: Sequence[RunRecords], rows: Sequence[TrialRow]) -> Iterator[Doubt]:
     """What differs between runs that stand in one report."""
     hashes: dict[str, set[str]] = {}
     for row in rows:

@@ -22,7 +22,7 @@ from arena.analysis.templating import html_engine
 from arena.analysis.transcript_page import write_pages
 from arena.errors import UsageError
 from arena.printable import printable
-from arena.records import Run
+from arena.records import RunRecords
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PlotView:
     dark: str
 
 
-def write_report(runs: Sequence[Run], out: Path) -> Report:
+def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
     """Write the report of one or more runs into the folder `out`, which is made where it does not exist.
 
     Several runs must have been measured on the same kind of device, else `RecordError`. An agent that occurs in
@@ -72,7 +72,7 @@ def write_report(runs: Sequence[Run], out: Path) -> Report:
 
 
 def _data_files(
-    runs: Sequence[Run], rows: Sequence[TrialRow], measured: Sequence[Group], found: Sequence[Doubt], out: Path
+    runs: Sequence[RunRecords], rows: Sequence[TrialRow], measured: Sequence[Group], found: Sequence[Doubt], out: Path
 ) -> list[Path]:
     emulated = runs[0].info.environment.device.emulated
     return [
@@ -108,7 +108,7 @@ def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[lis
 
 def _summary(
     title: str,
-    runs: Sequence[Run],
+    runs: Sequence[RunRecords],
     rows: Sequence[TrialRow],
     measured: Sequence[Group],
     found: Sequence[Doubt],
@@ -135,7 +135,7 @@ def _summary(
 
 def _page(
     title: str,
-    runs: Sequence[Run],
+    runs: Sequence[RunRecords],
     rows: Sequence[TrialRow],
     measured: Sequence[Group],
     found: Sequence[Doubt],

@@ -15,7 +15,7 @@ from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
 from arena.model.reward import reward
 from arena.model.session import Session
 from arena.model.verdict import Stage, Status
-from arena.records import Run
+from arena.records import RunRecords
 
 CORRECT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 """Statuses of a case whose outputs were right; the last two cost the speedup, not the correctness."""
@@ -118,7 +118,7 @@ class TrialRow:
         return tuple(case for case in self.cases if case.result.split is split)
 
 
-def trial_rows(runs: Sequence[Run]) -> list[TrialRow]:
+def trial_rows(runs: Sequence[RunRecords]) -> list[TrialRow]:
     """One row per planned trial of every run, in planned order; raises `RecordError` where runs may not be mixed."""
     check_mixable(runs)
     shared = Counter(agent for run in runs for agent in set(run.info.agents))
@@ -133,7 +133,7 @@ def trial_rows(runs: Sequence[Run]) -> list[TrialRow]:
     return rows
 
 
-def check_mixable(runs: Sequence[Run]) -> None:
+def check_mixable(runs: Sequence[RunRecords]) -> None:
     """Raise `RecordError` unless the runs have different names and were all measured on the same kind of device."""
     names = Counter(run.info.run for run in runs)
     twice = [name for name, count in names.items() if count > 1]
@@ -172,7 +172,7 @@ def _error_of_mean(errors: Sequence[float]) -> float:
     return math.sqrt((1 - _CORRELATION) * apart + _CORRELATION * together) / len(errors)
 
 
-def _row(run: Run, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:
+def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:
     agent, task, attempt = key
     emulated = run.info.environment.device.emulated
     row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated)

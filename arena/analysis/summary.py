@@ -8,7 +8,7 @@ from arena.analysis.groups import MISSING, Group, groups
 from arena.analysis.intervals import Quantity
 from arena.analysis.rows import TrialRow, trial_rows
 from arena.model.verdict import Status
-from arena.records import Run
+from arena.records import RunRecords
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Summary:
     emulated: bool
 
 
-def summary_table(run: Run) -> Summary:
+def summary_table(run: RunRecords) -> Summary:
     """Summarise one run, finished or not."""
     rows = trial_rows([run])
     failed = [row for row in rows if row.status is not Status.PASSED]

@@ -20,7 +20,7 @@ from arena.analysis.target_tables import target_cells
 from arena.analysis.targets import portability
 from arena.model.record import Estimate
 from arena.printable import printable
-from arena.records import Run
+from arena.records import RunRecords
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 Cell = str | int | float | bool | None
@@ -53,7 +53,9 @@ def measures_frame(groups: Sequence[Group], emulated: bool) -> pd.DataFrame:
     return pd.DataFrame(cells)
 
 
-def report_json(runs: Sequence[Run], groups: Sequence[Group], found: Sequence[Doubt], rows: Sequence[TrialRow]) -> str:
+def report_json(
+    runs: Sequence[RunRecords], groups: Sequence[Group], found: Sequence[Doubt], rows: Sequence[TrialRow]
+) -> str:
     """Everything in one strict JSON document (no NaN), for machines."""
     emulated = any(run.info.environment.device.emulated for run in runs)
     document = {
@@ -173,7 +175,7 @@ def _quantity_cells(value: Quantity | None) -> dict[str, Cell]:
     }
 
 
-def _run_cells(run: Run) -> dict[str, object]:
+def _run_cells(run: RunRecords) -> dict[str, object]:
     info, device = run.info, run.info.environment.device
     return {
         "run": info.run,

@@ -22,7 +22,7 @@ from arena.analysis.session_views import session_facts, spelled
 from arena.analysis.templating import html_engine
 from arena.analysis.transcript_views import evaluation_views, event_views, shown_events
 from arena.model.session import Ending, Flag
-from arena.records import Run
+from arena.records import RunRecords
 from arena.transcripts import EVENTS, FOLDER, Transcript, read_transcript, transcript_path
 
 MOST_BYTES = 10_000_000
@@ -70,7 +70,7 @@ def page_path(row: TrialRow) -> Path:
     return Path(FOLDER, row.run, row.agent, f"{place.name}.html")
 
 
-def write_pages(runs: Sequence[Run], rows: Sequence[TrialRow], out: Path) -> tuple[list[TrialRow], list[Path]]:
+def write_pages(runs: Sequence[RunRecords], rows: Sequence[TrialRow], out: Path) -> tuple[list[TrialRow], list[Path]]:
     """Write the page of every trial that has a transcript below `out`; those of an earlier report go.
 
     Returns the rows, with links to their pages, and the files.

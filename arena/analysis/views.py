@@ -12,7 +12,7 @@ from arena.analysis.rows import CaseRow, Outcome, TrialRow
 from arena.analysis.target_views import Reach, UseView, reach, use_views
 from arena.model.record import Split
 from arena.model.verdict import Status
-from arena.records import Run
+from arena.records import RunRecords
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class MeasureView:
     values: tuple[str, ...]
 
 
-def run_view(run: Run) -> RunView:
+def run_view(run: RunRecords) -> RunView:
     """Platform, device, isolation and versions of a run."""
     info, device = run.info, run.info.environment.device
     found = {"arena": info.arena_version, **info.environment.versions}
@@ -158,7 +158,7 @@ def outcome_name(outcome: Outcome) -> str:
     return str(outcome).replace("_", " ")
 
 
-def _plan(run: Run) -> str:
+def _plan(run: RunRecords) -> str:
     info = run.info
     parts = ((len(info.agents), "agent"), (len(info.tasks), "task"), (info.attempts, "attempt"))
     return " × ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in parts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.api.result import Result
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 from arena.errors import UsageError
@@ -47,7 +48,10 @@ def evaluate(
         bool, typer.Option("--self-check", help="Instead: time kernels of known cost, and say how far off that is.")
     ] = False,
 ) -> None:
-    """Evaluate one candidate file: compile, correctness, performance, held-out cases. Exit code 1 if it fails."""
+    """Evaluate one candidate file: compile, correctness, performance, held-out cases.
+
+    Exit code 0: every case passed; 1: the candidate failed, on seen or held-out cases; 3: no verdict.
+    """
     if self_check:
         from arena.cli.evaluate_self_check import show_self_check
 
@@ -71,21 +75,22 @@ def evaluate(
     )
     evaluation = _evaluated(open_corpora(tasks_dir or ()).find(task), file, platform, options)
     print_json(evaluation) if as_json else _show(evaluation)
-    if evaluation.status is not Status.PASSED:
+    if not Result(evaluation).passed:
         raise typer.Exit(1)
 
 
 def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evaluation:
     """Start a judge, show what it is doing, and return what it says."""
-    from arena import runner
     from arena.judge.client import JudgeClient
 
+    if not file.is_file():
+        raise UsageError(f"{file}: no such file")
     with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
 
         def show_stage(progress: Progress) -> None:
             status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
 
-        return runner.evaluate_file(task, file, options, judge, show_stage)
+        return judge.evaluate(task.path, file, options, show_stage)
 
 
 def _show(evaluation: Evaluation) -> None:

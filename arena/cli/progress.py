@@ -11,10 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from arena.judge.messages import Progress as Step
 from arena.model.record import Split, Trial
 from arena.model.verdict import Status
-from arena.runner import TrialKey
+from arena.runner import TrialKey, Watcher
 
 
-class RunDisplay:
+class RunDisplay(Watcher):
     """Implements `arena.runner.Watcher`; use as a context manager."""
 
     def __init__(self, console: Console) -> None:

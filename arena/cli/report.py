@@ -11,7 +11,7 @@ import typer
 from arena.cli.console import err, examples, out, print_json
 
 if TYPE_CHECKING:
-    from arena.records import Run
+    from arena.records import RunRecords
 
 EXAMPLES = examples(
     "arena report runs/quickstart",
@@ -39,7 +39,7 @@ def report(
         write_and_show(read, target)
 
 
-def write_and_show(runs: Sequence[Run], target: Path) -> None:
+def write_and_show(runs: Sequence[RunRecords], target: Path) -> None:
     """Write a report, print its tables, and say where it is."""
     from arena.analysis.pages import write_report
     from arena.analysis.summary import summary_table

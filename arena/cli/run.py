@@ -14,7 +14,7 @@ from arena.cli.devices import DEVICES, chosen_devices
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena.records import Run
+    from arena.records import RunRecords
     from arena.runner import Plan
 
 EXAMPLES = examples(
@@ -78,7 +78,7 @@ def run(
     _require_verdicts(done, folder)
 
 
-def _require_verdicts(done: Run, folder: Path) -> None:
+def _require_verdicts(done: RunRecords, folder: Path) -> None:
     """Exit with code 3 where the harness failed in a trial."""
     from arena.model.verdict import Status
 

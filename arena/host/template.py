@@ -41,9 +41,13 @@ def main(platform_name: str, descriptor: int) -> None:
                 _become_host(device, message, files)  # without a device it becomes a worker
             for file in files:
                 os.close(file)
-            channel.send(Spawned(pid))
+            answer: FromTemplate = Spawned(pid)
         else:
-            channel.send(_reap(message, ended))
+            answer = _reap(message, ended)
+        try:
+            channel.send(answer)
+        except ChannelClosed:
+            return
 
 
 def _device(platform_name: str) -> Platform:

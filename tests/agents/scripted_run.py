@@ -11,7 +11,6 @@ from pathlib import Path
 
 from arena import runner
 from arena.desk.turns import Turns
-from arena.judge.messages import Progress
 from arena.model.record import Trial
 from arena.runconfig import AgentSpec, RunConfig
 from tests.fakes import Timing, planned
@@ -36,19 +35,13 @@ SCRIPTS = {"steady": STEADY, "regretting": REGRETTING, "idle": IDLE}
 
 
 @dataclass
-class Silent:
+class Counting(runner.Watcher):
     """Watches and says how many trials are done, for whoever waits to kill the run."""
 
     done: int = 0
 
     def planned(self, total: int, recorded: int) -> None:
         self.done = recorded
-
-    def started(self, trial: runner.TrialKey) -> None:
-        """Nothing to show."""
-
-    def progress(self, trial: runner.TrialKey, progress: Progress) -> None:
-        """Nothing to show."""
 
     def finished(self, trial: Trial) -> None:
         self.done += 1
@@ -66,7 +59,7 @@ def main(tasks: Path, folder: Path) -> None:
         for name, script in SCRIPTS.items()
     )
     config = RunConfig(name="scripted", tasks=("*",), agents=agents, attempts=2, jobs=2)
-    runner.run(planned(config, tasks), folder, Turns([Timing(speeds=SPEEDS)]), Silent())
+    runner.run(planned(config, tasks), folder, Turns([Timing(speeds=SPEEDS)]), Counting())
 
 
 if __name__ == "__main__":

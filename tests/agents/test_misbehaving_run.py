@@ -14,7 +14,7 @@ from arena.model.session import Ending, Session
 from arena.model.verdict import Status
 from arena.runconfig import AgentSpec, RunConfig
 from arena.transcripts import transcript_path
-from tests.agents.scripted_run import SPEEDS, Silent
+from tests.agents.scripted_run import SPEEDS, Counting
 from tests.fakes import Timing, planned
 from tests.taskfile.folders import HELDOUT, write_task
 
@@ -66,7 +66,7 @@ def trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Trial]:
     )
     config = RunConfig("bad", ("*",), agents, attempts=1, jobs=2)
     speeds = {**SPEEDS, "flag": 1.0}
-    run = runner.run(planned(config, tasks), tmp_path / "runs" / "bad", Turns([Timing(speeds=speeds)]), Silent())
+    run = runner.run(planned(config, tasks), tmp_path / "runs" / "bad", Turns([Timing(speeds=speeds)]), Counting())
     return {trial.agent: trial for trial in run.trials}
 
 

@@ -21,7 +21,7 @@ from arena.runconfig import AgentSpec, RunConfig
 from arena.transcripts import read_transcript, transcript_path
 from tests.agents.clis import cli
 from tests.agents.minis import mini_folder
-from tests.agents.scripted_run import Silent
+from tests.agents.scripted_run import Counting
 from tests.agents.standins.anthropic import AnthropicStandIn
 from tests.agents.standins.base import Call, Seen, StandIn, Step, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn
@@ -138,7 +138,7 @@ def work(
         put(api)
         spec = AgentSpec(kit.kind, kit.kind, model=kit.model, limits={"wall_clock_s": 120, "evaluations": 5, **limits})
         config = RunConfig("e2e", (TASK,), (spec,), attempts=1, evaluation={"max_work": 1e5, "seeds": 1})
-        run = runner.run(runner.plan_run(config), folder, turns, Silent())
+        run = runner.run(runner.plan_run(config), folder, turns, Counting())
     (trial,) = run.trials
     return trial
 

@@ -10,7 +10,7 @@ from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, RunInfo, Split, Trial
 from arena.model.session import Ending, Evaluated, Flag, Session, Tokens
 from arena.model.verdict import Stage, Status, Verdict
-from arena.records import Run
+from arena.records import RunRecords
 
 GATES = (Stage.COMPILE, Stage.CORRECTNESS, Stage.PERFORMANCE)
 STAGE_OF = {
@@ -144,7 +144,7 @@ def run(
     name: str = "r1",
     env: Environment | None = None,
     config: str = "configs/demo.yaml",
-) -> Run:
+) -> RunRecords:
     """A run of the given trials; tasks and agents default to those that occur."""
     env = env or (trials[0].environment if trials else environment())
     info = RunInfo(
@@ -157,12 +157,12 @@ def run(
         config,
         "0.1.0",
     )
-    return Run(Path("runs") / name, info, tuple(trials))
+    return RunRecords(Path("runs") / name, info, tuple(trials))
 
 
 def simple(
     speedups: Sequence[float | None], *, agent: str = "alpha", name: str = "r1", env: Environment | None = None
-) -> Run:
+) -> RunRecords:
     """One task per entry: passed with that speedup on two seen cases and two held-out ones; None: a wrong result."""
     trials = []
     for place, speedup in enumerate(speedups):

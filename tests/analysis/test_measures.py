@@ -13,14 +13,14 @@ from arena.analysis.intervals import Method, Quantity
 from arena.analysis.measures import MEASURES
 from arena.analysis.rows import Outcome, trial_rows
 from arena.model.verdict import Status
-from arena.records import Run
+from arena.records import RunRecords
 
 from . import builders as b
 
 BAD = Status.WRONG_RESULT
 
 
-def overall(run: Run) -> Group:
+def overall(run: RunRecords) -> Group:
     return groups(trial_rows([run]))[0]
 
 
@@ -30,7 +30,7 @@ def value(found: Group, name: str, *, best: bool = False) -> float:
     return quantity.value
 
 
-def mixed() -> Run:
+def mixed() -> RunRecords:
     """Five planned tasks: 4×, 1× with held-out losses, a wrong result, a compile error, and one without a record."""
     fast = [b.case("s1", 2.0), b.case("s2", 8.0), b.heldout("h1", 2.0, kind="edge"), b.heldout("h2", 2.0, kind="dtype")]
     same = [

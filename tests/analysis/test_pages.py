@@ -19,7 +19,7 @@ from arena.analysis.rows import trial_rows
 from arena.analysis.tables import headline_frame, markdown, write_csv
 from arena.errors import RecordError, UsageError
 from arena.model.verdict import Status
-from arena.records import Run
+from arena.records import RunRecords
 
 from . import builders as b
 
@@ -60,7 +60,7 @@ class Page(HTMLParser):
             self.words.append(data)
 
 
-def sample() -> Run:
+def sample() -> RunRecords:
     """Two agents, three tasks of two types, with a failure, a missing trial, a noisy case and a name to escape."""
     bad = b.heldout("h2", None, kind="alignment", candidate=Status.WRONG_RESULT)
     trials = [
@@ -72,9 +72,9 @@ def sample() -> Run:
     return b.run(trials, tasks=["hip2hip/m/gelu", "triton2triton/n/rms", "hip2hip/m/silu"], attempts=1, name="june")
 
 
-def renamed(run: Run) -> Run:
+def renamed(run: RunRecords) -> RunRecords:
     trials = tuple(type(trial)(**{**vars(trial), "run": run.info.run}) for trial in run.trials)
-    return Run(run.path, run.info, trials)
+    return RunRecords(run.path, run.info, trials)
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_two_runs_in_one_report(tmp_path: Path) -> None:
     ],
     ids=["nothing planned", "nothing recorded", "all failed", "one task"],
 )
-def test_degenerate_runs_still_give_a_report(run: Run, tmp_path: Path) -> None:
+def test_degenerate_runs_still_give_a_report(run: RunRecords, tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
     (tmp_path / "plots" / "speedup.png").write_bytes(b"of an earlier report")
     report = write_report([run], tmp_path)

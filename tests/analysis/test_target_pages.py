@@ -15,7 +15,7 @@ from arena.analysis.rows import trial_rows
 from arena.analysis.target_tables import COLUMNS, targets_frame
 from arena.model.portability import KernelUse
 from arena.model.verdict import Status
-from arena.records import Run
+from arena.records import RunRecords
 
 from . import builders as b
 from .test_pages import Page
@@ -24,7 +24,7 @@ LOG = "In file included from task.h:3\nkernel.hip:4:1: error: unknown type name 
 TASKS = ("hip2hip/m/gelu", "hip2hip/m/silu", "triton2triton/n/rms")
 
 
-def ported() -> Run:
+def ported() -> RunRecords:
     """Two agents on the CPU platform: builds everywhere, nowhere but there, for one vendor, and nothing at all."""
     env = b.environment(b.CPU)
     two = (KernelUse("scale<float, 4>", 64, 16384, 128, 40, 0.5), KernelUse("tail", 22))

@@ -18,7 +18,7 @@ from arena.analysis.rows import TrialRow, trial_rows
 from arena.analysis.transcript_views import EventView, event_views
 from arena.model.session import Ending, Event, EventKind, Flag, Tokens
 from arena.model.verdict import Status
-from arena.records import Run
+from arena.records import RunRecords
 from arena.transcripts import KeptEvaluation, Transcript, TranscriptWriter, transcript_path
 
 from . import builders as b
@@ -189,7 +189,7 @@ def test_the_curve() -> None:
     assert curve.draw_curve(points[:1], emulated=False) is not None
 
 
-def sessions_run(folder: Path) -> Run:
+def sessions_run(folder: Path) -> RunRecords:
     """Two trials of an agent with sessions and transcripts, one of an agent without."""
     trials = [
         b.trial("hip2hip/m/gelu", cases=[b.case("s1", 2.0), b.heldout()]),

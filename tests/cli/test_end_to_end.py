@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from arena.cli.app import app
 from arena.model.record import Evaluation, Split, Trial
 from arena.model.verdict import Status
-from arena.records import Run, read_run
+from arena.records import RunRecords, read_run
 
 ROOT = Path(__file__).parent.parent.parent
 CANDIDATES = ROOT / "examples" / "candidates"
@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(place: Path) -> Run:
+def finished(place: Path) -> RunRecords:
     return read_run(place / "runs" / "small")
 
 
@@ -52,30 +52,30 @@ def _run(place: Path) -> list[str]:
     return ["run", str(place / "small.yaml"), *folders]
 
 
-def trial(run: Run, agent: str, task: str) -> Trial:
+def trial(run: RunRecords, agent: str, task: str) -> Trial:
     return next(one for one in run.trials if one.agent == agent and one.task.endswith(task))
 
 
-def evaluation(run: Run, agent: str, task: str) -> Evaluation:
+def evaluation(run: RunRecords, agent: str, task: str) -> Evaluation:
     found = trial(run, agent, task).evaluation
     assert found is not None
     return found
 
 
-def test_every_planned_trial_has_a_record(finished: Run) -> None:
+def test_every_planned_trial_has_a_record(finished: RunRecords) -> None:
     assert finished.missing == 0
     assert len(finished.trials) == 12
     assert finished.info.environment.isolation
 
 
-def test_the_starting_kernel_is_as_fast_as_itself(finished: Run) -> None:
+def test_the_starting_kernel_is_as_fast_as_itself(finished: RunRecords) -> None:
     for task in ("rms_norm", "softmax"):
         ratios = [case.speedup.value for case in evaluation(finished, "noop", task).cases if case.speedup]
         assert ratios
         assert 0.5 < sorted(ratios)[len(ratios) // 2] < 2.0, "an emulation on a loaded machine; the GPU test is strict"
 
 
-def test_the_hard_coded_candidate_loses_on_cases_it_never_saw(finished: Run) -> None:
+def test_the_hard_coded_candidate_loses_on_cases_it_never_saw(finished: RunRecords) -> None:
     for task in ("rms_norm", "softmax", "silu"):
         judged = evaluation(finished, "hardcoded", task)
         assert all(case.candidate is Status.PASSED for case in judged.split(Split.SEEN))
@@ -83,7 +83,7 @@ def test_the_hard_coded_candidate_loses_on_cases_it_never_saw(finished: Run) -> 
         assert lost and all(case.kind and case.baseline is Status.PASSED for case in lost)
 
 
-def test_the_broken_candidate_has_its_status(finished: Run) -> None:
+def test_the_broken_candidate_has_its_status(finished: RunRecords) -> None:
     found = {task: trial(finished, "broken", task).status for task in ("rms_norm", "softmax", "silu")}
     assert found == {
         "rms_norm": Status.WRONG_RESULT,
@@ -92,11 +92,11 @@ def test_the_broken_candidate_has_its_status(finished: Run) -> None:
     }
 
 
-def test_torch2hip_has_nothing_for_noop_to_hand_in(finished: Run) -> None:
+def test_torch2hip_has_nothing_for_noop_to_hand_in(finished: RunRecords) -> None:
     assert trial(finished, "noop", "silu").status is Status.NOTHING_SUBMITTED
 
 
-def test_a_finished_run_is_not_run_again(place: Path, finished: Run) -> None:
+def test_a_finished_run_is_not_run_again(place: Path, finished: RunRecords) -> None:
     before = {path: path.stat().st_mtime_ns for path in (place / "runs").rglob("*.json")}
     done = CliRunner().invoke(app, _run(place))
     assert done.exit_code == 0
@@ -104,7 +104,7 @@ def test_a_finished_run_is_not_run_again(place: Path, finished: Run) -> None:
     assert {path: path.stat().st_mtime_ns for path in (place / "runs").rglob("*.json")} == before
 
 
-def test_a_lost_record_alone_is_run_again(place: Path, finished: Run) -> None:
+def test_a_lost_record_alone_is_run_again(place: Path, finished: RunRecords) -> None:
     path = place / "runs" / "small" / "trials" / "broken" / "torch2hip.modules.silu.1.json"
     path.unlink()
     done = CliRunner().invoke(app, _run(place))
@@ -113,7 +113,7 @@ def test_a_lost_record_alone_is_run_again(place: Path, finished: Run) -> None:
     assert path.is_file()
 
 
-def test_the_report_says_that_latencies_are_emulated(place: Path, finished: Run) -> None:
+def test_the_report_says_that_latencies_are_emulated(place: Path, finished: RunRecords) -> None:
     folder = place / "reports" / "small"
     for name in ("index.html", "summary.md"):
         assert "emulation" in (folder / name).read_text(encoding="utf-8")
@@ -122,7 +122,7 @@ def test_the_report_says_that_latencies_are_emulated(place: Path, finished: Run)
     assert list((folder / "plots").glob("*.png"))
 
 
-def test_agents_can_be_compared(place: Path, finished: Run) -> None:
+def test_agents_can_be_compared(place: Path, finished: RunRecords) -> None:
     run = str(place / "runs" / "small")
     shown = CliRunner().invoke(app, ["compare", run, run, "--first-agent", "noop", "--second-agent", "expert"])
     assert shown.exit_code == 0, shown.output

@@ -29,7 +29,7 @@ OPTIONS: dict[str, Setting] = {
 
 
 @dataclass
-class Notes:
+class Notes(runner.Watcher):
     """Watches, and does something at each step of an evaluation."""
 
     at_progress: Callable[[runner.TrialKey, Progress], None] = lambda trial, progress: None
@@ -66,7 +66,7 @@ class Faulty:
     def folder(self) -> Path:
         return self.root / "runs" / "faults"
 
-    def run(self, evaluator: Evaluator, notes: Notes | None = None) -> records.Run:
+    def run(self, evaluator: Evaluator, notes: Notes | None = None) -> records.RunRecords:
         """Run it, or go on with it."""
         return runner.run(self.plan(), self.folder, Turns([evaluator]), notes or Notes())
 
@@ -116,7 +116,7 @@ def unharmed(trial: Trial) -> bool:
     return trial.status is Status.PASSED or doubtful
 
 
-def check(run: records.Run, status: Status, said: str = "") -> Trial:
+def check(run: records.RunRecords, status: Status, said: str = "") -> Trial:
     """The fault has the status it must have, the next trial passed, and there are as many records as trials."""
     assert run.missing == 0 and len(run.trials) == len(run.info.planned)
     faulty = [trial for trial in run.trials if trial.agent == "faulty"]

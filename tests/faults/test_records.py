@@ -38,7 +38,9 @@ def tasks(tmp_path: Path) -> Path:
     return make_tasks(tmp_path / "tasks")
 
 
-def run(tasks: Path, folder: Path, notes: Notes | None = None, evaluator: FakeEvaluator | None = None) -> records.Run:
+def run(
+    tasks: Path, folder: Path, notes: Notes | None = None, evaluator: FakeEvaluator | None = None
+) -> records.RunRecords:
     config = RunConfig(name="demo", tasks=("*",), agents=(AgentSpec("noop", "noop"),), path="demo.yaml", attempts=2)
     return runner.run(planned(config, tasks), folder, Turns([evaluator or FakeEvaluator()]), notes or Notes())
 

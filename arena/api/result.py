@@ -1,0 +1,122 @@
+"""The result of one evaluation, printable in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from arena.model.environment import ratio_heading
+from arena.model.record import CaseResult, Evaluation, Split
+from arena.model.verdict import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NONE = "–"
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What the judge found about one candidate on one task.
+
+    Attributes:
+        evaluation: the record as it is stored in run folders: verdict of every stage, every case, raw timing rounds.
+
+    Example:
+        >>> import arena
+        >>> result = arena.evaluate("rms_norm", "not python", platform="cpu", heldout=False)
+        >>> result.status, result.passed, result.speedup
+        (<Status.LOAD_ERROR: 'load_error'>, False, None)
+    """
+
+    evaluation: Evaluation
+
+    @property
+    def status(self) -> Status:
+        """`passed`, or the status of the first stage that failed; held-out cases do not count here."""
+        return self.evaluation.status
+
+    @property
+    def passed(self) -> bool:
+        """Whether every seen case and, where they were evaluated, every held-out case passed."""
+        return self.status is Status.PASSED and self.heldout_passed is not False
+
+    @property
+    def heldout_passed(self) -> bool | None:
+        """Whether every held-out case passed that the baseline passes; None where none was evaluated."""
+        cases = [case for case in self.evaluation.split(Split.HELDOUT) if case.baseline is Status.PASSED]
+        ran = [case for case in cases if case.candidate is not Status.NOT_RUN]
+        return all(case.candidate is Status.PASSED for case in ran) if ran else None
+
+    @property
+    def speedup(self) -> float | None:
+        """Geometric mean of baseline over candidate latency on the seen cases; None unless these passed.
+
+        On the CPU platform it is a ratio of emulation times, which says nothing about a GPU.
+        """
+        return self.evaluation.seen_speedup
+
+    @property
+    def detail(self) -> str:
+        """The reason for the failure, or an empty string."""
+        return self.evaluation.failure.detail if self.evaluation.failure else ""
+
+    @property
+    def cases(self) -> pd.DataFrame:
+        """One row per case.
+
+        Columns: case, split, kind, shape, baseline, candidate (statuses), error_ratio (error / tolerance), baseline_ms,
+        candidate_ms, speedup, speedup_low, speedup_high (95 % interval), detail.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([_cells(case) for case in self.evaluation.cases])
+
+    def __str__(self) -> str:
+        """Summarise in one line, followed by one line per failing case."""
+        lines = [self._headline()]
+        lines += [f"  {case.case} ({case.label}): {case.candidate}: {case.detail}" for case in self._failing()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Show the headline and a table of cases in a notebook."""
+        table = ""
+        if self.evaluation.cases:
+            shown = self.cases[["case", "split", "shape", "candidate", "error_ratio", "speedup"]]
+            table = shown.to_html(index=False, na_rep=_NONE, float_format=lambda x: f"{x:.3g}")
+        return f"<p><b>{escape(self._headline())}</b></p>{table}"
+
+    def _headline(self) -> str:
+        parts = [f"{self.evaluation.task}: {self.status}"]
+        if self.speedup is not None:
+            parts.append(f"{ratio_heading(self.evaluation.environment.device.emulated)} {self.speedup:.3g}×")
+        for split, word in ((Split.SEEN, "seen"), (Split.HELDOUT, "held-out")):
+            ran = [case for case in self.evaluation.split(split) if case.candidate is not Status.NOT_RUN]
+            if ran:
+                parts.append(f"{word} {sum(case.candidate is Status.PASSED for case in ran)}/{len(ran)}")
+        return ", ".join(parts) + (f": {self.detail}" if self.detail else "")
+
+    def _failing(self) -> list[CaseResult]:
+        return [case for case in self.evaluation.cases if case.candidate not in (Status.PASSED, Status.NOT_RUN)]
+
+
+def _cells(case: CaseResult) -> dict[str, object]:
+    timing, speedup = case.timing, case.speedup
+    return {
+        "case": case.case,
+        "split": str(case.split),
+        "kind": case.kind,
+        "shape": case.label,
+        "baseline": str(case.baseline),
+        "candidate": str(case.candidate),
+        "error_ratio": case.error_ratio,
+        "baseline_ms": timing.baseline_ms.value if timing else None,
+        "candidate_ms": timing.candidate_ms.value if timing else None,
+        "speedup": speedup.value if speedup else None,
+        "speedup_low": speedup.low if speedup else None,
+        "speedup_high": speedup.high if speedup else None,
+        "detail": case.detail,
+    }

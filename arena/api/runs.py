@@ -1,0 +1,177 @@
+"""Run configurations, read runs back, and write reports of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.records import RunRecords, read_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from arena.analysis.compare import Comparison
+    from arena.analysis.rows import TrialRow
+    from arena.model.record import RunInfo
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run read back from disk.
+
+    Attributes:
+        records: the head of the run folder and its trial records.
+
+    Example:
+        >>> import arena
+        >>> run = arena.load_run("reports/example-run")  # doctest: +SKIP
+        >>> run.trials.groupby("agent").speedup.mean()  # doctest: +SKIP
+    """
+
+    records: RunRecords
+
+    @property
+    def info(self) -> RunInfo:
+        """What was asked for: agents, tasks, attempts, device."""
+        return self.records.info
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.records.path
+
+    @cached_property
+    def trials(self) -> pd.DataFrame:
+        """One row per planned trial: agent, task, attempt, status, whether it compiled and passed, speedups.
+
+        The columns are those of `trials.csv` in a report; see docs/measures.md.
+        """
+        from arena.analysis.tables import trials_frame
+
+        return trials_frame(self._rows)
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """One row per case of every recorded trial; latencies in milliseconds. The columns are those of `cases.csv`."""
+        from arena.analysis.tables import cases_frame
+
+        return cases_frame(self._rows)
+
+    @cached_property
+    def _rows(self) -> list[TrialRow]:
+        from arena.analysis.rows import trial_rows
+
+        return trial_rows([self.records])
+
+    def __str__(self) -> str:
+        """Summarise the run in one line."""
+        done = len(self.records.trials)
+        return (
+            f"{self.info.run}: {len(self.info.agents)} agents, {len(self.info.tasks)} tasks, "
+            f"{done} of {len(self.info.planned)} trials recorded"
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the share of trials that passed and the mean speedup per agent in a notebook."""
+        by_agent = self.trials.groupby("agent", sort=False)
+        shown = by_agent.agg(trials=("task", "size"), correct=("correct", "sum"), mean_speedup=("speedup", "mean"))
+        return f"<p><b>{self.info.run}</b></p>{shown.to_html(na_rep='–', float_format=lambda x: f'{x:.3g}')}"
+
+
+def load_run(path: str | PathLike[str]) -> Run:
+    """Read a run folder.
+
+    Args:
+        path: the folder, such as `runs/quickstart`.
+
+    Returns:
+        The run, complete or not.
+
+    Raises:
+        RecordError: no run folder, or a record that does not belong to it.
+    """
+    return Run(read_run(Path(path)))
+
+
+def run(
+    config: str | PathLike[str],
+    *,
+    runs_dir: str | PathLike[str] = "runs",
+    platform: str | None = None,
+    tasks: Sequence[str] = (),
+    agents: Sequence[str] = (),
+    name: str | None = None,
+    devices: Sequence[int] = (),
+) -> Run:
+    """Run agents on tasks as a configuration says; a run that was interrupted continues where it stopped.
+
+    Args:
+        config: a YAML file, or the name of a shipped configuration such as `quickstart`.
+        runs_dir: the run folder is `<runs_dir>/<name>`.
+        platform: `cpu`, `cuda`, `rocm` or `auto`, in place of the configuration's.
+        tasks: ids or globs in place of the configuration's.
+        agents: only these agents of the configuration.
+        name: name of the run in place of the configuration's.
+        devices: numbers of the GPUs to measure on, one judge each; empty: the first.
+
+    Returns:
+        The run with one record per trial.
+
+    Raises:
+        UsageError: the configuration is malformed, or the folder holds another run.
+        StorageError: the run folder cannot be written.
+    """
+    from arena import runner
+    from arena.desk.turns import Turns
+    from arena.judge.builder_client import BuilderClient
+    from arena.judge.client import JudgeClient
+    from arena.runconfig import Overrides, find_config, load_config, override
+
+    overrides = Overrides(name=name, platform=platform, tasks=tuple(tasks), agents=tuple(agents))
+    chosen = override(load_config(find_config(str(config))), overrides)
+    plan = runner.plan_run(chosen)
+    with ExitStack() as judges:
+        evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in devices or (None,)]
+        builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
+        return Run(runner.run(plan, Path(runs_dir) / chosen.name, Turns(evaluators, builder)))
+
+
+def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:
+    """Write the report of one or several runs: a page, CSV, JSON, Markdown and plots.
+
+    Args:
+        runs: one run, or several that are compared side by side.
+        out: folder to write to.
+
+    Returns:
+        The path of `index.html`.
+    """
+    from arena.analysis.pages import write_report
+
+    chosen = [runs] if isinstance(runs, Run) else list(runs)
+    return write_report([one.records for one in chosen], Path(out)).index
+
+
+def compare(first: Run, second: Run, *, first_agent: str | None = None, second_agent: str | None = None) -> Comparison:
+    """Compare two runs, or two agents of one, paired by task and case.
+
+    Args:
+        first: a run.
+        second: another, or the same.
+        first_agent: which agent of the first run; None where it has one only.
+        second_agent: which agent of the second run.
+
+    Returns:
+        Paired differences in correctness and speed, with 95 % intervals and tests.
+
+    Raises:
+        UsageError: an agent is missing, or the runs have no task in common.
+    """
+    from arena.analysis.compare import compare_runs
+
+    return compare_runs(first.records, second.records, first_agent, second_agent)
