@@ -19,6 +19,8 @@ from arena.toolchains.hip_reads import ASSEMBLED, READS_NAME, assembler_file, co
 from arena.toolchains.hip_reads import environment as reads_environment
 from arena.toolchains.hip_resources import Resources, take_amd, take_nvidia
 
+KEPT_BYTES = 64 << 20
+"""what the cache keeps of one build; a large kernel's files have some megabytes"""
 LOG_NAME = "build.log"
 OBJECT_NAME, ASSEMBLY_NAME = "kernel.o", "kernel.s"
 UNIT = "{unit}"
@@ -136,6 +138,10 @@ def build_cached(
         log, kernels = take(printed)
         if not done.ok or not (result / recipe.output).is_file():
             return BuildFailed(explain(log), time.monotonic() - started, done.timed_out)
+        made = sum(file.stat().st_size for file in result.iterdir())
+        if made > KEPT_BYTES:
+            too_much = f"the compiled kernel has {made >> 20} MiB, at most {KEPT_BYTES >> 20} are taken"
+            return BuildFailed(too_much, time.monotonic() - started)
         kept = result / f"{recipe.output}-{OBJECT_NAME}"  # the name that g++ gives to what `KEEP_OBJECT` keeps
         if kept.is_file():
             kept.rename(result / OBJECT_NAME)
