@@ -90,7 +90,7 @@ def _toolchain(target: Target) -> HipToolchain:
 def _held(
     command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
 ) -> process.Finished:
-    """Run a compiler behind walls, with limits on time, memory and files: it may be given a bomb, or sent for secrets."""
+    """Run a compiler behind walls, within limits: it may be given a bomb, or sent for secrets."""
     most = min(COMPILER_BYTES, memory_limit_bytes())
     return compiling.run_walled(
         command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=most, file_bytes=COMPILED_BYTES

@@ -69,7 +69,7 @@ class HipCpuToolchain:
             *(self.compiler, *CODE_FLAGS, "-fno-semantic-interposition", "-pthread"),
             *(() if "clang" in self._version else GNU_FLAGS),
             *(f"-DHIP_CPU_WAVE_SIZE={target.wave_size}", f"-I{FOLDER / 'include'}", "-I."),
-            *("-x", "c++", "rewritten.cpp"),
+            *(KEEP_OBJECT, "-x", "c++", "rewritten.cpp"),
         ]
         link = [self.compiler, *LIBRARY_FLAGS, KEEP_OBJECT, UNIT, str(self.runtime)]
         try:
