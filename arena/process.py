@@ -41,6 +41,7 @@ def run(
     stdin: bytes = b"",
     log_limit_bytes: int = LOG_LIMIT_BYTES,
     memory_bytes: int | None = None,
+    file_bytes: int | None = None,
     pass_fds: Sequence[int] = (),
 ) -> Finished:
     """Run `command` in its own session and return its exit code and merged stdout and stderr.
@@ -48,7 +49,8 @@ def run(
     At `timeout_s` the whole process group is killed and what was printed so far is kept. Output beyond
     `log_limit_bytes` is read and dropped, so that a chatty child neither blocks nor fills memory. `memory_bytes` limits
     the address space of the child and of each of its descendants: for programs that do not reserve more than they use.
-    It inherits the descriptors `pass_fds`. Raises `FileNotFoundError` where the program does not exist.
+    `file_bytes` limits each file that they write. It inherits the descriptors `pass_fds`. Raises `FileNotFoundError`
+    where the program does not exist.
     """
     started = time.monotonic()
     # A file rather than a pipe: a child that reads nothing, or prints before it reads, cannot block us.
@@ -56,7 +58,7 @@ def run(
         source.write(stdin)
         source.seek(0)
         child = subprocess.Popen(
-            list(map(str, command)) if memory_bytes is None else _limited(command, memory_bytes),
+            _limited(command, memory_bytes, file_bytes),
             stdin=source if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -75,12 +77,16 @@ def run(
     return Finished(child.returncode, output, time.monotonic() - started, timed_out)
 
 
-def _limited(command: Sequence[str | Path], num_bytes: int) -> list[str]:
-    """The command behind a limit on address space, which is in force before the program begins and forks."""
+def _limited(command: Sequence[str | Path], memory_bytes: int | None, file_bytes: int | None) -> list[str]:
+    """The command behind limits on address space and files, which are in force before the program begins and forks."""
+    limits = [f"ulimit -v {memory_bytes >> 10}"] if memory_bytes is not None else []
+    limits += [f"ulimit -f {file_bytes >> 9}"] if file_bytes is not None else []
+    if not limits:
+        return list(map(str, command))
     program = str(command[0])
     if shutil.which(program) is None:
         raise FileNotFoundError(2, "no such program", program)
-    return ["/bin/sh", "-c", 'ulimit -v "$0" && exec "$@"', str(num_bytes >> 10), *map(str, command)]
+    return ["/bin/sh", "-c", " && ".join([*limits, 'exec "$@"']), "sh", *map(str, command)]
 
 
 def kill_group(pid: int) -> None:

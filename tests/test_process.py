@@ -108,3 +108,11 @@ def test_no_descriptor_is_left_open() -> None:
 
 def test_killing_a_group_that_is_gone_is_fine() -> None:
     kill_group(2**22 - 1)
+
+
+def test_files_can_be_limited(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    command = [sys.executable, "-c", f"open({str(file)!r}, 'wb').write(bytes(1 << 20))"]
+    assert run(command, timeout_s=20, file_bytes=1 << 20).ok
+    assert not run(command, timeout_s=20, file_bytes=1 << 16).ok
+    assert file.stat().st_size == 1 << 16

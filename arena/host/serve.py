@@ -116,7 +116,7 @@ class Host:
         return Done(host_s)
 
     def _load(self, message: Load) -> None:
-        """Load the program; one for which no compiler is called can start no process from here on."""
+        """Load the program; one for which no compiler is called starts no process and no other program from here on."""
         if not _compiles(message):
             seal.refuse_processes()
         self._entry = load(message, self._platform.torch_device)

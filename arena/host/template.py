@@ -126,7 +126,7 @@ def _become_host(device: Platform | None, message: Spawn, files: list[int]) -> N
 
 def _become_worker(program: str, channel_file: int) -> None:
     """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
-    seal.refuse_processes()
+    seal.refuse_processes(programs=True)  # the worker, which is one
     os.set_inheritable(channel_file, True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}
     os.execve(program, [program, str(channel_file)], kept)

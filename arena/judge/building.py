@@ -26,6 +26,8 @@ from arena.toolchains.task_header import dtype_key, task_header
 
 COMPILER_BYTES = 8 << 30
 """address space of one compiler process: a macro that doubles thirty times asks for more than any machine has"""
+COMPILED_BYTES = 128 << 20
+"""each file that a compiler writes: an array of a gigabyte with one value in it is a line of text"""
 COMPILER_S = 120.0
 _MOST_RULES = 3
 # Included once more at the end: a candidate that never included it, and gets the signature wrong, does not compile.
@@ -88,9 +90,11 @@ def _toolchain(target: Target) -> HipToolchain:
 def _held(
     command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
 ) -> process.Finished:
-    """Run a compiler behind walls, within limits on time and memory: it may be given a bomb, or sent for secrets."""
+    """Run a compiler behind walls, within limits: it may be given a bomb, or sent for secrets."""
     most = min(COMPILER_BYTES, memory_limit_bytes())
-    return compiling.run_walled(command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=most)
+    return compiling.run_walled(
+        command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=most, file_bytes=COMPILED_BYTES
+    )
 
 
 def hip_sources(task: Task, candidate: Path, cases: Iterable[Case]) -> dict[str, Source]:

@@ -52,6 +52,8 @@ _TABLE = (
     ("clone", 56, 220),
     ("create_module", 174, _NONE),
     ("delete_module", 176, 106),
+    ("execve", 59, 221),
+    ("execveat", 322, 281),
     ("fanotify_init", 300, 262),
     ("fchown", 93, 55),
     ("fchownat", 260, 54),

@@ -32,6 +32,7 @@ def run_walled(
     cwd: Path | None,
     env: Mapping[str, str] | None,
     memory_bytes: int | None = None,
+    file_bytes: int | None = None,
 ) -> process.Finished:
     """Run a compiler as `arena.process.run` does, in the strongest walls to be had.
 
@@ -42,7 +43,9 @@ def run_walled(
     environment = dict(env or {})
     folder = Path(os.path.commonpath([cwd.resolve(), Path(environment.get("TMPDIR", cwd)).resolve()]))
     if seal.is_basic():
-        return process.run(command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=memory_bytes)
+        return process.run(
+            command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=memory_bytes, file_bytes=file_bytes
+        )
     found = bubblewrap.features()
     parts = [str(part) for part in command]
     filtering = bubblewrap.filter_file() if found.works and found.filters else None
@@ -52,7 +55,15 @@ def run_walled(
         else:
             line, passed = _launched(parts, folder, environment), {}
         files = () if filtering is None else (filtering,)
-        return process.run(line, timeout_s=timeout_s, cwd=cwd, env=passed, pass_fds=files, memory_bytes=memory_bytes)
+        return process.run(
+            line,
+            timeout_s=timeout_s,
+            cwd=cwd,
+            env=passed,
+            pass_fds=files,
+            memory_bytes=memory_bytes,
+            file_bytes=file_bytes,
+        )
     finally:
         if filtering is not None:
             os.close(filtering)

@@ -50,7 +50,10 @@ def close(seal: Seal) -> str:
     return level + ("+seccomp" if seccomp.enter(seal.strictness, os.getpid()) else "")
 
 
-def refuse_processes() -> None:
-    """Start threads only from here on: for a candidate that no compiler is called for. `basic` does without."""
+def refuse_processes(*, programs: bool = False) -> None:
+    """Start threads only from here on: for a candidate that no compiler is called for. `basic` does without.
+
+    `programs`: whether this process may still become another program.
+    """
     if not is_basic():
-        seccomp.refuse_processes()
+        seccomp.refuse_processes(programs=programs)

@@ -143,10 +143,13 @@ def program(strictness: Strictness, here: Machine, pid: int) -> bytes:
     return b"".join(line.packed() for line in (*lines, _PASS))
 
 
-def processes(here: Machine) -> bytes:
-    """A second filter, for programs that start none: threads, and no processes."""
+def processes(here: Machine, *, programs: bool = False) -> bytes:
+    """A second filter, for programs that start none: threads, and no processes.
+
+    Without `programs` it cannot become another program either, which would hold none of what this one refuses.
+    """
     lines = [_Line(_LOAD, 0, 0, _NUMBER)]
-    for name in ("fork", "vfork"):
+    for name in ("fork", "vfork", *(() if programs else ("execve", "execveat"))):
         if name in here.numbers:
             lines += [_Line(_JUMP_EQUAL, 0, 1, here.numbers[name]), _refuse()]
     thread = [_argument(0), _Line(_JUMP_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse()]
@@ -160,10 +163,10 @@ def enter(strictness: Strictness, pid: int) -> bool:
     return here is not None and _load(program(strictness, here, pid), here)
 
 
-def refuse_processes() -> bool:
-    """From here on start threads only; whether it worked. Wants no-new-privileges to be set."""
+def refuse_processes(*, programs: bool = False) -> bool:
+    """From here on start threads only; whether it worked. `programs`: see `processes`. Wants no-new-privileges."""
     here = machine()
-    return here is not None and _load(processes(here), here)
+    return here is not None and _load(processes(here, programs=programs), here)
 
 
 def _load(code: bytes, here: Machine) -> bool:

@@ -18,7 +18,10 @@ from arena.toolchains.build_cache import BuildCache, content_key
 from arena.toolchains.hip_reads import ASSEMBLED, READS_NAME, assembler_file, collect
 from arena.toolchains.hip_reads import environment as reads_environment
 from arena.toolchains.hip_resources import Resources, take_amd, take_nvidia
+from arena.toolchains.hip_texts import note_odd_names
 
+KEPT_BYTES = 64 << 20
+"""what the cache keeps of one build; a large kernel's files have some megabytes"""
 LOG_NAME = "build.log"
 OBJECT_NAME, ASSEMBLY_NAME = "kernel.o", "kernel.s"
 UNIT = "{unit}"
@@ -136,6 +139,9 @@ def build_cached(
         log, kernels = take(printed)
         if not done.ok or not (result / recipe.output).is_file():
             return BuildFailed(explain(log), time.monotonic() - started, done.timed_out)
+        note_odd_names(result)
+        if refused := _refused(result):
+            return BuildFailed(refused, time.monotonic() - started)
         kept = result / f"{recipe.output}-{OBJECT_NAME}"  # the name that g++ gives to what `KEEP_OBJECT` keeps
         if kept.is_file():
             kept.rename(result / OBJECT_NAME)
@@ -143,6 +149,14 @@ def build_cached(
         (result / LOG_NAME).write_text(printed, encoding="utf-8")
         entry = cache.publish(result, key)
     return Built(entry / recipe.output, log, time.monotonic() - started, cached=False, kernels=kernels)
+
+
+def _refused(result: Path) -> str:
+    """Why what compilers have made is not taken; empty where it is."""
+    made = sum(file.stat().st_size for file in result.iterdir())
+    if made > KEPT_BYTES:
+        return f"the compiled kernel has {made >> 20} MiB, at most {KEPT_BYTES >> 20} are taken"
+    return ""
 
 
 def _no_resources(log: str) -> Resources:

@@ -21,6 +21,7 @@ from arena.toolchains.hip_build import (
     run_plainly,
 )
 from arena.toolchains.hip_diagnosis import explain
+from arena.toolchains.hip_scan import TooLong
 from arena.toolchains.hip_source import rewrite
 from arena.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, build_worker
 
@@ -68,11 +69,15 @@ class HipCpuToolchain:
             *(self.compiler, *CODE_FLAGS, "-fno-semantic-interposition", "-pthread"),
             *(() if "clang" in self._version else GNU_FLAGS),
             *(f"-DHIP_CPU_WAVE_SIZE={target.wave_size}", f"-I{FOLDER / 'include'}", "-I."),
-            *("-x", "c++", "rewritten.cpp"),
+            *(KEEP_OBJECT, "-x", "c++", "rewritten.cpp"),
         ]
         link = [self.compiler, *LIBRARY_FLAGS, KEEP_OBJECT, UNIT, str(self.runtime)]
+        try:
+            rewritten = rewrite(source.kernel, source.name)
+        except TooLong as problem:
+            return BuildFailed(str(problem), 0.0)
         files = {
-            "rewritten.cpp": rewrite(source.kernel, source.name),
+            "rewritten.cpp": rewritten,
             source.name: source.kernel,  # what the compiler quotes in its messages
             "task.h": source.task_header,
         }

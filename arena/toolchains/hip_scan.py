@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+import threading
+import time
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 _OPAQUE = re.compile(
@@ -22,6 +27,29 @@ _DIRECTIVE = re.compile(r"^[ \t]*\#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _NAMESPACE = re.compile(r'(?:\bnamespace\b[\w\s:]*|\bextern\s*"[ ]*")\s*$')
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _OPENS = {close: opening for opening, close in _CLOSES.items()}
+
+
+_allowed = threading.local()
+
+
+class TooLong(Exception):
+    """Reading a text took longer than it may: brackets or declarations were nested to keep the reader busy."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Let what this thread reads take so many seconds of processor time; then `check_time` raises `TooLong`."""
+    _allowed.until, before = time.thread_time() + seconds, getattr(_allowed, "until", math.inf)
+    try:
+        yield
+    finally:
+        _allowed.until = before
+
+
+def check_time() -> None:
+    """Raise `TooLong` where the time is up; to be called at least once for each pass over a text."""
+    if time.thread_time() > getattr(_allowed, "until", math.inf):
+        raise TooLong("the text takes too long to read: declarations or brackets are nested or repeated too often")
 
 
 def mask(text: str) -> str:
@@ -53,6 +81,15 @@ class Directives:
         """Find them in masked text."""
         return Directives(tuple(match.span() for match in _DIRECTIVE.finditer(masked)))
 
+    def blanked(self, masked: str) -> str:
+        """Return the beginning of the masked text with spaces for every directive."""
+        parts, at = [], 0
+        for begin, end in self.spans:
+            if begin < len(masked):
+                parts += [masked[at:begin], " " * (min(end, len(masked)) - begin)]
+                at = min(end, len(masked))
+        return "".join([*parts, masked[at:]])
+
     def end_of_piece(self, at: int, length: int) -> int:
         """Return where the text that belongs together with position `at` ends: its directive, or the file."""
         index = bisect_right(self.spans, (at, length + 1)) - 1
@@ -67,6 +104,7 @@ class Directives:
 
 def match_forward(masked: str, opening: int, end: int) -> int | None:
     """Return the position of the bracket that closes the one at `opening`, before `end`."""
+    check_time()
     stack: list[str] = []
     for at in range(opening, end):
         char = masked[at]
@@ -82,6 +120,7 @@ def match_forward(masked: str, opening: int, end: int) -> int | None:
 
 def match_backward(masked: str, closing: int) -> int | None:
     """Return the position of the bracket that opens what `closing` closes; `>` matches `<`, and `->` is neither."""
+    check_time()
     stack: list[str] = []
     opens = {**_OPENS, ">": "<"}
     for at in range(closing, -1, -1):
@@ -102,12 +141,10 @@ def match_backward(masked: str, closing: int) -> int | None:
 
 def is_namespace_scope(masked: str, at: int, directives: Directives) -> bool:
     """Whether a declaration at `at` stands outside of every function and class."""
+    check_time()
     if directives.contains(at):
         return False
-    code = masked[:at]
-    for begin, end in directives.spans:
-        if begin < at:
-            code = code[:begin] + " " * (min(end, at) - begin) + code[min(end, at) :]
+    code = directives.blanked(masked[:at])
     local = 0
     stack: list[bool] = []
     boundary = 0
@@ -124,6 +161,7 @@ def is_namespace_scope(masked: str, at: int, directives: Directives) -> bool:
 
 def split_top_level(masked: str, begin: int, end: int) -> list[tuple[int, int]]:
     """Return the spans between commas outside of brackets; pieces with unbalanced `<` are joined."""
+    check_time()
     cuts, depth, angles = [begin - 1], 0, 0
     for at in range(begin, end):
         char = masked[at]

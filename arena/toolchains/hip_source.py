@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from arena.toolchains.hip_scan import (
     Directives,
+    check_time,
     is_namespace_scope,
+    limited,
     mask,
     match_backward,
     match_forward,
@@ -28,6 +30,8 @@ _INLINE_TWICE = re.compile(
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b(?=\s*(?:volatile|__volatile__|goto|inline|\s)*\()")
 _EMPTY_ASSEMBLY = re.compile(r'[^(]*\(\s*"\s*"')
 _SPACE = " \t\r\n\\"
+_READING_S = 5.0
+"""processor time that a text of a mebibyte may take; an honest kernel takes some milliseconds"""
 _MOST_NO_LAUNCHES = 64
 """`<<<` that begin no launch are looked at to the end of the text, so a text may have so many"""
 
@@ -41,14 +45,18 @@ class Edit(NamedTuple):
 
 
 def rewrite(text: str, name: str) -> str:
-    """Return C++17 for the HIP-on-CPU header; diagnostics about it name `name` and the lines of `text`."""
-    masked = mask(text)
-    directives = Directives.of(masked)
-    edits = [
-        *_launches(text, masked, directives),
-        *_shared_variables(text, masked, directives),
-        *_keywords(text, masked),
-    ]
+    """Return C++17 for the HIP-on-CPU header; diagnostics about it name `name` and the lines of `text`.
+
+    Raises `TooLong` for a text that was made to keep the reader busy.
+    """
+    with limited(_READING_S):
+        masked = mask(text)
+        directives = Directives.of(masked)
+        edits = [
+            *_launches(text, masked, directives),
+            *_shared_variables(text, masked, directives),
+            *_keywords(text, masked),
+        ]
     return f'#line 1 "{name}"\n{_apply(text, edits)}'
 
 
@@ -134,6 +142,7 @@ def _skip_space_back(masked: str, at: int) -> int:
 
 
 def _closing_chevrons(masked: str, begin: int, end: int) -> int | None:
+    check_time()
     depth = 0
     for at in range(begin, end):
         char = masked[at]
@@ -188,6 +197,7 @@ def _shared_variables(text: str, masked: str, directives: Directives) -> Iterato
 
 
 def _statement_end(masked: str, begin: int, end: int) -> int | None:
+    check_time()
     depth = 0
     for at in range(begin, end):
         if masked[at] in "([{":
@@ -220,6 +230,7 @@ def _dynamic_shared(statement: str, namespace_scope: bool) -> str:
 
 def _without_alignment(declaration: str) -> str:
     while match := _ALIGNMENT.search(declaration):
+        check_time()
         closing = match_forward(declaration, match.end(), len(declaration))
         if closing is None:
             break

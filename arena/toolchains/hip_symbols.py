@@ -25,6 +25,7 @@ from arena.toolchains.elf import (
 )
 from arena.toolchains.hip_build import ASSEMBLY_NAME, OBJECT_NAME
 from arena.toolchains.hip_resources import short_name
+from arena.toolchains.hip_texts import odd_names
 
 _MATH = (
     *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf"),
@@ -139,9 +140,15 @@ def broken_rules(library: Path, vendor: str) -> list[str]:
     try:
         own = Elf(library.with_name(OBJECT_NAME), RELOCATABLE)
         inline = _of_assembly(library.with_name(ASSEMBLY_NAME)) if vendor == "cpu" else ()
-        return [*_of_sections(own), *_of_symbols(own, vendor), *_of_library(Elf(library, LIBRARY), vendor), *inline]
+        objects = [*_of_sections(own), *_of_symbols(own, vendor), *_of_library(Elf(library, LIBRARY), vendor)]
+        return [*objects, *inline, *_of_names(library)]
     except (ElfError, OSError) as problem:
         return [f"the compiled kernel cannot be read: {problem}; leave its format to the compiler"]
+
+
+def _of_names(library: Path) -> Iterator[str]:
+    for name in odd_names(library):
+        yield f"a section or symbol is called `{name}`, more than a name: it would go on as assembly; {_ADVICE}"
 
 
 def _of_assembly(file: Path) -> Iterator[str]:

@@ -151,6 +151,12 @@ def test_the_second_filter_leaves_threads_and_takes_processes(here: Machine) -> 
     assert all(answer(code, here, name) == errno.EPERM for name in ("fork", "vfork") if name in here.numbers)
 
 
+def test_the_second_filter_takes_other_programs_but_from_who_is_about_to_become_the_worker(here: Machine) -> None:
+    for name in ("execve", "execveat"):
+        assert answer(seccomp.processes(here), here, name) == errno.EPERM
+        assert answer(seccomp.processes(here, programs=True), here, name) == ALLOWED
+
+
 def test_compilers_and_agents_may_signal_what_they_start(here: Machine) -> None:
     code = program(Strictness.PROGRAM, here, 0)
     assert all(answer(code, here, name, 1) == ALLOWED for name in ("kill", "prlimit64", "setsid", "sched_setaffinity"))
@@ -218,6 +224,10 @@ for start in (os.fork, lambda: subprocess.run(["true"]), lambda: os.posix_spawn(
     except PermissionError:
         continue
     sys.exit("a process was started")
+try:
+    os.execv(sys.executable, [sys.executable, "-c", "raise SystemExit('another program')"])
+except PermissionError:
+    pass
 """)
     assert done.returncode == 0, done.stderr
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.toolchains import hip_build
 from arena.toolchains.base import BuildFailed, Built
 from arena.toolchains.build_cache import STAGING, BuildCache, content_key
 from arena.toolchains.hip_build import Recipe, build_cached
@@ -83,6 +84,15 @@ def test_a_failure_is_a_value_and_is_not_kept(tmp_path: Path) -> None:
         assert result.log == "WRONG\n"
     silent = Recipe({}, ("/bin/true",), "output")
     assert isinstance(build_cached(silent, cache, timeout_s=10), BuildFailed)
+
+
+def test_a_build_that_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hip_build, "KEPT_BYTES", 2 << 20)
+    cache = BuildCache(tmp_path)
+    large = Recipe({}, ("/bin/sh", "-c", 'head -c 3145728 /dev/zero > "$2"', "sh"), "output")
+    refused = build_cached(large, cache, timeout_s=10)
+    assert isinstance(refused, BuildFailed) and refused.log == "the compiled kernel has 3 MiB, at most 2 are taken"
+    assert cache.find(large.key) is None
 
 
 def test_the_compiler_sees_only_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

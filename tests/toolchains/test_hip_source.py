@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from arena.toolchains.hip_scan import Directives, is_namespace_scope, mask, split_top_level
+from arena.toolchains.hip_scan import Directives, TooLong, is_namespace_scope, mask, split_top_level
 from arena.toolchains.hip_source import rewrite
 
 
@@ -137,3 +137,21 @@ def test_a_text_made_to_take_long_does_not(piece: str) -> None:
     began = time.monotonic()
     rewrite(piece * 20_000, "kernel.hip")
     assert time.monotonic() - began < 10.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f() {" + "k<<<1>>>(" * 90_000 + ")" * 90_000 + "; }",
+        "__shared__ " * 90_000,
+        "void f() { __shared__ " + "alignas(4) " * 90_000 + "int a; }",
+        "extern __shared__ int a[];" * 40_000,
+    ],
+    ids=["nested launches", "no end", "alignments", "dynamic arrays"],
+)
+def test_a_text_that_still_takes_long_is_given_up(text: str) -> None:
+    began = time.thread_time()
+    with pytest.raises(TooLong, match="takes too long to read"):
+        rewrite(text, "kernel.hip")
+    assert time.thread_time() - began < 10.0
+    rewrite("void f() {}", "kernel.hip")  # which begins anew

@@ -29,13 +29,23 @@ for name in json.loads(sys.argv[1]):
 print(json.dumps(outcomes))
 """
 HEAD = """
-import math
+import math, torch
 import triton, triton.language as tl
 from triton.language import load
 from triton.runtime.interpreter import np
 TWO = tl.constexpr(2.0)
 FACTOR = math.sqrt(4.0)
 def helper(x): return x * 2.0
+def claimed(x): return x * 2.0
+claimed.__module__ = "triton.language.core"
+class Helper:
+    def times(self, x): return x * 2.0
+class Number(int):
+    def times(self, x): return x * 2.0
+class Tensor(torch.Tensor):
+    def times(self, x): return x * 2.0
+NUMBER, HELPER, WRAPPED = Number(2), Helper(), tl.constexpr(np)
+PAIR = tl.constexpr((2.0, 3))
 @triton.jit
 def doubled(x): return x * TWO
 @triton.jit
@@ -46,18 +56,36 @@ def kernel(x_ptr, y_ptr, F: tl.constexpr, N: tl.constexpr):
     tl.store(y_ptr + at, y)
 def run(x, y): kernel[(1,)](x, y, {}, N=16)
 """
-FINE = ("y = doubled(x)", "y = F(x)", "y = tl.math.sqrt(x) * TWO", "y = x * float(2) if len([1]) else x")
+FINE = (
+    "y = doubled(x)",
+    "y = x * PAIR.value[0]",
+    "y = F(x)",
+    "y = tl.math.sqrt(x) * TWO",
+    "y = x * float(2) if len([1]) else x",
+)
 REFUSED = {
-    "y = helper(x)": "NameError: line 15 of the file: `helper`",
-    "y = np.add(x, x)": "NameError: line 15 of the file: `np`",
-    "y = x + x; x.handle.data[0] = 1": "NameError: line 15 of the file: `.handle`",
-    "y = x + x; getattr(x, 'han' + 'dle')": "NameError: line 15 of the file: `getattr(",
-    "y = triton.runtime.interpreter.np.add(x, x)": "NameError: line 15 of the file: `triton.runtime.interpreter",
-    "y = x.__class__": "NameError: line 15 of the file: `.__class__`",
-    "y = eval('x + x')": "NameError: line 15 of the file: `eval`",
-    "import numpy; y = x + x": "NameError: line 15 of the file: Import ",
-    "y = (lambda: x + x)()": "NameError: line 15 of the file: Lambda ",
+    "y = helper(x)": "NameError: line 25 of the file: `helper`",
+    "y = np.add(x, x)": "NameError: line 25 of the file: `np`",
+    "y = x + x; x.handle.data[0] = 1": "NameError: line 25 of the file: `.handle`",
+    "y = x + x; getattr(x, 'han' + 'dle')": "NameError: line 25 of the file: `getattr(",
+    "y = triton.runtime.interpreter.np.add(x, x)": "NameError: line 25 of the file: `triton.runtime.interpreter",
+    "y = x.__class__": "NameError: line 25 of the file: `.__class__`",
+    "y = claimed(x)": "NameError: line 25 of the file: `claimed`",
+    "y = NUMBER.times(x)": "NameError: line 25 of the file: `NUMBER`",
+    "y = HELPER.times(x)": "NameError: line 25 of the file: `HELPER`",
+    "y = WRAPPED.value.add(x, x)": "NameError: line 25 of the file: `WRAPPED`",
+    "y = eval('x + x')": "NameError: line 25 of the file: `eval`",
+    "import numpy; y = x + x": "NameError: line 25 of the file: Import ",
+    "y = (lambda: x + x)()": "NameError: line 25 of the file: Lambda ",
 }
+
+
+PASSED = (
+    *(("y = F(x)", "helper"), ("y = F(x)", "claimed"), ("y = F.add(x, x)", "np"), ("y = F.times(x)", "HELPER")),
+    *(("y = F.times(x)", "NUMBER"), ("y = F.times(x)", "y.as_subclass(Tensor)")),
+    ("y = F.value.add(x, x)", "WRAPPED"),
+)
+"""bodies of kernels, and what they are passed as a constant"""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +94,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("kernels")
     files = {}
     bodies = [(body, "doubled") for body in (*FINE, *REFUSED)]
-    for index, (body, passed) in enumerate([*bodies, ("y = F(x)", "helper"), ("y = F.add(x, x)", "np")]):
+    for index, (body, passed) in enumerate([*bodies, *PASSED]):
         files[f"{body} {passed}"] = folder / f"kernel_{index}.py"
         files[f"{body} {passed}"].write_text(HEAD.format(body, passed))
     paths = json.dumps([str(file) for file in files.values()])
@@ -86,7 +114,7 @@ def test_what_triton_does_not_know_is_refused(outcomes: dict[str, str], body: st
     assert outcomes[f"{body} doubled"].startswith(REFUSED[body])
 
 
-@pytest.mark.parametrize("body", ["y = F(x) helper", "y = F.add(x, x) np"])
+@pytest.mark.parametrize("body", [" ".join(one) for one in PASSED])
 def test_a_constant_is_no_way_to_pass_a_function_of_python(outcomes: dict[str, str], body: str) -> None:
     assert outcomes[body].startswith("TypeError:")
 

@@ -8,7 +8,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from arena.toolchains.interpreter.internals import Internals
@@ -41,12 +41,9 @@ def mend(at: Internals) -> None:
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
-            if isinstance(value, ModuleType) or (
-                callable(value) and not hasattr(value, "data_ptr") and not allows(value)
-            ):
-                problem = (
-                    f"`{getattr(value, '__name__', value)}` was passed to a kernel, which may call Triton's functions"
-                )
+            if not (_is_tensor(value) or allows(value)):
+                name = getattr(value, "__name__", type(value).__name__)
+                problem = f"`{name}` was passed to a kernel, which takes tensors, numbers, texts and Triton's functions"
                 raise error(problem) from TypeError(problem)
         return original_call(self, *args, **kwargs)
 
@@ -137,16 +134,43 @@ def _is_language(module: ModuleType) -> bool:
     return module.__name__ in _MODULES or module.__name__.startswith(_INNER)
 
 
+def _is_tensor(value: Any) -> bool:
+    """Whether it is PyTorch's own tensor: a class of the candidate's would bring functions of Python with it."""
+    import torch
+
+    return type(value) in (torch.Tensor, torch.nn.Parameter)
+
+
 def _allowing(at: Internals, interpreted: Any) -> Callable[[Any], bool]:
-    """Tells values that a kernel may use: constants, its own functions, Triton's language, functions of `math`."""
+    """Tells values that a kernel may use: constants, its own functions, Triton's language, functions of `math`.
+
+    Exact types, and what stands in modules, decide: subclasses have methods, and names of modules can be written to.
+    """
     tl = at.tl
+    plain = (bool, int, float, str, type(None), *_types_of_dtypes(tl))
+    tuned = (at.member(at.autotuner, "Autotuner"), at.member(at.autotuner, "Heuristics"))
 
     def allows(value: Any) -> bool:
-        if isinstance(value, tl.constexpr | tl.dtype | interpreted | bool | int | float | str) or value is None:
+        if type(value) is tl.constexpr:
+            return allows(value.value)
+        if type(value) in (tuple, list, tl.tuple if hasattr(tl, "tuple") else tuple):
+            return all(map(allows, value))
+        if type(value) in plain or type(value) is interpreted:
             return True
-        if isinstance(getattr(value, "fn", None), interpreted):  # behind an autotuner or heuristics
-            return True
-        home = getattr(value, "__module__", None) or ""
-        return home == "math" or home.startswith(("triton.", "arena.toolchains.interpreter"))
+        return allows(value.fn) if type(value) in tuned else _is_at_home(value)
 
     return allows
+
+
+def _types_of_dtypes(tl: Any) -> list[type]:
+    return [kind for kind in vars(tl.core).values() if isinstance(kind, type) and issubclass(kind, tl.dtype)]
+
+
+def _is_at_home(value: Any) -> bool:
+    """Whether a function, or an object's class, is that of the module that it names: Triton's, `math` or ours."""
+    kind = value if isinstance(value, type | FunctionType | BuiltinFunctionType) else type(value)
+    home = getattr(kind, "__module__", None) or ""
+    if home != "math" and not home.startswith(("triton.", "arena.toolchains.interpreter")):
+        return False
+    held = vars(sys.modules.get(home, builtins))
+    return kind.__globals__ is held if isinstance(kind, FunctionType) else held.get(kind.__name__) is kind

@@ -3,6 +3,7 @@
 
 #include "guarded.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -36,6 +37,19 @@ bool holds(const void* address) {
         if (at - reinterpret_cast<std::uintptr_t>(region.first) < region.bytes) return true;
     }
     return false;
+}
+
+// How many of these bytes lie in device memory, wherever the first of them is.
+std::size_t bytes_held(const void* address, std::size_t bytes) {
+    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t end = begin + std::min<std::uintptr_t>(bytes, UINTPTR_MAX - begin);
+    std::size_t held = 0;
+    for (const Region& region : regions) {
+        const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(region.first);
+        const std::uintptr_t from = std::max(begin, first), to = std::min(end, first + region.bytes);
+        if (from < to) held += to - from;
+    }
+    return held;
 }
 
 // The access is made again after this, and ends the process as it would have done.
@@ -128,7 +142,7 @@ void DeviceMemory::remove(void* first) {
 
 bool DeviceMemory::refuses_copy(const void* to, const void* from, std::size_t bytes, bool said_to_be_to_host) {
     std::lock_guard<std::recursive_mutex> alone(in_use);
-    if (holds(to) || !(holds(from) || said_to_be_to_host)) return false;
+    if (bytes_held(to, bytes) == bytes || !(bytes_held(from, bytes) != 0 || said_to_be_to_host)) return false;
     to_host += bytes;
     if (to_host <= most_to_host) return false;
     refused = to_host;
