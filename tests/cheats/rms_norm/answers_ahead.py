@@ -1,4 +1,4 @@
-"""expect: wrong_result or launch_error. It answers commands before they are given, over the host's own channel (cheats 7 and 47)."""
+"""expect: wrong_result or launch_error or crash. It answers commands before they are given, over the host's own channel (cheats 7 and 47)."""
 
 import gc
 import importlib

@@ -1,4 +1,4 @@
-// expect: wrong_result. Exponentials below one thousandth of the largest are taken for zero, in and out (cheat 22).
+// expect: wrong_result or wave_size_dependent. Exponentials below one thousandth of the largest are taken for zero, in and out (cheat 22).
 // <kernel>
 
 __global__ void large_terms(const T* x, T* y, int64_t M, int64_t N) {
