@@ -44,7 +44,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine"),
 ]
-HEADER = "#pragma once\n#include <stdint.h>\n#include <stdio.h>\n#include <hip/hip_runtime.h>\n"
+HEADER = "#pragma once\n#include <stdint.h>\n#include <stdio.h>\n#include <errno.h>\n#include <unistd.h>\n#include <hip/hip_runtime.h>\n"
 KERNEL = """#include "task.h"
 __global__ void put(double* y, int at, double value) { y[at] = value; }
 __global__ void fetch(double* y, int at, const double* const* rows, int row) { y[at] = rows[row][0]; }
@@ -63,6 +63,9 @@ extern "C" int probes(double* y, hipStream_t) {
     setvbuf(stdout, nullptr, _IONBF, 0);
     put<<<1, 1>>>(y, 0, fwrite(y, 1, 8, stdout) == 8 ? 1.0 : 2.0);
     return 0;
+}
+extern "C" int becomes(double*, hipStream_t) {
+    return execl("/bin/true", "true", nullptr) == -1 ? errno : 0;
 }
 extern "C" int touches(double* y, hipStream_t) { y[0] = 1.0; return 0; }
 extern "C" int copies(double* y, int64_t bytes, hipStream_t) {
@@ -171,6 +174,12 @@ def test_codes_and_missing_things_are_told_apart(kit: Kit) -> None:
         assert failure(worker.ask(Call(0)))[0] is Blame.OUT_OF_MEMORY
         assert failure(worker.ask(Arrange("long", (0,), graph=True)))[0] is Blame.NOT_CAPTURABLE
         assert worker.ask(Release()) == Done(0.0)
+
+
+def test_it_becomes_no_other_program(kit: Kit) -> None:
+    with started(kit) as worker:
+        worker.bind("becomes")
+        assert failure(worker.ask(Call(0))) == (Blame.LAUNCH_ERROR, "`becomes` returned error 1")
 
 
 def test_device_memory_is_out_of_reach_in_timed_calls_too(kit: Kit) -> None:

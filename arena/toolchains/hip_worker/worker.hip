@@ -15,6 +15,7 @@
 
 #include "binding.h"
 #include "channel.h"
+#include "confinement.h"
 
 namespace {
 
@@ -172,6 +173,7 @@ int main(int count, char** arguments) {
         std::fputs("usage: hip_worker DESCRIPTOR\n", stderr);
         return 2;
     }
+    refuse_programs();
     Channel channel(std::atoi(arguments[1]));
     Worker worker;
     std::string frame;
