@@ -43,6 +43,7 @@ LAYERS = {
     "checking": 6,
     "api": 7,
     "cli": 8,
+    "__main__": 9,
 }
 # What may not be imported although the layer would allow it, and the reason is in DESIGN.
 FORBIDDEN = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+import arena
 from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, serve, tasks, transcript
 
 _EPILOG = """
@@ -11,15 +14,32 @@ Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 
 130 interrupted.
 """
 
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"arena {arena.__version__}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     name="arena",
     help="Measure how well AI coding agents optimise GPU kernels, and whether their kernels survive unseen shapes.",
     epilog=_EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode="rich",
 )
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from arena import __version__
 from arena.cli.app import app
 from arena.errors import UsageError
 from arena.model.task import TaskType
@@ -47,6 +48,11 @@ def test_every_help_ends_in_examples(command: list[str]) -> None:
     shown = CliRunner().invoke(app, [*command, "--help"])
     assert shown.exit_code == 0
     assert f"arena {' '.join(command)}" in shown.output.split("Examples")[-1]
+
+
+def test_the_module_and_the_command_say_their_version() -> None:
+    done = subprocess.run([sys.executable, "-m", "arena", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"arena {__version__}\n" == CliRunner().invoke(app, ["--version"]).stdout
 
 
 def test_tasks_list_counts_by_type() -> None:
