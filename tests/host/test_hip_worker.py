@@ -44,7 +44,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine"),
 ]
-HEADER = "#pragma once\n#include <stdint.h>\n#include <stdio.h>\n#include <errno.h>\n#include <unistd.h>\n#include <hip/hip_runtime.h>\n"
+HEADER = "".join(f"#include <{name}>\n" for name in ("stdint.h", "stdio.h", "errno.h", "unistd.h", "hip/hip_runtime.h"))
 KERNEL = """#include "task.h"
 __global__ void put(double* y, int at, double value) { y[at] = value; }
 __global__ void fetch(double* y, int at, const double* const* rows, int row) { y[at] = rows[row][0]; }
