@@ -42,6 +42,4 @@ def normalise_rows(
 def rmsnorm_fwd(x, weight, eps, zero_centered, y, rstd):
     rows, columns = x.shape
     programs = min(rows, PROGRAMS, triton.cdiv(rows * columns, LEAST_ELEMENTS))
-    normalise_rows[(programs,)](
-        x, weight, y, rstd, eps, rows, columns, ZERO_CENTERED=bool(zero_centered), WIDTH=TILE
-    )
+    normalise_rows[(programs,)](x, weight, y, rstd, eps, rows, columns, ZERO_CENTERED=bool(zero_centered), WIDTH=TILE)
