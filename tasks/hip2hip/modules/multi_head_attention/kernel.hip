@@ -83,9 +83,9 @@ extern "C" hipError_t multi_head_attention(const T* query, const T* key, const T
                                            int64_t D, void* workspace, hipStream_t stream) {
     const int64_t width = H * D;
     float* queries = static_cast<float*>(workspace);
-    float* context = queries + B * L * width;
-    float* keys = context + B * L * width;
+    float* keys = queries + B * L * width;
     float* values = keys + B * S * width;
+    float* context = values + B * S * width;
     const Matrices<const T> transposed{key, S * width, 1, width};
     const hipError_t outcomes[] = {
         linear(query, query_weight, query_bias, queries, B * L, width, width, Identity(), stream),

@@ -1,4 +1,4 @@
-"""Cache write of unequal heads: one program per token, which walks over its heads and writes key, then value."""
+"""Cache write of unequal heads: one program per token, which walks over its heads and writes value, then key."""
 
 import triton
 import triton.language as tl
@@ -23,10 +23,10 @@ def write_token(
         v = tl.arange(0, VALUE_WIDTH)
         for head in range(num_heads):
             row = (slot * num_heads + head) * (head_dim + value_dim)
-            key = tl.load(key_ptr + (token * num_heads + head) * head_dim + k, mask=k < head_dim)
-            tl.store(kv_cache_ptr + row + k, key, mask=k < head_dim)
             value = tl.load(value_ptr + (token * num_heads + head) * value_dim + v, mask=v < value_dim)
             tl.store(kv_cache_ptr + row + head_dim + v, value, mask=v < value_dim)
+            key = tl.load(key_ptr + (token * num_heads + head) * head_dim + k, mask=k < head_dim)
+            tl.store(kv_cache_ptr + row + k, key, mask=k < head_dim)
 
 
 def reshape_and_cache_flash_diffkv(key, value, kv_cache, slot_mapping):

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 PROGRAMS = 2048
+LEAST_ELEMENTS = 1024  # of one program
 TILE = 512
 
 
@@ -40,6 +41,5 @@ def normalise_rows(
 
 def rmsnorm_fwd(x, weight, eps, zero_centered, y, rstd):
     rows, columns = x.shape
-    normalise_rows[(min(rows, PROGRAMS),)](
-        x, weight, y, rstd, eps, rows, columns, ZERO_CENTERED=bool(zero_centered), WIDTH=TILE
-    )
+    programs = min(rows, PROGRAMS, triton.cdiv(rows * columns, LEAST_ELEMENTS))
+    normalise_rows[(programs,)](x, weight, y, rstd, eps, rows, columns, ZERO_CENTERED=bool(zero_centered), WIDTH=TILE)

@@ -29,10 +29,11 @@ def move_allowed(
     listed = entries < tl.load(counts_ptr + slot)
     tokens = tl.load(token_ids_ptr + slot * room + entries, mask=listed, other=0)
     logit_ptrs = logits_ptr + req * vocab_size + tokens
+    aside_ptrs = aside_ptr + req * tl.num_programs(1) * BLOCK + entries  # rows of whole blocks
     if BACK:
-        tl.store(logit_ptrs, tl.load(aside_ptr + req * room + entries, mask=listed), mask=listed)
+        tl.store(logit_ptrs, tl.load(aside_ptrs, mask=listed), mask=listed)
     else:
-        tl.store(aside_ptr + req * room + entries, tl.load(logit_ptrs, mask=listed), mask=listed)
+        tl.store(aside_ptrs, tl.load(logit_ptrs, mask=listed), mask=listed)
 
 
 @triton.jit
@@ -95,9 +96,10 @@ def logit_bias(
 ):
     num_reqs, vocab_size = logits.shape
     max_allowed, max_bias, max_stop = (ids.shape[1] for ids in (allowed_token_ids, bias_token_ids, stop_token_ids))
-    aside = torch.empty((num_reqs, max_allowed), dtype=torch.float32, device=logits.device)
+    allowed_blocks = triton.cdiv(max_allowed, BLOCK)
+    aside = torch.empty((num_reqs, allowed_blocks * BLOCK), dtype=torch.float32, device=logits.device)
     allowed = (logits, aside, allowed_token_ids, num_allowed, idx_mapping, vocab_size, max_allowed)
-    allowed_grid = (num_reqs, triton.cdiv(max_allowed, BLOCK))
+    allowed_grid = (num_reqs, allowed_blocks)
     move_allowed[allowed_grid](*allowed, BACK=False, BLOCK=BLOCK)
     forbid_all[(num_reqs, triton.cdiv(vocab_size, 1024))](logits, num_allowed, idx_mapping, vocab_size, BLOCK=1024)
     move_allowed[allowed_grid](*allowed, BACK=True, BLOCK=BLOCK)

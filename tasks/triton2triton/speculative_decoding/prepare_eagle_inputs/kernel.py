@@ -23,17 +23,17 @@ def shift_request(
     slot = tl.load(idx_mapping_ptr + req)
     begin = tl.load(cu_seqlens_ptr + req)
     end = tl.load(cu_seqlens_ptr + req + 1) - tl.load(num_rejected_ptr + req)
+    if tl.load(num_sampled_ptr + req) > 0:
+        next_token = tl.load(last_sampled_tokens_ptr + slot).to(tl.int32)
+    else:
+        next_token = tl.load(next_prefill_tokens_ptr + slot)
+    tl.store(eagle_input_ids_ptr + end - 1, next_token)
     for start in range(begin, end, BLOCK):
         places = start + tl.arange(0, BLOCK)
         tokens = tl.load(target_input_ids_ptr + places + 1, mask=places < end - 1, other=0)
         tl.store(eagle_input_ids_ptr + places, tokens, mask=places < end - 1)
         positions = tl.load(target_positions_ptr + places, mask=places < end, other=0)
         tl.store(eagle_positions_ptr + places, positions, mask=places < end)
-    if tl.load(num_sampled_ptr + req) > 0:
-        next_token = tl.load(last_sampled_tokens_ptr + slot).to(tl.int32)
-    else:
-        next_token = tl.load(next_prefill_tokens_ptr + slot)
-    tl.store(eagle_input_ids_ptr + end - 1, next_token)
     tl.store(last_token_indices_ptr + req, end - 1)
 
 

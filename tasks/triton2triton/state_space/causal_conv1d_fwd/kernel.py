@@ -76,7 +76,7 @@ def causal_conv1d_fwd(x, weight, bias, cu_seqlens, idx_mapping, has_initial_stat
     num_tokens, hidden = x.shape
     width, num_seqs = weight.shape[1], idx_mapping.shape[0]
     blocks = triton.cdiv(hidden, 64)
-    stretches = min(triton.cdiv(num_tokens, 16), max(1, 4096 // num_seqs))
+    stretches = min(triton.cdiv(num_tokens, 64), max(1, 4096 // num_seqs))
     convolve[(num_seqs * stretches, blocks)](
         x,
         weight,
