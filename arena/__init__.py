@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from arena.agents.base import Agent, Submission, Workspace
-    from arena.analysis.compare import Comparison
     from arena.api.evaluation import Judge, evaluate
     from arena.api.result import Result
     from arena.api.runs import Run, compare, load_run, report, run
@@ -18,12 +17,13 @@ if TYPE_CHECKING:
     from arena.errors import ArenaError
     from arena.model.task import Task
     from arena.model.verdict import Status
+    from arena.reporting.compare import Comparison
 
 __version__ = "0.1.0"
 _HOMES = {
     "Agent": "agents.base",
     "ArenaError": "errors",
-    "Comparison": "analysis.compare",
+    "Comparison": "reporting.compare",
     "Judge": "api.evaluation",
     "Result": "api.result",
     "Run": "api.runs",

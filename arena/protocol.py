@@ -14,14 +14,14 @@ from arena.model.profile import KernelTime
 from arena.platforms.base import Handle
 
 
-class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+class WorkerMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """Base of all messages."""
 
 
 # --- judge → template
 
 
-class Spawn(Message, frozen=True):
+class Spawn(WorkerMessage, frozen=True):
     """Fork a host. Files sent beside it: the host's end of its channel, and its log."""
 
     folder: str
@@ -36,7 +36,7 @@ class Spawn(Message, frozen=True):
     """the program that it becomes behind its walls, which holds no Python; empty: it stays what it is"""
 
 
-class Reap(Message, frozen=True):
+class Reap(WorkerMessage, frozen=True):
     """How did this host end? Waits briefly."""
 
     pid: int
@@ -45,13 +45,13 @@ class Reap(Message, frozen=True):
 # --- template → judge
 
 
-class Spawned(Message, frozen=True):
+class Spawned(WorkerMessage, frozen=True):
     """A host was forked."""
 
     pid: int
 
 
-class Ended(Message, frozen=True):
+class Ended(WorkerMessage, frozen=True):
     """How a host ended: exit code, negative for a signal; None while it still runs."""
 
     pid: int
@@ -71,7 +71,7 @@ class Language(StrEnum):
     TORCH_COMPILE = "torch_compile"
 
 
-class Load(Message, frozen=True):
+class Load(WorkerMessage, frozen=True):
     """Load a candidate: a Python file or a shared library."""
 
     language: Language
@@ -85,7 +85,7 @@ class Load(Message, frozen=True):
     """for a target: build each signature of a kernel once, and not every launch"""
 
 
-class TensorArgument(Message, frozen=True):
+class TensorArgument(WorkerMessage, frozen=True):
     """A tensor in the shared buffer: set `k` starts `offset + k * pitch` bytes in. Strides in elements."""
 
     name: str
@@ -98,7 +98,7 @@ class TensorArgument(Message, frozen=True):
     """elements are byte offsets into this tensor, to be turned into device addresses by the host"""
 
 
-class ScalarArgument(Message, frozen=True):
+class ScalarArgument(WorkerMessage, frozen=True):
     """A scalar; its dtype says how a C function takes it."""
 
     name: str
@@ -106,7 +106,7 @@ class ScalarArgument(Message, frozen=True):
     value: bool | int | float
 
 
-class NullArgument(Message, frozen=True):
+class NullArgument(WorkerMessage, frozen=True):
     """An optional tensor that this case leaves out."""
 
     name: str
@@ -115,7 +115,7 @@ class NullArgument(Message, frozen=True):
 Argument = TensorArgument | ScalarArgument | NullArgument
 
 
-class Bind(Message, frozen=True):
+class Bind(WorkerMessage, frozen=True):
     """Map a shared buffer with `sets` sets of arguments; replaces what was bound before."""
 
     buffer: Handle
@@ -126,17 +126,17 @@ class Bind(Message, frozen=True):
     """axes and dtypes by name, for a `torch` baseline that asks for them"""
 
 
-class Release(Message, frozen=True):
+class Release(WorkerMessage, frozen=True):
     """Forget what was bound and arranged, and unmap the buffer."""
 
 
-class Call(Message, frozen=True):
+class Call(WorkerMessage, frozen=True):
     """Call the entry once on one set, and wait for the device."""
 
     set: int
 
 
-class Arrange(Message, frozen=True):
+class Arrange(WorkerMessage, frozen=True):
     """Make a pass called `name`: one call on each of these sets, in order; as a device graph, or as plain calls."""
 
     name: str
@@ -144,29 +144,29 @@ class Arrange(Message, frozen=True):
     graph: bool
 
 
-class Prepare(Message, frozen=True):
+class Prepare(WorkerMessage, frozen=True):
     """New data is in the buffers: work out addresses again, and be awake for what comes next."""
 
 
-class Pass(Message, frozen=True):
+class Pass(WorkerMessage, frozen=True):
     """Run an arranged pass, and wait for the device."""
 
     name: str
 
 
-class Flush(Message, frozen=True):
+class Flush(WorkerMessage, frozen=True):
     """For `torch`: copy what an arranged pass computed into the output buffers."""
 
     name: str
 
 
-class Profile(Message, frozen=True):
+class ProfileRequest(WorkerMessage, frozen=True):
     """Call the entry once on one set under the profiler."""
 
     set: int
 
 
-class ReportKernels(Message, frozen=True):
+class ReportKernels(WorkerMessage, frozen=True):
     """What was compiled for the target, since the last time?"""
 
 
@@ -183,25 +183,25 @@ LARGEST_COUNT = 1 << 40
 LONGEST_S = 1e6
 
 
-class Ready(Message, frozen=True):
+class Ready(WorkerMessage, frozen=True):
     """Said once, before any candidate code is loaded: the walls this host is behind."""
 
     isolation: str
 
 
-class Done(Message, frozen=True):
+class Done(WorkerMessage, frozen=True):
     """Done as told. `host_s`: what the host's own clock says of it, a diagnostic that is never the measurement."""
 
     host_s: float = 0.0
 
 
-class Kernels(Message, frozen=True):
+class Kernels(WorkerMessage, frozen=True):
     """The kernels that were compiled. A host can lie about its own candidate's: nothing is scored by them."""
 
     kernels: tuple[KernelUse, ...]
 
 
-class Profiled(Message, frozen=True):
+class Profiled(WorkerMessage, frozen=True):
     """The kernels that ran during a profiled call. A host can lie about its own: it is feedback and never a score."""
 
     kernels: tuple[KernelTime, ...]
@@ -218,7 +218,7 @@ class Blame(StrEnum):
     RULE_VIOLATION = "rule_violation"
 
 
-class Failed(Message, frozen=True):
+class Failed(WorkerMessage, frozen=True):
     """Not done, and why."""
 
     blame: Blame
@@ -227,5 +227,5 @@ class Failed(Message, frozen=True):
 
 ToTemplate = Spawn | Reap
 FromTemplate = Spawned | Ended
-ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | Profile | ReportKernels
+ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | ProfileRequest | ReportKernels
 FromHost = Ready | Done | Failed | Kernels | Profiled

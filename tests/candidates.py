@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import arena
-from arena.taskfile.corpus import TASKS
+from arena.corpus.task_folder import TASKS
 from arena.toolchains.hip_build import default_cache_root
 
 HERE = Path(__file__).parent

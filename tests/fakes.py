@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from arena import runner
 from arena.agents.base import Attended, Feedback
+from arena.corpus.task_folder import content_hash, load_task
 from arena.errors import InfrastructureError
 from arena.judge.messages import Options, Progress
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Split
 from arena.model.verdict import Stage, Status, Verdict
-from arena.runconfig import RunConfig
-from arena.taskfile.corpus import content_hash, load_task
+from arena.runs import runner
+from arena.runs.config import RunConfig
 
 DEVICE = DeviceFacts(
     platform="cpu",
@@ -30,7 +30,7 @@ DEVICE = DeviceFacts(
 HERE = Environment(DEVICE, "session")
 
 
-def planned(config: RunConfig, tasks: Path) -> runner.Plan:
+def planned(config: RunConfig, tasks: Path) -> runner.RunPlan:
     """Plan a run on the tasks of one folder."""
     return runner.plan_run(replace(config, corpora=(tasks,)))
 
@@ -102,7 +102,7 @@ class Timing(FakeEvaluator):
         return replace(found, cases=(case,))
 
 
-class FakeDesk:
+class FakeService:
     """Takes nothing and stops nobody."""
 
     def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:

@@ -16,9 +16,7 @@ LAYERS = {
     "resources": 0,
     "errors": 0,
     "model": 1,
-    "taskfile": 2,
-    "runconfig": 2,
-    "records": 2,
+    "corpus": 2,
     "scratch": 2,
     "transcripts": 2,
     "process": 2,
@@ -34,24 +32,23 @@ LAYERS = {
     "mutants": 3,
     "semantics": 3,
     "protocol": 3,
-    "host": 4,
+    "worker": 4,
     "judge": 4,
     "agents": 4,
-    "analysis": 4,
-    "desk": 5,
-    "runner": 6,
-    "checking": 6,
-    "api": 7,
-    "cli": 8,
-    "__main__": 9,
+    "service": 5,
+    "runs": 6,
+    "task_check": 7,
+    "reporting": 7,
+    "api": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 # What may not be imported although the layer would allow it, and the reason is in DESIGN.
 FORBIDDEN = {
-    "host": {"judge", "agents", "analysis"},
-    "judge": {"host", "agents", "analysis"},
-    "agents": {"judge", "host", "analysis", "platforms", "toolchains", "numerics"},
-    "analysis": {"judge", "host", "agents", "platforms", "toolchains", "numerics"},
-    "runner": {"analysis"},
+    "worker": {"judge", "agents"},
+    "judge": {"worker", "agents"},
+    "agents": {"judge", "worker", "platforms", "toolchains", "numerics"},
+    "reporting": {"judge", "worker", "agents", "service", "platforms", "toolchains", "numerics"},
 }
 HEAVY = {"torch", "triton", "numpy", "pandas", "matplotlib", "scipy"}
 MAX_FILE_LINES = 400
@@ -112,12 +109,12 @@ def loaded_after(statement: str) -> set[str]:
     return {name.split(".")[0] for name in done.stdout.split()}
 
 
-@pytest.mark.parametrize("module", ["arena", "arena.cli", "arena.cli.app", "arena.runner", "arena.api.evaluation"])
+@pytest.mark.parametrize("module", ["arena", "arena.cli", "arena.cli.app", "arena.runs.runner", "arena.api.evaluation"])
 def test_importing_is_light(module: str) -> None:
     assert not loaded_after(f"import {module}") & HEAVY
 
 
-@pytest.mark.parametrize("module", ["arena.analysis.pages", "arena.analysis.compare", "arena.cli.render"])
+@pytest.mark.parametrize("module", ["arena.reporting.pages", "arena.reporting.compare", "arena.cli.render"])
 def test_analysis_needs_no_torch(module: str) -> None:
     assert not loaded_after(f"import {module}") & {"torch", "triton"}
 
@@ -135,6 +132,6 @@ def test_only_the_command_line_prints_or_exits() -> None:
 def test_a_single_evaluation_imports_no_run() -> None:
     code = "import sys; import arena.api.evaluation; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert not {"arena.runner", "arena.runconfig", "arena.records", "arena.agents", "arena.desk"} & {
+    assert not {"arena.runs.runner", "arena.runs.config", "arena.runs.records", "arena.agents", "arena.service"} & {
         *done.stdout.split()
     }

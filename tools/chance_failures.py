@@ -23,6 +23,9 @@ from functools import partial
 
 import torch
 
+from arena.corpus.corpora import open_corpora
+from arena.corpus.selection import select
+from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import UsageError
 from arena.judge.conditioning import MARGIN
 from arena.judge.inputs import draw_inputs, secret_generator
@@ -30,9 +33,6 @@ from arena.judge.verify import check_outputs, compared
 from arena.model.task import Arguments, Precision, Task, arguments
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.reference import Reference
-from arena.taskfile.corpora import open_corpora
-from arena.taskfile.corpus import TASKS, load_task
-from arena.taskfile.selection import select
 
 _MOST_BYTES = 1 << 20
 _MOST_FLOPS = 1e8

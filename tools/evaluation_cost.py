@@ -16,13 +16,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from arena.corpus.corpora import open_corpora
+from arena.corpus.selection import select
+from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.task import Task
-from arena.taskfile.corpora import open_corpora
-from arena.taskfile.corpus import TASKS, load_task
-from arena.taskfile.selection import select
 
 CASES = 5
 OPTIONS = Options(heldout=False)

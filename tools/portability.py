@@ -17,11 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from arena.judge.crossing import Crossing, Limit
+from arena.corpus.corpora import load_corpus
+from arena.corpus.selection import select
+from arena.judge.cross_compile import Crossing, Limit
 from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.task import Task
-from arena.taskfile.corpora import load_corpus
-from arena.taskfile.selection import select
 from arena.toolchains.targets import parse
 
 DEFAULT = "gfx90a,gfx942,gfx950,sm_90"

@@ -30,15 +30,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from evaluation_cost import OPTIONS, unseen_copy, with_five_cases  # noqa: E402
 
+from arena.corpus.task_folder import TASKS, load_task  # noqa: E402
 from arena.judge import building  # noqa: E402
-from arena.judge.evaluate import Contest  # noqa: E402
-from arena.judge.hosts import Host, Template  # noqa: E402
+from arena.judge.evaluate import CandidateEvaluation  # noqa: E402
 from arena.judge.messages import Evaluate, FromJudge  # noqa: E402
-from arena.judge.service import Judge  # noqa: E402
+from arena.judge.service import JudgeService  # noqa: E402
+from arena.judge.workers import ForkServers, Worker  # noqa: E402
 from arena.platforms import here  # noqa: E402
 from arena.protocol import Bind, Prepare, Release, ToHost  # noqa: E402
 from arena.sandbox import seal  # noqa: E402
-from arena.taskfile.corpus import TASKS, load_task  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
 REPEATS = 3
@@ -70,7 +70,7 @@ def watch(spent: Spent) -> None:
 
     awake: set[int] = set()
 
-    def kind_of(host: Host, message: ToHost, *_: Any, **__: Any) -> str:
+    def kind_of(host: Worker, message: ToHost, *_: Any, **__: Any) -> str:
         if isinstance(message, Prepare) and host._pid not in awake:
             awake.add(host._pid)
             return "device contexts"
@@ -78,17 +78,17 @@ def watch(spent: Spent) -> None:
             return "round trips"
         return "shared buffers" if isinstance(message, Bind | Release) else "work"
 
-    timed(Template, "spawn", lambda *_: "hosts")
-    timed(Host, "_exchange", kind_of)
+    timed(ForkServers, "spawn", lambda *_: "hosts")
+    timed(Worker, "_exchange", kind_of)
     timed(building, "_held", lambda *_, **__: "compilers")
-    timed(Contest, "_await_baseline", lambda *_: "wait for baseline")
+    timed(CandidateEvaluation, "_await_baseline", lambda *_: "wait for baseline")
 
 
 def measure(platform: str) -> dict[str, dict[str, tuple[int, float]]]:
     """By task and by kind: how many in an evaluation, and their seconds together, the median of all repeats."""
     found, spent = {}, defaultdict(list)  # type: tuple[dict[str, dict[str, tuple[int, float]]], Spent]
     watch(spent)
-    with closing(Judge(here(platform))) as judge, tempfile.TemporaryDirectory() as place:
+    with closing(JudgeService(here(platform))) as judge, tempfile.TemporaryDirectory() as place:
         for name in CHOSEN:
             task = with_five_cases(load_task(TASKS / name), Path(place) / "tasks")
             assert task.expert is not None

@@ -7,12 +7,11 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from arena.agents.base import Agent
+from arena.agents.base import Agent, AgentSpec
 from arena.agents.builtin import Expert, Noop, Replay
 from arena.agents.cli_agent import CliAgent
 from arena.agents.definition import Definition, limited, load_definition, load_definitions
 from arena.errors import UsageError
-from arena.runconfig import AgentSpec
 
 PLUG_INS = "unseen_arena.agents"
 

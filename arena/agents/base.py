@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -52,7 +53,7 @@ class Evaluates(Protocol):
         """Evaluate a kernel on the seen cases; waits for the device. One call at a time, others wait."""
 
 
-class Desk(Evaluates, Protocol):
+class EvaluationService(Evaluates, Protocol):
     """Where an agent hands in kernels while it works: the runner's side of `./evaluate`."""
 
     def attend(self, processes: Attended) -> AbstractContextManager[None]:
@@ -93,6 +94,21 @@ class Submission:
     session: Session | None = None
 
 
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent as a configuration asks for it. Paths are resolved against the configuration's own folder.
+
+    `kind`: a built-in, the name of a definition, or a definition's file. What is left empty is the definition's.
+    """
+
+    name: str
+    kind: str
+    folder: Path | None = None
+    model: str = ""
+    command: tuple[str, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+
 class Agent(Protocol):
     """An agent: turns a task into a candidate. Subclass it, and override `work`.
 
@@ -122,7 +138,7 @@ class Agent(Protocol):
         """Return what keeps the agent from starting here, and what to do; an empty string where nothing does."""
         return ""
 
-    def work(self, workspace: Workspace, desk: Desk) -> Submission:
+    def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
         """Work on one task.
 
         Args:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from arena.agents import tripwire
 from arena.agents.availability import Availability, look, places_of
-from arena.agents.base import Desk, Submission, Workspace
+from arena.agents.base import EvaluationService, Submission, Workspace
 from arena.agents.box import Box, Boxed, BoxPlan, open_box, read_candidate
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.definition import Definition, PromptBy, endpoint, fill_in
-from arena.agents.desk_server import DeskServer
 from arena.agents.lines import Lines
 from arena.agents.parsers import make_parser
-from arena.agents.recorder import RecordedDesk, Recorder
+from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
+from arena.agents.workspace_server import WorkspaceServer
 from arena.errors import InfrastructureError
 from arena.model.session import KERNEL_LIMIT_BYTES, Ending, Session
 from arena.scratch import clear, scratch
@@ -47,7 +47,7 @@ class CliAgent:
         """Its program, or a credential."""
         return look(self._definition, self._environ).lacks(self._definition)
 
-    def work(self, workspace: Workspace, desk: Desk) -> Submission:
+    def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
         """Start the program on TASK.md, follow it until it ends or a limit does, and take what it left.
 
         Raises `InfrastructureError` where the program cannot start here.
@@ -76,12 +76,12 @@ class CliAgent:
         return Submission(None, "the starting kernel was left as it was, and nothing was evaluated", session)
 
     def _session(
-        self, place: Path, workspace: Workspace, desk: Desk, recorder: Recorder, found: Availability
+        self, place: Path, workspace: Workspace, desk: EvaluationService, recorder: Recorder, found: Availability
     ) -> Session:
         """Everything between opening the box and closing it."""
         plan = self._plan(place, workspace, found)
         with ExitStack() as stack:
-            stack.enter_context(DeskServer(RecordedDesk(desk, recorder), plan.tools / "desk.sock"))
+            stack.enter_context(WorkspaceServer(RecordedService(desk, recorder), plan.tools / "desk.sock"))
             box = stack.enter_context(open_box(plan))
             boxed = self._start(box, workspace, found, plan.home)
             watch = Stopwatch(boxed)

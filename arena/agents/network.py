@@ -48,7 +48,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Request:
+class ProxyRequest:
     """What a client of the proxy wants: an endpoint, and what to send there first (nothing for a tunnel)."""
 
     endpoint: Endpoint
@@ -72,7 +72,7 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(host, int(port))
 
 
-def parse_request(head: bytes) -> Request:
+def parse_request(head: bytes) -> ProxyRequest:
     """What stands in the head of a request (up to and with the empty line). Raises `UsageError`."""
     line, _, rest = head.partition(b"\r\n")
     words = line.decode("latin-1").split(" ")
@@ -80,7 +80,7 @@ def parse_request(head: bytes) -> Request:
         raise UsageError("not an HTTP/1 request")
     method, target, version = words
     if method == "CONNECT":
-        return Request(parse_endpoint(target), True, b"")
+        return ProxyRequest(parse_endpoint(target), True, b"")
     try:
         parts = urlsplit(target)
         named = parts.port
@@ -92,7 +92,7 @@ def parse_request(head: bytes) -> Request:
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     kept = [header for header in rest.split(b"\r\n") if header and not header.lower().startswith(_OF_THE_PROXY)]
     lines = [f"{method} {path} {version}".encode("latin-1"), *kept, b"Connection: close"]
-    return Request(endpoint, False, b"\r\n".join(lines) + b"\r\n\r\n")
+    return ProxyRequest(endpoint, False, b"\r\n".join(lines) + b"\r\n\r\n")
 
 
 class AllowListProxy:
@@ -178,7 +178,7 @@ class AllowListProxy:
             with self._lock:
                 self._open.discard(server)
 
-    def _connect(self, client: socket.socket, server: socket.socket, request: Request, more: bytes) -> None:
+    def _connect(self, client: socket.socket, server: socket.socket, request: ProxyRequest, more: bytes) -> None:
         client.settimeout(None)
         server.settimeout(None)
         with server:

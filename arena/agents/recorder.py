@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from arena.agents.base import Desk, Feedback
+from arena.agents.base import EvaluationService, Feedback
 from arena.agents.budget import Budget
 from arena.agents.parsers import Parser
 from arena.agents.redaction import Redactor
@@ -18,13 +18,13 @@ _DETAIL_CHARACTERS = 500
 _MOST_HELD = 100_000
 
 
-class _Line(NamedTuple):
+class _TranscriptLine(NamedTuple):
     text: str
     at_s: float
     stream: str
 
 
-class Watch(Protocol):
+class RecordingWatch(Protocol):
     """Knows how long a session has gone on."""
 
     def elapsed_s(self) -> float:
@@ -37,14 +37,14 @@ class Recorder:
     def __init__(self, writer: TranscriptWriter, redactor: Redactor, parser: Parser, budget: Budget) -> None:
         self._writer, self._redactor, self._parser, self.budget = writer, redactor, parser, budget
         self._lock = threading.RLock()
-        self._watch: Watch | None = None
+        self._watch: RecordingWatch | None = None
         self.events: list[Event] = []
         self.evaluations: list[Evaluated] = []
         self.refused = 0
         self._last_error = ""
-        self._held: list[_Line] = []
+        self._held: list[_TranscriptLine] = []
 
-    def begin(self, watch: Watch) -> None:
+    def begin(self, watch: RecordingWatch) -> None:
         """From here on events have times."""
         self._watch = watch
         for name in self._redactor.too_short:
@@ -76,7 +76,7 @@ class Recorder:
     def line(self, stream: str, text: str) -> None:
         """One line that the program printed; only its standard output is read for events."""
         with self._lock:
-            line = _Line(self.clean(text), self._now(), stream)
+            line = _TranscriptLine(self.clean(text), self._now(), stream)
             if stream == "stderr":
                 self._last_error = line.text.strip() or self._last_error
                 self._writer.raw(*line)
@@ -138,10 +138,10 @@ class Recorder:
         return self._watch.elapsed_s() if self._watch is not None else 0.0
 
 
-class RecordedDesk:
+class RecordedService:
     """What `./evaluate` reaches: the trial's desk, with every call in the transcript."""
 
-    def __init__(self, desk: Desk, recorder: Recorder) -> None:
+    def __init__(self, desk: EvaluationService, recorder: Recorder) -> None:
         self._desk, self._recorder = desk, recorder
 
     def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:

@@ -10,14 +10,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.records import RunRecords, read_run
+from arena.runs.records import RunRecords, read_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from arena.analysis.compare import Comparison
-    from arena.analysis.rows import TrialRow
     from arena.model.record import RunInfo
+    from arena.reporting.compare import Comparison
+    from arena.reporting.rows import TrialRow
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,20 @@ class Run:
 
         The columns are those of `trials.csv` in a report; see docs/measures.md.
         """
-        from arena.analysis.tables import trials_frame
+        from arena.reporting.tables import trials_frame
 
         return trials_frame(self._rows)
 
     @cached_property
     def cases(self) -> pd.DataFrame:
         """One row per case of every recorded trial; latencies in milliseconds. The columns are those of `cases.csv`."""
-        from arena.analysis.tables import cases_frame
+        from arena.reporting.tables import cases_frame
 
         return cases_frame(self._rows)
 
     @cached_property
     def _rows(self) -> list[TrialRow]:
-        from arena.analysis.rows import trial_rows
+        from arena.reporting.rows import trial_rows
 
         return trial_rows([self.records])
 
@@ -126,11 +126,11 @@ def run(
         UsageError: the configuration is malformed, or the folder holds another run.
         StorageError: the run folder cannot be written.
     """
-    from arena import runner
-    from arena.desk.turns import Turns
     from arena.judge.builder_client import BuilderClient
     from arena.judge.client import JudgeClient
-    from arena.runconfig import Overrides, find_config, load_config, override
+    from arena.runs import runner
+    from arena.runs.config import Overrides, find_config, load_config, override
+    from arena.service.judge_pool import JudgePool
 
     overrides = Overrides(name=name, platform=platform, tasks=tuple(tasks), agents=tuple(agents))
     chosen = override(load_config(find_config(str(config))), overrides)
@@ -138,7 +138,7 @@ def run(
     with ExitStack() as judges:
         evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in devices or (None,)]
         builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
-        return Run(runner.run(plan, Path(runs_dir) / chosen.name, Turns(evaluators, builder)))
+        return Run(runner.run(plan, Path(runs_dir) / chosen.name, JudgePool(evaluators, builder)))
 
 
 def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:
@@ -151,7 +151,7 @@ def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:
     Returns:
         The path of `index.html`.
     """
-    from arena.analysis.pages import write_report
+    from arena.reporting.pages import write_report
 
     chosen = [runs] if isinstance(runs, Run) else list(runs)
     return write_report([one.records for one in chosen], Path(out)).index
@@ -172,6 +172,6 @@ def compare(first: Run, second: Run, *, first_agent: str | None = None, second_a
     Raises:
         UsageError: an agent is missing, or the runs have no task in common.
     """
-    from arena.analysis.compare import compare_runs
+    from arena.reporting.compare import compare_runs
 
     return compare_runs(first.records, second.records, first_agent, second_agent)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from arena.corpus.corpora import open_corpora
 from arena.model.task import Task
-from arena.taskfile.corpora import open_corpora
 
 Folders = Sequence[str | PathLike[str]]
 

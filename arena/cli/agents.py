@@ -69,13 +69,14 @@ def try_agent(
     runs_dir: Annotated[Path, typer.Option(help="Where the run folder goes.")] = Path("runs"),
 ) -> None:
     """Let an agent do one small task, and show what came of it. Exit code 1 if what it handed in did not pass."""
-    from arena import runner
+    from arena.agents.base import AgentSpec
     from arena.cli.progress import RunDisplay
-    from arena.desk.turns import Turns
     from arena.judge.builder_client import BuilderClient
     from arena.judge.client import JudgeClient
     from arena.model.verdict import Status
-    from arena.runconfig import AgentSpec, RunConfig
+    from arena.runs import runner
+    from arena.runs.config import RunConfig
+    from arena.service.judge_pool import JudgePool
 
     path = Path(kind)
     name = path.stem if path.suffix == ".yaml" else kind
@@ -91,7 +92,7 @@ def try_agent(
     plan = runner.plan_run(config)
     folder = runs_dir / config.name
     with JudgeClient(platform) as judge, BuilderClient() as builder, RunDisplay(err) as display:
-        (trial,) = runner.run(plan, folder, Turns([judge], builder), display).trials
+        (trial,) = runner.run(plan, folder, JudgePool([judge], builder), display).trials
     if trial.session is not None:
         session = trial.session
         out.print(

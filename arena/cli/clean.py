@@ -22,7 +22,7 @@ def clean(
     dry_run: Annotated[bool, typer.Option(help="Only say what would be deleted.")] = False,
 ) -> None:
     """Delete build caches, or run folders that are named. Records are never deleted unless asked for."""
-    from arena.records import HEAD
+    from arena.runs.records import HEAD
     from arena.toolchains.hip_compilers import default_cache_root
 
     folders = run or [default_cache_root().parent]

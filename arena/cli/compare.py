@@ -23,9 +23,9 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
 ) -> None:
     """Compare two runs, or two agents of one, paired by task and case, with intervals and paired tests."""
-    from arena.analysis.compare import compare_runs
-    from arena.analysis.tables import comparison_markdown
-    from arena.records import read_run
+    from arena.reporting.compare import compare_runs
+    from arena.reporting.tables import comparison_markdown
+    from arena.runs.records import read_run
 
     comparison = compare_runs(read_run(first), read_run(second), first_agent, second_agent)
     if as_json:

@@ -60,8 +60,8 @@ def evaluate(
         return
     if task is None or file is None:
         raise UsageError("a task and a file are needed: `arena evaluate TASK FILE`; see `arena evaluate --help`")
+    from arena.corpus.corpora import open_corpora
     from arena.judge.messages import Options
-    from arena.taskfile.corpora import open_corpora
     from arena.toolchains.targets import parse
 
     options = Options(

@@ -41,11 +41,11 @@ def sample(
     Use them with `heldout: FOLDER` in a run configuration. On the CPU platform only small cases can be proven: without
     --max-work the output says how many were not.
     """
+    from arena.corpus.corpora import open_corpora
+    from arena.corpus.sampling import sample_cases, to_yaml
+    from arena.corpus.task_folder import HELDOUT
     from arena.judge.client import JudgeClient
     from arena.judge.messages import Options
-    from arena.taskfile.corpora import open_corpora
-    from arena.taskfile.corpus import HELDOUT
-    from arena.taskfile.sampling import sample_cases, to_yaml
 
     corpus = open_corpora(tasks_dir or ()).load_selected(tasks or ["*"])
     wrong = 0

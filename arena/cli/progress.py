@@ -11,11 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from arena.judge.messages import Progress as Step
 from arena.model.record import Split, Trial
 from arena.model.verdict import Status
-from arena.runner import TrialKey, Watcher
+from arena.runs.runner import TrialKey, Watcher
 
 
 class RunDisplay(Watcher):
-    """Implements `arena.runner.Watcher`; use as a context manager."""
+    """Implements `arena.runs.runner.Watcher`; use as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

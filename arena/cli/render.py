@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from rich.markup import escape
 from rich.table import Table
 
-from arena.analysis import formats
-from arena.analysis.formats import EMULATED
-from arena.analysis.intervals import Quantity
-from arena.analysis.summary import Summary
 from arena.headline import telling_line
 from arena.model.environment import ratio_heading
 from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.record import CaseResult, Evaluation
 from arena.model.verdict import Status
+from arena.reporting import formats
+from arena.reporting.formats import EMULATED
+from arena.reporting.intervals import Quantity
+from arena.reporting.summary import Summary
 
 _OUTCOME_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", BuildOutcome.NOT_CHECKED: "dim"}
 

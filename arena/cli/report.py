@@ -11,7 +11,7 @@ import typer
 from arena.cli.console import err, examples, out, print_json
 
 if TYPE_CHECKING:
-    from arena.records import RunRecords
+    from arena.runs.records import RunRecords
 
 EXAMPLES = examples(
     "arena report runs/quickstart",
@@ -25,13 +25,13 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write the report of one or more runs: index.html, summary.md, CSV, JSON and plots. Needs no GPU and no torch."""
-    from arena.analysis.summary import summary_table
-    from arena.records import read_run
+    from arena.reporting.summary import summary_table
+    from arena.runs.records import read_run
 
     read = [read_run(path) for path in runs]
     target = out_dir or Path("reports") / "+".join(run.info.run for run in read)
     if as_json:
-        from arena.analysis.pages import write_report
+        from arena.reporting.pages import write_report
 
         write_report(read, target)
         print_json([summary_table(run) for run in read])
@@ -41,9 +41,9 @@ def report(
 
 def write_and_show(runs: Sequence[RunRecords], target: Path) -> None:
     """Write a report, print its tables, and say where it is."""
-    from arena.analysis.pages import write_report
-    from arena.analysis.summary import summary_table
     from arena.cli import render
+    from arena.reporting.pages import write_report
+    from arena.reporting.summary import summary_table
 
     written = write_report(runs, target)
     for run in runs:

@@ -14,8 +14,8 @@ from arena.cli.devices import DEVICES, chosen_devices
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena.records import RunRecords
-    from arena.runner import Plan
+    from arena.runs.records import RunRecords
+    from arena.runs.runner import RunPlan
 
 EXAMPLES = examples(
     "arena run quickstart                       # a shipped configuration, by name",
@@ -52,13 +52,13 @@ def run(
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
-    from arena import runner
     from arena.cli import report as report_command
     from arena.cli.progress import RunDisplay
-    from arena.desk.turns import Turns
     from arena.judge.builder_client import BuilderClient
     from arena.judge.client import JudgeClient
-    from arena.runconfig import Overrides, find_config, load_config, override
+    from arena.runs import runner
+    from arena.runs.config import Overrides, find_config, load_config, override
+    from arena.service.judge_pool import JudgePool
     from arena.toolchains.targets import parse
 
     wanted = Overrides(
@@ -72,7 +72,7 @@ def run(
     with ExitStack() as judges, RunDisplay(err) as display:
         evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in chosen_devices(devices)]
         builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
-        done = runner.run(plan, folder, Turns(evaluators, builder), display)
+        done = runner.run(plan, folder, JudgePool(evaluators, builder), display)
     if with_report:
         report_command.write_and_show([done], reports_dir / chosen.name)
     _require_verdicts(done, folder)
@@ -88,9 +88,9 @@ def _require_verdicts(done: RunRecords, folder: Path) -> None:
         raise typer.Exit(3)
 
 
-def _require_agents(plan: Plan, folder: Path) -> None:
+def _require_agents(plan: RunPlan, folder: Path) -> None:
     """Raise `UsageError` where an agent cannot start here, before anything else has; a finished run needs none."""
-    from arena.records import HEAD, read_run
+    from arena.runs.records import HEAD, read_run
 
     if (folder / HEAD).is_file() and read_run(folder).missing == 0:
         return

@@ -17,8 +17,8 @@ from arena.cli.corpora import TasksDirs
 from arena.printable import printable
 
 if TYPE_CHECKING:
-    from arena.desk.episode import Episodes
-    from arena.desk.episode_server import EpisodeServer
+    from arena.service.episode import Episodes
+    from arena.service.episode_server import EpisodeServer
 
 EXAMPLES = examples(
     "arena serve rms_norm",
@@ -51,14 +51,14 @@ def serve(
 
     One line of JSON on stdout says where, and one each finished attempt what came of it. Ctrl-C ends it.
     """
-    from arena.desk.episode import Episodes
-    from arena.desk.episode_server import EpisodeServer
-    from arena.desk.turns import Turns
+    from arena.corpus.corpora import open_corpora
     from arena.judge.builder_client import BuilderClient
     from arena.judge.client import JudgeClient
     from arena.judge.messages import Options
     from arena.model.session import Limits
-    from arena.taskfile.corpora import open_corpora
+    from arena.service.episode import Episodes
+    from arena.service.episode_server import EpisodeServer
+    from arena.service.judge_pool import JudgePool
     from arena.toolchains.targets import parse
 
     found = open_corpora(tasks_dir or ()).find(task)
@@ -67,7 +67,7 @@ def serve(
     with ExitStack() as stack, _terminated_as_interrupted():
         judge, builder = stack.enter_context(JudgeClient(platform)), stack.enter_context(BuilderClient())
         with err.status("waiting for the judge"):
-            episodes = Episodes(found, Turns([judge], builder), options, limits, attempts)
+            episodes = Episodes(found, JudgePool([judge], builder), options, limits, attempts)
         stack.callback(episodes.close)
         server = EpisodeServer(episodes, port=port, path=socket)
         stack.callback(server.close)

@@ -14,7 +14,7 @@ from arena.cli.console import examples, out, print_json
 from arena.cli.corpora import TasksDirs
 
 if TYPE_CHECKING:
-    from arena.taskfile.corpora import Corpora, Overview
+    from arena.corpus.corpora import Corpora, Overview
 
 app = typer.Typer(help="Look at the tasks, and check them.", no_args_is_help=True, rich_markup_mode="rich")
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
@@ -26,8 +26,8 @@ def quality(
     tasks_dir: TasksDirs = None,
 ) -> None:
     """Print what is known of every task's quality as markdown, from the checks that were kept."""
-    from arena.analysis.task_quality import gather, render
-    from arena.taskfile.corpora import open_corpora
+    from arena.corpus.corpora import open_corpora
+    from arena.reporting.task_quality import gather, render
 
     tasks = open_corpora(tasks_dir or ()).load_selected(["*"])
     typer.echo(render(gather(tuple(tasks.values()), checks)))
@@ -40,8 +40,8 @@ def list_tasks(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with content hashes.")] = False,
 ) -> None:
     """List tasks, one line each, with a count per task type. A malformed task is listed with what is wrong."""
+    from arena.corpus.corpora import open_corpora
     from arena.model.task import TaskType
-    from arena.taskfile.corpora import open_corpora
 
     corpora = open_corpora(tasks_dir or ())
     overviews = [corpora.overview(name) for name in corpora.select(patterns or ["*"])]
@@ -91,8 +91,8 @@ def new(
     tasks_dir: TasksDirs = None,
 ) -> None:
     """Write a new task that loads, and say what to fill in."""
-    from arena.taskfile.corpus import TASKS
-    from arena.taskfile.scaffolding import scaffold
+    from arena.corpus.scaffolding import scaffold
+    from arena.corpus.task_folder import TASKS
 
     made = scaffold(task_type, suite, name, (tasks_dir or [TASKS])[0])
     out.print(f"wrote {made.folder}; to fill in:", soft_wrap=True)
@@ -108,8 +108,8 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show one task: signature, domain, cases, and what a call must do at least."""
+    from arena.corpus.corpora import open_corpora
     from arena.model.task import arguments
-    from arena.taskfile.corpora import open_corpora
     from arena.toolchains.task_header import signature
 
     found = open_corpora(tasks_dir or ()).find(task)

@@ -18,9 +18,9 @@ from arena.cli.devices import DEVICES, chosen_devices
 from arena.errors import FileError
 
 if TYPE_CHECKING:
+    from arena.corpus.corpora import Corpora
     from arena.model.check import TaskCheck
     from arena.model.task import Task
-    from arena.taskfile.corpora import Corpora
 
 EXAMPLES = examples(
     "arena tasks check",
@@ -57,17 +57,17 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
     """Have every task prove itself: its definition, its cases, its kernel, its mutants. Exit code 1 if one fails."""
-    from arena.checking.run import Plan, check_tasks, default_jobs
+    from arena.corpus.corpora import open_corpora
     from arena.judge.messages import Options
     from arena.platforms import detect
-    from arena.taskfile.corpora import open_corpora
+    from arena.task_check.run import CheckPlan, check_tasks, default_jobs
     from arena.toolchains.targets import parse
 
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
     options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
     _share_cores(len(judges))
-    plan = Plan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch, timing)
+    plan = CheckPlan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch, timing)
     corpora = open_corpora(tasks_dir or ())
     chosen, malformed = _loaded(corpora, patterns or ["*"])
     with _bar() as bar:
@@ -114,16 +114,21 @@ def _bar() -> Progress:
 
 def _lines(check: TaskCheck, *, details: bool) -> list[str]:
     """A line for the task; below it what failed, or, in detail, every item."""
-    from arena.model.check import Outcome
+    from arena.model.check import CheckOutcome
 
-    colours = {Outcome.PASSED: "green", Outcome.FAILED: "red", Outcome.DECLARED: "cyan", Outcome.NOT_CHECKED: "yellow"}
+    colours = {
+        CheckOutcome.PASSED: "green",
+        CheckOutcome.FAILED: "red",
+        CheckOutcome.DECLARED: "cyan",
+        CheckOutcome.NOT_CHECKED: "yellow",
+    }
     verdict = "[red]failed[/red]" if check.failed else "[green]passed[/green]"
     counts = Counter(item.outcome for item in check.items)
     said = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in counts.items())
     score = "" if check.mutation_score is None else f", mutation score {check.mutation_score:.0%}"
     lines = [f"{verdict} {check.task:<58} {check.seconds:5.1f} s  {said}{score}"]
     for item in check.items:
-        if details or item.outcome is Outcome.FAILED:
+        if details or item.outcome is CheckOutcome.FAILED:
             colour = colours[item.outcome]
             took = f" [dim]{item.seconds:.1f} s[/dim]" if item.seconds >= _WORTH_SAYING_S else ""
             text = f"{escape(item.name)}: {escape(item.detail)}{took}"
@@ -133,10 +138,10 @@ def _lines(check: TaskCheck, *, details: bool) -> list[str]:
 
 def _totals(checks: Sequence[TaskCheck]) -> list[str]:
     """Counts, the slowest five, the worst A/A and the mutation score."""
-    from arena.model.check import Outcome
+    from arena.model.check import CheckOutcome
 
     failed = sum(bool(check.failed) for check in checks)
-    skipped = sum(item.outcome is Outcome.NOT_CHECKED for check in checks for item in check.items)
+    skipped = sum(item.outcome is CheckOutcome.NOT_CHECKED for check in checks for item in check.items)
     lines = [f"{len(checks) - failed} of {len(checks)} tasks passed; {skipped} items were not checked"]
     slowest = sorted(checks, key=lambda check: check.seconds, reverse=True)[:5]
     lines.append("slowest: " + ", ".join(f"{check.task} {check.seconds:.1f} s" for check in slowest))

@@ -13,7 +13,7 @@ from arena.cli.console import err, examples, out
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena.analysis.rows import TrialRow
+    from arena.reporting.rows import TrialRow
 
 EXAMPLES = examples(
     "arena transcript runs/monday/claude_code/rms_norm",
@@ -52,7 +52,7 @@ def transcript(
         return
     found, row = read_transcript(place.folder), _row(place)
     if html is not None:
-        from arena.analysis.transcript_page import transcript_page
+        from arena.reporting.transcript_page import transcript_page
 
         html.write_text(transcript_page(row, found), encoding="utf-8")
         err.print(f"page: {html}", highlight=False)
@@ -81,7 +81,7 @@ def _find(trial: str, runs_dir: Path) -> _Place:
 
 def _run_and_rest(trial: str, runs_dir: Path) -> tuple[Path, list[str]]:
     """The run's folder, as a path or by its name below `runs_dir`, and the parts after it."""
-    from arena.records import HEAD
+    from arena.runs.records import HEAD
     from arena.transcripts import FOLDER
 
     parts = Path(trial).parts
@@ -113,8 +113,8 @@ def _name(place: _Place) -> str:
 
 def _row(place: _Place) -> TrialRow:
     """The trial's record; the run is read whole, so that a record that does not belong to it is an error."""
-    from arena.analysis.rows import trial_rows
-    from arena.records import read_run
+    from arena.reporting.rows import trial_rows
+    from arena.runs.records import read_run
     from arena.transcripts import transcript_path
 
     run = read_run(place.run)

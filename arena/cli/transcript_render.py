@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from rich.padding import Padding
 from rich.text import Text
 
-from arena.analysis import formats
-from arena.analysis.plain import cut, plain
-from arena.analysis.rows import TrialRow
-from arena.analysis.session_views import session_facts, spelled
-from arena.analysis.transcript_views import EvaluationView, EventView, evaluation_views, event_views
 from arena.model.session import Flag
+from arena.reporting import formats
+from arena.reporting.plain import cut, plain
+from arena.reporting.rows import TrialRow
+from arena.reporting.session_views import session_facts, spelled
+from arena.reporting.transcript_views import EvaluationView, EventView, evaluation_views, event_views
 from arena.transcripts import Transcript
 
 SHORT = 600

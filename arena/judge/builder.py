@@ -11,15 +11,16 @@ import threading
 import time
 from pathlib import Path
 
+from arena.corpus.task_folder import hidden_from_candidates
 from arena.judge import rules
 from arena.judge.building import build_program
-from arena.judge.crossing import Crossing, Limit
-from arena.judge.hosts import CandidateFailed, Template
+from arena.judge.cross_compile import Crossing, Limit
 from arena.judge.messages import Options
 from arena.judge.refusals import refusal
 from arena.judge.selection import bounded, select_cases
-from arena.judge.subject import Program, Subject
 from arena.judge.wave_size import build_other_wave
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.workers import CandidateFailed, ForkServers
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.record import Evaluation
@@ -27,7 +28,6 @@ from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Stage, Verdict
 from arena.protocol import Language
 from arena.scratch import scratch
-from arena.taskfile.corpus import hidden_from_candidates
 
 
 class Builder:
@@ -35,7 +35,7 @@ class Builder:
 
     def __init__(self) -> None:
         self._crossing = Crossing()
-        self._interpreting: Template | None = None
+        self._interpreting: ForkServers | None = None
         self._one_at_a_time = threading.Lock()
 
     def compile(self, task: Task, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
@@ -72,7 +72,7 @@ class Builder:
     def _load(self, job: _Job, file: Path) -> CandidateFailed | None:
         """Have a host load the file, as the judge's will: an import that fails, a syntax error, a missing entry."""
         program = Program(job.task, Language.TRITON, {"": file})
-        subject = Subject(self._template, None, job.limit.hide, job.limit.timeout_s).adopt(program)
+        subject = WorkerProgram(self._template, None, job.limit.hide, job.limit.timeout_s).adopt(program)
         try:
             subject.ready(job.seen[0])
         except CandidateFailed as failure:
@@ -88,10 +88,10 @@ class Builder:
         return self._crossing.build(job.task, file, cases, targets, job.limit, lambda done, total: None)
 
     @property
-    def _template(self) -> Template:
+    def _template(self) -> ForkServers:
         with self._one_at_a_time:
             if self._interpreting is None:
-                self._interpreting = Template("cpu", spins=False, interprets=True)
+                self._interpreting = ForkServers("cpu", spins=False, interprets=True)
             return self._interpreting
 
 

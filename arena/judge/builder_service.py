@@ -11,13 +11,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from arena.corpus.task_folder import load_task
 from arena.errors import ArenaError, what_was_raised
 from arena.judge.builder import Builder
 from arena.judge.fitting import fit
-from arena.judge.hosts import DETAIL_CHARACTERS
 from arena.judge.messages import Compile, Compiled, FromBuilder, HarnessFailed
+from arena.judge.workers import DETAIL_CHARACTERS
 from arena.printable import shortened
-from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
 
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena import process
-from arena.judge.hosts import CandidateFailed
-from arena.judge.subject import Program
 from arena.judge.watchdog import memory_limit_bytes
+from arena.judge.worker_program import Program
+from arena.judge.workers import CandidateFailed
 from arena.model.environment import DeviceFacts
 from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Status
 from arena.protocol import Language
 from arena.sandbox import compiling
-from arena.toolchains.base import BuildFailed, Built, HipToolchain, Source, Target, Worker
+from arena.toolchains.base import BuildFailed, Built, HipToolchain, NativeWorker, Source, Target
 from arena.toolchains.hip_compilers import default_cache_root, toolchain_for
 from arena.toolchains.hip_reads import forbidden_reads
 from arena.toolchains.hip_symbols import broken_rules
@@ -77,7 +77,7 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     return Build(program, log, max(outcome.seconds for outcome in outcomes.values()))
 
 
-def hip_worker(arch: str) -> Worker:
+def hip_worker(arch: str) -> NativeWorker:
     """The program that loads HIP candidates on a device of `arch`: built the first time, which takes seconds."""
     return _toolchain(Target(arch)).worker(arch)
 

@@ -12,6 +12,7 @@ from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge import control
 from arena.judge.messages import (
     Evaluate,
+    EvaluationAnswer,
     Examine,
     Examined,
     FromJudge,
@@ -21,7 +22,6 @@ from arena.judge.messages import (
     Progress,
     Prove,
     Proved,
-    Result,
     ToJudge,
 )
 from arena.model.check import TaskCheck
@@ -106,7 +106,7 @@ class JudgeClient:
         cases = str(heldout.resolve()) if heldout else ""
         request = Evaluate(str(task.resolve()), str(candidate.resolve()), options, cases)
         answer = self._ask(request, on_progress)
-        assert isinstance(answer, Result)
+        assert isinstance(answer, EvaluationAnswer)
         return answer.evaluation
 
     def prove(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:

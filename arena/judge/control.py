@@ -16,6 +16,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge.messages import Options, Progress
 from arena.judge.refusals import refusal
@@ -24,7 +25,6 @@ from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
 from arena.model.verdict import Stage, Status, Verdict
-from arena.taskfile.corpus import load_task
 
 DETAIL = "the judge failed twice with this candidate, and not with the baseline"
 _RIGHT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)

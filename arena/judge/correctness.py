@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 
 from arena.judge.buffers import Sets
-from arena.judge.hosts import CandidateFailed, Host
 from arena.judge.inputs import draw_secret
-from arena.judge.subject import Subject
-from arena.judge.verify import Finding, Tensors, check_canaries, check_inputs, check_results
+from arena.judge.verify import OutputCheck, Tensors, check_canaries, check_inputs, check_results
+from arena.judge.worker_program import WorkerProgram
+from arena.judge.workers import CandidateFailed, Worker
 from arena.model.task import Arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -29,12 +29,12 @@ class CorrectnessCheck:
     enough_s: float = math.inf
     """a case that has taken this long is not called again; for kernels that are trusted"""
 
-    def run(self, subject: Subject, arguments: Arguments) -> Finding:
+    def run(self, subject: WorkerProgram, arguments: Arguments) -> OutputCheck:
         """Check one case; a failure of the host is a finding like any other."""
         try:
             host = subject.ready(arguments.case)
         except CandidateFailed as failure:
-            return Finding(failure.status, failure.detail)
+            return OutputCheck(failure.status, failure.detail)
         sets = Sets(self.platform, arguments, 1)
         try:
             self.platform.leave_room()
@@ -43,12 +43,12 @@ class CorrectnessCheck:
             host.release(self.timeout_s)
         except CandidateFailed as failure:
             subject.close()
-            finding = Finding(failure.status, failure.detail)
+            finding = OutputCheck(failure.status, failure.detail)
         finally:
             sets.close()
         return finding
 
-    def first_call(self, subject: Subject, arguments: Arguments) -> Finding:
+    def first_call(self, subject: WorkerProgram, arguments: Arguments) -> OutputCheck:
         """Call once and look at nothing but whether it could be called: where Triton compiles."""
         sets = Sets(self.platform, arguments, 1)
         try:
@@ -62,12 +62,12 @@ class CorrectnessCheck:
             host.release(self.timeout_s)
         except CandidateFailed as failure:
             subject.close()
-            return Finding(failure.status, failure.detail)
+            return OutputCheck(failure.status, failure.detail)
         finally:
             sets.close()
-        return Finding(Status.PASSED)
+        return OutputCheck(Status.PASSED)
 
-    def _over_seeds(self, host: Host, sets: Sets) -> Finding:
+    def _over_seeds(self, host: Worker, sets: Sets) -> OutputCheck:
         worst, began = 0.0, time.monotonic()
         for seed in range(self.seeds):
             drawn = draw_secret(sets.arguments, self.reference, 1, self.platform.torch_device)
@@ -81,10 +81,12 @@ class CorrectnessCheck:
             if seed == self.seeds - 1:
                 again = self._once(host, sets, inputs)
                 if again.status is not Status.PASSED:
-                    return Finding(Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}")
-        return Finding(Status.PASSED, error_ratio=worst)
+                    return OutputCheck(
+                        Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}"
+                    )
+        return OutputCheck(Status.PASSED, error_ratio=worst)
 
-    def _once(self, host: Host, sets: Sets, inputs: Tensors) -> Finding:
+    def _once(self, host: Worker, sets: Sets, inputs: Tensors) -> OutputCheck:
         """One call on fresh buffers; the judge looks while the host is stopped."""
         sets.scatter_canaries()
         sets.write({name: values[None] for name, values in inputs.items()})
@@ -100,5 +102,5 @@ class CorrectnessCheck:
                 return finding
         unwritten = sets.unwritten([0])
         if unwritten:
-            return Finding(Status.WRONG_RESULT, f"{unwritten}: some elements were not written")
+            return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: some elements were not written")
         return check_results(sets.arguments, self.reference, inputs, sets, 0)

@@ -13,22 +13,23 @@ from pathlib import Path
 
 from msgspec import structs
 
+from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import InfrastructureError
 from arena.judge import rules
-from arena.judge.baselines import Baselines, Book
+from arena.judge.baselines import BaselineCache, Baselines
 from arena.judge.building import build_program, hip_worker
 from arena.judge.correctness import CorrectnessCheck
-from arena.judge.crossing import Crossing, Limit
-from arena.judge.device import Bench
-from arena.judge.hosts import CandidateFailed, Template
+from arena.judge.cross_compile import Crossing, Limit
 from arena.judge.messages import Options
 from arena.judge.performance import PerformanceCheck
 from arena.judge.profiling import profile_largest
 from arena.judge.selection import not_run, select_cases
-from arena.judge.side import Side
-from arena.judge.subject import Subject
-from arena.judge.verify import Finding
+from arena.judge.timed_program import TimedProgram
+from arena.judge.timer import Timer
+from arena.judge.verify import OutputCheck
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
+from arena.judge.worker_program import WorkerProgram
+from arena.judge.workers import CandidateFailed, ForkServers
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
@@ -37,7 +38,6 @@ from arena.model.task import Case, Task, TaskType, arguments
 from arena.model.verdict import Stage, Status, Verdict
 from arena.numerics.reference import Reference
 from arena.scratch import prefix as scratch_prefix
-from arena.taskfile.corpus import hidden_from_candidates
 
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
@@ -45,19 +45,19 @@ _SETTLE_S = 20.0
 
 
 @dataclass(frozen=True)
-class Workshop:
+class JudgeContext:
     """What a judge keeps warm from one evaluation to the next."""
 
-    bench: Bench
-    template: Template
+    bench: Timer
+    template: ForkServers
     crossing: Crossing
-    book: Book
+    book: BaselineCache
 
 
-class Contest:
+class CandidateEvaluation:
     """The evaluation of one candidate for one task."""
 
-    def __init__(self, task: Task, candidate: Path, options: Options, shop: Workshop) -> None:
+    def __init__(self, task: Task, candidate: Path, options: Options, shop: JudgeContext) -> None:
         self._task, self._options, self._shop = task, options, shop
         self._bench, self._template = shop.bench, shop.template
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
@@ -71,8 +71,8 @@ class Contest:
         cases = (*self._seen, *self._heldout)
         asked = structs.replace(options, profile=False)  # which makes no difference to a baseline
         self._baselines = Baselines(task, cases, asked, shop.template, self._right, self._fast, shop.book)
-        self._candidate: Subject | None = None
-        self._twin: Subject | None = None
+        self._candidate: WorkerProgram | None = None
+        self._twin: WorkerProgram | None = None
         self._beside = ThreadPoolExecutor(max_workers=1)
         self._waking: Future[None] | None = None
         self._log = ""
@@ -82,7 +82,7 @@ class Contest:
     def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
         """Pass the gates in order and stop at the first that stays shut. A profile is no gate and comes last."""
         verdicts: list[Verdict] = []
-        gates: list[tuple[Stage, Callable[[Report], Finding]]] = [
+        gates: list[tuple[Stage, Callable[[Report], OutputCheck]]] = [
             (Stage.COMPILE, self._compile),
             (Stage.CORRECTNESS, self._correctness),
             (Stage.PERFORMANCE, self._performance),
@@ -128,7 +128,7 @@ class Contest:
         worked_out = [arguments(self._task, case) for case in passed]
         return profile_largest(self._right, self._candidate, worked_out, self._targets)
 
-    def _compile(self, report: Report) -> Finding:
+    def _compile(self, report: Report) -> OutputCheck:
         """Build for every dtype that will be needed, load, and have Triton compile for the smallest seen case."""
         report(Stage.COMPILE, 0, 1)
         self._hash = hashlib.sha256(self._file.read_bytes()).hexdigest()
@@ -144,7 +144,7 @@ class Contest:
             build = build_program(self._task, self._file, cases, self._bench.facts)
             other = build_other_wave(self._task, self._file, cases, self._bench.facts)
         except CandidateFailed as failure:
-            return Finding(failure.status, failure.detail)
+            return OutputCheck(failure.status, failure.detail)
         finally:
             warming.result()
         self._log, self._build_s = build.log, build.seconds
@@ -155,16 +155,16 @@ class Contest:
         try:
             self._candidate.ready(smallest)
         except CandidateFailed as failure:
-            return Finding(failure.status, failure.detail)
+            return OutputCheck(failure.status, failure.detail)
         first = self._right.first_call(self._candidate, arguments(self._task, smallest))
-        return first if first.status is Status.COMPILE_ERROR else Finding(Status.PASSED)
+        return first if first.status is Status.COMPILE_ERROR else OutputCheck(Status.PASSED)
 
-    def _subject(self) -> Subject:
+    def _subject(self) -> WorkerProgram:
         """A place for the candidate to run in."""
         options, hip = self._options, self._task.task_type is not TaskType.TRITON2TRITON
         worker = hip_worker(self._bench.facts.arch) if hip else None
         most_bytes = options.host_memory_bytes
-        return Subject(self._template, None, self._hidden, options.call_timeout_s, most_bytes, worker)
+        return WorkerProgram(self._template, None, self._hidden, options.call_timeout_s, most_bytes, worker)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""
@@ -177,10 +177,10 @@ class Contest:
         wanted = self._options.targets
         self._targets = self._shop.crossing.build(self._task, self._file, cases, wanted, limit, show)
 
-    def _correctness(self, report: Report) -> Finding:
+    def _correctness(self, report: Report) -> OutputCheck:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
 
-    def _performance(self, report: Report) -> Finding:
+    def _performance(self, report: Report) -> OutputCheck:
         self._await_baseline()
         return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
 
@@ -189,7 +189,7 @@ class Contest:
         if self._waking is not None:
             self._waking.result()
 
-    def _generalization(self, report: Report) -> Finding:
+    def _generalization(self, report: Report) -> OutputCheck:
         """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh host."""
         for subject in (self._of_candidate, self._twin):
             if subject is not None:
@@ -199,20 +199,20 @@ class Contest:
         return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
 
     def _over_cases(
-        self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], Finding], report: Report
-    ) -> Finding:
+        self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], OutputCheck], report: Report
+    ) -> OutputCheck:
         """Judge every case, so that each has its own status; the first that fails is the stage's."""
-        first = Finding(Status.PASSED)
+        first = OutputCheck(Status.PASSED)
         for done, case in enumerate(cases):
             report(stage, done, len(cases))
             finding = judge(case)
             if first.status is Status.PASSED and finding.status is not Status.PASSED:
-                first = Finding(finding.status, f"{case.label}: {finding.detail}")
+                first = OutputCheck(finding.status, f"{case.label}: {finding.detail}")
             if finding.status in _HOPELESS:
                 break
         return first
 
-    def _check(self, case: Case) -> Finding:
+    def _check(self, case: Case) -> OutputCheck:
         worked_out = arguments(self._task, case)
         finding = self._right.run(self._of_candidate, worked_out)
         if self._twin is not None:
@@ -220,28 +220,28 @@ class Contest:
         self._results[case.id] = self._result(case, finding)
         return finding
 
-    def _time(self, case: Case) -> Finding:
+    def _time(self, case: Case) -> OutputCheck:
         """Time a case that was right; where the baseline itself is wrong there is nothing to compare with."""
         known = self._baselines.known(case)
         if known.solo_ms is None:
-            return Finding(Status.PASSED)
+            return OutputCheck(Status.PASSED)
         platform, timeout_s = self._bench.platform, self._options.call_timeout_s
-        candidate = Side(self._of_candidate, platform, timeout_s, graphs=self._options.graphs)
+        candidate = TimedProgram(self._of_candidate, platform, timeout_s, graphs=self._options.graphs)
         finding, timing = self._fast.compare(
             self._baselines.side(), candidate, arguments(self._task, case), (known.solo_ms, known.call_s)
         )
         if timing is not None:
             timing = replace(timing, other_baselines_ms=known.others_ms)
         error_ratio = self._results[case.id].error_ratio
-        judged = Finding(finding.status, finding.detail, error_ratio)
+        judged = OutputCheck(finding.status, finding.detail, error_ratio)
         self._results[case.id] = self._result(case, judged, timing)
         return finding
 
-    def _check_and_time(self, case: Case) -> Finding:
+    def _check_and_time(self, case: Case) -> OutputCheck:
         finding = self._check(case)
         return finding if finding.status is not Status.PASSED else self._time(case)
 
-    def _result(self, case: Case, finding: Finding, timing: CaseTiming | None = None) -> CaseResult:
+    def _result(self, case: Case, finding: OutputCheck, timing: CaseTiming | None = None) -> CaseResult:
         return CaseResult(
             case=case.id,
             split=case.split,
@@ -255,7 +255,7 @@ class Contest:
         )
 
     @property
-    def _of_candidate(self) -> Subject:
+    def _of_candidate(self) -> WorkerProgram:
         assert self._candidate is not None
         return self._candidate
 
@@ -268,7 +268,7 @@ class Contest:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def checks(task: Task, options: Options, bench: Bench) -> tuple[CorrectnessCheck, PerformanceCheck]:
+def checks(task: Task, options: Options, bench: Timer) -> tuple[CorrectnessCheck, PerformanceCheck]:
     """What decides whether a program is right, and how fast it is, on single cases of a task."""
     reference = Reference(task.reference_path)
     right = CorrectnessCheck(bench.platform, reference, options.seeds, options.call_timeout_s)

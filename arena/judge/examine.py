@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from arena.judge.baselines import triton_cache
 from arena.judge.building import build_program
 from arena.judge.conditioning import MARGIN
-from arena.judge.crossing import Limit
-from arena.judge.evaluate import Workshop, checks
-from arena.judge.hosts import CandidateFailed
+from arena.judge.cross_compile import Limit
+from arena.judge.evaluate import JudgeContext, checks
 from arena.judge.inputs import secret_generator
 from arena.judge.messages import Options
 from arena.judge.mutation import mutants_item, try_mutants
@@ -25,10 +24,11 @@ from arena.judge.omissions import omissions_item, try_omissions
 from arena.judge.selection import emulation_work, select_cases
 from arena.judge.self_timing import SelfTiming
 from arena.judge.soundness import Draw, check_definition, count_bytes
-from arena.judge.subject import Program, Subject
-from arena.judge.verify import Finding
+from arena.judge.verify import OutputCheck
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
-from arena.model.check import Item, MutantFate, Outcome, TaskCheck
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.workers import CandidateFailed
+from arena.model.check import CheckItem, CheckOutcome, MutantFate, TaskCheck
 from arena.model.portability import BuildOutcome
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
@@ -53,7 +53,7 @@ class Examination:
     """The check of one task on one platform."""
 
     def __init__(
-        self, task: Task, options: Options, shop: Workshop, *, every_launch: bool = False, timing: bool = True
+        self, task: Task, options: Options, shop: JudgeContext, *, every_launch: bool = False, timing: bool = True
     ) -> None:
         self._task, self._options, self._shop = task, options, shop
         self._times = timing and not shop.bench.facts.emulated
@@ -68,7 +68,7 @@ class Examination:
         """Every item in turn; or, where mutants are asked for, the items about them alone."""
         started = time.monotonic()
         fates: tuple[MutantFate, ...] = ()
-        items: list[Item] = []
+        items: list[CheckItem] = []
         if most_mutants:
             fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
             omissions = try_omissions(self._task, self._reference, secret_generator("cpu"))
@@ -93,18 +93,18 @@ class Examination:
             device=self._shop.bench.facts.name,
         )
 
-    def _items(self) -> Iterator[Item]:
+    def _items(self) -> Iterator[CheckItem]:
         # On the CPU, whatever is examined: an index that an exchanged input puts out of range ends a GPU context.
         generator = secret_generator("cpu")
         small = self._small_cases()
         definition = list(check_definition(self._task, self._reference, small, generator))
         yield from definition
-        if definition[0].outcome is Outcome.FAILED:
+        if definition[0].outcome is CheckOutcome.FAILED:
             return
         yield self._work(small[-1], generator)
         kernel = self._task.known_right
         if kernel is None:
-            yield Item("kernel", Outcome.NOT_CHECKED, "there is no kernel that is known to be right")
+            yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, "there is no kernel that is known to be right")
             return
         yield from self._kernel_items(kernel)
         yield from self._targets(kernel)
@@ -121,7 +121,7 @@ class Examination:
         wanted = [*firsts.values(), *rest][: max(_DEFINITION_CASES, len(firsts))]
         return sorted(wanted, key=lambda case: emulation_work(arguments(self._task, case)))
 
-    def _work(self, case: Case, generator: torch.Generator) -> Item:
+    def _work(self, case: Case, generator: torch.Generator) -> CheckItem:
         """Declared bytes against those that a call must move, counted by gradients where there are any.
 
         What is moved may depend on the data (lengths), and the declared least be far from what was drawn: so several
@@ -132,57 +132,59 @@ class Examination:
             draw = Draw.of(self._reference, arguments(self._task, case), generator)
             declared, counted = draw.arguments.num_bytes, count_bytes(draw, generator)
             if counted is None:
-                return Item("work", Outcome.NOT_CHECKED, "the reference has no gradients to count by")
+                return CheckItem("work", CheckOutcome.NOT_CHECKED, "the reference has no gradients to count by")
             share = declared / counted if counted else float("inf")
             seen = f"declared {declared:.4g} bytes, counted {counted:.4g} in {case.label}"
             if _COUNTED[0] <= share <= _COUNTED[1]:
-                return Item("work", Outcome.PASSED, seen)
+                return CheckItem("work", CheckOutcome.PASSED, seen)
         if declared_off:
-            return Item("work", Outcome.DECLARED, declared_off)
-        return Item("work", Outcome.FAILED, f"{seen}: declare `work.bytes` as what must be read and written at least")
+            return CheckItem("work", CheckOutcome.DECLARED, declared_off)
+        return CheckItem(
+            "work", CheckOutcome.FAILED, f"{seen}: declare `work.bytes` as what must be read and written at least"
+        )
 
-    def _kernel_items(self, kernel: Path) -> Iterator[Item]:
+    def _kernel_items(self, kernel: Path) -> Iterator[CheckItem]:
         facts = self._shop.bench.facts
         try:
             program = build_program(self._task, kernel, self._cases, facts).program
             other = build_other_wave(self._task, kernel, self._cases, facts)
         except CandidateFailed as failure:
-            yield Item("builds", Outcome.FAILED, f"{failure.status}: {failure.detail}")
+            yield CheckItem("builds", CheckOutcome.FAILED, f"{failure.status}: {failure.detail}")
             return
-        yield Item("builds", Outcome.PASSED, f"for {facts.arch}")
+        yield CheckItem("builds", CheckOutcome.PASSED, f"for {facts.arch}")
         yield from self._correct(program, other.program if other else None)
         if self._times:
             yield from self._timing.items(program, self._cases)
 
-    def _expert(self, kernel: Path) -> Item:
+    def _expert(self, kernel: Path) -> CheckItem:
         """A better solution must be as right; on a GPU its speed is noted."""
         facts = self._shop.bench.facts
         try:
             program = build_program(self._task, kernel, self._cases, facts).program
             other = build_other_wave(self._task, kernel, self._cases, facts)
         except CandidateFailed as failure:
-            return Item("expert", Outcome.FAILED, f"{failure.status}: {failure.detail}")
+            return CheckItem("expert", CheckOutcome.FAILED, f"{failure.status}: {failure.detail}")
         items = list(self._correct(program, other.program if other else None))
-        if items[0].outcome is Outcome.PASSED and self._times:
+        if items[0].outcome is CheckOutcome.PASSED and self._times:
             self._timing.note(program, self._cases)
-        return Item("expert", items[0].outcome, items[0].detail)
+        return CheckItem("expert", items[0].outcome, items[0].detail)
 
-    def _subject(self, program: Program) -> Subject:
+    def _subject(self, program: Program) -> WorkerProgram:
         """A host for a kernel of the task's own, which is trusted: what Triton compiles is there for the next host."""
         cache, timeout_s = triton_cache(), self._options.call_timeout_s
-        return Subject(self._shop.template, cache, (), timeout_s).adopt(program)
+        return WorkerProgram(self._shop.template, cache, (), timeout_s).adopt(program)
 
-    def _crew(self, program: Program, twin: Program | None) -> list[list[Subject]]:
+    def _crew(self, program: Program, twin: Program | None) -> list[list[WorkerProgram]]:
         """Hosts to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
         several = program.language is Language.TRITON and not self._shop.bench.facts.emulated
         size = max(1, min(_MOST_HOSTS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
         return [[self._subject(one) for one in (program, twin) if one is not None] for _ in range(size)]
 
-    def _correct(self, program: Program, twin: Program | None) -> Iterator[Item]:
+    def _correct(self, program: Program, twin: Program | None) -> Iterator[CheckItem]:
         """Right on every case, at both wave sizes where there is a `twin`, and by which margin."""
         crew = self._crew(program, twin)
 
-        def run(case: Case, subjects: Sequence[Subject]) -> tuple[str, Finding]:
+        def run(case: Case, subjects: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
             finding, *others = [self._right.run(subject, arguments(self._task, case)) for subject in subjects]
             return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
 
@@ -195,7 +197,7 @@ class Examination:
             finding = findings[case.id]
             if finding.status is not Status.PASSED:
                 said = f"{case.id} ({case.label}): {finding.status}: {finding.detail}"
-                yield Item("correct", Outcome.FAILED, said)
+                yield CheckItem("correct", CheckOutcome.FAILED, said)
                 return
         worst = max(finding.error_ratio or 0.0 for finding in findings.values())
         left = len(self._task.cases) - len(self._cases)
@@ -203,28 +205,28 @@ class Examination:
         skipped = f"; {left} too large for this platform were not run" if left else ""
         within = f" within {_ENOUGH_S:g} s a case" if self._right.enough_s == _ENOUGH_S else ""
         looked = f"{len(self._cases)} cases, {self._options.seeds} seeds{within}{waves}{skipped}"
-        yield Item("correct", Outcome.PASSED, looked)
-        outcome = Outcome.PASSED if worst < MARGIN else Outcome.FAILED
-        if outcome is Outcome.FAILED and "margin" in self._task.exceptions:
-            yield Item("margin", Outcome.DECLARED, self._task.exceptions["margin"])
+        yield CheckItem("correct", CheckOutcome.PASSED, looked)
+        outcome = CheckOutcome.PASSED if worst < MARGIN else CheckOutcome.FAILED
+        if outcome is CheckOutcome.FAILED and "margin" in self._task.exceptions:
+            yield CheckItem("margin", CheckOutcome.DECLARED, self._task.exceptions["margin"])
             return
-        yield Item("margin", outcome, f"worst error is {worst:.3g} of the tolerance, at most {MARGIN} is allowed")
+        yield CheckItem("margin", outcome, f"worst error is {worst:.3g} of the tolerance, at most {MARGIN} is allowed")
 
-    def _targets(self, kernel: Path) -> Iterator[Item]:
+    def _targets(self, kernel: Path) -> Iterator[CheckItem]:
         wanted = self._options.targets
         builds = self._shop.crossing.build(
             self._task, kernel, self._task.cases, wanted, self._limit, lambda done, total: None
         )
         outcomes = {
-            BuildOutcome.BUILT: Outcome.PASSED,
-            BuildOutcome.FAILED: Outcome.FAILED,
-            BuildOutcome.NOT_CHECKED: Outcome.NOT_CHECKED,
+            BuildOutcome.BUILT: CheckOutcome.PASSED,
+            BuildOutcome.FAILED: CheckOutcome.FAILED,
+            BuildOutcome.NOT_CHECKED: CheckOutcome.NOT_CHECKED,
         }
         for build in builds:
             detail = build.detail or f"all {build.builds}, {build.seconds:.1f} s"
-            yield Item(f"builds for {build.target}", outcomes[build.outcome], detail)
+            yield CheckItem(f"builds for {build.target}", outcomes[build.outcome], detail)
 
 
-def _discard(subjects: Sequence[Subject]) -> None:
+def _discard(subjects: Sequence[WorkerProgram]) -> None:
     for subject in subjects:
         subject.discard()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from arena.judge.hosts import DETAIL_CHARACTERS
+from arena.judge.workers import DETAIL_CHARACTERS
 from arena.model.portability import KernelUse, TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, Evaluation

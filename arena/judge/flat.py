@@ -19,7 +19,7 @@ from arena.protocol import (
     NullArgument,
     Pass,
     Prepare,
-    Profile,
+    ProfileRequest,
     Release,
     ReportKernels,
     ScalarArgument,
@@ -76,7 +76,7 @@ def encode(message: ToHost) -> bytes:
             return _head(Kind.FLUSH) + _text(name)
         case ReportKernels():
             return _head(Kind.REPORT)
-        case Profile():
+        case ProfileRequest():
             raise InfrastructureError("a HIP worker has no profiler: profile in a worker with Python")
 
 

@@ -36,11 +36,11 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 CPU_MAX_WORK = 3e6
 
 
-class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+class JudgeMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """Base of all messages."""
 
 
-class Evaluate(Message, frozen=True):
+class Evaluate(JudgeMessage, frozen=True):
     """Evaluate one candidate file for one task folder."""
 
     task: str
@@ -50,7 +50,7 @@ class Evaluate(Message, frozen=True):
     """a file of held-out cases in place of the task's own"""
 
 
-class Prove(Message, frozen=True):
+class Prove(JudgeMessage, frozen=True):
     """Is the baseline right on held-out cases: fresh ones, before anybody relies on them, or ("") the task's own?"""
 
     task: str
@@ -58,7 +58,7 @@ class Prove(Message, frozen=True):
     options: Options
 
 
-class Examine(Message, frozen=True):
+class Examine(JudgeMessage, frozen=True):
     """Check a task itself: every item but the mutants, or, with `most_mutants`, at most so many of these.
 
     For other GPUs each signature of a Triton kernel is built once, or `every_launch` of every case.
@@ -72,7 +72,7 @@ class Examine(Message, frozen=True):
     """whether a GPU also times kernels against themselves"""
 
 
-class Compile(Message, frozen=True):
+class Compile(JudgeMessage, frozen=True):
     """Compile one candidate file for the device of `environment`, which need not be there.
 
     Sent to a builder, with the socket on which it is to answer beside it.
@@ -84,7 +84,7 @@ class Compile(Message, frozen=True):
     environment: Environment
 
 
-class Progress(Message, frozen=True):
+class Progress(JudgeMessage, frozen=True):
     """Where an evaluation is: a stage, and how far into it."""
 
     stage: str
@@ -92,37 +92,37 @@ class Progress(Message, frozen=True):
     total: int
 
 
-class Hello(Message, frozen=True):
+class Hello(JudgeMessage, frozen=True):
     """Said once, when the judge is warm."""
 
     environment: Environment
 
 
-class Result(Message, frozen=True):
+class EvaluationAnswer(JudgeMessage, frozen=True):
     """The evaluation asked for."""
 
     evaluation: Evaluation
 
 
-class Compiled(Message, frozen=True):
+class Compiled(JudgeMessage, frozen=True):
     """What a builder found: None, or the evaluation of a candidate that does not get past the compile stage."""
 
     refused: Evaluation | None
 
 
-class HarnessFailed(Message, frozen=True):
+class HarnessFailed(JudgeMessage, frozen=True):
     """The harness failed; nothing is said about the candidate."""
 
     detail: str
 
 
-class Proved(Message, frozen=True):
+class Proved(JudgeMessage, frozen=True):
     """By case id: `passed`, or what is wrong. A case too large for this platform is not in it."""
 
     cases: dict[str, str]
 
 
-class Examined(Message, frozen=True):
+class Examined(JudgeMessage, frozen=True):
     """The check asked for."""
 
     check: TaskCheck
@@ -130,4 +130,4 @@ class Examined(Message, frozen=True):
 
 ToJudge = Evaluate | Prove | Examine
 FromBuilder = Compiled | HarnessFailed
-FromJudge = Hello | Progress | Result | Proved | Examined | HarnessFailed
+FromJudge = Hello | Progress | EvaluationAnswer | Proved | Examined | HarnessFailed

@@ -12,18 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.judge.correctness import CorrectnessCheck
-from arena.judge.evaluate import Workshop
-from arena.judge.hosts import CandidateFailed
+from arena.judge.evaluate import JudgeContext
 from arena.judge.selection import emulation_work
-from arena.judge.subject import Program, Subject
-from arena.model.check import Item, MutantFate, Outcome, scored
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.workers import CandidateFailed
+from arena.model.check import CheckItem, CheckOutcome, MutantFate, scored
 from arena.model.task import Case, Task, TaskType, arguments
 from arena.model.verdict import Status
 from arena.mutants import hip, triton
 from arena.mutants.base import Mutant, choose
 from arena.numerics.reference import Reference
 from arena.protocol import Language
-from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
+from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.hip_compilers import toolchain_for
 from arena.toolchains.kernel_library import inlined
 from arena.toolchains.task_header import dtype_key, task_header
@@ -42,7 +42,7 @@ Programs = Mapping[str, Program]
 
 
 def try_mutants(
-    task: Task, cases: Sequence[Case], reference: Reference, shop: Workshop, most: int, report: Report
+    task: Task, cases: Sequence[Case], reference: Reference, shop: JudgeContext, most: int, report: Report
 ) -> tuple[MutantFate, ...]:
     """The fates of at most `most` mutants, on a few cases of the finest dtype."""
     kernel = task.known_right
@@ -66,17 +66,21 @@ def try_mutants(
     return tuple(fates)
 
 
-def mutants_item(task: Task, fates: Sequence[MutantFate]) -> Item:
+def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
     """Enough of them rejected, and no declaration that means nothing."""
     if not fates:
-        return Item("mutants", Outcome.NOT_CHECKED, "there is no kernel to make mutants of")
+        return CheckItem("mutants", CheckOutcome.NOT_CHECKED, "there is no kernel to make mutants of")
     declared = {name for name in task.equivalent_mutants if name[0].isdigit()}  # the others are omissions
     strange = sorted(declared - {fate.name for fate in fates if fate.status is Status.PASSED})
     if strange:
-        return Item("mutants", Outcome.FAILED, f"declared equivalent, but no surviving mutant: {', '.join(strange)}")
+        return CheckItem(
+            "mutants", CheckOutcome.FAILED, f"declared equivalent, but no surviving mutant: {', '.join(strange)}"
+        )
     counted = [fate for fate in fates if fate.built and not fate.equivalent]
     if not counted:
-        return Item("mutants", Outcome.FAILED, f"of {len(fates)} mutants none builds: does the kernel itself?")
+        return CheckItem(
+            "mutants", CheckOutcome.FAILED, f"of {len(fates)} mutants none builds: does the kernel itself?"
+        )
     return scored("mutants", counted)
 
 
@@ -95,9 +99,9 @@ def _telling(task: Task, cases: Sequence[Case]) -> list[Case]:
     return [*same[:-1:step], same[-1]]
 
 
-def _fate(program: Program, cases: Sequence[Case], right: CorrectnessCheck, shop: Workshop) -> Status:
+def _fate(program: Program, cases: Sequence[Case], right: CorrectnessCheck, shop: JudgeContext) -> Status:
     """How a mutant ends: the status of the first case that it fails."""
-    subject = Subject(shop.template, None, (), _TIMEOUT_S).adopt(program)
+    subject = WorkerProgram(shop.template, None, (), _TIMEOUT_S).adopt(program)
     try:
         for case in cases:
             finding = right.run(subject, arguments(program.task, case))
@@ -143,7 +147,7 @@ def _without_broken(left: Mapping[str, Mutant], outcome: BuildFailed) -> dict[st
     return {tag: mutant for tag, mutant in left.items() if tag not in broken} if broken else {}
 
 
-def _program(task: Task, case: Case, library: Path, tag: str, worker: Worker) -> Program:
+def _program(task: Task, case: Case, library: Path, tag: str, worker: NativeWorker) -> Program:
     entry = replace(task, entry=f"{tag}_{task.entry}")
     return Program(entry, Language.HIP, {dtype_key(task, case): library}, worker=worker)
 

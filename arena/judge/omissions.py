@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.selection import emulation_work
 from arena.judge.soundness import Draw
-from arena.model.check import Item, MutantFate, Outcome, scored
+from arena.model.check import CheckItem, CheckOutcome, MutantFate, scored
 from arena.model.task import Arguments, Case, ScalarSpec, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -102,11 +102,11 @@ def try_omissions(task: Task, reference: Reference, generator: torch.Generator) 
     return tuple(fates)
 
 
-def omissions_item(fates: Sequence[MutantFate]) -> Item:
+def omissions_item(fates: Sequence[MutantFate]) -> CheckItem:
     """Judge the fates: enough of those that count are rejected, and the others are named."""
     counted = [fate for fate in fates if not fate.equivalent]
     if not counted:
-        return Item("omissions", Outcome.NOT_CHECKED, "no input holds numbers to compute with")
+        return CheckItem("omissions", CheckOutcome.NOT_CHECKED, "no input holds numbers to compute with")
     return scored("omissions", counted)
 
 

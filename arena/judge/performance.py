@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from arena.judge import estimates
 from arena.judge.buffers import Sets
-from arena.judge.device import Bench
-from arena.judge.hosts import CandidateFailed
 from arena.judge.inputs import draw_secret
 from arena.judge.plausibility import DOUBTS, Timing, doubt
-from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
-from arena.judge.verify import Finding, check_inputs, check_outputs, compared
+from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.timer import Timer
+from arena.judge.verify import OutputCheck, check_inputs, check_outputs, compared
+from arena.judge.workers import CandidateFailed
 from arena.model.record import CaseTiming, Estimate, Round
 from arena.model.task import Arguments
 from arena.model.verdict import Status
@@ -41,13 +41,13 @@ _PROBE_REPEATS = 3
 class PerformanceCheck:
     """Times candidates against the baseline on one device."""
 
-    bench: Bench
+    bench: Timer
     reference: Reference
     budget_s: float
     _random: random.Random = field(default_factory=random.SystemRandom)
     """without a state: candidates see in which order passes come, which would tell one in the end"""
 
-    def solo(self, side: Side, arguments: Arguments) -> tuple[Estimate, float]:
+    def solo(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
         call_s = self.probe(side, arguments)
         plan = self.bench.plan(arguments, call_s)
@@ -63,7 +63,7 @@ class PerformanceCheck:
         side.unbind()
         return estimates.latency_ms(estimates.slopes(shorts, longs, plan.long - plan.short)), call_s
 
-    def probe(self, side: Side, arguments: Arguments) -> float:
+    def probe(self, side: TimedProgram, arguments: Arguments) -> float:
         """A rough figure of the seconds a call takes, on one set over and over: only to plan with.
 
         The set lies where those of the passes will: zeros written to scattered rows took 17 ms in a buffer made for it
@@ -78,8 +78,8 @@ class PerformanceCheck:
         return max((best[PROBE] - best[SINGLE]) / (_PROBE_CALLS - 1), 1e-6)
 
     def compare(
-        self, baseline: Side, candidate: Side, arguments: Arguments, solo: tuple[Estimate, float]
-    ) -> tuple[Finding, CaseTiming | None]:
+        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, solo: tuple[Estimate, float]
+    ) -> tuple[OutputCheck, CaseTiming | None]:
         """Time both, pass by pass in turn. A failure of the candidate is a finding without a timing.
 
         What is doubted is measured once more, and only that counts: a hiccup of the machine must convict nobody, and
@@ -92,8 +92,8 @@ class PerformanceCheck:
         return again, None if timing is None else replace(timing, doubted=finding.detail)
 
     def _compared(
-        self, baseline: Side, candidate: Side, arguments: Arguments, solo: tuple[Estimate, float]
-    ) -> tuple[Finding, CaseTiming | None]:
+        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, solo: tuple[Estimate, float]
+    ) -> tuple[OutputCheck, CaseTiming | None]:
         """One measurement, and what is to be thought of it."""
         try:
             call_s = min(solo[1], self.probe(candidate, arguments))
@@ -117,10 +117,10 @@ class PerformanceCheck:
             timing = self._timing(rounds, plan, arguments, candidate, solo[0])
             evidence = self._evidence(timing, baseline, candidate)
             status, why = doubt(evidence, self.bench.limits(arguments))
-            return Finding(status, why), timing
+            return OutputCheck(status, why), timing
         except CandidateFailed as failure:
             candidate.abandon()
-            return Finding(failure.status, failure.detail), None
+            return OutputCheck(failure.status, failure.detail), None
         finally:
             _unbind_quietly(candidate)
             baseline.unbind()
@@ -128,13 +128,13 @@ class PerformanceCheck:
     def _rounds(
         self,
         arguments: Arguments,
-        plan: Plan,
+        plan: PassPlan,
         rounds: list[Round],
         swapped: bool,
         places: int,
-        baseline: Side,
-        candidate: Side,
-    ) -> Finding:
+        baseline: TimedProgram,
+        candidate: TimedProgram,
+    ) -> OutputCheck:
         """Add rounds for one placement, of which there are `places`; both get as many."""
         budget_s, least = self.budget_s / places, -(-self.bench.habits.least_rounds // places)
         target = len(rounds) if swapped else None
@@ -149,7 +149,7 @@ class PerformanceCheck:
             done += 1
             if done >= least and done % _LOOK_EVERY == 0:
                 spread = estimates.spread(rounds, plan.long - plan.short)
-        return Finding(Status.PASSED)
+        return OutputCheck(Status.PASSED)
 
     def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
         """Whether to go on: not when the spread is small; far beyond the budget only where it is large."""
@@ -159,8 +159,13 @@ class PerformanceCheck:
         return time.monotonic() < began + patience * budget_s
 
     def _round(
-        self, baseline: Side, candidate: Side, arguments: Arguments, plan: Plan, names: tuple[str, ...]
-    ) -> tuple[Round | None, Finding]:
+        self,
+        baseline: TimedProgram,
+        candidate: TimedProgram,
+        arguments: Arguments,
+        plan: PassPlan,
+        names: tuple[str, ...],
+    ) -> tuple[Round | None, OutputCheck]:
         """Fresh data, each pass once on each side in random order.
 
         A pass finds its data just before it, and is looked at just after it: work must not move from one to another.
@@ -168,7 +173,7 @@ class PerformanceCheck:
         """
         inputs = self._draw(arguments, plan)
         secret = self._sampled(arguments, plan, names)
-        times: dict[tuple[str, Side], float] = {}
+        times: dict[tuple[str, TimedProgram], float] = {}
         left: dict[int, dict[str, torch.Tensor]] = {}
         host_s = 0.0
         for name in self._shuffled(*names):
@@ -189,17 +194,17 @@ class PerformanceCheck:
             finding = check_outputs(arguments, self.reference, _of_set(inputs, index), outputs_of_call)
             if finding.status is not Status.PASSED:
                 return None, _in_a_pass(finding)
-        return _measured(times, baseline, candidate, host_s), Finding(Status.PASSED)
+        return _measured(times, baseline, candidate, host_s), OutputCheck(Status.PASSED)
 
-    def _pass(self, side: Side, name: str) -> tuple[float, float]:
+    def _pass(self, side: TimedProgram, name: str) -> tuple[float, float]:
         self.bench.evict_cache()
         self.bench.platform.synchronize()
         return side.run(name)
 
-    def _draw(self, arguments: Arguments, plan: Plan) -> dict[str, torch.Tensor]:
+    def _draw(self, arguments: Arguments, plan: PassPlan) -> dict[str, torch.Tensor]:
         return draw_secret(arguments, self.reference, plan.sets, self.bench.platform.torch_device)
 
-    def _sampled(self, arguments: Arguments, plan: Plan, names: tuple[str, ...]) -> frozenset[int]:
+    def _sampled(self, arguments: Arguments, plan: PassPlan, names: tuple[str, ...]) -> frozenset[int]:
         """The calls of a round that will be compared with the reference: a secret until they have been made."""
         used = [index for name in names for index in plan.indices(name)]
         return frozenset(self._random.sample(used, min(self._samples(arguments), len(used))))
@@ -207,7 +212,7 @@ class PerformanceCheck:
     @staticmethod
     def _look(
         sets: Sets, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
-    ) -> tuple[Finding, dict[int, dict[str, torch.Tensor]]]:
+    ) -> tuple[OutputCheck, dict[int, dict[str, torch.Tensor]]]:
         """No call of the pass may have been skipped, and none in the secret sample have changed its inputs.
 
         Also returns what those left behind, by call and by output, which is to be compared with the reference.
@@ -216,12 +221,12 @@ class PerformanceCheck:
         left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in judged}
         unwritten = sets.unwritten(indices)
         if unwritten:
-            return Finding(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it"), left
+            return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it"), left
         for index in judged:
             finding = check_inputs(_of_set(inputs, index), sets, index)
             if finding.status is not Status.PASSED:
                 return _in_a_pass(finding), left
-        return Finding(Status.PASSED), left
+        return OutputCheck(Status.PASSED), left
 
     @staticmethod
     def _samples(arguments: Arguments) -> int:
@@ -230,7 +235,7 @@ class PerformanceCheck:
         return 1 if largest > _LARGE_ELEMENTS else _SAMPLED_CALLS
 
     def _timing(
-        self, rounds: list[Round], plan: Plan, arguments: Arguments, candidate: Side, alone_ms: Estimate
+        self, rounds: list[Round], plan: PassPlan, arguments: Arguments, candidate: TimedProgram, alone_ms: Estimate
     ) -> CaseTiming:
         calls = plan.long - plan.short
         ratio = estimates.speedup(rounds, calls, self.bench.habits.reach_error_s)
@@ -250,7 +255,7 @@ class PerformanceCheck:
         )
 
     @staticmethod
-    def _evidence(timing: CaseTiming, baseline: Side, candidate: Side) -> Timing:
+    def _evidence(timing: CaseTiming, baseline: TimedProgram, candidate: TimedProgram) -> Timing:
         """What the doubts look at; the baseline is held against itself alone in the same place."""
         assert timing.alone_ms is not None
         calls = timing.calls_long - timing.calls_short
@@ -278,15 +283,17 @@ def _of_set(inputs: dict[str, torch.Tensor], index: int) -> dict[str, torch.Tens
     return {name: values[index] for name, values in inputs.items()}
 
 
-def _in_a_pass(finding: Finding) -> Finding:
-    return Finding(finding.status, f"in a timed pass: {finding.detail}")
+def _in_a_pass(finding: OutputCheck) -> OutputCheck:
+    return OutputCheck(finding.status, f"in a timed pass: {finding.detail}")
 
 
-def _passes(plan: Plan) -> dict[str, tuple[int, ...]]:
+def _passes(plan: PassPlan) -> dict[str, tuple[int, ...]]:
     return {name: plan.indices(name) for name in (SHORT, LONG, SINGLE)}
 
 
-def _measured(times: dict[tuple[str, Side], float], baseline: Side, candidate: Side, host_s: float) -> Round:
+def _measured(
+    times: dict[tuple[str, TimedProgram], float], baseline: TimedProgram, candidate: TimedProgram, host_s: float
+) -> Round:
     return Round(
         times.get((SHORT, baseline), 0.0),
         times.get((SHORT, candidate), 0.0),
@@ -298,17 +305,17 @@ def _measured(times: dict[tuple[str, Side], float], baseline: Side, candidate: S
     )
 
 
-def _moved(baseline: Side, candidate: Side) -> Finding:
+def _moved(baseline: TimedProgram, candidate: TimedProgram) -> OutputCheck:
     """The judge chose where and how its workers run: one that is scheduled otherwise is replaced, its timing void."""
     for who, side in (("baseline", baseline), ("candidate", candidate)):
         difference = side.host.moved(exactly=side is baseline)
         if difference:
             side.abandon()
-            return Finding(Status.TIMING_MISMATCH, f"the {who}'s worker was given {difference}")
-    return Finding(Status.PASSED)
+            return OutputCheck(Status.TIMING_MISMATCH, f"the {who}'s worker was given {difference}")
+    return OutputCheck(Status.PASSED)
 
 
-def _unbind_quietly(side: Side) -> None:
+def _unbind_quietly(side: TimedProgram) -> None:
     """Free a candidate's buffers; if its host no longer answers, it has nothing more to say."""
     try:
         side.unbind()

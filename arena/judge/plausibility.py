@@ -29,7 +29,7 @@ _DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class PlausibilityLimits:
     """What bounds a timing on a platform: milliseconds, but for `baseline_drift`, a ratio."""
 
     roofline_ms: float | None
@@ -61,7 +61,7 @@ class Timing:
     """what passed between the clock's end and the device being idle, a value a pass; empty where it cannot be busy"""
 
 
-def doubt(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def doubt(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """`passed`, or what is not believable and why."""
     for look in (_too_fast, _deferred, _begun_early, _ended_late, _padded, _clocks_disagree, _baseline_moved):
         status, why = look(timing, limits)
@@ -70,7 +70,7 @@ def doubt(timing: Timing, limits: Limits) -> tuple[Status, str]:
     return Status.PASSED, ""
 
 
-def _too_fast(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def _too_fast(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """Where a case declares no work at all (sequences too short to have any), launching nothing is right."""
     fastest = timing.candidate_ms.high
     if limits.roofline_ms is not None and fastest < _ROOFLINE_SLACK * limits.roofline_ms:
@@ -80,7 +80,7 @@ def _too_fast(timing: Timing, limits: Limits) -> tuple[Status, str]:
     return Status.PASSED, ""
 
 
-def _deferred(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def _deferred(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """Calls of a long pass that cost far less than a call alone were not made where they were asked for.
 
     The cost of a single call is taken from the difference to the baseline's single-call passes, in which the constant
@@ -101,7 +101,7 @@ def _deferred(timing: Timing, limits: Limits) -> tuple[Status, str]:
     return Status.PASSED, ""
 
 
-def _begun_early(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def _begun_early(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """A host is told of new data before the clock starts: it must not need longer for that than the baseline's."""
     if not timing.baseline_prepare_s or not timing.candidate_prepare_s:
         return Status.PASSED, ""
@@ -116,7 +116,7 @@ def _begun_early(timing: Timing, limits: Limits) -> tuple[Status, str]:
     return Status.PASSED, ""
 
 
-def _ended_late(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """A host says that its pass is over: the device must then be as idle as it is after the baseline's passes.
 
     What is left would be part of the pass; or it is there to hold up the baseline, whose turn is next. The upper
@@ -135,7 +135,7 @@ def _ended_late(timing: Timing, limits: Limits) -> tuple[Status, str]:
     return Status.PASSED, ""
 
 
-def _padded(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """What a pass takes beside its calls cancels between long and short ones: who adds to the short one alone gains it.
 
     Both hosts are reached the same way, so that the candidate's passes cannot cost much more beside their calls; a
@@ -181,7 +181,7 @@ def _error_of_median(values: Array) -> float:
     return float(1.4826 * 1.2533 * np.median(np.abs(values - np.median(values))) / len(values) ** 0.5)
 
 
-def _clocks_disagree(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def _clocks_disagree(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     if not limits.hosts_clock:
         return Status.PASSED, ""
     host = float(np.median([r.candidate_host_s for r in timing.rounds])) * 1e3 / timing.long
@@ -194,7 +194,7 @@ def _clocks_disagree(timing: Timing, limits: Limits) -> tuple[Status, str]:
     return Status.PASSED, ""
 
 
-def _baseline_moved(timing: Timing, limits: Limits) -> tuple[Status, str]:
+def _baseline_moved(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     alone, beside = _widened(timing.solo_ms), _widened(timing.beside_ms)
     if beside.low > alone.high * (1 + limits.baseline_drift) or beside.high < alone.low / (1 + limits.baseline_drift):
         return (

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from arena.judge.buffers import Sets
 from arena.judge.correctness import CorrectnessCheck
-from arena.judge.hosts import CandidateFailed
 from arena.judge.inputs import draw_secret
-from arena.judge.subject import Subject
+from arena.judge.worker_program import WorkerProgram
+from arena.judge.workers import CandidateFailed
 from arena.model.portability import TargetBuild
 from arena.model.profile import KernelTime, Profile
 from arena.model.task import Arguments
@@ -18,7 +18,7 @@ _MOST_KERNELS = 50
 
 
 def profile_largest(
-    check: CorrectnessCheck, subject: Subject | None, passed: Sequence[Arguments], targets: Sequence[TargetBuild]
+    check: CorrectnessCheck, subject: WorkerProgram | None, passed: Sequence[Arguments], targets: Sequence[TargetBuild]
 ) -> Profile:
     """Profile the candidate, in a fresh host, on the largest of the cases that it passed.
 
@@ -41,7 +41,7 @@ def profile_largest(
     return Profile(case, kernels, "" if kernels else "the profiler saw no kernel", uses)
 
 
-def _profile(check: CorrectnessCheck, subject: Subject, worked_out: Arguments) -> tuple[KernelTime, ...]:
+def _profile(check: CorrectnessCheck, subject: WorkerProgram, worked_out: Arguments) -> tuple[KernelTime, ...]:
     """Call once to compile and warm up, then once under the profiler."""
     sets = Sets(check.platform, worked_out, 2)
     try:

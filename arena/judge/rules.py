@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from arena.judge.hosts import CandidateFailed
+from arena.judge.workers import CandidateFailed
 from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import TaskType
 from arena.model.verdict import Status

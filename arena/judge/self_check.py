@@ -36,7 +36,7 @@ _DRIFT = 2.0
 
 
 @dataclass(frozen=True)
-class Known:
+class KernelTiming:
     """One case: what it should take, what the judge measured, and the interval of that, all in ms."""
 
     kernel: str
@@ -60,12 +60,12 @@ class SelfCheck:
     """The figures, and what makes them doubtful, each with what to do."""
 
     environment: Environment
-    known: tuple[Known, ...]
+    known: tuple[KernelTiming, ...]
     warnings: tuple[str, ...]
     band: float
 
     @property
-    def counting(self) -> tuple[Known, ...]:
+    def counting(self) -> tuple[KernelTiming, ...]:
         """The cases that are long enough and are not held against themselves."""
         return tuple(one for one in self.known if not one.anchor and one.measured_ms >= LONG_MS)
 
@@ -87,7 +87,7 @@ def self_check(platform: str, began: Callable[[str], None] = lambda kernel: None
         environment = judge.environment
         emulated = environment.device.emulated
         band = CPU_BAND if emulated else GPU_BAND
-        known: list[Known] = []
+        known: list[KernelTiming] = []
         warnings = [*_crowded(load, os.cpu_count() or 1)]
         for kernel in kernels(emulated=emulated):
             began(kernel.name)
@@ -99,7 +99,7 @@ def self_check(platform: str, began: Callable[[str], None] = lambda kernel: None
     return SelfCheck(environment, tuple(known), tuple(warnings), band)
 
 
-def figures(kernel: KnownKernel, timings: Sequence[CaseTiming], *, emulated: bool) -> list[Known]:
+def figures(kernel: KnownKernel, timings: Sequence[CaseTiming], *, emulated: bool) -> list[KernelTiming]:
     """Each case beside what it should take: `timings` are those of `COUNTS`, in order."""
     measured = [timing.candidate_ms for timing in timings]
     first, last = measured[0].value, measured[-1].value
@@ -107,7 +107,7 @@ def figures(kernel: KnownKernel, timings: Sequence[CaseTiming], *, emulated: boo
     unit_ms = kernel.unit(emulated=emulated) * TICK_MS if clocked else (last - first) / (COUNTS[-1] - COUNTS[0])
     anchors = (0,) if clocked else (0, len(COUNTS) - 1)
     return [
-        Known(
+        KernelTiming(
             kernel=kernel.name,
             count=count,
             scale=kernel.scale.value,

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
-from arena.judge.evaluate import Workshop
+from arena.judge.evaluate import JudgeContext
 from arena.judge.performance import PerformanceCheck
 from arena.judge.selection import declared_work
-from arena.judge.side import Side
-from arena.judge.subject import Program, Subject
-from arena.model.check import Item, Outcome, Speed
+from arena.judge.timed_program import TimedProgram
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.model.check import CheckItem, CheckOutcome, Speed
 from arena.model.record import Estimate, Split
 from arena.model.task import Case, Task, arguments
 
@@ -50,9 +50,9 @@ class SelfTiming:
     def __init__(
         self,
         task: Task,
-        shop: Workshop,
+        shop: JudgeContext,
         fast: PerformanceCheck,
-        make_subject: Callable[[Program], Subject],
+        make_subject: Callable[[Program], WorkerProgram],
         timeout_s: float,
     ) -> None:
         self._task, self._shop, self._fast = task, shop, fast
@@ -60,7 +60,7 @@ class SelfTiming:
         self.worst: float | None = None
         self.speeds: list[Speed] = []
 
-    def items(self, program: Program, cases: Sequence[Case]) -> Iterator[Item]:
+    def items(self, program: Program, cases: Sequence[Case]) -> Iterator[CheckItem]:
         """Whether the largest cases of each split are long enough, how fast they are, and how far A/A is from 1."""
         timed = self._timed(program, self._largest(cases))
         yield long_enough(timed, self._task.latency_bound)
@@ -89,10 +89,10 @@ class SelfTiming:
         return [c for split in Split for c in [case for case in by_work if case.split is split][-_PER_SPLIT:]]
 
     @contextmanager
-    def _side(self, program: Program) -> Iterator[Side]:
+    def _side(self, program: Program) -> Iterator[TimedProgram]:
         subject = self._make_subject(program)
         try:
-            yield Side(subject, self._shop.bench.platform, self._timeout_s)
+            yield TimedProgram(subject, self._shop.bench.platform, self._timeout_s)
         finally:
             subject.discard()
 
@@ -111,22 +111,22 @@ class SelfTiming:
         again = {one.case.id: one.speedups for one in self._timed(program, outside)} if outside else {}
         return [replace(one, speedups=one.speedups + again.get(one.case.id, ())) for one in timed]
 
-    def _time(self, baseline: Side, candidate: Side, case: Case) -> Timed:
+    def _time(self, baseline: TimedProgram, candidate: TimedProgram, case: Case) -> Timed:
         worked_out = arguments(self._task, case)
         solo = self._fast.solo(baseline, worked_out)
         _, timing = self._fast.compare(baseline, candidate, worked_out, solo)
         return Timed(case, solo[0].value, (timing.speedup,) if timing else ())
 
 
-def same_speed(timed: Sequence[Timed]) -> Item:
+def same_speed(timed: Sequence[Timed]) -> CheckItem:
     """A kernel is as fast as itself; an interval that is wide says that noise, and a narrow one that bias spoils it."""
     if not timed:
-        return Item("A/A", Outcome.NOT_CHECKED, "no case is long enough")
+        return CheckItem("A/A", CheckOutcome.NOT_CHECKED, "no case is long enough")
     worst = max(timed, key=lambda one: one.deviation)
-    outcome = Outcome.PASSED if worst.deviation < BAND else Outcome.FAILED
+    outcome = CheckOutcome.PASSED if worst.deviation < BAND else CheckOutcome.FAILED
     seen = f"worst deviation from 1 is {worst.deviation:.2%} over {len(timed)} cases: {_intervals(worst)}"
     twice = [one for one in timed if len(one.speedups) > 1 and one is not worst]
-    return Item("A/A", outcome, "; timed twice: ".join([seen, *map(_intervals, twice)]))
+    return CheckItem("A/A", outcome, "; timed twice: ".join([seen, *map(_intervals, twice)]))
 
 
 def _intervals(timed: Timed) -> str:
@@ -135,27 +135,27 @@ def _intervals(timed: Timed) -> str:
     return f"{said} in {timed.case.id}"
 
 
-def headroom(speed: Speed, declared: str) -> Item:
+def headroom(speed: Speed, declared: str) -> CheckItem:
     """A starting kernel that reaches the roofline leaves nothing to gain, and the task must say so."""
     fraction = speed.roofline_fraction
     if fraction is None:
-        return Item("headroom", Outcome.NOT_CHECKED, "the peaks of this device are not known")
+        return CheckItem("headroom", CheckOutcome.NOT_CHECKED, "the peaks of this device are not known")
     seen = f"{fraction:.2f} of the roofline in {speed.case}"
     if fraction <= MOST_OF_ROOFLINE:
-        return Item("headroom", Outcome.PASSED, seen)
+        return CheckItem("headroom", CheckOutcome.PASSED, seen)
     if declared:
-        return Item("headroom", Outcome.DECLARED, declared)
-    return Item("headroom", Outcome.FAILED, f"{seen}: say under `exceptions: headroom` what is left to gain")
+        return CheckItem("headroom", CheckOutcome.DECLARED, declared)
+    return CheckItem("headroom", CheckOutcome.FAILED, f"{seen}: say under `exceptions: headroom` what is left to gain")
 
 
-def pace(speed: Speed) -> Item:
+def pace(speed: Speed) -> CheckItem:
     """A starting kernel far from any bound measures patience, not skill."""
     seen = f"{speed.latency_ms:.3g} ms, {speed.times_the_bound:.1f} times the larger of roofline and launch floor"
-    outcome = Outcome.PASSED if speed.times_the_bound <= SLOWEST else Outcome.FAILED
-    return Item("pace", outcome, f"{seen}, at most {SLOWEST:g} is allowed")
+    outcome = CheckOutcome.PASSED if speed.times_the_bound <= SLOWEST else CheckOutcome.FAILED
+    return CheckItem("pace", outcome, f"{seen}, at most {SLOWEST:g} is allowed")
 
 
-def long_enough(timed: Sequence[Timed], latency_bound: str) -> Item:
+def long_enough(timed: Sequence[Timed], latency_bound: str) -> CheckItem:
     """Two cases of each split must take `LONG_MS`, or the task must say why they cannot."""
     longest = max((one.solo_ms for one in timed), default=0.0)
     counts = {split: sum(one.case.split is split and one.solo_ms >= LONG_MS for one in timed) for split in Split}
@@ -163,7 +163,7 @@ def long_enough(timed: Sequence[Timed], latency_bound: str) -> Item:
         f"{counts[Split.SEEN]} seen and {counts[Split.HELDOUT]} held-out cases of 20 µs, the longest {longest:.3g} ms"
     )
     if min(counts.values()) >= 2:
-        return Item("long enough", Outcome.PASSED, seen)
+        return CheckItem("long enough", CheckOutcome.PASSED, seen)
     if latency_bound:
-        return Item("long enough", Outcome.DECLARED, latency_bound)
-    return Item("long enough", Outcome.FAILED, f"{seen}: add larger ones, or say `latency_bound:` and why")
+        return CheckItem("long enough", CheckOutcome.DECLARED, latency_bound)
+    return CheckItem("long enough", CheckOutcome.FAILED, f"{seen}: add larger ones, or say `latency_bound:` and why")

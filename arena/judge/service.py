@@ -10,16 +10,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import arena
+from arena.corpus.task_folder import load_task
 from arena.errors import ArenaError, InfrastructureError, what_was_raised
 from arena.judge.baselines import Baselines
-from arena.judge.crossing import Crossing
-from arena.judge.device import Bench
-from arena.judge.evaluate import Contest, Workshop, checks
+from arena.judge.cross_compile import Crossing
+from arena.judge.evaluate import CandidateEvaluation, JudgeContext, checks
 from arena.judge.examine import Examination
 from arena.judge.fitting import fit
-from arena.judge.hosts import DETAIL_CHARACTERS, CandidateFailed, HostFolder, Template
 from arena.judge.messages import (
     Evaluate,
+    EvaluationAnswer,
     Examine,
     Examined,
     FromJudge,
@@ -28,10 +28,11 @@ from arena.judge.messages import (
     Progress,
     Prove,
     Proved,
-    Result,
     ToJudge,
 )
 from arena.judge.selection import bounded, select_cases
+from arena.judge.timer import Timer
+from arena.judge.workers import DETAIL_CHARACTERS, CandidateFailed, ForkServers, WorkerFolder
 from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
@@ -43,7 +44,6 @@ from arena.printable import shortened
 from arena.protocol import Prepare
 from arena.sandbox import compiling, seal
 from arena.scratch import scratch
-from arena.taskfile.corpus import load_task
 from arena.wire import Channel, ChannelClosed
 
 _GPU_JUDGE_THREADS = 2
@@ -52,19 +52,19 @@ _REACH_S = 60.0
 _LIBRARIES = ("torch", "triton", "numpy")
 
 
-class Judge:
+class JudgeService:
     """One device, its template of hosts, and what is known of baselines."""
 
     def __init__(self, device: Platform) -> None:
         self._device = device
-        self._template = Template(device.name, spins=device.spins, interprets=device.name == "cpu")
-        self._bench = Bench(device, device.facts())
+        self._template = ForkServers(device.name, spins=device.spins, interprets=device.name == "cpu")
+        self._bench = Timer(device, device.facts())
         if not self._bench.facts.emulated:
             _share_processor()
             _load_linear_algebra(device.torch_device)
         device.settle(_CALM_S)  # while no candidate exists: what later nudges are held against
         self._bench.calibrate()
-        self._shop = Workshop(self._bench, self._template, Crossing(), {})
+        self._shop = JudgeContext(self._bench, self._template, Crossing(), {})
         self._isolation = self._walls()
 
     def environment(self, isolation: str = "") -> Environment:
@@ -76,7 +76,7 @@ class Judge:
     def _walls(self) -> str:
         """The level that a host gets here, asked of one that is started for nothing else and must reach the device."""
         with scratch("host") as home:
-            host = self._template.spawn(HostFolder(Path(home), Path(home)), ())
+            host = self._template.spawn(WorkerFolder(Path(home), Path(home)), ())
             try:
                 host.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
@@ -94,7 +94,7 @@ class Judge:
 
         task = _supported(_task(request))
         options = bounded(request.options, self._bench.facts)
-        contest = Contest(task, Path(request.candidate), options, self._shop)
+        contest = CandidateEvaluation(task, Path(request.candidate), options, self._shop)
         return contest.run(self.environment, report)
 
     def prove(self, request: Prove) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _serve(channel: Channel[FromJudge, ToJudge], platform_name: str, device: int
     try:
         if device is not None:
             show_only(device)
-        judge = Judge(here(platform_name))
+        judge = JudgeService(here(platform_name))
     except ArenaError as problem:
         channel.send(HarnessFailed(str(problem)))
         return
@@ -184,13 +184,13 @@ def _release(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2])
 
 
-def _answer(judge: Judge, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
+def _answer(judge: JudgeService, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
     try:
         if isinstance(request, Prove):
             return Proved(judge.prove(request))
         if isinstance(request, Examine):
             return Examined(judge.examine(request, channel))
-        return Result(fit(judge.evaluate(request, channel)))
+        return EvaluationAnswer(fit(judge.evaluate(request, channel)))
     except ArenaError as problem:
         return HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))
     except ChannelClosed:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.inputs import draw_inputs
 from arena.judge.verify import check_outputs, compared
-from arena.model.check import Item, Outcome
+from arena.model.check import CheckItem, CheckOutcome
 from arena.model.task import Arguments, Case, Scalar, ScalarSpec, Task, TensorSpec, arguments
 from arena.model.verdict import Status
 from arena.numerics.dtypes import torch_dtype
@@ -76,57 +76,61 @@ Trick = Callable[[Draw, Draw, str], "torch.Tensor | None"]
 
 def check_definition(
     task: Task, reference: Reference, cases: Sequence[Case], generator: torch.Generator
-) -> Iterator[Item]:
+) -> Iterator[CheckItem]:
     """The items that need no kernel, over small cases."""
     try:
         draws = [Draw.of(reference, arguments(task, case), generator) for case in cases]
         others = [Draw.of(reference, draw.arguments, generator) for draw in draws]
         if not all(draw.accepts(draw.answers) for draw in draws):
-            yield Item("reference", Outcome.FAILED, "its own answers do not pass: is it a function of its inputs?")
+            yield CheckItem(
+                "reference", CheckOutcome.FAILED, "its own answers do not pass: is it a function of its inputs?"
+            )
             return
     except Exception as problem:  # a reference is the task's own code, and may raise whatever it likes
-        yield Item("reference", Outcome.FAILED, f"{type(problem).__name__}: {problem}")
+        yield CheckItem("reference", CheckOutcome.FAILED, f"{type(problem).__name__}: {problem}")
         return
-    yield Item("reference", Outcome.PASSED, f"its answers pass in {len(draws)} cases")
+    yield CheckItem("reference", CheckOutcome.PASSED, f"its answers pass in {len(draws)} cases")
     yield _unless_declared(task, _degenerate(draws))
     yield _unless_declared(task, _vacuous(draws, others, generator))
     yield from _sensitivity(task, draws, generator)
     yield _unless_declared(task, _drawn_at_once(draws, generator))
 
 
-def _unless_declared(task: Task, item: Item) -> Item:
+def _unless_declared(task: Task, item: CheckItem) -> CheckItem:
     reason = task.exceptions.get(item.name)
-    return Item(item.name, Outcome.DECLARED, reason) if reason and item.outcome is Outcome.FAILED else item
+    return (
+        CheckItem(item.name, CheckOutcome.DECLARED, reason) if reason and item.outcome is CheckOutcome.FAILED else item
+    )
 
 
-def _drawn_at_once(draws: Sequence[Draw], generator: torch.Generator) -> Item:
+def _drawn_at_once(draws: Sequence[Draw], generator: torch.Generator) -> CheckItem:
     """Many sets take no more operations than few: every round of a timing draws hundreds, and each is a launch."""
     smallest = min(draws, key=lambda draw: draw.arguments.num_bytes)
     # Uneven draws take more operations for some patterns than for others, whatever the number of sets.
     draw_sets = partial(draw_inputs, smallest.arguments, smallest.reference, generator=generator, uneven=False)
     few, many = (count_operations(partial(draw_sets, sets)) for sets in (_FEW_SETS, _MANY_SETS))
     if many < few + _MANY_SETS - _FEW_SETS:
-        return Item("drawn at once", Outcome.PASSED)
+        return CheckItem("drawn at once", CheckOutcome.PASSED)
     why = (
         f"{_MANY_SETS} sets take {many} operations of PyTorch, {_FEW_SETS} take {few}: loop over no sets in make_inputs"
     )
-    return Item("drawn at once", Outcome.FAILED, why)
+    return CheckItem("drawn at once", CheckOutcome.FAILED, why)
 
 
-def _degenerate(draws: Sequence[Draw]) -> Item:
+def _degenerate(draws: Sequence[Draw]) -> CheckItem:
     """Every output varies, and is not next to nothing, in some case."""
     for spec in _outputs(draws):
         values = [d.answers[spec.name] for d in draws if spec.name in d.answers]
         large = [value.double() for value in values if value.numel() >= _LEAST_ELEMENTS]
         if large and not any(bool((value != value.flatten()[0]).any()) for value in large):
-            return Item("outputs vary", Outcome.FAILED, f"{spec.name} is constant in every case")
+            return CheckItem("outputs vary", CheckOutcome.FAILED, f"{spec.name} is constant in every case")
         floating = [value.double() for value in values if value.is_floating_point()]
         if floating and max(_rms(value) for value in floating) < _NEAR_ZERO:
-            return Item("outputs vary", Outcome.FAILED, f"{spec.name} is next to zero in every case")
-    return Item("outputs vary", Outcome.PASSED)
+            return CheckItem("outputs vary", CheckOutcome.FAILED, f"{spec.name} is next to zero in every case")
+    return CheckItem("outputs vary", CheckOutcome.PASSED)
 
 
-def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Generator) -> Item:
+def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Generator) -> CheckItem:
     """Answers that took no computing must be rejected, as must float32 results of bfloat16 accuracy.
 
     One number may by chance be as good as its coarser version: who passes everywhere is tried on more draws.
@@ -140,8 +144,10 @@ def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Gen
                 fresh = [[Draw.of(d.reference, d.arguments, generator) for d in draws] for _ in range(2)]
                 tried = _passes(spec.name, answer, *fresh)
             if tried and all(tried):
-                return Item("tolerance", Outcome.FAILED, f"{spec.name}: {trick} passes in all of {len(tried)} cases")
-    return Item("tolerance", Outcome.PASSED, f"rejects {', '.join(_TRICKS)}")
+                return CheckItem(
+                    "tolerance", CheckOutcome.FAILED, f"{spec.name}: {trick} passes in all of {len(tried)} cases"
+                )
+    return CheckItem("tolerance", CheckOutcome.PASSED, f"rejects {', '.join(_TRICKS)}")
 
 
 def _passes(name: str, answer: Trick, draws: Sequence[Draw], others: Sequence[Draw]) -> list[bool]:
@@ -192,11 +198,11 @@ _TRICKS: dict[str, Trick] = {
 }
 
 
-def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) -> Iterator[Item]:
+def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) -> Iterator[CheckItem]:
     """Every output changes with every input, beyond its tolerance, in some case."""
     for spec in task.inputs:
         if _shapes(task, spec.name):
-            yield Item(f"{spec.name} matters", Outcome.PASSED, "shapes depend on it")
+            yield CheckItem(f"{spec.name} matters", CheckOutcome.PASSED, "shapes depend on it")
             continue
         declared = {output.name: _reason(task, output.name, spec.name) for output in _outputs(draws)}
         reasons = {
@@ -208,12 +214,12 @@ def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) 
         name = f"{spec.name} matters"
         if unexplained:
             advice = "let a case or a fill show it, or give the reason under `exceptions`"
-            yield Item(name, Outcome.FAILED, f"{', '.join(unexplained)}: {advice}")
+            yield CheckItem(name, CheckOutcome.FAILED, f"{', '.join(unexplained)}: {advice}")
         elif reasons:
             said = "; ".join(f"{output} ignores it: {reason}" for output, reason in reasons.items())
-            yield Item(name, Outcome.DECLARED, said)
+            yield CheckItem(name, CheckOutcome.DECLARED, said)
         else:
-            yield Item(name, Outcome.PASSED)
+            yield CheckItem(name, CheckOutcome.PASSED)
 
 
 def _shapes(task: Task, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
 from arena.judge.conditioning import leeway, may_be_rounding
-from arena.model.task import Arguments, Comparison, TensorSpec, Tolerance
+from arena.model.task import Arguments, OutputComparison, TensorSpec, Tolerance
 from arena.model.verdict import Status
 from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, worst_element
 from arena.numerics.reference import Reference
@@ -20,7 +20,7 @@ Tensors = Mapping[str, "torch.Tensor"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class OutputCheck:
     """What was found: `passed`, or the first thing that is wrong. `error_ratio`: worst error over what is allowed."""
 
     status: Status
@@ -28,10 +28,10 @@ class Finding:
     error_ratio: float | None = None
 
 
-GOOD = Finding(Status.PASSED)
+GOOD = OutputCheck(Status.PASSED)
 
 
-def check_results(arguments: Arguments, reference: Reference, inputs: Tensors, sets: Sets, index: int) -> Finding:
+def check_results(arguments: Arguments, reference: Reference, inputs: Tensors, sets: Sets, index: int) -> OutputCheck:
     """Compare every output and mutable input of one set with the reference run on the judge's copy of its inputs."""
     outputs = {spec.name: sets.view(spec.name)[index] for spec in compared(arguments)}
     return check_outputs(arguments, reference, inputs, outputs)
@@ -39,7 +39,7 @@ def check_results(arguments: Arguments, reference: Reference, inputs: Tensors, s
 
 def check_outputs(
     arguments: Arguments, reference: Reference, inputs: Tensors, outputs: Tensors, expected: Tensors | None = None
-) -> Finding:
+) -> OutputCheck:
     """Compare outputs and mutable inputs by name with what the reference makes of the inputs.
 
     `expected`: what it makes of them, where that is known already.
@@ -52,38 +52,38 @@ def check_outputs(
             continue
         tolerance = tensor.spec.tolerance or default_tolerance(tensor.dtype)
         actual = _as_written(outputs[name])
-        if tolerance.comparison is Comparison.DECISION:
+        if tolerance.comparison is OutputComparison.DECISION:
             ratio, where = _regret(arguments, reference, inputs, outputs, name, tolerance)
         else:
             wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
             wanted = wanted.to(actual.device)  # a reference without tensor inputs knows no device
             ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
-            if tolerance.comparison is Comparison.CLOSE and may_be_rounding(ratio, tensor, arguments):
+            if tolerance.comparison is OutputComparison.CLOSE and may_be_rounding(ratio, tensor, arguments):
                 ratio /= leeway(arguments, reference, inputs, name, wanted, tolerance)
             where = worst_element(actual, wanted, tolerance, tensor.dtype) if ratio > 1 else ""
         if not ratio <= 1:
-            return Finding(Status.WRONG_RESULT, f"{name}: error is {ratio:.3g} × tolerance at {where}", ratio)
+            return OutputCheck(Status.WRONG_RESULT, f"{name}: error is {ratio:.3g} × tolerance at {where}", ratio)
         worst = max(worst, ratio)
-    return Finding(Status.PASSED, error_ratio=worst)
+    return OutputCheck(Status.PASSED, error_ratio=worst)
 
 
-def check_inputs(inputs: Tensors, sets: Sets, index: int) -> Finding:
+def check_inputs(inputs: Tensors, sets: Sets, index: int) -> OutputCheck:
     """Inputs that are not mutable must be bit for bit what the judge wrote."""
     arguments = sets.arguments
     for tensor in arguments.inputs:
         if not tensor.spec.mutable and not _same_bits(sets.view(tensor.name)[index], inputs[tensor.name]):
-            return Finding(Status.INPUT_MUTATED, f"input {tensor.name} was changed")
+            return OutputCheck(Status.INPUT_MUTATED, f"input {tensor.name} was changed")
     return GOOD
 
 
-def check_canaries(before: torch.Tensor, sets: Sets) -> Finding:
+def check_canaries(before: torch.Tensor, sets: Sets) -> OutputCheck:
     """For a buffer of one set: no byte may differ from `before` but elements of outputs and mutable inputs."""
     changed = before != sets.raw
     for tensor in (*sets.arguments.inputs, *sets.arguments.outputs):
         changed &= ~sets.element_mask(tensor.name)
     if bool(changed.any()):
         first = int(changed.to(dtype=before.dtype).argmax())
-        return Finding(
+        return OutputCheck(
             Status.OUT_OF_BOUNDS, f"{int(changed.sum())} bytes outside every argument changed {_near(sets, first)}"
         )
     return GOOD

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from arena.judge import scheduling
-from arena.judge.hosts import CandidateFailed, Host
+from arena.judge.workers import CandidateFailed, Worker
 from arena.model.verdict import Status
 from arena.process import kill_group
 from arena.process_table import children, start_time, thread_states
 from arena.protocol import FromHost, ToHost
-from arena.sandbox.cgroup import Group
+from arena.sandbox.cgroup import ControlGroup
 from arena.sandbox.usage import UNMEASURABLE, deleted_bytes, folder_bytes, memory_file_bytes
 
 INTERVAL_S = 0.1
@@ -106,7 +106,7 @@ class Watch:
         """`folders`: those that the host may write, which have a limit together."""
         self.verdict = ""
         self.status = Status.OUT_OF_MEMORY
-        self.group: Group | None = None
+        self.group: ControlGroup | None = None
         """where a control group can be had, and once the host is in it"""
         self._pid, self._most_bytes, self._log, self._folders = pid, most_bytes, log, folders
         self._walk_at = 0.0
@@ -135,7 +135,7 @@ class Watch:
 
     def _look_on(self) -> None:
         # The kernel may take 15 ms to move a process: longer than all other preparations of a host.
-        self.group = Group.hold(self._pid, MOST_THREADS)
+        self.group = ControlGroup.hold(self._pid, MOST_THREADS)
         while not self._over.wait(INTERVAL_S):
             if time.monotonic() < self._rests_until:
                 continue
@@ -162,10 +162,10 @@ class Watch:
                 self.verdict = f"it wrote {wrote}; at most {_gib(DISK_LIMIT_BYTES)} are allowed"
 
 
-class WatchedHost(Host):
+class WatchedWorker(Worker):
     """A host under watch: killed for too much memory, its end is `out_of_memory` rather than a crash."""
 
-    def __init__(self, host: Host, most_bytes: int, folders: Sequence[Path] = ()) -> None:
+    def __init__(self, host: Worker, most_bytes: int, folders: Sequence[Path] = ()) -> None:
         """Takes the place of `host`, which is not used any more."""
         self._heard = host.isolation
         self._frozen = False

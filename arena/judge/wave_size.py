@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.judge.building import Build, build_program
-from arena.judge.hosts import CandidateFailed
-from arena.judge.verify import Finding
+from arena.judge.verify import OutputCheck
+from arena.judge.workers import CandidateFailed
 from arena.model.environment import DeviceFacts
 from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Status
@@ -30,11 +30,11 @@ def build_other_wave(task: Task, candidate: Path, cases: Iterable[Case], facts: 
         raise CandidateFailed(Status.WAVE_SIZE_DEPENDENT, detail) from None
 
 
-def at_both_wave_sizes(first: Finding, other: Finding) -> Finding:
+def at_both_wave_sizes(first: OutputCheck, other: OutputCheck) -> OutputCheck:
     """One finding from two: what is right at one wave size alone is `wave_size_dependent`."""
     passed = (first.status is Status.PASSED, other.status is Status.PASSED)
     if passed == (True, False):
-        return Finding(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 32; at 64, {other.status}: {other.detail}")
+        return OutputCheck(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 32; at 64, {other.status}: {other.detail}")
     if passed == (False, True):
-        return Finding(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 64; at 32, {first.status}: {first.detail}")
+        return OutputCheck(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 64; at 32, {first.status}: {first.detail}")
     return first

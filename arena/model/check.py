@@ -13,7 +13,7 @@ LEAST_REJECTED = 0.9
 """share of the mutants that build which must be rejected"""
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """How an item came out."""
 
     PASSED = "passed"
@@ -27,14 +27,14 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Item:
+class CheckItem:
     """One thing that must hold of a task. `detail`: what was seen; of a failure, what to do next.
 
     `seconds`: from the item before to this one; what several need is counted with the first.
     """
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     detail: str = ""
     seconds: float = 0.0
 
@@ -101,7 +101,7 @@ class TaskCheck:
     task: str
     task_hash: str
     platform: str
-    items: tuple[Item, ...]
+    items: tuple[CheckItem, ...]
     mutants: tuple[MutantFate, ...] = ()
     seconds: float = 0.0
     aa_worst: float | None = None
@@ -112,9 +112,9 @@ class TaskCheck:
     schema_version: int = SCHEMA_VERSION
 
     @property
-    def failed(self) -> tuple[Item, ...]:
+    def failed(self) -> tuple[CheckItem, ...]:
         """The items that do not hold."""
-        return tuple(item for item in self.items if item.outcome is Outcome.FAILED)
+        return tuple(item for item in self.items if item.outcome is CheckOutcome.FAILED)
 
     @property
     def counted(self) -> tuple[MutantFate, ...]:
@@ -129,11 +129,11 @@ class TaskCheck:
         return sum(not fate.survived for fate in self.counted) / len(self.counted)
 
 
-def scored(name: str, counted: Sequence[MutantFate]) -> Item:
+def scored(name: str, counted: Sequence[MutantFate]) -> CheckItem:
     """Return the item of a check for mutants that count, of which there is at least one; it names the survivors."""
     survivors = [fate for fate in counted if fate.survived]
     score = 1 - len(survivors) / len(counted)
     seen = f"{len(counted) - len(survivors)} of {len(counted)} rejected ({score:.0%})"
     if survivors:
         seen += "; survivors: " + "; ".join(f"{fate.name} ({fate.change})" for fate in survivors)
-    return Item(name, Outcome.PASSED if score >= LEAST_REJECTED else Outcome.FAILED, seen)
+    return CheckItem(name, CheckOutcome.PASSED if score >= LEAST_REJECTED else CheckOutcome.FAILED, seen)

@@ -71,7 +71,7 @@ class Axis:
         return f"{self.low} … {self.high}{multiple}"
 
 
-class Comparison(StrEnum):
+class OutputComparison(StrEnum):
     """How an output is compared with the reference."""
 
     CLOSE = "close"
@@ -99,7 +99,7 @@ class Precision(StrEnum):
 class Tolerance:
     """A comparison and its bounds; None means the default of the output's dtype."""
 
-    comparison: Comparison = Comparison.CLOSE
+    comparison: OutputComparison = OutputComparison.CLOSE
     atol: float | None = None
     rtol: float | None = None
 

@@ -33,7 +33,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True)
-class Edit:
+class SourceChange:
     """Characters `start` to `end` of a text replaced."""
 
     fault: Fault
@@ -53,7 +53,7 @@ class Mutant:
     text: str
 
 
-def mutants(text: str, edits: Iterable[Edit]) -> list[Mutant]:
+def mutants(text: str, edits: Iterable[SourceChange]) -> list[Mutant]:
     """The mutants that a list of edits makes of a text, those that change nothing or repeat another left out."""
     made: dict[str, Mutant] = {}
     for edit in edits:
@@ -83,7 +83,7 @@ def _spread(group: list[Mutant]) -> list[Mutant]:
     return [group[0], group[-1], group[middle], *between]
 
 
-def _mutant(text: str, edit: Edit, changed: str) -> Mutant:
+def _mutant(text: str, edit: SourceChange, changed: str) -> Mutant:
     line = text.count("\n", 0, edit.start) + 1
     column = edit.start - (text.rfind("\n", 0, edit.start) + 1) + 1
     before, after = (" ".join(part.split()) for part in (text[edit.start : edit.end], edit.new))

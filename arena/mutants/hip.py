@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from arena.mutants.base import Edit, Fault, Mutant, mutants
+from arena.mutants.base import Fault, Mutant, SourceChange, mutants
 from arena.toolchains.hip_scan import Directives, mask, match_forward
 
 # What mutants of lower precision call; it stands before them, once.
@@ -45,17 +45,17 @@ def derive(text: str) -> list[Mutant]:
     return mutants(text, edits)
 
 
-def _omissions(masked: str) -> Iterator[Edit]:
+def _omissions(masked: str) -> Iterator[SourceChange]:
     for found in _MAXIMUM.finditer(masked):
         close = match_forward(masked, found.end(), len(masked))
         if close is not None:
             call = masked[found.start() : close + 1]
-            yield Edit(Fault.MAXIMUM, found.start(), close + 1, f"fminf(fmaxf({call}, 0.0f), 0.0f)")
+            yield SourceChange(Fault.MAXIMUM, found.start(), close + 1, f"fminf(fmaxf({call}, 0.0f), 0.0f)")
     for found in _STRIDE.finditer(masked):
         statement = masked[found.end() : masked.find(";", found.end())]
         if "fmaxf(" in statement:  # most of a row gives a maximum that serves as well to shift exponents
             continue
-        yield Edit(Fault.EVERY_OTHER, found.start(1), found.end(1), f"2 * {found[1]}")
+        yield SourceChange(Fault.EVERY_OTHER, found.start(1), found.end(1), f"2 * {found[1]}")
 
 
 def _without_directives(masked: str) -> str:
@@ -65,9 +65,9 @@ def _without_directives(masked: str) -> str:
     return re.sub(r"\bconstexpr\b[^;{]*;", lambda found: re.sub(r"[^\n]", " ", found.group()), masked)
 
 
-def _masks(masked: str) -> Iterator[Edit]:
+def _masks(masked: str) -> Iterator[SourceChange]:
     for found in re.finditer(r" \? ", masked):
-        yield Edit(Fault.MASK, found.start(), found.end(), " || true ? ")
+        yield SourceChange(Fault.MASK, found.start(), found.end(), " || true ? ")
     for found in _IF.finditer(masked):
         close = match_forward(masked, found.end(), len(masked))
         if close is None or ";" in masked[found.end() : close]:
@@ -77,56 +77,56 @@ def _masks(masked: str) -> Iterator[Edit]:
         if condition.strip() in _ONE_THREAD or "hipSuccess" in condition:
             continue
         always = "&& false" if leaves else "|| true"
-        yield Edit(Fault.MASK, found.end() + 1, close, f"({condition}) {always}")
+        yield SourceChange(Fault.MASK, found.end() + 1, close, f"({condition}) {always}")
 
 
-def _bounds(masked: str) -> Iterator[Edit]:
+def _bounds(masked: str) -> Iterator[SourceChange]:
     for found in _RELATION.finditer(masked):
         sign = found[1]
-        yield Edit(Fault.BOUND, found.start(1), found.end(1), sign[0] if len(sign) == 2 else f"{sign}=")
+        yield SourceChange(Fault.BOUND, found.start(1), found.end(1), sign[0] if len(sign) == 2 else f"{sign}=")
 
 
-def _terms(masked: str) -> Iterator[Edit]:
+def _terms(masked: str) -> Iterator[SourceChange]:
     for found in _COMPOUND.finditer(masked):
-        yield Edit(Fault.TERM, found.start(1), found.end(1), "=")
+        yield SourceChange(Fault.TERM, found.start(1), found.end(1), "=")
     for found in _SIGN.finditer(masked):
         if masked.startswith("1) /", found.end()):  # one block too many in a rounded-up quotient does no harm
             continue
-        yield Edit(Fault.TERM, found.start(1), found.end(1), "-" if found[1] == "+" else "+")
+        yield SourceChange(Fault.TERM, found.start(1), found.end(1), "-" if found[1] == "+" else "+")
     for found in _QUOTIENT.finditer(masked):
         if masked.endswith("- 1)", 0, found.start()):
             continue
-        yield Edit(Fault.TERM, found.start(), found.end(), " * ")
+        yield SourceChange(Fault.TERM, found.start(), found.end(), " * ")
 
 
-def _constants(masked: str) -> Iterator[Edit]:
+def _constants(masked: str) -> Iterator[SourceChange]:
     for found in _FLOAT.finditer(masked):
-        yield Edit(Fault.CONSTANT, found.start(), found.end(), f"{float(found[1]) * 1.25 + 0.25!r}{found[2]}")
+        yield SourceChange(Fault.CONSTANT, found.start(), found.end(), f"{float(found[1]) * 1.25 + 0.25!r}{found[2]}")
     for found in _INFINITY.finditer(masked):
-        yield Edit(Fault.CONSTANT, found.start(), found.end(), "0.0f")
+        yield SourceChange(Fault.CONSTANT, found.start(), found.end(), "0.0f")
     for found in _FROM_ZERO.finditer(masked):
-        yield Edit(Fault.LAST, found.start(1), found.end(1), "1")
+        yield SourceChange(Fault.LAST, found.start(1), found.end(1), "1")
 
 
-def _precision(masked: str) -> Iterator[Edit]:
+def _precision(masked: str) -> Iterator[SourceChange]:
     for found in _CAST.finditer(masked):
         close = match_forward(masked, found.end(), len(masked))
         if close is not None:
             inside = masked[found.end() + 1 : close]
             coarse = f"{COARSE}(static_cast<float>({inside}))"
-            yield Edit(Fault.PRECISION, found.end() + 1, close, coarse)
+            yield SourceChange(Fault.PRECISION, found.end() + 1, close, coarse)
 
 
-def _last(masked: str) -> Iterator[Edit]:
+def _last(masked: str) -> Iterator[SourceChange]:
     for found in _GLOBAL.finditer(masked):
         opening = masked.find("(", found.end())
         close = match_forward(masked, opening, len(masked)) if opening >= 0 else None
         body = masked.find("{", close) if close is not None else -1
         if body >= 0:
-            yield Edit(Fault.LAST, body, body + 1, "{ if (blockIdx.x + 1 == gridDim.x) return;")
+            yield SourceChange(Fault.LAST, body, body + 1, "{ if (blockIdx.x + 1 == gridDim.x) return;")
 
 
-def _swaps(masked: str) -> Iterator[Edit]:
+def _swaps(masked: str) -> Iterator[SourceChange]:
     for found in (*_CALL.finditer(masked), *_LAUNCH.finditer(masked)):
         close = match_forward(masked, found.end(), len(masked))
         if close is not None and masked[close + 1 :].lstrip()[:1] != "{":
@@ -134,10 +134,10 @@ def _swaps(masked: str) -> Iterator[Edit]:
     for first, second in _INDICES:
         if first in masked and second in masked:
             for found in re.finditer(re.escape(second), masked):
-                yield Edit(Fault.SWAP, found.start(), found.end(), first)
+                yield SourceChange(Fault.SWAP, found.start(), found.end(), first)
 
 
-def _neighbours(masked: str, start: int, end: int) -> Iterator[Edit]:
+def _neighbours(masked: str, start: int, end: int) -> Iterator[SourceChange]:
     """Each two arguments side by side that are plain names."""
     places = []
     at = start
@@ -148,7 +148,7 @@ def _neighbours(masked: str, start: int, end: int) -> Iterator[Edit]:
     for (first, left), (second, right) in pairwise(places):
         if left != right and _NAME.fullmatch(left) and _NAME.fullmatch(right):
             between = masked[first + len(left) : second]
-            yield Edit(Fault.SWAP, first, second + len(right), f"{right}{between}{left}")
+            yield SourceChange(Fault.SWAP, first, second + len(right), f"{right}{between}{left}")
 
 
 def _split(arguments: str) -> list[str]:

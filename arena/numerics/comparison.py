@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arena.model.task import Comparison, Tolerance
+from arena.model.task import OutputComparison, Tolerance
 from arena.numerics.dtypes import bounds, torch_dtype
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LEAST_REGRET = 1e-6
 
 def default_tolerance(dtype: str) -> Tolerance:
     """`close` for floating outputs, `exact` for all others."""
-    return Tolerance(Comparison.CLOSE if dtype.startswith(("float", "bfloat")) else Comparison.EXACT)
+    return Tolerance(OutputComparison.CLOSE if dtype.startswith(("float", "bfloat")) else OutputComparison.EXACT)
 
 
 def allowed_regret(tolerance: Tolerance) -> float:
@@ -43,9 +43,9 @@ def error_ratio(actual: torch.Tensor, expected: torch.Tensor, tolerance: Toleran
         raise ValueError(f"the reference gives shape {tuple(expected.shape)}, declared is {tuple(actual.shape)}")
     if actual.numel() == 0:
         return torch.zeros((), dtype=torch.float64, device=actual.device)
-    if tolerance.comparison is Comparison.EXACT:
+    if tolerance.comparison is OutputComparison.EXACT:
         return _exact(actual, expected.to(actual.dtype))
-    if tolerance.comparison is Comparison.QUANTIZED:
+    if tolerance.comparison is OutputComparison.QUANTIZED:
         return _quantized(actual, expected.to(torch_dtype(dtype)))
     return _close(actual, expected, *bounds(tolerance, dtype)).max()
 
@@ -55,7 +55,7 @@ def worst_element(actual: torch.Tensor, expected: torch.Tensor, tolerance: Toler
     import torch
 
     got, wanted = actual.double(), expected.double()
-    if tolerance.comparison is Comparison.CLOSE:
+    if tolerance.comparison is OutputComparison.CLOSE:
         errors = _close(actual, expected, *bounds(tolerance, dtype))
     else:
         errors = torch.where(got.isfinite() & wanted.isfinite(), (got - wanted).abs(), torch.inf)

@@ -21,14 +21,14 @@ _FREEZE_WITHIN_S = 5.0
 _numbers = count()
 
 
-class Group:
+class ControlGroup:
     """One control group. `make` is how it is come by; `remove` takes it away once its processes have ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def make(cls) -> Group | None:
+    def make(cls) -> ControlGroup | None:
         """A new empty group below our own, or None where that cannot be had."""
         parent = own_group()
         if parent is None:
@@ -46,7 +46,7 @@ class Group:
         return group
 
     @classmethod
-    def hold(cls, process: int, most_processes: int) -> Group | None:
+    def hold(cls, process: int, most_processes: int) -> ControlGroup | None:
         """A new group with this process and what it will start in it, or None where that cannot be had."""
         group = cls.make()
         if group is None:
@@ -125,6 +125,6 @@ def _sweep(parent: Path) -> None:
     for folder in parent.glob("arena-box-*"):
         found = _NAME.fullmatch(folder.name)
         if found and not Path("/proc", found[1]).exists():
-            group = Group(folder)
+            group = ControlGroup(folder)
             group.kill()
             group.remove()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arena import process
 from arena.errors import InfrastructureError
-from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
+from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.hip_build import SdkToolchain
 from arena.toolchains.hip_overlay import overlay
 from arena.toolchains.hip_resources import AMD_FLAGS
@@ -48,7 +48,7 @@ class HipClangToolchain(SdkToolchain):
         ]
         return self._built(source, command, {"rocm": rocm.name}, self._amd_resources(target.arch), timeout_s)
 
-    def worker(self, arch: str) -> Worker:
+    def worker(self, arch: str) -> NativeWorker:
         """There is none: without ROCm nothing is loaded."""
         raise InfrastructureError(f"a HIP worker for {arch} needs ROCm's hipcc; install ROCm")
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from arena.errors import InfrastructureError
-from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
+from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_build import (
     ASSEMBLY_NAME,
@@ -117,14 +117,14 @@ class HipCpuToolchain:
             raise InfrastructureError(f"the HIP-on-CPU runtime does not build:\n{built.log}")
         return built.library
 
-    def worker(self, arch: str) -> Worker:
+    def worker(self, arch: str) -> NativeWorker:
         """The program that loads candidates on the CPU: built once."""
         command = [
             *(self.compiler, *WORKER_FLAGS, "-DARENA_WORKER_CPU", f"-I{FOLDER / 'runtime'}", "-x", "c++"),
             *(str(WORKER_SOURCE), "-x", "none", str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}", "-ldl"),
         ]
         built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
-        return Worker(built, (built.parent, self.runtime.parent))
+        return NativeWorker(built, (built.parent, self.runtime.parent))
 
     @cached_property
     def _boost(self) -> list[str]:

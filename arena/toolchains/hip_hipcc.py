@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from arena.errors import InfrastructureError
-from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
+from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.hip_build import UNIT, SdkToolchain
 from arena.toolchains.hip_clang import known_archs
 from arena.toolchains.hip_resources import AMD_FLAGS
@@ -46,11 +46,11 @@ class HipccToolchain(SdkToolchain):
         link = [self.compiler, f"--offload-arch={target.arch}", *LINK_FLAGS, UNIT]
         return self._built(source, command, {}, self._amd_resources(target.arch), timeout_s, link)
 
-    def worker(self, arch: str) -> Worker:
+    def worker(self, arch: str) -> NativeWorker:
         """The program that loads candidates on AMD GPUs of `arch`: built once."""
         command = [self.compiler, *WORKER_FLAGS, f"--offload-arch={arch}", "-x", "hip", str(WORKER_SOURCE), "-ldl"]
         built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
-        return Worker(built, (built.parent,))
+        return NativeWorker(built, (built.parent,))
 
     def archs(self) -> frozenset[str]:
         """The GPUs that its clang can compile for; none where it does not say where that lies."""

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from arena import process
-from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
+from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.build_cache import content_key
 from arena.toolchains.hip_build import UNIT, SdkToolchain
 from arena.toolchains.hip_nvcc_headers import header_set, runtime_names
@@ -50,12 +50,12 @@ class HipNvccToolchain(SdkToolchain):
         resources = self._nvidia_resources(target.arch)
         return self._built(source, command, {"headers": headers.name}, resources, timeout_s, link)
 
-    def worker(self, arch: str) -> Worker:
+    def worker(self, arch: str) -> NativeWorker:
         """The program that loads candidates on NVIDIA GPUs of `arch`: built once."""
         command = [self.compiler, *WORKER_FLAGS, "-cudart", "static", f"-arch={arch}", f"-I{self._headers}"]
         command += ["-x", "cu", str(WORKER_SOURCE), "-ldl"]
         built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
-        return Worker(built, (built.parent,))
+        return NativeWorker(built, (built.parent,))
 
     @cached_property
     def _headers(self) -> Path:

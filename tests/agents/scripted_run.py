@@ -9,10 +9,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena import runner
-from arena.desk.turns import Turns
+from arena.agents.base import AgentSpec
 from arena.model.record import Trial
-from arena.runconfig import AgentSpec, RunConfig
+from arena.runs import runner
+from arena.runs.config import RunConfig
+from arena.service.judge_pool import JudgePool
 from tests.fakes import Timing, planned
 
 SPEEDS = {"...": 1.0, "slow": 0.5, "fast": 2.0, "faster": 4.0}
@@ -59,7 +60,7 @@ def main(tasks: Path, folder: Path) -> None:
         for name, script in SCRIPTS.items()
     )
     config = RunConfig(name="scripted", tasks=("*",), agents=agents, attempts=2, jobs=2)
-    runner.run(planned(config, tasks), folder, Turns([Timing(speeds=SPEEDS)]), Counting())
+    runner.run(planned(config, tasks), folder, JudgePool([Timing(speeds=SPEEDS)]), Counting())
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from arena.agents import kinds, make_agent
-from arena.agents.base import Submission, Workspace
+from arena.agents.base import AgentSpec, Submission, Workspace
+from arena.corpus.task_folder import load_task
 from arena.errors import UsageError
-from arena.runconfig import AgentSpec
-from arena.taskfile.corpus import load_task
-from tests.fakes import HERE, FakeDesk
-from tests.taskfile.folders import write_task
+from tests.corpus.folders import write_task
+from tests.fakes import HERE, FakeService
 
 
 def workspace(root: Path, place: str = "triton2triton/suite/scale", attempt: int = 1) -> Workspace:
@@ -31,22 +30,22 @@ def test_noop_hands_in_the_starting_kernel(tmp_path: Path) -> None:
     place = workspace(tmp_path)
     start = place.task.starting_kernel
     assert start is not None
-    submission = make_agent(AgentSpec("calm", "noop")).work(place, FakeDesk())
+    submission = make_agent(AgentSpec("calm", "noop")).work(place, FakeService())
     assert submission.candidate == place.candidate == tmp_path / "work" / "kernel.py"
     assert submitted(submission) == start.read_text(encoding="utf-8")
 
 
 def test_noop_translates_nothing(tmp_path: Path) -> None:
-    submission = make_agent(AgentSpec("noop", "noop")).work(workspace(tmp_path, "torch2hip/suite/scale"), FakeDesk())
+    submission = make_agent(AgentSpec("noop", "noop")).work(workspace(tmp_path, "torch2hip/suite/scale"), FakeService())
     assert submission == Submission(None, "a torch2hip task has no starting kernel to hand in")
 
 
 def test_expert_hands_in_the_expert_where_there_is_one(tmp_path: Path) -> None:
     place = workspace(tmp_path, "torch2hip/suite/scale")
     expert = make_agent(AgentSpec("expert", "expert"))
-    assert expert.work(place, FakeDesk()) == Submission(None, "the task has no expert")
+    assert expert.work(place, FakeService()) == Submission(None, "the task has no expert")
     (place.task.path / "expert.hip").write_text("// fast", encoding="utf-8")
-    submission = expert.work(place, FakeDesk())
+    submission = expert.work(place, FakeService())
     assert submission.candidate == tmp_path / "work" / "kernel.hip"
     assert submitted(submission) == "// fast"
 
@@ -57,12 +56,14 @@ def test_replay_prefers_the_file_of_the_attempt(tmp_path: Path) -> None:
     base = folder / place.task.id
     (base / "2").mkdir(parents=True)
     replay = make_agent(AgentSpec("mine", "replay", folder))
-    assert replay.work(place, FakeDesk()) == Submission(None, "candidates/triton2triton/suite/scale holds no kernel.py")
+    assert replay.work(place, FakeService()) == Submission(
+        None, "candidates/triton2triton/suite/scale holds no kernel.py"
+    )
     (base / "kernel.py").write_text("# for all", encoding="utf-8")
-    assert submitted(replay.work(place, FakeDesk())) == "# for all"
+    assert submitted(replay.work(place, FakeService())) == "# for all"
     (base / "2" / "kernel.py").write_text("# second", encoding="utf-8")
-    assert submitted(replay.work(place, FakeDesk())) == "# second"
-    assert submitted(replay.work(replace(place, attempt=1), FakeDesk())) == "# for all"
+    assert submitted(replay.work(place, FakeService())) == "# second"
+    assert submitted(replay.work(replace(place, attempt=1), FakeService())) == "# for all"
 
 
 def test_names_and_kinds(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from arena.agents import make_agent
+from arena.agents.base import AgentSpec
 from arena.agents.cli_agent import CliAgent
 from arena.agents.definition import PromptBy, endpoint, fill_in, load_definition, load_definitions
 from arena.agents.parsers import PARSERS
+from arena.corpus import strict_yaml
 from arena.errors import FileError, UsageError
 from arena.model.session import Limits
-from arena.runconfig import AgentSpec, load_config
-from arena.taskfile import strict_yaml
+from arena.runs.config import load_config
 
 PLAIN = """\
 name: mine

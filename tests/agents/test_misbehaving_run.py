@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from arena import records, runner
-from arena.desk.turns import Turns
+from arena.agents.base import AgentSpec
 from arena.model.record import Trial
 from arena.model.session import Ending, Session
 from arena.model.verdict import Status
-from arena.runconfig import AgentSpec, RunConfig
+from arena.runs import records, runner
+from arena.runs.config import RunConfig
+from arena.service.judge_pool import JudgePool
 from arena.transcripts import transcript_path
 from tests.agents.scripted_run import SPEEDS, Counting
+from tests.corpus.folders import HELDOUT, write_task
 from tests.fakes import Timing, planned
-from tests.taskfile.folders import HELDOUT, write_task
 
 pytestmark = pytest.mark.system
 
@@ -66,7 +67,7 @@ def trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Trial]:
     )
     config = RunConfig("bad", ("*",), agents, attempts=1, jobs=2)
     speeds = {**SPEEDS, "flag": 1.0}
-    run = runner.run(planned(config, tasks), tmp_path / "runs" / "bad", Turns([Timing(speeds=speeds)]), Counting())
+    run = runner.run(planned(config, tasks), tmp_path / "runs" / "bad", JudgePool([Timing(speeds=speeds)]), Counting())
     return {trial.agent: trial for trial in run.trials}
 
 

@@ -11,12 +11,12 @@ import pytest
 from arena.agents.base import Feedback
 from arena.agents.budget import Budget
 from arena.agents.parsers import make_parser
-from arena.agents.recorder import RecordedDesk, Recorder
+from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
 from arena.model.session import Evaluated, EventKind, Limits
 from arena.model.verdict import Status
 from arena.transcripts import TranscriptWriter, read_transcript
-from tests.fakes import FakeDesk
+from tests.fakes import FakeService
 
 SECRET = "sk-test-0123456789abcdef"
 
@@ -74,7 +74,7 @@ def test_a_secret_behind_an_escape_is_found_when_the_line_is_read(recorder: Reco
 
 
 def test_a_kernel_goes_to_the_judge_without_secrets(recorder: Recorder, tmp_path: Path) -> None:
-    class Taking(FakeDesk):
+    class Taking(FakeService):
         taken = b""
 
         def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:
@@ -82,7 +82,7 @@ def test_a_kernel_goes_to_the_judge_without_secrets(recorder: Recorder, tmp_path
             return Feedback("passed", b"{}", Evaluated(1, 0.5, 0.1, Status.PASSED, 1.5, "h"))
 
     desk = Taking()
-    RecordedDesk(desk, recorder).evaluate(f"# {SECRET}\n".encode())
+    RecordedService(desk, recorder).evaluate(f"# {SECRET}\n".encode())
     assert desk.taken == b"# [KEY]\n"
     (kept,) = read_transcript(tmp_path).evaluations
     assert kept.kernel == b"# [KEY]\n" and recorder.events[0].kind is EventKind.EVALUATION

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from arena import records
 from arena.model.session import Ending
 from arena.model.verdict import Status
+from arena.runs import records
 from arena.transcripts import read_transcript, transcript_path
-from tests.taskfile.folders import TASK, write_task
+from tests.corpus.folders import TASK, write_task
 
 TASKS = 12
 KILLS = 3

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from arena import records, runner
-from arena.analysis.pages import write_report
-from arena.desk.turns import Turns
+from arena.agents.base import AgentSpec
 from arena.judge.client import JudgeClient
 from arena.model.record import Trial
 from arena.model.session import Ending, EventKind
 from arena.model.verdict import Status
-from arena.runconfig import AgentSpec, RunConfig
+from arena.reporting.pages import write_report
+from arena.runs import records, runner
+from arena.runs.config import RunConfig
+from arena.service.judge_pool import JudgePool
 from arena.transcripts import read_transcript, transcript_path
 from tests.agents.clis import cli
 from tests.agents.minis import mini_folder
@@ -113,8 +114,8 @@ def story(kit: Kit) -> list[Step]:
 
 
 @pytest.fixture
-def turns(cpu_judge: JudgeClient) -> Turns:
-    return Turns([cpu_judge])
+def turns(cpu_judge: JudgeClient) -> JudgePool:
+    return JudgePool([cpu_judge])
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, kit: Kit) -> Iterator[Callable[[St
 
 
 def work(
-    kit: Kit, script: Sequence[Step], turns: Turns, folder: Path, put: Callable[[StandIn], None], **limits: float
+    kit: Kit, script: Sequence[Step], turns: JudgePool, folder: Path, put: Callable[[StandIn], None], **limits: float
 ) -> Trial:
     with ExitStack() as stack:
         api = stack.enter_context(kit.stand_in(list(script)))
@@ -144,7 +145,7 @@ def work(
 
 
 def test_a_session(
-    kit: Kit, turns: Turns, tmp_path: Path, settings: Callable[[StandIn], None], monkeypatch: pytest.MonkeyPatch
+    kit: Kit, turns: JudgePool, tmp_path: Path, settings: Callable[[StandIn], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "runs" / "e2e"
     trial = work(kit, story(kit), turns, folder, settings)
@@ -169,7 +170,9 @@ def test_a_session(
 
 
 @pytest.mark.parametrize("kit", ["claude_code"], indirect=True)
-def test_the_budget_is_enforced(kit: Kit, turns: Turns, tmp_path: Path, settings: Callable[[StandIn], None]) -> None:
+def test_the_budget_is_enforced(
+    kit: Kit, turns: JudgePool, tmp_path: Path, settings: Callable[[StandIn], None]
+) -> None:
     """One evaluation is all there is, and the time is up before an agent that goes on for ever has ended."""
     again = [Turn("Again.", (kit.shell("./evaluate; sleep 3"),))]
     trial = work(kit, again, turns, tmp_path / "e2e", settings, evaluations=1, wall_clock_s=8)

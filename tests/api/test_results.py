@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 import arena
-from arena import agents, records
+from arena import agents
+from arena.agents.base import AgentSpec
 from arena.agents.builtin import Noop
 from arena.api.evaluation import _written
 from arena.errors import UsageError
 from arena.model.record import CaseResult, Evaluation
 from arena.model.verdict import Status
-from arena.runconfig import AgentSpec
-from tests.analysis import builders
-from tests.analysis.builders import case, heldout
+from arena.runs import records
+from tests.reporting import builders
+from tests.reporting.builders import case, heldout
 
 
 def result_of(*cases: CaseResult, status: Status = Status.PASSED, detail: str = "") -> arena.Result:

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from arena import __version__
 from arena.cli.app import app
+from arena.corpus.task_folder import TASKS
 from arena.errors import UsageError
 from arena.model.task import TaskType
-from arena.taskfile.corpus import TASKS
 
 COMMANDS = [
     ["run"],

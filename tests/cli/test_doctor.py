@@ -12,23 +12,25 @@ from arena.cli.app import app
 from arena.cli.doctor_checks import of_ability
 from arena.cli.doctor_self_test import line, total
 from arena.judge.self_test import running
-from arena.judge.self_test.evidence import Outcome, Result
+from arena.judge.self_test.evidence import ItemOutcome, ItemResult
 from arena.toolchains.cross import Ability
 
-GOOD = Result("device facts", Outcome.PASS, "AMD Instinct MI300X [gfx942]", 2.5)
-DOUBTFUL = Result("isolation of hosts", Outcome.WARNING, "no mount wall", 0.1)
-BAD = Result("two clocks", Outcome.FAIL, "judge 0.2 ms, host 0.4 ms", 0.0)
-LACKING = Result("HIP for AMD GPUs", Outcome.SKIPPED, "missing: clang++", 0.0)
+GOOD = ItemResult("device facts", ItemOutcome.PASS, "AMD Instinct MI300X [gfx942]", 2.5)
+DOUBTFUL = ItemResult("isolation of hosts", ItemOutcome.WARNING, "no mount wall", 0.1)
+BAD = ItemResult("two clocks", ItemOutcome.FAIL, "judge 0.2 ms, host 0.4 ms", 0.0)
+LACKING = ItemResult("HIP for AMD GPUs", ItemOutcome.SKIPPED, "missing: clang++", 0.0)
 
 
 class Prepared:
     """Stands in for `running.self_test`: tells of the same results whatever the machine."""
 
-    def __init__(self, *results: Result) -> None:
+    def __init__(self, *results: ItemResult) -> None:
         self.results = results
         self.asked: list[tuple[str, tuple[str, ...]]] = []
 
-    def __call__(self, platform: str, on_result: Callable[[Result], None], only: Sequence[str]) -> tuple[Result, ...]:
+    def __call__(
+        self, platform: str, on_result: Callable[[ItemResult], None], only: Sequence[str]
+    ) -> tuple[ItemResult, ...]:
         self.asked.append((platform, tuple(only)))
         for result in self.results:
             on_result(result)
@@ -62,7 +64,7 @@ def test_help_shows_the_self_test() -> None:
 
 @pytest.mark.parametrize(("results", "code"), [((GOOD, DOUBTFUL, LACKING), 0), ((GOOD, BAD), 1)])
 def test_the_exit_code_says_whether_an_item_failed(
-    monkeypatch: pytest.MonkeyPatch, results: tuple[Result, ...], code: int
+    monkeypatch: pytest.MonkeyPatch, results: tuple[ItemResult, ...], code: int
 ) -> None:
     prepared = Prepared(*results)
     monkeypatch.setattr(running, "self_test", prepared)
@@ -76,7 +78,7 @@ def test_json_is_nothing_but_the_results(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(running, "self_test", Prepared(GOOD, BAD))
     shown = CliRunner().invoke(app, ["doctor", "--self-test", "--json"])
     assert shown.exit_code == 1
-    assert msgspec.json.decode(shown.stdout, type=list[Result]) == [GOOD, BAD]
+    assert msgspec.json.decode(shown.stdout, type=list[ItemResult]) == [GOOD, BAD]
 
 
 def test_lines_are_read_by_people() -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from arena.cli.app import app
 from arena.model.record import Evaluation, Split, Trial
 from arena.model.verdict import Status
-from arena.records import RunRecords, read_run
+from arena.runs.records import RunRecords, read_run
 
 ROOT = Path(__file__).parent.parent.parent
 CANDIDATES = ROOT / "examples" / "candidates"

@@ -12,10 +12,10 @@ from arena.cli import evaluate_self_check
 from arena.cli.app import app
 from arena.cli.evaluate_self_check import table, verdict
 from arena.errors import UsageError
-from arena.judge.self_check import Known, SelfCheck
+from arena.judge.self_check import KernelTiming, SelfCheck
 from tests.fakes import HERE
 
-ANCHOR = Known("spin", 1, "the device's clock", 0.01, 0.01, 0.0099, 0.0101, anchor=True)
+ANCHOR = KernelTiming("spin", 1, "the device's clock", 0.01, 0.01, 0.0099, 0.0101, anchor=True)
 GOOD = replace(ANCHOR, count=2, expected_ms=0.02, measured_ms=0.0201, low_ms=0.02, high_ms=0.0202, anchor=False)
 FOUND = SelfCheck(HERE, (ANCHOR, GOOD), ("the device is at 90 °C: let it cool",), 0.01)
 

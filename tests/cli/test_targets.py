@@ -18,8 +18,8 @@ from arena.errors import UsageError
 from arena.model.portability import KernelUse
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
-from tests.analysis import builders as b
 from tests.fakes import FakeEvaluator
+from tests.reporting import builders as b
 
 KERNELS = (KernelUse("small", 20, 0, 0, 10, 1.0), KernelUse("big", 128, 40960, 64, 90, 0.25))
 BUILDS = (

@@ -10,13 +10,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from arena import records
 from arena.cli.transcript import EXAMPLES, transcript
 from arena.errors import UsageError
 from arena.model.session import Event, EventKind, Flag, Tokens
+from arena.runs import records
 from arena.transcripts import TranscriptWriter, transcript_path
-
-from ..analysis import builders as b
+from tests.reporting import builders as b
 
 app = typer.Typer(rich_markup_mode="rich")
 app.command("transcript", epilog=EXAMPLES)(transcript)

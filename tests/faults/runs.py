@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena import records, runner
-from arena.desk.turns import Evaluator, Turns
+from arena.agents.base import AgentSpec
+from arena.corpus.task_folder import TASKS
 from arena.judge.messages import Progress
 from arena.model.record import Trial
 from arena.model.verdict import Status
-from arena.runconfig import AgentSpec, RunConfig
-from arena.taskfile.corpus import TASKS
+from arena.runs import records, runner
+from arena.runs.config import RunConfig
+from arena.service.judge_pool import Evaluator, JudgePool
 from tests.fakes import planned
 
 Setting = int | float | tuple[str, ...]
@@ -68,9 +69,9 @@ class Faulty:
 
     def run(self, evaluator: Evaluator, notes: Notes | None = None) -> records.RunRecords:
         """Run it, or go on with it."""
-        return runner.run(self.plan(), self.folder, Turns([evaluator]), notes or Notes())
+        return runner.run(self.plan(), self.folder, JudgePool([evaluator]), notes or Notes())
 
-    def plan(self) -> runner.Plan:
+    def plan(self) -> runner.RunPlan:
         tasks = self.root / "tasks"
         if not tasks.exists():
             shutil.copytree(TASKS / self.task, tasks / self.task)

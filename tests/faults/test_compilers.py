@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.judge import building
 from arena.judge.client import JudgeClient
-from arena.judge.hosts import CandidateFailed
+from arena.judge.workers import CandidateFailed
 from arena.model.verdict import Status
 from arena.platforms import platform
-from arena.taskfile.corpus import TASKS, load_task
 from tests.faults.runs import SOFTMAX, Faulty, check, start
 
 DEEP = "template<int N> struct Deep { static constexpr int v = Deep<N + 1>::v; };\nint deep = Deep<0>::v;\n"

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import arena
-from arena import records
 from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Progress
 from arena.model.verdict import Stage, Status
-from arena.runner import TrialKey
+from arena.runs import records
+from arena.runs.runner import TrialKey
 from tests.faults.runs import RMS_NORM, Faulty, Notes, check, in_python, unharmed
 
 UNPLUGGED = Path(__file__).parent / "unplugged"

@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 import arena
 from arena.cli.app import app
-from arena.desk.episode import Episodes
-from arena.desk.turns import Turns
+from arena.corpus.corpora import open_corpora
 from arena.judge.builder_client import BuilderClient
 from arena.judge.client import JudgeClient
 from arena.judge.control import DETAIL
 from arena.judge.messages import Options
 from arena.model.session import Limits
 from arena.model.verdict import Status
-from arena.taskfile.corpora import open_corpora
+from arena.service.episode import Episodes
+from arena.service.judge_pool import JudgePool
 from tests.faults.runs import RMS_NORM, Faulty, check, in_python, start
 
 FRAGILE = Path(__file__).parent / "fragile"
@@ -56,7 +56,7 @@ def test_an_episode_counts_it(judge: JudgeClient) -> None:
     """Nor is a builder that dies of it a way to another try."""
     with BuilderClient() as builder:
         episodes = Episodes(
-            open_corpora().find(RMS_NORM), Turns([judge], builder), QUICK, Limits(evaluations=3), attempts=2
+            open_corpora().find(RMS_NORM), JudgePool([judge], builder), QUICK, Limits(evaluations=3), attempts=2
         )
         step = episodes.evaluate(HOSTILE.encode())
         assert (step.reward, step.evaluation, step.left) == (-3.0, 1, 2) and DETAIL in step.text

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from arena import records, runner
-from arena.desk.turns import Turns
+from arena.agents.base import AgentSpec
 from arena.errors import BrokenRecord, StorageError, UsageError
 from arena.model.verdict import Status
-from arena.runconfig import AgentSpec, RunConfig
+from arena.runs import records, runner
+from arena.runs.config import RunConfig
+from arena.service.judge_pool import JudgePool
 from arena.transcripts import transcript_path
+from tests.corpus.folders import TASK, write_task
 from tests.fakes import FakeEvaluator, planned
 from tests.faults.runs import Notes
-from tests.taskfile.folders import TASK, write_task
 
 TASKS = ("triton2triton/suite/scale", "triton2triton/suite/twice", "triton2triton/suite/thrice")
 
@@ -42,7 +43,7 @@ def run(
     tasks: Path, folder: Path, notes: Notes | None = None, evaluator: FakeEvaluator | None = None
 ) -> records.RunRecords:
     config = RunConfig(name="demo", tasks=("*",), agents=(AgentSpec("noop", "noop"),), path="demo.yaml", attempts=2)
-    return runner.run(planned(config, tasks), folder, Turns([evaluator or FakeEvaluator()]), notes or Notes())
+    return runner.run(planned(config, tasks), folder, JudgePool([evaluator or FakeEvaluator()]), notes or Notes())
 
 
 def half_written(folder: Path) -> list[Path]:
@@ -87,7 +88,7 @@ def test_a_full_disk_under_a_transcript_ends_the_run(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "workspace")
 
-    monkeypatch.setattr("arena.runner.scratch", full)
+    monkeypatch.setattr("arena.runs.runner.scratch", full)
     with pytest.raises(StorageError, match="workspace: No space left on device; make room"):
         run(tasks, tmp_path / "demo")
     assert records.read_run(tmp_path / "demo").trials == ()
@@ -137,7 +138,7 @@ def test_power_loss_in_what_an_agent_handed_in(tasks: Path, tmp_path: Path) -> N
     assert len(notes.said) == 1 and "the agent works again" in notes.said[0]
 
 
-HOLDER = "import sys, time; from pathlib import Path; from arena import records\n" + (
+HOLDER = "import sys, time; from pathlib import Path; from arena.runs import records\n" + (
     "with records.locked(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
 )
 

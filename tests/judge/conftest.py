@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.model.task import Arguments, Task, arguments
-from arena.taskfile.corpus import TASKS, load_task
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from arena.judge.hosts import Host
+from arena.judge.workers import Worker
 from arena.protocol import ANSWER_BYTES, FromHost, Ready
 from arena.wire import Channel
 
@@ -21,7 +21,7 @@ class NoTemplate:
         return None
 
 
-class UnkillableHost(Host):
+class UnkillableHost(Worker):
     """A host without a process behind it."""
 
     def kill(self) -> None:
@@ -35,7 +35,7 @@ def framed(body: bytes) -> bytes:
 
 
 @contextmanager
-def worker() -> Iterator[tuple[Host, socket.socket]]:
+def worker() -> Iterator[tuple[Worker, socket.socket]]:
     """A host as the judge has it after its greeting, and the end that a candidate has its hands on."""
     ours, theirs = socket.socketpair()
     theirs.sendall(framed(msgspec.json.encode(Ready("session"))))

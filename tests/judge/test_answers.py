@@ -9,7 +9,7 @@ import pytest
 
 from arena import protocol
 from arena.judge.answers import Overstep, bounded
-from arena.judge.hosts import CandidateFailed, signal_name
+from arena.judge.workers import CandidateFailed, signal_name
 from arena.model.portability import KernelUse
 from arena.model.profile import KernelTime
 from arena.model.verdict import Status

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from arena.judge.device import Bench
+from arena.judge.timer import Timer
 from arena.platforms.cpu import CpuPlatform
 from arena.platforms.cuda import CudaPlatform
 from tests.platforms.fake_device import GIB, H200, FakeDevice
@@ -28,7 +28,7 @@ class Allocating(CudaPlatform):
 @pytest.mark.parametrize("memory_bytes", [150_109_880_320, 24 * GIB - 12345, 192 * GIB])
 def test_arenas_hold_items_of_every_size_and_leave_room(memory_bytes: int) -> None:
     device = Allocating(memory_bytes)
-    bench = Bench(device, device.facts())
+    bench = Timer(device, device.facts())
     first, second = bench.arenas
     assert first is not None and second is not None
     assert len(device.asked) == 2

@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.buffers import Sets, lay_out
 from arena.judge.inputs import draw_inputs, secret_generator
 from arena.judge.verify import check_canaries, check_inputs, check_results, compared
@@ -14,7 +15,6 @@ from arena.model.task import Arguments, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
-from arena.taskfile.corpus import TASKS, load_task
 
 COUNT = 3
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
 from arena.judge.builder_client import BuilderClient
 from arena.judge.building import build_program
@@ -22,8 +23,7 @@ from arena.model.environment import DeviceFacts, Environment
 from arena.model.portability import BuildOutcome
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
-from arena.taskfile.corpus import TASKS, load_task
-from arena.toolchains.base import BuildFailed, Built, Source, Target, Worker
+from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.hip_build import Runner
 from arena.toolchains.hip_compilers import toolchain_for
 
@@ -119,7 +119,7 @@ def test_the_judge_finds_the_builds_in_the_cache(
             seen.append(isinstance(built, Built) and built.cached)
             return built
 
-        def worker(self, arch: str) -> Worker:
+        def worker(self, arch: str) -> NativeWorker:
             return self._real.worker(arch)
 
     monkeypatch.setattr("arena.judge.building.toolchain_for", Watched)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from arena.corpus.task_folder import TASKS
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
-from arena.taskfile.corpus import TASKS
 from tests.candidates import TASK_OF, assembled, name
 from tests.exhibits import Exhibit, exhibits
 

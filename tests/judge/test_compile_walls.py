@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.building import build_program
 from arena.judge.client import JudgeClient
-from arena.judge.hosts import CandidateFailed
 from arena.judge.messages import Options
+from arena.judge.workers import CandidateFailed
 from arena.model.verdict import Status
 from arena.sandbox import compiling
-from arena.taskfile.corpus import TASKS, load_task
 from arena.toolchains.base import BuildFailed, Source, Target
 from arena.toolchains.hip_build import Runner
 from tests.fakes import HERE

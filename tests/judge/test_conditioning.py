@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from arena.judge.verify import Finding, check_outputs
+from arena.corpus.task_folder import load_task
+from arena.judge.verify import OutputCheck, check_outputs
 from arena.model.task import arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
-from arena.taskfile.corpus import load_task
-from tests.taskfile.folders import write_task
+from tests.corpus.folders import write_task
 
 LEFT = 2e-4
 """what is left where `x * x - bias` cancels, near 1: a float32 has 6e-8 of rounding there"""
 
 
-def judged(root: Path, case: int, off: float = 0.0, left: float = LEFT) -> Finding:
+def judged(root: Path, case: int, off: float = 0.0, left: float = LEFT) -> OutputCheck:
     """What is said of `x * x - bias` computed in float32 in two steps, the last element `off` by so much."""
     folder = write_task(root)
     (folder / "reference.py").write_text("def reference(x, bias):\n    return x * x - bias\n", encoding="utf-8")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from arena.judge.crossing import Crossing
-from arena.judge.device import Bench
-from arena.judge.evaluate import Contest, Workshop
-from arena.judge.hosts import Template
+from arena.judge.cross_compile import Crossing
+from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.messages import Options
+from arena.judge.timer import Timer
+from arena.judge.workers import ForkServers
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def shop() -> Iterator[Workshop]:
-    device, template, crossing = CpuPlatform(), Template("cpu", spins=False, interprets=True), Crossing()
-    yield Workshop(Bench(device, device.facts()), template, crossing, {})
+def shop() -> Iterator[JudgeContext]:
+    device, template, crossing = CpuPlatform(), ForkServers("cpu", spins=False, interprets=True), Crossing()
+    yield JudgeContext(Timer(device, device.facts()), template, crossing, {})
     crossing.close()
     template.close()
 
@@ -37,8 +37,10 @@ def unheard(stage: Stage, done: int, total: int) -> None:
     """Nobody follows the progress."""
 
 
-def evaluated(task: Task, shop: Workshop, kernel: Path, options: Options = QUICK) -> Evaluation:
-    return Contest(task, kernel, options, shop).run(lambda isolation: Environment(shop.bench.facts, isolation), unheard)
+def evaluated(task: Task, shop: JudgeContext, kernel: Path, options: Options = QUICK) -> Evaluation:
+    return CandidateEvaluation(task, kernel, options, shop).run(
+        lambda isolation: Environment(shop.bench.facts, isolation), unheard
+    )
 
 
 def kernel_of(task: Task) -> Path:
@@ -55,31 +57,31 @@ def spoiled(task: Task, folder: Path, first_line: str) -> Path:
     return file
 
 
-def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, shop: Workshop) -> None:
+def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, shop: JudgeContext) -> None:
     """Also where the baseline is known, so that nothing else had to start it."""
     for _ in range(2):
-        contest = Contest(task, kernel_of(task), QUICK, shop)
+        contest = CandidateEvaluation(task, kernel_of(task), QUICK, shop)
         assert contest._compile(unheard).status is Status.PASSED
         contest._await_baseline()
         assert contest._baselines.subject.host.isolation
         contest._clean_up()
 
 
-def test_every_case_is_checked_and_timed(task: Task, shop: Workshop) -> None:
+def test_every_case_is_checked_and_timed(task: Task, shop: JudgeContext) -> None:
     evaluation = evaluated(task, shop, kernel_of(task))
     assert evaluation.status is Status.PASSED
     assert [verdict.stage for verdict in evaluation.verdicts] == list(Stage)
     assert all(case.timing is not None and case.error_ratio is not None for case in evaluation.cases)
 
 
-def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, shop: Workshop, tmp_path: Path) -> None:
+def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, shop: JudgeContext, tmp_path: Path) -> None:
     evaluation = evaluated(task, shop, spoiled(task, tmp_path, "y.fill_(0.0); return"))
     seen = [case for case in evaluation.cases if case.split == "seen"]
     assert {case.candidate for case in seen} == {Status.WRONG_RESULT}
     assert evaluation.verdicts[-1].detail.startswith(seen[0].label)
 
 
-def test_after_a_call_without_end_no_case_begins(task: Task, shop: Workshop, tmp_path: Path) -> None:
+def test_after_a_call_without_end_no_case_begins(task: Task, shop: JudgeContext, tmp_path: Path) -> None:
     patience = structs.replace(QUICK, call_timeout_s=2.0)
     evaluated(task, shop, kernel_of(task), patience)
     started = time.monotonic()

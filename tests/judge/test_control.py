@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge import control
 from arena.judge.messages import Options, Progress
@@ -15,7 +16,6 @@ from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.reward import reward
 from arena.model.verdict import Stage, Status, Verdict
-from arena.taskfile.corpus import TASKS, load_task
 from tests.fakes import HERE
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"

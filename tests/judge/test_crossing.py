@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
-from arena.judge.crossing import Crossing, Limit, _compile_triton
+from arena.judge.cross_compile import Crossing, Limit, _compile_triton
 from arena.judge.messages import Options
 from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only
 from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Status
-from arena.taskfile.corpus import TASKS, load_task
 from arena.toolchains.cross import hip_cross_toolchain
 from tests.candidates import TASK_OF, assembled, candidates, name
 

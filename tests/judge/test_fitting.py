@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import msgspec
 
+from arena.corpus.corpora import load_corpus
 from arena.judge import performance
 from arena.judge.fitting import LOG_CHARACTERS, MOST_USES, fit
-from arena.judge.hosts import DETAIL_CHARACTERS, CandidateFailed
-from arena.judge.messages import FromJudge, Result
+from arena.judge.messages import EvaluationAnswer, FromJudge
+from arena.judge.workers import DETAIL_CHARACTERS, CandidateFailed
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
 from arena.model.profile import KernelTime, Profile
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, Split
 from arena.model.verdict import Stage, Status, Verdict
 from arena.protocol import MOST_KERNELS
-from arena.taskfile.corpora import load_corpus
 from arena.toolchains.targets import TARGETS
 from arena.wire import MAX_FRAME_BYTES
 from tests.fakes import HERE
@@ -54,11 +54,11 @@ def largest() -> Evaluation:
 
 def test_the_largest_evaluation_fits_a_frame() -> None:
     fitted = fit(largest())
-    data = msgspec.json.encode(Result(fitted))
+    data = msgspec.json.encode(EvaluationAnswer(fitted))
     assert MAX_FRAME_BYTES // 4 < len(data) < MAX_FRAME_BYTES
     assert b"\x1b" not in data and b"\\u001b" not in data
     decoder: msgspec.json.Decoder[FromJudge] = msgspec.json.Decoder(FromJudge)
-    assert decoder.decode(data) == Result(fitted)
+    assert decoder.decode(data) == EvaluationAnswer(fitted)
     assert len(fitted.compile_log) == LOG_CHARACTERS and len(fitted.targets[0].kernels) == MOST_USES
 
 

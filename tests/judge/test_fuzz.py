@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from arena.judge.answers import bounded
-from arena.judge.hosts import CandidateFailed, Host
+from arena.judge.workers import CandidateFailed, Worker
 from arena.model.portability import KernelUse
 from arena.model.profile import KernelTime
 from arena.model.verdict import Status
@@ -118,14 +118,14 @@ KINDS: tuple[Callable[[random.Random], bytes], ...] = (
 )
 
 
-def asked(host: Host, dice: random.Random, timeout_s: float) -> Answer:
+def asked(host: Worker, dice: random.Random, timeout_s: float) -> Answer:
     command = dice.randrange(3)
     if command == 0:
         return host.ask(Call(0), timeout_s)
     return host.kernels(timeout_s) if command == 1 else host.profile(0, timeout_s)
 
 
-def outcome(host: Host, dice: random.Random, timeout_s: float) -> str:
+def outcome(host: Worker, dice: random.Random, timeout_s: float) -> str:
     """`answered`, or the status of the failed candidate; anything else that is raised fails the test."""
     try:
         answer = asked(host, dice, timeout_s)

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 import torch
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.judge import buffers, inputs
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.inputs import draw_inputs, draw_secret, secret_generator
 from arena.judge.performance import PerformanceCheck
-from arena.judge.side import LONG, Plan, Side
+from arena.judge.timed_program import LONG, PassPlan, TimedProgram
 from arena.judge.verify import GOOD
 from arena.model.task import FLOATING, Arguments, Task, arguments
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
-from arena.taskfile.corpus import TASKS, load_task
 
 
 def test_indices_are_drawn_and_data_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,11 +116,11 @@ def test_every_draw_has_a_state_of_its_own(case: Arguments, task: Task, monkeypa
     monkeypatch.setattr(CorrectnessCheck, "_once", lambda check, host, sets, inputs: sets.scatter_canaries() or GOOD)
     assert check.run(subject, case).status is GOOD.status
     assert len(made) == 3 + 4, "three seeds, and canaries for these and for the call that is repeated"
-    Side(subject, platform, 1.0).bind(case, reference, {LONG: (0,)})
+    TimedProgram(subject, platform, 1.0).bind(case, reference, {LONG: (0,)})
     bench: Any = SimpleNamespace(platform=platform)
     rounds = PerformanceCheck(bench, reference, 1.0)
     for _ in range(3):
-        rounds._draw(case, Plan(1, 3))
+        rounds._draw(case, PassPlan(1, 3))
     assert len(made) == 7 + 1 + 3
     assert len({made_one.get_state().numpy().tobytes() for made_one in made}) == len(made)
 

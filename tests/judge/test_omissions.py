@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 
+from arena.corpus.task_folder import load_task
 from arena.judge.omissions import EQUIVALENT, omissions_item, telling_cases, try_omissions
-from arena.model.check import MutantFate, Outcome
+from arena.model.check import CheckOutcome, MutantFate
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
-from arena.taskfile.corpus import load_task
-from tests.taskfile.folders import TASK, write_task
+from tests.corpus.folders import TASK, write_task
 
 ROW_SUM = TASK.replace("y: {shape: [M, N], dtype: $dtype}\nwork", "y: {shape: [M], dtype: $dtype}\nwork")
 
@@ -48,7 +48,7 @@ def test_a_wide_tolerance_lets_mutants_survive_and_the_item_names_them(tmp_path:
     found = fates(task(tmp_path, "def reference(x, alpha):\n    return (x * alpha).sum(-1)\n", wide))
     assert found["x:1 suffix"].survived
     item = omissions_item(tuple(found.values()))
-    assert item.outcome is Outcome.FAILED
+    assert item.outcome is CheckOutcome.FAILED
     assert "x:1 suffix (the last eighth of x along dimension 1 in M=" in item.detail
 
 

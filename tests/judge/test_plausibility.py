@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from arena.judge.plausibility import Limits, Timing, doubt
+from arena.judge.plausibility import PlausibilityLimits, Timing, doubt
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
-LIMITS = Limits(roofline_ms=0.005, empty_call_ms=0.001, clock_slack_ms=0.03, baseline_drift=0.1)
+LIMITS = PlausibilityLimits(roofline_ms=0.005, empty_call_ms=0.001, clock_slack_ms=0.03, baseline_drift=0.1)
 LONG = 100
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from arena.host.profiling import kernel_times
+from arena.corpus.task_folder import TASKS
 from arena.judge.answers import bounded
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
@@ -17,7 +17,7 @@ from arena.model.profile import KernelTime, Profile
 from arena.model.record import Split
 from arena.model.verdict import Status
 from arena.protocol import MOST_KERNELS, Profiled
-from arena.taskfile.corpus import TASKS
+from arena.worker.profiling import kernel_times
 from tests.candidates import TASK_OF, assembled, candidates
 
 QUICK = Options(heldout=False, seeds=1, max_work=5e4, call_timeout_s=20.0, timing_budget_s=0.02, profile=True)

@@ -12,8 +12,8 @@ import torch
 
 from arena.judge import performance
 from arena.judge.performance import PerformanceCheck
-from arena.judge.side import LONG, PROBE, SHORT, SINGLE, Plan, Side
-from arena.judge.verify import GOOD, Finding
+from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.verify import GOOD, OutputCheck
 from arena.model.record import CaseTiming, Estimate, Mode
 from arena.model.task import Arguments, Task
 from arena.model.verdict import Status
@@ -21,13 +21,13 @@ from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
 from arena.protocol import Done, Pass
 
-PLAN = Plan(short=1, long=3)
+PLAN = PassPlan(short=1, long=3)
 
 
 class Obedient:
     """A host that answers every `rms_norm` at once, in the buffer that the judge sees."""
 
-    def __init__(self, side: dict[str, Side]) -> None:
+    def __init__(self, side: dict[str, TimedProgram]) -> None:
         self._side = side
 
     def ask(self, *_: object) -> Done:
@@ -52,15 +52,15 @@ class Obedient:
         return nullcontext()
 
 
-def side() -> Side:
-    own: dict[str, Side] = {}
+def side() -> TimedProgram:
+    own: dict[str, TimedProgram] = {}
     host = Obedient(own)
     subject: Any = SimpleNamespace(host=host, program=SimpleNamespace(copies=()), ready=lambda case: host)
-    own["own"] = Side(subject, CpuPlatform(), 1.0)
+    own["own"] = TimedProgram(subject, CpuPlatform(), 1.0)
     return own["own"]
 
 
-def bound(one: Side, case: Arguments, task: Task) -> Side:
+def bound(one: TimedProgram, case: Arguments, task: Task) -> TimedProgram:
     one.bind(case, Reference(task.reference_path), {LONG: PLAN.indices(LONG), SHORT: PLAN.indices(SHORT)})
     return one
 
@@ -80,21 +80,21 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
     check = PerformanceCheck(bench, Reference(task.reference_path), 1.0)
     seen = []
 
-    def run(one: Side, name: str) -> tuple[float, float]:
+    def run(one: TimedProgram, name: str) -> tuple[float, float]:
         other = baseline if one is candidate else candidate
         seen.append(bool(other.sets.view("y").isnan().all()))
         return original(one, name)
 
-    original = Side.run
-    monkeypatch.setattr(Side, "run", run)
+    original = TimedProgram.run
+    monkeypatch.setattr(TimedProgram, "run", run)
     measured, finding = check._round(baseline, candidate, case, PLAN, (SHORT, LONG))
     assert finding.status is GOOD.status, finding.detail
     assert measured is not None
     assert seen == [True] * 4
 
 
-HICCUP, CHEAT = Finding(Status.TIMING_MISMATCH, "a hiccup"), Finding(Status.IMPLAUSIBLE, "too good")
-WRONG = Finding(Status.WRONG_RESULT, "not even close")
+HICCUP, CHEAT = OutputCheck(Status.TIMING_MISMATCH, "a hiccup"), OutputCheck(Status.IMPLAUSIBLE, "too good")
+WRONG = OutputCheck(Status.WRONG_RESULT, "not even close")
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ WRONG = Finding(Status.WRONG_RESULT, "not even close")
     ],
 )
 def test_what_is_doubted_is_measured_once_more(
-    case: Arguments, monkeypatch: pytest.MonkeyPatch, found: list[Finding], wanted: Finding, doubted: str | None
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, found: list[OutputCheck], wanted: OutputCheck, doubted: str | None
 ) -> None:
     """The second measurement counts, whatever it says; one that failed otherwise is not repeated."""
     left = iter(found)
     one = Estimate(1.0, 1.0, 1.0)
 
-    def compared(*_: object) -> tuple[Finding, CaseTiming | None]:
+    def compared(*_: object) -> tuple[OutputCheck, CaseTiming | None]:
         finding = next(left)
         timing = CaseTiming(one, one, one, Mode.GRAPH, 1, 3, "evicted", ())
         return finding, None if finding is WRONG else timing

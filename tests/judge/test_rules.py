@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.corpora import load_corpus
 from arena.judge import rules
-from arena.judge.hosts import CandidateFailed
+from arena.judge.workers import CandidateFailed
 from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import TaskType
 from arena.model.verdict import Status
-from arena.taskfile.corpora import load_corpus
 
 
 def refusal(task_type: TaskType, text: str, folder: Path) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from arena.corpus.corpora import load_corpus
 from arena.judge.messages import CPU_MAX_WORK
 from arena.judge.selection import emulation_work, select_cases
 from arena.model.task import arguments
-from arena.taskfile.corpora import load_corpus
 
 
 def test_every_task_has_two_cases_of_each_split_that_an_emulation_can_run() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import load_task
 from arena.judge.self_check import CPU_BAND, GPU_BAND, SelfCheck, figures, self_check, unsteady
 from arena.judge.self_check_tasks import COUNTS, KERNELS, KnownKernel, Scale, kernels
 from arena.model.record import CaseTiming, Estimate, Mode, Round
 from arena.platforms.condition import Condition, doubts_of, parse
-from arena.taskfile.corpus import load_task
 from tests.fakes import HERE
 
 SPIN, LOOP, COPY = KERNELS

@@ -13,8 +13,16 @@ from arena.judge.self_test import device_looks, looks
 from arena.judge.self_test.candidates import CANDIDATES
 from arena.judge.self_test.children import ask_child, problem_of, write_down
 from arena.judge.self_test.cross import families
-from arena.judge.self_test.evidence import Crossed, CrossSeen, DeviceSeen, MemorySeen, Outcome, ProbeSeen, Result
-from arena.judge.self_test.items import ITEMS, Item, chosen
+from arena.judge.self_test.evidence import (
+    Crossed,
+    CrossSeen,
+    DeviceSeen,
+    ItemOutcome,
+    ItemResult,
+    MemorySeen,
+    ProbeSeen,
+)
+from arena.judge.self_test.items import ITEMS, SelfTestItem, chosen
 from arena.judge.self_test.running import run_items, self_test
 from arena.model.environment import DeviceFacts
 from arena.model.record import Mode
@@ -41,10 +49,10 @@ from tests.judge.fake_evidence import (
 
 @pytest.mark.parametrize("facts", [MI300X, RADEON, H200, CPU], ids=lambda facts: facts.arch)
 def test_on_a_good_machine_every_item_that_applies_passes(facts: DeviceFacts) -> None:
-    told: list[Result] = []
+    told: list[ItemResult] = []
     results = run_items(ITEMS, good_machine(facts), told.append)
     assert tuple(told) == results
-    assert [(r.name, r.seen) for r in results if r.outcome is not Outcome.PASS] == []
+    assert [(r.name, r.seen) for r in results if r.outcome is not ItemOutcome.PASS] == []
     assert [r.name for r in results] == [item.name for item in ITEMS if facts.platform in item.platforms]
     assert ("hip-python agrees" in {r.name for r in results}) == (facts.platform == "rocm")
     assert ("graph capture" in {r.name for r in results}) == (facts.platform != "cpu")
@@ -63,7 +71,7 @@ def test_on_a_good_machine_every_item_that_applies_passes(facts: DeviceFacts) ->
 )
 def test_device_facts_that_cannot_be(seen: DeviceSeen, said: str) -> None:
     answer = device_looks.facts(seen)
-    assert answer.outcome is Outcome.FAIL and said in answer.seen
+    assert answer.outcome is ItemOutcome.FAIL and said in answer.seen
 
 
 def test_device_facts_say_whether_peaks_are_known() -> None:
@@ -73,7 +81,7 @@ def test_device_facts_say_whether_peaks_are_known() -> None:
 
 def test_another_wave_size_on_the_device() -> None:
     found = replace(good_machine(RADEON).seen, device=device(replace(RADEON, wave_size=64)))
-    assert device_looks.wave_size(found).outcome is Outcome.FAIL
+    assert device_looks.wave_size(found).outcome is ItemOutcome.FAIL
     assert "the facts say 64, a kernel reads 32" in device_looks.wave_size(found).seen
 
 
@@ -81,7 +89,7 @@ def test_a_host_that_does_not_see_what_was_written() -> None:
     seen = probe().exchange
     assert seen is not None
     answer = device_looks.shared_buffer(probe(exchange=replace(seen, wrong_elements=4095)))
-    assert answer.outcome is Outcome.FAIL and "4095 of 4095" in answer.seen
+    assert answer.outcome is ItemOutcome.FAIL and "4095 of 4095" in answer.seen
 
 
 @pytest.mark.parametrize(
@@ -94,45 +102,45 @@ def test_a_host_that_does_not_see_what_was_written() -> None:
 )
 def test_memory_that_stays(during: int, after: int, said: str) -> None:
     answer = device_looks.memory_returned(probe(memory=MemorySeen(256 * MIB, GIB, GIB + during, GIB + after)))
-    assert answer.outcome is Outcome.FAIL and said in answer.seen
+    assert answer.outcome is ItemOutcome.FAIL and said in answer.seen
 
 
 @pytest.mark.parametrize("look", [device_looks.wave_size, device_looks.shared_buffer, device_looks.memory_returned])
 def test_a_probe_that_was_stopped_fails_what_it_did_not_reach(look: object) -> None:
     assert callable(look)
     stopped = ProbeSeen(device=device(), problem="hipIpcOpenMemHandle returned error 17")
-    assert (look(stopped).outcome, look(stopped).seen) == (Outcome.FAIL, "hipIpcOpenMemHandle returned error 17")
+    assert (look(stopped).outcome, look(stopped).seen) == (ItemOutcome.FAIL, "hipIpcOpenMemHandle returned error 17")
 
 
 def test_hip_python_that_contradicts_pytorch_or_sees_nothing() -> None:
     contradicting = device(remarks=("hip-python sees gfx1100, PyTorch gfx942",))
-    assert device_looks.hip_python(contradicting).outcome is Outcome.FAIL
+    assert device_looks.hip_python(contradicting).outcome is ItemOutcome.FAIL
     absent = device(hip_devices=0, asked_hip="hip-python cannot be imported")
-    assert device_looks.hip_python(absent).outcome is Outcome.WARNING
+    assert device_looks.hip_python(absent).outcome is ItemOutcome.WARNING
 
 
 @pytest.mark.parametrize(
     ("level", "outcome", "said"),
     [
-        ("session+network", Outcome.WARNING, "no mount wall"),
-        ("session+mount", Outcome.WARNING, "no network wall"),
-        ("session", Outcome.WARNING, "allow user namespaces"),
-        ("", Outcome.FAIL, "''"),
+        ("session+network", ItemOutcome.WARNING, "no mount wall"),
+        ("session+mount", ItemOutcome.WARNING, "no network wall"),
+        ("session", ItemOutcome.WARNING, "allow user namespaces"),
+        ("", ItemOutcome.FAIL, "''"),
     ],
 )
-def test_walls_that_are_missing(level: str, outcome: Outcome, said: str) -> None:
+def test_walls_that_are_missing(level: str, outcome: ItemOutcome, said: str) -> None:
     answer = device_looks.isolation(level)
     assert answer.outcome is outcome and said in answer.seen
 
 
 def test_a_right_kernel_that_is_rejected() -> None:
     answer = looks.passes(evaluation(Status.COMPILE_ERROR, detail="hipcc: no such option"))
-    assert answer.outcome is Outcome.FAIL and "hipcc: no such option" in answer.seen
+    assert answer.outcome is ItemOutcome.FAIL and "hipcc: no such option" in answer.seen
 
 
 @pytest.mark.parametrize("status", [Status.PASSED, Status.CRASH, Status.NONDETERMINISTIC])
 def test_a_wrong_kernel_that_ends_otherwise(status: Status) -> None:
-    assert looks.ends_as(evaluation(status), Status.WRONG_RESULT).outcome is Outcome.FAIL
+    assert looks.ends_as(evaluation(status), Status.WRONG_RESULT).outcome is ItemOutcome.FAIL
 
 
 @pytest.mark.parametrize(
@@ -141,49 +149,49 @@ def test_a_wrong_kernel_that_ends_otherwise(status: Status) -> None:
     ids=lambda value: str(getattr(value, "arch", value)),
 )
 def test_a_kernel_for_32_lanes_that_ends_otherwise(facts: DeviceFacts, status: Status) -> None:
-    assert looks.with_32_lanes(evaluation(status, facts=facts)).outcome is Outcome.FAIL
+    assert looks.with_32_lanes(evaluation(status, facts=facts)).outcome is ItemOutcome.FAIL
 
 
 def test_modes_that_are_not_the_wanted_ones() -> None:
     streamed = evaluation(timings=(timing(0.1), timing(0.2, mode=Mode.STREAM)))
-    assert looks.captured(streamed).outcome is Outcome.FAIL
-    assert looks.not_captured(streamed).outcome is Outcome.FAIL
-    assert looks.captured(evaluation(timings=())).outcome is Outcome.FAIL
-    assert looks.not_captured(evaluation(Status.LAUNCH_ERROR)).outcome is Outcome.FAIL
+    assert looks.captured(streamed).outcome is ItemOutcome.FAIL
+    assert looks.not_captured(streamed).outcome is ItemOutcome.FAIL
+    assert looks.captured(evaluation(timings=())).outcome is ItemOutcome.FAIL
+    assert looks.not_captured(evaluation(Status.LAUNCH_ERROR)).outcome is ItemOutcome.FAIL
 
 
 @pytest.mark.parametrize(
     ("ms", "host_ms", "outcome"),
     [
-        (0.2, 0.2, Outcome.PASS),
-        (0.2, 0.212, Outcome.PASS),
-        (0.2, 0.23, Outcome.FAIL),
-        (0.2, 0.1, Outcome.FAIL),
-        (0.05, 0.5, Outcome.SKIPPED),
+        (0.2, 0.2, ItemOutcome.PASS),
+        (0.2, 0.212, ItemOutcome.PASS),
+        (0.2, 0.23, ItemOutcome.FAIL),
+        (0.2, 0.1, ItemOutcome.FAIL),
+        (0.05, 0.5, ItemOutcome.SKIPPED),
     ],
 )
-def test_clocks_of_a_gpu_may_be_a_twentieth_apart(ms: float, host_ms: float, outcome: Outcome) -> None:
+def test_clocks_of_a_gpu_may_be_a_twentieth_apart(ms: float, host_ms: float, outcome: ItemOutcome) -> None:
     found = evaluation(timings=(timing(0.01, host_ms=9.0), timing(ms, host_ms=host_ms)))
     assert looks.clocks([found], looks.bounds(MI300X)).outcome is outcome
 
 
 def test_clocks_and_speedups_need_a_timing() -> None:
     untimed = [evaluation(Status.WRONG_RESULT)]
-    assert looks.clocks(untimed, looks.ON_GPU).outcome is Outcome.FAIL
-    assert looks.against_itself(untimed, looks.ON_GPU).outcome is Outcome.FAIL
+    assert looks.clocks(untimed, looks.ON_GPU).outcome is ItemOutcome.FAIL
+    assert looks.against_itself(untimed, looks.ON_GPU).outcome is ItemOutcome.FAIL
 
 
 @pytest.mark.parametrize(
     ("facts", "speedup", "outcome"),
     [
-        (MI300X, 1.019, Outcome.PASS),
-        (MI300X, 1.03, Outcome.FAIL),
-        (MI300X, 0.97, Outcome.FAIL),
-        (CPU, 1.25, Outcome.PASS),
-        (CPU, 1.4, Outcome.FAIL),
+        (MI300X, 1.019, ItemOutcome.PASS),
+        (MI300X, 1.03, ItemOutcome.FAIL),
+        (MI300X, 0.97, ItemOutcome.FAIL),
+        (CPU, 1.25, ItemOutcome.PASS),
+        (CPU, 1.4, ItemOutcome.FAIL),
     ],
 )
-def test_a_kernel_that_beats_itself(facts: DeviceFacts, speedup: float, outcome: Outcome) -> None:
+def test_a_kernel_that_beats_itself(facts: DeviceFacts, speedup: float, outcome: ItemOutcome) -> None:
     found = evaluation(facts=facts, timings=(timing(0.01, speedup=3.0), timing(1.0, speedup=speedup)))
     assert looks.against_itself([found], looks.bounds(facts)).outcome is outcome
 
@@ -192,14 +200,14 @@ def test_targets_that_do_not_build() -> None:
     trace = "Traceback (most recent call last):\n  File\nRuntimeError: PassManager::run failed"
     seen = CrossSeen((Crossed("triton", "amd", builds=(built("gfx942"), refused("gfx1100", trace))),))
     answer = looks.crossed(seen, "triton", "amd")
-    assert (answer.outcome, answer.seen) == (Outcome.FAIL, "gfx1100: RuntimeError: PassManager::run failed")
+    assert (answer.outcome, answer.seen) == (ItemOutcome.FAIL, "gfx1100: RuntimeError: PassManager::run failed")
 
 
 def test_what_this_machine_lacks_is_skipped_and_what_was_not_reached_fails() -> None:
     seen = CrossSeen((Crossed("hip", "amd", missing="missing: clang++"),), problem="the child ended with code -11")
-    assert looks.crossed(seen, "hip", "amd").outcome is Outcome.SKIPPED
+    assert looks.crossed(seen, "hip", "amd").outcome is ItemOutcome.SKIPPED
     assert "clang++" in looks.crossed(seen, "hip", "amd").seen
-    assert looks.crossed(seen, "hip", "nvidia").outcome is Outcome.FAIL
+    assert looks.crossed(seen, "hip", "nvidia").outcome is ItemOutcome.FAIL
     assert "code -11" in looks.crossed(seen, "hip", "nvidia").seen
 
 
@@ -212,25 +220,27 @@ def test_one_target_of_each_family() -> None:
 def test_a_judge_that_dies_fails_the_items_that_need_it_and_no_others() -> None:
     evidence = good_machine(MI300X)
     del evidence.evaluations[c.WRONG]
-    failed = [result for result in run_items(ITEMS, evidence, lambda result: None) if result.outcome is Outcome.FAIL]
+    failed = [
+        result for result in run_items(ITEMS, evidence, lambda result: None) if result.outcome is ItemOutcome.FAIL
+    ]
     assert [(result.name, result.seen) for result in failed] == [("a wrong kernel", "the judge ended (exit code -11)")]
 
 
 def test_without_a_device_the_first_item_says_so_and_the_rest_are_skipped() -> None:
     evidence = FakeEvidence(ProbeSeen(problem="no rocm device here, PyTorch offers cpu"))
     first, *rest = run_items(ITEMS, evidence, lambda result: None)
-    assert (first.outcome, first.seen) == (Outcome.FAIL, "no rocm device here, PyTorch offers cpu")
-    assert {result.outcome for result in rest} == {Outcome.SKIPPED}
+    assert (first.outcome, first.seen) == (ItemOutcome.FAIL, "no rocm device here, PyTorch offers cpu")
+    assert {result.outcome for result in rest} == {ItemOutcome.SKIPPED}
 
 
 def test_a_mistake_in_an_item_is_its_failure_alone() -> None:
     def mistaken(evidence: object) -> None:
         raise ZeroDivisionError
 
-    items = (Item("mistaken", mistaken), ITEMS[0])  # type: ignore[arg-type]
+    items = (SelfTestItem("mistaken", mistaken), ITEMS[0])  # type: ignore[arg-type]
     mistake, facts = run_items(items, good_machine(CPU), lambda result: None)
-    assert mistake.outcome is Outcome.FAIL and "the self-test itself failed" in mistake.seen
-    assert facts.outcome is Outcome.PASS
+    assert mistake.outcome is ItemOutcome.FAIL and "the self-test itself failed" in mistake.seen
+    assert facts.outcome is ItemOutcome.PASS
 
 
 def test_items_are_chosen_by_a_part_of_their_names() -> None:
@@ -275,12 +285,12 @@ def test_the_candidates_are_there_and_say_what_becomes_of_them() -> None:
         assert word in CANDIDATES[name].file.read_text(encoding="utf-8").splitlines()[0]
 
 
-def check(results: tuple[Result, ...]) -> None:
+def check(results: tuple[ItemResult, ...]) -> None:
     """Everything that was tried worked."""
     assert len(results) >= 14
-    assert [(result.name, result.seen) for result in results if result.outcome is Outcome.FAIL] == []
+    assert [(result.name, result.seen) for result in results if result.outcome is ItemOutcome.FAIL] == []
     never_skipped = [result for result in results if "GPUs" not in result.name]
-    assert [result.name for result in never_skipped if result.outcome is Outcome.SKIPPED] == []
+    assert [result.name for result in never_skipped if result.outcome is ItemOutcome.SKIPPED] == []
 
 
 @pytest.mark.system
@@ -297,5 +307,5 @@ def test_here_on_the_gpu() -> None:
 @pytest.mark.skipif(HAS_GPU, reason="there is a device")
 def test_here_a_device_that_is_absent_is_one_failed_item() -> None:
     first, *rest = self_test("rocm", lambda result: None)
-    assert first.outcome is Outcome.FAIL and "no rocm device here, PyTorch offers cpu" in first.seen
-    assert {result.outcome for result in rest} == {Outcome.SKIPPED}
+    assert first.outcome is ItemOutcome.FAIL and "no rocm device here, PyTorch offers cpu" in first.seen
+    assert {result.outcome for result in rest} == {ItemOutcome.SKIPPED}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from arena.judge.self_timing import SelfTiming, Timed, headroom, long_enough, pace, same_speed
-from arena.model.check import Outcome, Speed
+from arena.model.check import CheckOutcome, Speed
 from arena.model.record import Estimate, Split
 from arena.model.task import Case
 
@@ -26,34 +26,38 @@ def speed(latency_ms: float, roofline_ms: float | None = 1.0, floor_ms: float = 
 @pytest.mark.parametrize(
     ("seen", "heldout", "declared", "outcome"),
     [
-        ((0.02, 0.5), (0.3, 0.02), "", Outcome.PASSED),
-        ((0.02, 0.5), (0.3, 0.019), "", Outcome.FAILED),
-        ((0.01,), (0.01,), "a handful of requests", Outcome.DECLARED),
+        ((0.02, 0.5), (0.3, 0.02), "", CheckOutcome.PASSED),
+        ((0.02, 0.5), (0.3, 0.019), "", CheckOutcome.FAILED),
+        ((0.01,), (0.01,), "a handful of requests", CheckOutcome.DECLARED),
     ],
 )
 def test_two_cases_of_each_split_are_long_enough_or_it_is_said_why_not(
-    seen: tuple[float, ...], heldout: tuple[float, ...], declared: str, outcome: Outcome
+    seen: tuple[float, ...], heldout: tuple[float, ...], declared: str, outcome: CheckOutcome
 ) -> None:
     assert long_enough(timed(Split.SEEN, *seen) + timed(Split.HELDOUT, *heldout), declared).outcome is outcome
 
 
 @pytest.mark.parametrize(
     ("latency_ms", "declared", "outcome"),
-    [(1.2, "", Outcome.PASSED), (1.05, "", Outcome.FAILED), (1.05, "a copy is a copy", Outcome.DECLARED)],
+    [
+        (1.2, "", CheckOutcome.PASSED),
+        (1.05, "", CheckOutcome.FAILED),
+        (1.05, "a copy is a copy", CheckOutcome.DECLARED),
+    ],
 )
-def test_a_kernel_at_the_roofline_says_what_is_left(latency_ms: float, declared: str, outcome: Outcome) -> None:
+def test_a_kernel_at_the_roofline_says_what_is_left(latency_ms: float, declared: str, outcome: CheckOutcome) -> None:
     assert headroom(speed(latency_ms), declared).outcome is outcome
 
 
 def test_without_known_peaks_headroom_is_not_checked() -> None:
-    assert headroom(speed(1.0, None), "").outcome is Outcome.NOT_CHECKED
+    assert headroom(speed(1.0, None), "").outcome is CheckOutcome.NOT_CHECKED
 
 
 def test_pace_is_held_against_the_larger_of_roofline_and_floor() -> None:
-    assert pace(speed(199.0)).outcome is Outcome.PASSED
-    assert pace(speed(201.0)).outcome is Outcome.FAILED
-    assert pace(speed(0.3, roofline_ms=1e-6, floor_ms=0.002)).outcome is Outcome.PASSED
-    assert pace(speed(0.5, roofline_ms=1e-6, floor_ms=0.002)).outcome is Outcome.FAILED
+    assert pace(speed(199.0)).outcome is CheckOutcome.PASSED
+    assert pace(speed(201.0)).outcome is CheckOutcome.FAILED
+    assert pace(speed(0.3, roofline_ms=1e-6, floor_ms=0.002)).outcome is CheckOutcome.PASSED
+    assert pace(speed(0.5, roofline_ms=1e-6, floor_ms=0.002)).outcome is CheckOutcome.FAILED
 
 
 def itself(name: str, *values: float) -> Timed:
@@ -61,9 +65,9 @@ def itself(name: str, *values: float) -> Timed:
 
 
 @pytest.mark.parametrize(
-    ("value", "outcome"), [(1.019, Outcome.PASSED), (0.981, Outcome.PASSED), (0.979, Outcome.FAILED)]
+    ("value", "outcome"), [(1.019, CheckOutcome.PASSED), (0.981, CheckOutcome.PASSED), (0.979, CheckOutcome.FAILED)]
 )
-def test_a_kernel_is_as_fast_as_itself(value: float, outcome: Outcome) -> None:
+def test_a_kernel_is_as_fast_as_itself(value: float, outcome: CheckOutcome) -> None:
     """The worst case counts, and is named with its interval: noise is told from bias by it."""
     item = same_speed([itself("a", 1.0), itself("b", value)])
     assert item.outcome is outcome
@@ -71,19 +75,19 @@ def test_a_kernel_is_as_fast_as_itself(value: float, outcome: Outcome) -> None:
 
 
 def test_two_pairs_of_hosts_count_together_and_both_are_named() -> None:
-    assert same_speed([itself("a", 1.03, 1.02)]).outcome is Outcome.FAILED
+    assert same_speed([itself("a", 1.03, 1.02)]).outcome is CheckOutcome.FAILED
     item = same_speed([itself("a", 1.03, 1.0), itself("b", 1.018)])
-    assert item.outcome is Outcome.PASSED
+    assert item.outcome is CheckOutcome.PASSED
     assert "1.80%" in item.detail
     assert "1.0300 [0.9700, 1.0400] and 1.0000 [0.9700, 1.0400] in a" in item.detail
 
 
 @pytest.mark.parametrize(
     ("speedups", "outcome"),
-    [((1.01,), Outcome.PASSED), ((1.03, 1.001), Outcome.PASSED), ((1.03, 1.03), Outcome.FAILED)],
+    [((1.01,), CheckOutcome.PASSED), ((1.03, 1.001), CheckOutcome.PASSED), ((1.03, 1.03), CheckOutcome.FAILED)],
 )
 def test_what_is_outside_the_band_is_timed_in_other_hosts(
-    monkeypatch: pytest.MonkeyPatch, speedups: tuple[float, ...], outcome: Outcome
+    monkeypatch: pytest.MonkeyPatch, speedups: tuple[float, ...], outcome: CheckOutcome
 ) -> None:
     """Luck of one pair of hosts goes, a bias stays; what is inside is not timed again."""
     measured, hosts = iter(speedups), list[object]()
@@ -109,4 +113,4 @@ def test_what_is_outside_the_band_is_timed_in_other_hosts(
 
 
 def test_without_a_long_case_nothing_is_said_of_a_a() -> None:
-    assert same_speed([]).outcome is Outcome.NOT_CHECKED
+    assert same_speed([]).outcome is CheckOutcome.NOT_CHECKED

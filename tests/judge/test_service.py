@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
 from arena.judge import service
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
-from arena.taskfile.corpus import TASKS, load_task
-from tests.taskfile.folders import TASK, write_task
+from tests.corpus.folders import TASK, write_task
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 START = RMS_NORM / "kernel.py"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from arena.corpus.task_folder import load_task
 from arena.judge.soundness import check_definition
-from arena.model.check import Outcome
+from arena.model.check import CheckOutcome
 from arena.numerics.reference import Reference
-from arena.taskfile.corpus import load_task
-from tests.taskfile.folders import TASK, write_task
+from tests.corpus.folders import TASK, write_task
 
 FLAGGED = TASK.replace("outputs:", "  keep: {shape: [1], dtype: bool, fill: {bernoulli: 0.5}}\noutputs:")
 REFERENCE = """\
@@ -32,8 +32,8 @@ def test_an_input_that_shows_by_chance_gets_several_chances(tmp_path: Path) -> N
     for seed in range(SEEDS):
         generator = torch.Generator().manual_seed(seed)
         items = list(check_definition(task, reference, [case], generator))
-        assert {item.name for item in items if item.outcome is Outcome.FAILED} <= {"keep matters"}
-        missed += any(item.name == "keep matters" and item.outcome is Outcome.FAILED for item in items)
+        assert {item.name for item in items if item.outcome is CheckOutcome.FAILED} <= {"keep matters"}
+        missed += any(item.name == "keep matters" and item.outcome is CheckOutcome.FAILED for item in items)
     assert missed <= SEEDS // 6
 
 
@@ -50,7 +50,7 @@ def test_one_number_that_is_coarse_by_chance_gets_several_chances(tmp_path: Path
     reference, case = Reference(task.reference_path), task.seen[1]
     for seed in range(400):
         items = list(check_definition(task, reference, [case], torch.Generator().manual_seed(seed)))
-        assert [item.detail for item in items if item.name == "tolerance" and item.outcome is Outcome.FAILED] == []
+        assert [item.detail for item in items if item.name == "tolerance" and item.outcome is CheckOutcome.FAILED] == []
 
 
 DRAWN = TASK.replace("fill: normal", "fill: custom", 1)
@@ -58,8 +58,8 @@ AT_ONCE = "torch.rand(count, *shape, generator=generator, device=generator.devic
 ONE_BY_ONE = "torch.stack([torch.rand(*shape, generator=generator, device=generator.device) for _ in range(count)])"
 
 
-@pytest.mark.parametrize(("draw", "outcome"), [(AT_ONCE, Outcome.PASSED), (ONE_BY_ONE, Outcome.FAILED)])
-def test_inputs_of_many_sets_are_drawn_at_once(tmp_path: Path, draw: str, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("draw", "outcome"), [(AT_ONCE, CheckOutcome.PASSED), (ONE_BY_ONE, CheckOutcome.FAILED)])
+def test_inputs_of_many_sets_are_drawn_at_once(tmp_path: Path, draw: str, outcome: CheckOutcome) -> None:
     folder = write_task(tmp_path, task=DRAWN)
     (folder / "reference.py").write_text(
         "import torch\n\n\n"
@@ -72,5 +72,5 @@ def test_inputs_of_many_sets_are_drawn_at_once(tmp_path: Path, draw: str, outcom
     task = load_task(folder)
     items = check_definition(task, Reference(task.reference_path), [task.seen[1]], torch.Generator().manual_seed(0))
     found = {item.name: item for item in items}
-    assert found["reference"].outcome is Outcome.PASSED, found["reference"].detail
+    assert found["reference"].outcome is CheckOutcome.PASSED, found["reference"].detail
     assert found["drawn at once"].outcome is outcome, found["drawn at once"].detail

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from arena.judge import watchdog
-from arena.judge.hosts import CandidateFailed, Host
-from arena.judge.watchdog import WatchedHost
+from arena.judge.watchdog import WatchedWorker
+from arena.judge.workers import CandidateFailed, Worker
 from arena.model.verdict import Status
-from arena.sandbox.cgroup import Group
+from arena.sandbox.cgroup import ControlGroup
 from tests.sandbox.signalling import CONTINUED_BY_A_TIMER
 
 _QUIET = "import time; print(flush=True); time.sleep(60)"
@@ -38,15 +38,15 @@ class Template:
         """It does not know."""
 
 
-Start = Callable[[str], WatchedHost]
+Start = Callable[[str], WatchedWorker]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
     processes: list[subprocess.Popen[bytes]] = []
-    hosts: list[WatchedHost] = []
+    hosts: list[WatchedWorker] = []
 
-    def started(code: str) -> WatchedHost:
+    def started(code: str) -> WatchedWorker:
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
         processes.append(process)
         assert process.stdout is not None
@@ -55,7 +55,7 @@ def start() -> Iterator[Start]:
         host: Any = SimpleNamespace(
             isolation="", _template=Template(), _pid=process.pid, _channel=Channel(), _log=log, _spins=False
         )
-        hosts.append(WatchedHost(host, 1 << 40))
+        hosts.append(WatchedWorker(host, 1 << 40))
         return hosts[-1]
 
     yield started
@@ -65,7 +65,7 @@ def start() -> Iterator[Start]:
         host.bury()
 
 
-def stopped(host: WatchedHost) -> WatchedHost:
+def stopped(host: WatchedWorker) -> WatchedWorker:
     time.sleep(0.1)
     host.stop()
     return host
@@ -73,7 +73,7 @@ def stopped(host: WatchedHost) -> WatchedHost:
 
 @pytest.fixture
 def no_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Group, "hold", lambda *_: None)
+    monkeypatch.setattr(ControlGroup, "hold", lambda *_: None)
 
 
 @pytest.mark.parametrize("code", [_QUIET, _BUSY])
@@ -96,13 +96,13 @@ def test_one_that_a_timer_continues_voids_the_timing(start: Start) -> None:
 def test_so_does_one_that_a_signal_continues(start: Start) -> None:
     host = stopped(start(_BUSY))
     with pytest.raises(CandidateFailed, match="while it was stopped"), host.still():
-        Host.resume(host)
+        Worker.resume(host)
         time.sleep(_LOOKED_AT_S)
 
 
 @pytest.mark.parametrize("code", [_BUSY, CONTINUED_BY_A_TIMER])
 def test_in_a_control_group_nothing_wakes_it(start: Start, code: str) -> None:
-    probe = Group.make()
+    probe = ControlGroup.make()
     if probe is None:
         pytest.skip("no control group can be made here")
     probe.remove()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from arena.judge.hosts import CandidateFailed
-from arena.judge.verify import Finding
+from arena.corpus.task_folder import TASKS, load_task
+from arena.judge.verify import OutputCheck
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
+from arena.judge.workers import CandidateFailed
 from arena.model.verdict import Status
 from arena.platforms.cpu import CpuPlatform
-from arena.taskfile.corpus import TASKS, load_task
 
-GOOD = Finding(Status.PASSED, error_ratio=0.2)
-BAD = Finding(Status.WRONG_RESULT, "y: error is 7 × tolerance")
+GOOD = OutputCheck(Status.PASSED, error_ratio=0.2)
+BAD = OutputCheck(Status.WRONG_RESULT, "y: error is 7 × tolerance")
 SOFTMAX = load_task(TASKS / "hip2hip/modules/softmax")
 FACTS = CpuPlatform().facts()
 
@@ -31,7 +31,7 @@ def test_wrong_at_both_is_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("first", "other", "said"), [(GOOD, BAD, "right at wave size 32"), (BAD, GOOD, "size 64; at 32")]
 )
-def test_right_at_one_only_depends_on_the_wave_size(first: Finding, other: Finding, said: str) -> None:
+def test_right_at_one_only_depends_on_the_wave_size(first: OutputCheck, other: OutputCheck, said: str) -> None:
     found = at_both_wave_sizes(first, other)
     assert found.status is Status.WAVE_SIZE_DEPENDENT
     assert said in found.detail and BAD.detail in found.detail

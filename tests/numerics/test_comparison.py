@@ -9,14 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.model.task import DTYPE_BYTES, FLOATING, Comparison, Tolerance
+from arena.model.task import DTYPE_BYTES, FLOATING, OutputComparison, Tolerance
 from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, worst_element
 from arena.numerics.dtypes import bounds, torch_dtype
 
 INF, NAN = math.inf, math.nan
-CLOSE = Tolerance(Comparison.CLOSE, atol=0.01, rtol=0.1)
-EXACT = Tolerance(Comparison.EXACT)
-QUANTIZED = Tolerance(Comparison.QUANTIZED)
+CLOSE = Tolerance(OutputComparison.CLOSE, atol=0.01, rtol=0.1)
+EXACT = Tolerance(OutputComparison.EXACT)
+QUANTIZED = Tolerance(OutputComparison.QUANTIZED)
 
 
 def ratio(actual: list[float], expected: list[float], tolerance: Tolerance = CLOSE, dtype: str = "float32") -> float:
@@ -64,7 +64,7 @@ def test_the_worst_element_counts() -> None:
 
 def test_defaults_by_dtype() -> None:
     for dtype in DTYPE_BYTES:
-        wanted = Comparison.CLOSE if dtype in FLOATING else Comparison.EXACT
+        wanted = OutputComparison.CLOSE if dtype in FLOATING else OutputComparison.EXACT
         assert default_tolerance(dtype) == Tolerance(wanted)
     assert bounds(Tolerance(), "float16") == bounds(Tolerance(), "bfloat16") == (1e-2, 1e-2)
     assert bounds(Tolerance(), "float32") == (1e-4, 1e-4)
@@ -233,11 +233,11 @@ def test_the_worst_element_is_named(tolerance: Tolerance) -> None:
 def test_the_worst_element_is_that_of_the_ratio() -> None:
     """The first is off by more, and right; the second is wrong."""
     got, wanted = torch.tensor([100.5, 1.0, 0.0]), torch.tensor([100.0, 1.0, 0.2])
-    wide = Tolerance(Comparison.CLOSE, atol=1e-3, rtol=1e-2)
+    wide = Tolerance(OutputComparison.CLOSE, atol=1e-3, rtol=1e-2)
     assert worst_element(got, wanted, wide, "float32") == "[2]: 0 instead of 0.2"
     assert worst_element(got > 0.5, wanted > 0, EXACT, "bool") == "[2]: 0 instead of 1"
 
 
 def test_the_regret_that_a_decision_may_have() -> None:
-    assert allowed_regret(Tolerance(Comparison.DECISION)) == 1e-6
-    assert [allowed_regret(Tolerance(Comparison.DECISION, atol=atol)) for atol in (0.0, 0.25)] == [0.0, 0.25]
+    assert allowed_regret(Tolerance(OutputComparison.DECISION)) == 1e-6
+    assert [allowed_regret(Tolerance(OutputComparison.DECISION, atol=atol)) for atol in (0.0, 0.25)] == [0.0, 0.25]

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from arena.corpus.task_folder import load_task
 from arena.errors import FileError
 from arena.model.record import Split
 from arena.model.task import Arguments, Case, Task, arguments
 from arena.numerics.reference import Reference, call_by_name
-from arena.taskfile.corpus import load_task
-from tests.taskfile.folders import TASK, write_task
+from tests.corpus.folders import TASK, write_task
 
 MUTABLE = TASK.replace("fill: normal}", "fill: normal, mutable: true}")
 X = torch.tensor([[1.0, 2.0]], dtype=torch.float16)

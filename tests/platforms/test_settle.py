@@ -10,17 +10,17 @@ from itertools import chain, cycle, repeat
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
-from arena.judge.crossing import Crossing
-from arena.judge.device import Bench
-from arena.judge.evaluate import Contest, Workshop
-from arena.judge.hosts import Template
+from arena.judge.cross_compile import Crossing
+from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.messages import Options
+from arena.judge.timer import Timer
+from arena.judge.workers import ForkServers
 from arena.model.environment import Environment
 from arena.platforms import here
 from arena.platforms.cpu import CpuPlatform
 from arena.platforms.cuda import CudaPlatform
-from arena.taskfile.corpus import TASKS, load_task
 from tests.platforms.fake_device import H200, FakeDevice
 
 IDLE_S, BUSY_S = 1e-4, 2e-3
@@ -93,12 +93,12 @@ class Busy(CpuPlatform):
 def test_nothing_is_judged_on_a_busy_device() -> None:
     device = Busy()
     facts = device.facts()
-    template, crossing = Template("cpu", spins=False, interprets=True), Crossing()
+    template, crossing = ForkServers("cpu", spins=False, interprets=True), Crossing()
     try:
         task = load_task(TASKS / "triton2triton/normalization/rms_norm")
-        shop = Workshop(Bench(device, facts), template, crossing, {})
+        shop = JudgeContext(Timer(device, facts), template, crossing, {})
         assert task.starting_kernel is not None
-        contest = Contest(task, task.starting_kernel, Options(heldout=False), shop)
+        contest = CandidateEvaluation(task, task.starting_kernel, Options(heldout=False), shop)
         with pytest.raises(InfrastructureError, match="the device is busy"):
             contest.run(lambda isolation: Environment(facts, isolation), lambda stage, done, total: None)
         assert not contest._folder.exists()

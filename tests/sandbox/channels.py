@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from arena.host.template import _go_behind_walls
 from arena.protocol import Spawn
 from arena.sandbox.calls import machine
+from arena.worker.fork_server import _go_behind_walls
 
 KEY = 0x61726E61
 _LIBC = ctypes.CDLL(None, use_errno=True)

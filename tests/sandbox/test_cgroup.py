@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from arena.sandbox.cgroup import Group, own_group
+from arena.sandbox.cgroup import ControlGroup, own_group
 
 
 @pytest.fixture
-def group() -> Iterator[Group]:
-    made = Group.make()
+def group() -> Iterator[ControlGroup]:
+    made = ControlGroup.make()
     if made is None:
         pytest.skip("no control group can be made here")
     yield made
@@ -28,7 +28,7 @@ def ticks(process: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-def test_a_frozen_group_stands_still_and_can_be_ended(group: Group) -> None:
+def test_a_frozen_group_stands_still_and_can_be_ended(group: ControlGroup) -> None:
     with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
         assert group.add(busy.pid) and group.members() == {busy.pid}
         group.freeze()
@@ -41,12 +41,12 @@ def test_a_frozen_group_stands_still_and_can_be_ended(group: Group) -> None:
     assert not group.path.exists()
 
 
-def test_groups_of_harnesses_that_were_killed_are_swept(group: Group) -> None:
+def test_groups_of_harnesses_that_were_killed_are_swept(group: ControlGroup) -> None:
     code = "from arena.sandbox.cgroup import Group; print(Group.make().path.name)"
     left = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     parent = own_group()
     assert parent is not None and (parent / left).exists()
-    again = Group.make()
+    again = ControlGroup.make()
     assert again is not None
     again.remove()
     assert not (parent / left).exists() and group.path.exists()
@@ -54,4 +54,4 @@ def test_groups_of_harnesses_that_were_killed_are_swept(group: Group) -> None:
 
 def test_without_control_groups_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("arena.sandbox.cgroup.own_group", lambda: None)
-    assert Group.make() is None
+    assert ControlGroup.make() is None

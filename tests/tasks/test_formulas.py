@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from arena.corpus.corpora import load_corpus
 from arena.judge.selection import emulation_work
 from arena.judge.soundness import Draw
 from arena.model.record import Split
-from arena.model.task import Case, Comparison, Precision, ScalarSpec, Task, TensorSpec, arguments
+from arena.model.task import Case, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
 from arena.numerics.reference import Reference, call_by_name, expected_names, known_values
-from arena.taskfile.corpora import load_corpus
 from tests.tasks import formulas
 from tests.tasks.formulas import Array, Results
 
@@ -98,9 +98,9 @@ def disagreement(task: Task, case: Case, formula: Formula) -> str:
     return ""
 
 
-def comparison(task: Task, name: str) -> Comparison:
+def comparison(task: Task, name: str) -> OutputComparison:
     tolerance = next(spec.tolerance for spec in task.tensors if spec.name == name)
-    return Comparison.CLOSE if tolerance is None else tolerance.comparison
+    return OutputComparison.CLOSE if tolerance is None else tolerance.comparison
 
 
 def relative_bound(task: Task, dtype: torch.dtype) -> float:
@@ -108,7 +108,7 @@ def relative_bound(task: Task, dtype: torch.dtype) -> float:
     return max(RELATIVE, NATIVE_ULPS * torch.finfo(dtype).eps) if native else RELATIVE
 
 
-def difference(found: Array, wanted: Array, how: Comparison, relative: float = RELATIVE) -> str:
+def difference(found: Array, wanted: Array, how: OutputComparison, relative: float = RELATIVE) -> str:
     """What is wrong with `found`; empty if nothing. NaN and Inf must be in the same places."""
     if found.shape != wanted.shape:
         return f"shape {found.shape}, not {wanted.shape}"
@@ -117,10 +117,10 @@ def difference(found: Array, wanted: Array, how: Comparison, relative: float = R
     if not np.array_equal(found[~finite], wanted[~finite], equal_nan=True) or not np.isfinite(found[finite]).all():
         return "NaN or Inf in other places"
     error = np.abs(found[finite] - wanted[finite])
-    if how is Comparison.QUANTIZED:
+    if how is OutputComparison.QUANTIZED:
         off = np.count_nonzero(error) / max(error.size, 1)
         return f"{off:.1%} of the codes differ, by up to {error.max()}" if off > CODES_OFF or (error > 1).any() else ""
-    if how is Comparison.EXACT:
+    if how is OutputComparison.EXACT:
         allowed = np.zeros_like(error)
     else:
         rms = np.sqrt((wanted[finite] ** 2).sum() / max(error.size, 1))
@@ -202,21 +202,21 @@ def changed(count: int, by: float) -> Array:
 @pytest.mark.parametrize(
     ("found", "how", "problem"),
     [
-        (changed(200, 5e-7), Comparison.CLOSE, ""),
-        (changed(1, 5e-6), Comparison.CLOSE, "1 differ, by up to 5e-06"),
-        (changed(1, NAN), Comparison.CLOSE, "NaN or Inf in other places"),
-        (RIGHT[:, np.newaxis], Comparison.CLOSE, "shape (200, 1), not (200,)"),
-        (changed(1, 1e-12), Comparison.EXACT, "1 differ, by up to 1e-12"),
-        (changed(2, 1), Comparison.QUANTIZED, ""),
-        (changed(3, 1), Comparison.QUANTIZED, "1.5% of the codes differ, by up to 1.0"),
-        (changed(1, -2), Comparison.QUANTIZED, "0.5% of the codes differ, by up to 2.0"),
+        (changed(200, 5e-7), OutputComparison.CLOSE, ""),
+        (changed(1, 5e-6), OutputComparison.CLOSE, "1 differ, by up to 5e-06"),
+        (changed(1, NAN), OutputComparison.CLOSE, "NaN or Inf in other places"),
+        (RIGHT[:, np.newaxis], OutputComparison.CLOSE, "shape (200, 1), not (200,)"),
+        (changed(1, 1e-12), OutputComparison.EXACT, "1 differ, by up to 1e-12"),
+        (changed(2, 1), OutputComparison.QUANTIZED, ""),
+        (changed(3, 1), OutputComparison.QUANTIZED, "1.5% of the codes differ, by up to 1.0"),
+        (changed(1, -2), OutputComparison.QUANTIZED, "0.5% of the codes differ, by up to 2.0"),
     ],
 )
-def test_what_counts_as_a_difference(found: Array, how: Comparison, problem: str) -> None:
+def test_what_counts_as_a_difference(found: Array, how: OutputComparison, problem: str) -> None:
     assert difference(found, RIGHT, how) == problem
 
 
 def test_nan_and_inf_in_the_same_places_agree() -> None:
     special = np.array([1.0, NAN, float("inf"), -float("inf")])
-    assert difference(special, special.copy(), Comparison.CLOSE) == ""
-    assert difference(special, special * [1, 1, -1, 1], Comparison.CLOSE) == "NaN or Inf in other places"
+    assert difference(special, special.copy(), OutputComparison.CLOSE) == ""
+    assert difference(special, special * [1, 1, -1, 1], OutputComparison.CLOSE) == "NaN or Inf in other places"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from arena.corpus.corpora import load_corpus
 from arena.model.check import LEAST_REJECTED
-from arena.taskfile.corpora import load_corpus
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "task-quality.md"
 ROW = re.compile(r"\| (\w+/\w+) \| \w{8} \| \d+ \| \d+ \| ([^|]*) \|")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.corpora import load_corpus
 from arena.model.expression import Expression
 from arena.model.record import Split
 from arena.model.task import DTYPE_BYTES, Axis, Case, InputSpec, ScalarSpec, Task, TaskType, TensorSpec, Work
-from arena.taskfile.corpora import load_corpus
 from arena.toolchains.task_header import alias, dtype_key, prototype, signature, task_header
 
 SIZE = (Expression("M"),)

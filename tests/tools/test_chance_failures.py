@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from arena.corpus.task_folder import load_task
 from arena.model.task import Task
-from arena.taskfile.corpus import load_task
-from tests.taskfile.folders import write_task
+from tests.corpus.folders import write_task
 from tests.tools import load
 
 tool = load("chance_failures")

@@ -15,12 +15,12 @@ from arena.agents.box.confined import Confined
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
 from arena.sandbox.bubblewrap import filter_file
-from arena.sandbox.cgroup import Group
+from arena.sandbox.cgroup import ControlGroup
 from arena.scratch import in_memory
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BoxRecipe:
     """What to launch. `options` go through a file descriptor, `command` on bubblewrap's command line."""
 
     program: str
@@ -36,7 +36,7 @@ class Recipe:
     """whether processes can make PID namespaces of their own"""
 
 
-def launch(recipe: Recipe, stdin: bytes) -> Confined:
+def launch(recipe: BoxRecipe, stdin: bytes) -> Confined:
     """Start bubblewrap, and let the command begin once its limits are set. Raises `InfrastructureError`."""
     options = in_memory("options", b"".join(os.fsencode(option) + b"\0" for option in recipe.options))
     given = in_memory("stdin", stdin)
@@ -86,7 +86,7 @@ def _first_process(info: int, monitor: subprocess.Popen[bytes]) -> int:
     return int(json.loads(text)["child-pid"])
 
 
-def _confine(recipe: Recipe, monitor: subprocess.Popen[bytes], first: int) -> Confined:
+def _confine(recipe: BoxRecipe, monitor: subprocess.Popen[bytes], first: int) -> Confined:
     """Set limits on the first process, while it waits to begin; all others inherit them."""
     namespace = processes.Namespace(first)
 
@@ -95,7 +95,7 @@ def _confine(recipe: Recipe, monitor: subprocess.Popen[bytes], first: int) -> Co
         return inside | descendants(first) if recipe.nested and inside else inside
 
     limit(first, recipe.file_bytes, recipe.processes)
-    return Confined(monitor, members, recipe.folders, Group.hold(first, recipe.processes))
+    return Confined(monitor, members, recipe.folders, ControlGroup.hold(first, recipe.processes))
 
 
 def limit(first: int, file_bytes: int, most_processes: int) -> None:

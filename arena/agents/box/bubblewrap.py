@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from arena.agents.box import BoxPlan
-from arena.agents.box.bubbled import Recipe, launch
+from arena.agents.box.bubbled import BoxRecipe, launch
 from arena.agents.box.confined import Confined
 from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
@@ -65,7 +65,7 @@ class BubblewrapBox(Opened):
         """See `arena.agents.box.Box`."""
         variables = {**self._plan.environment, **(environment or {}), **self._variables()}
         self._check_program(command[0], variables["PATH"])
-        recipe = Recipe(
+        recipe = BoxRecipe(
             program=self._found.program,
             options=(*self._arguments(), *_set_variables(variables)),
             command=(*self._outlet.first, *command),

@@ -10,7 +10,7 @@ from typing import IO
 
 from arena.agents.box import processes
 from arena.errors import InfrastructureError
-from arena.sandbox.cgroup import Group
+from arena.sandbox.cgroup import ControlGroup
 from arena.sandbox.usage import deleted_bytes, folder_bytes
 
 _ENDS_WITHIN_S = 10.0
@@ -28,7 +28,7 @@ class Confined:
         outer: subprocess.Popen[bytes],
         members: processes.Members,
         folders: tuple[Path, ...],
-        group: Group | None,
+        group: ControlGroup | None,
     ) -> None:
         assert outer.stdout is not None and outer.stderr is not None
         self.stdout: IO[bytes] = outer.stdout

@@ -36,7 +36,7 @@ from arena.errors import InfrastructureError
 from arena.process_table import descendants
 from arena.resources import PACKAGE, own_folders
 from arena.sandbox import seal, view
-from arena.sandbox.cgroup import Group
+from arena.sandbox.cgroup import ControlGroup
 from arena.scratch import in_memory, scratch
 
 NOBODY = 65534
@@ -187,7 +187,7 @@ class FallbackBox(Opened):
             found = descendants(supervisor.pid) - {supervisor.pid}
             return found | (namespace.members() if namespace is not None else set())
 
-        group = Group.hold(first, self._plan.processes) if first else None
+        group = ControlGroup.hold(first, self._plan.processes) if first else None
         return Confined(supervisor, members, (self._plan.workspace, self._plan.home), group)
 
     def _python(self) -> str:

@@ -41,7 +41,7 @@ class UsageProblem(Exception):
     """The call is wrong."""
 
 
-class NoVerdict(Exception):
+class NoAnswer(Exception):
     """The judge gave no answer."""
 
 
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         answer = ask(_socket_path(), kernel, profile=options.profile)
     except UsageProblem as problem:
         return _complain(problem, USAGE)
-    except NoVerdict as problem:
+    except NoAnswer as problem:
         return _complain(problem, NO_VERDICT)
     text = json.dumps(answer["result"], indent=2, ensure_ascii=False) if options.json else answer["text"]
     sys.stdout.buffer.write((text.rstrip("\n") + "\n").encode("utf-8", "replace"))  # whatever the locale is
@@ -69,14 +69,14 @@ def exit_code(status: str | None) -> int:
 
 
 def ask(path: str, kernel: str, *, profile: bool) -> dict[str, Any]:
-    """Send one kernel and wait for the answer, an object with `text` and `result`; raises `NoVerdict`."""
+    """Send one kernel and wait for the answer, an object with `text` and `result`; raises `NoAnswer`."""
     request = json.dumps({"kernel": kernel, "profile": profile}).encode() + b"\n"
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         try:
             connection.connect(path)
         except OSError as problem:
-            raise NoVerdict(f"the judge cannot be reached: {problem.strerror or problem}") from None
+            raise NoAnswer(f"the judge cannot be reached: {problem.strerror or problem}") from None
         with contextlib.suppress(OSError):  # it may have said why before it hung up
             connection.sendall(request)
         return _answer(_receive(connection))
@@ -121,7 +121,7 @@ def _default() -> Path:
 def _socket_path() -> str:
     folder = os.environ.get("ARENA_TOOLS")
     if not folder:
-        raise NoVerdict("the judge cannot be reached: ARENA_TOOLS is not set")
+        raise NoAnswer("the judge cannot be reached: ARENA_TOOLS is not set")
     return str(Path(folder) / "desk.sock")
 
 
@@ -132,9 +132,9 @@ def _receive(connection: socket.socket) -> bytes:
         try:
             chunk = connection.recv(_CHUNK)
         except OSError as problem:
-            raise NoVerdict(f"the judge hung up: {problem.strerror or problem}") from None
+            raise NoAnswer(f"the judge hung up: {problem.strerror or problem}") from None
         if not chunk:
-            raise NoVerdict("the judge hung up without an answer")
+            raise NoAnswer("the judge hung up without an answer")
         data += chunk
     return bytes(data.split(b"\n", 1)[0])
 
@@ -143,10 +143,10 @@ def _answer(line: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(line)
     except ValueError:
-        raise NoVerdict("the judge's answer is no JSON") from None
+        raise NoAnswer("the judge's answer is no JSON") from None
     fits = isinstance(answer, dict) and isinstance(answer.get("text"), str) and isinstance(answer.get("result"), dict)
     if not fits:
-        raise NoVerdict("the judge's answer has not the form that is expected")
+        raise NoAnswer("the judge's answer has not the form that is expected")
     return dict(answer)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from msgspec import structs
 
+from arena.corpus.task_folder import TASKS
 from arena.judge.messages import Options
 from arena.judge.self_test.evidence import DATA
-from arena.taskfile.corpus import TASKS
 
 SOFTMAX = TASKS / "hip2hip" / "modules" / "softmax"
 RMS_NORM = TASKS / "triton2triton" / "normalization" / "rms_norm"

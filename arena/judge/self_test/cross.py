@@ -14,14 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError
-from arena.judge.crossing import Crossing, Limit
+from arena.judge.cross_compile import Crossing, Limit
 from arena.judge.self_test.candidates import RMS_NORM
 from arena.judge.self_test.children import problem_of, write_down
 from arena.judge.self_test.evidence import Crossed, CrossSeen
 from arena.judge.self_test.probe import probe_source
 from arena.model.portability import BuildOutcome, TargetBuild
-from arena.taskfile.corpus import load_task
 from arena.toolchains.base import Built, Target
 from arena.toolchains.cross import abilities, hip_cross_toolchain
 from arena.toolchains.targets import TARGETS

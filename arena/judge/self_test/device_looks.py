@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from arena.judge.self_test.evidence import Answer, DeviceSeen, Outcome, ProbeSeen
+from arena.judge.self_test.evidence import Answer, DeviceSeen, ItemOutcome, ProbeSeen
 
 _ARCH = re.compile(r"gfx\d{1,2}[0-9a-f]{2}|sm_\d{2,3}|cpu")
 _WAVE_SIZES = (32, 64)
@@ -33,14 +33,14 @@ def facts(device: DeviceSeen) -> Answer:
     if not known.emulated and known.last_level_cache_bytes < 1:
         problems.append("no cache: nothing would be measured cold")
     if problems:
-        return Answer(Outcome.FAIL, "; ".join(problems))
+        return Answer(ItemOutcome.FAIL, "; ".join(problems))
     peaks = "an emulation has no peaks" if known.emulated else known.peak_source or "peaks unknown: no roofline"
     seen = (
         f"{known.name} ({known.arch}), {device.multiprocessors} multiprocessors, "
         f"{_gib(memory.free_bytes)} of {_gib(memory.total_bytes)} free, "
         f"last-level cache {known.last_level_cache_bytes / 2**20:.0f} MiB; {peaks}"
     )
-    return Answer(Outcome.PASS, seen)
+    return Answer(ItemOutcome.PASS, seen)
 
 
 def wave_size(probe: ProbeSeen) -> Answer:
@@ -49,8 +49,8 @@ def wave_size(probe: ProbeSeen) -> Answer:
         return _not_seen(probe)
     said, found = probe.device.facts.wave_size, probe.exchange.wave_size
     if said != found:
-        return Answer(Outcome.FAIL, f"the facts say {said}, a kernel reads {found}")
-    return Answer(Outcome.PASS, f"{found}, as a kernel compiled in {probe.compiled_s or 0:.1f} s reads it")
+        return Answer(ItemOutcome.FAIL, f"the facts say {said}, a kernel reads {found}")
+    return Answer(ItemOutcome.PASS, f"{found}, as a kernel compiled in {probe.compiled_s or 0:.1f} s reads it")
 
 
 def shared_buffer(probe: ProbeSeen) -> Answer:
@@ -59,8 +59,8 @@ def shared_buffer(probe: ProbeSeen) -> Answer:
     if seen is None:
         return _not_seen(probe)
     if seen.wrong_elements:
-        return Answer(Outcome.FAIL, f"{seen.wrong_elements} of {seen.elements} elements came back wrong")
-    return Answer(Outcome.PASS, f"{seen.elements} elements there and back, host behind {seen.isolation}")
+        return Answer(ItemOutcome.FAIL, f"{seen.wrong_elements} of {seen.elements} elements came back wrong")
+    return Answer(ItemOutcome.PASS, f"{seen.elements} elements there and back, host behind {seen.isolation}")
 
 
 def memory_returned(probe: ProbeSeen) -> Answer:
@@ -70,34 +70,36 @@ def memory_returned(probe: ProbeSeen) -> Answer:
     seen = probe.memory
     taken, kept = seen.during_bytes - seen.before_bytes, seen.after_bytes - seen.before_bytes
     if taken < seen.buffer_bytes // 2:
-        return Answer(Outcome.FAIL, f"a buffer of {_mib(seen.buffer_bytes)} took {_mib(taken)}: it cannot be followed")
+        return Answer(
+            ItemOutcome.FAIL, f"a buffer of {_mib(seen.buffer_bytes)} took {_mib(taken)}: it cannot be followed"
+        )
     if kept > seen.buffer_bytes // _KEPT_SHARE:
-        return Answer(Outcome.FAIL, f"{_mib(kept)} of {_mib(seen.buffer_bytes)} in use after both sides closed it")
-    return Answer(Outcome.PASS, f"{_mib(taken)} in use while shared, {_mib(max(kept, 0))} afterwards")
+        return Answer(ItemOutcome.FAIL, f"{_mib(kept)} of {_mib(seen.buffer_bytes)} in use after both sides closed it")
+    return Answer(ItemOutcome.PASS, f"{_mib(taken)} in use while shared, {_mib(max(kept, 0))} afterwards")
 
 
 def hip_python(device: DeviceSeen) -> Answer:
     """Fails where hip-python and PyTorch contradict each other; a hip-python that sees nothing is a warning."""
     if device.remarks:
-        return Answer(Outcome.FAIL, "; ".join(device.remarks))
+        return Answer(ItemOutcome.FAIL, "; ".join(device.remarks))
     if not device.hip_devices:
-        return Answer(Outcome.WARNING, f"hip-python sees no device, PyTorch does: {device.asked_hip}")
-    return Answer(Outcome.PASS, f"hip-python and PyTorch agree on arch, wave size and memory of {device.asked_hip}")
+        return Answer(ItemOutcome.WARNING, f"hip-python sees no device, PyTorch does: {device.asked_hip}")
+    return Answer(ItemOutcome.PASS, f"hip-python and PyTorch agree on arch, wave size and memory of {device.asked_hip}")
 
 
 def isolation(level: str) -> Answer:
     """Warns where a candidate would not be behind both walls; fails where it does not even have its own session."""
     walls = level.partition(";")[0].split("+")
     if "session" not in walls:
-        return Answer(Outcome.FAIL, f"hosts say they are behind {level!r}")
+        return Answer(ItemOutcome.FAIL, f"hosts say they are behind {level!r}")
     missing = [f"no {wall} wall: {cost}" for wall, cost in _WALLS.items() if wall not in walls]
     if missing:
-        return Answer(Outcome.WARNING, "; ".join([*missing, "allow user namespaces, or run as root"]))
-    return Answer(Outcome.PASS, level)
+        return Answer(ItemOutcome.WARNING, "; ".join([*missing, "allow user namespaces, or run as root"]))
+    return Answer(ItemOutcome.PASS, level)
 
 
 def _not_seen(probe: ProbeSeen) -> Answer:
-    return Answer(Outcome.FAIL, probe.problem or "the probe ended before it came to this")
+    return Answer(ItemOutcome.FAIL, probe.problem or "the probe ended before it came to this")
 
 
 def _gib(num_bytes: int) -> str:

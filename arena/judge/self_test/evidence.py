@@ -15,7 +15,7 @@ from arena.platforms.base import Memory
 DATA = Path(__file__).parent / "data"
 
 
-class Outcome(StrEnum):
+class ItemOutcome(StrEnum):
     """How an item ended."""
 
     PASS = "pass"
@@ -32,16 +32,16 @@ class Outcome(StrEnum):
 class Answer:
     """An outcome, and what was seen, in one sentence."""
 
-    outcome: Outcome
+    outcome: ItemOutcome
     seen: str
 
 
 @dataclass(frozen=True)
-class Result:
+class ItemResult:
     """An item that has ended."""
 
     name: str
-    outcome: Outcome
+    outcome: ItemOutcome
     seen: str
     seconds: float
 

@@ -16,7 +16,7 @@ GPUS = ("cuda", "rocm")
 
 
 @dataclass(frozen=True)
-class Item:
+class SelfTestItem:
     """One thing that must work. `look` raises `ArenaError` where its evidence cannot be had."""
 
     name: str
@@ -55,29 +55,29 @@ def _crossed(language: str, vendor: str) -> Callable[[Evidence], Answer]:
 
 
 ITEMS = (
-    Item("device facts", _facts),
-    Item("wave size", lambda e: device_looks.wave_size(e.probe())),
-    Item("buffer shared with a host", lambda e: device_looks.shared_buffer(e.probe())),
-    Item("memory given back", lambda e: device_looks.memory_returned(e.probe())),
-    Item("hip-python agrees", _hip_python, ("rocm",)),
-    Item("isolation of hosts", lambda e: device_looks.isolation(e.isolation())),
-    Item("HIP kernel", lambda e: looks.passes(e.evaluation(c.START_HIP))),
-    Item("Triton kernel", lambda e: looks.passes(e.evaluation(c.START_TRITON))),
-    Item("graph capture", lambda e: looks.captured(e.evaluation(c.START_HIP)), GPUS),
-    Item("a kernel that waits", lambda e: looks.not_captured(e.evaluation(c.WAITS)), GPUS),
-    Item("two clocks", _clocks, ("cuda", "rocm")),  # elsewhere processor time is counted, which is no clock's
-    Item("a kernel against itself", _against_itself),
-    Item("a wrong kernel", lambda e: looks.ends_as(e.evaluation(c.WRONG), Status.WRONG_RESULT)),
-    Item("a write past the end", lambda e: looks.ends_as(e.evaluation(c.PAST_THE_END), Status.OUT_OF_BOUNDS)),
-    Item("a kernel for 32 lanes", lambda e: looks.with_32_lanes(e.evaluation(c.ASSUMES_32))),
-    Item("HIP for AMD GPUs", _crossed("hip", "amd")),
-    Item("HIP for NVIDIA GPUs", _crossed("hip", "nvidia")),
-    Item("Triton for AMD GPUs", _crossed("triton", "amd")),
-    Item("Triton for NVIDIA GPUs", _crossed("triton", "nvidia")),
+    SelfTestItem("device facts", _facts),
+    SelfTestItem("wave size", lambda e: device_looks.wave_size(e.probe())),
+    SelfTestItem("buffer shared with a host", lambda e: device_looks.shared_buffer(e.probe())),
+    SelfTestItem("memory given back", lambda e: device_looks.memory_returned(e.probe())),
+    SelfTestItem("hip-python agrees", _hip_python, ("rocm",)),
+    SelfTestItem("isolation of hosts", lambda e: device_looks.isolation(e.isolation())),
+    SelfTestItem("HIP kernel", lambda e: looks.passes(e.evaluation(c.START_HIP))),
+    SelfTestItem("Triton kernel", lambda e: looks.passes(e.evaluation(c.START_TRITON))),
+    SelfTestItem("graph capture", lambda e: looks.captured(e.evaluation(c.START_HIP)), GPUS),
+    SelfTestItem("a kernel that waits", lambda e: looks.not_captured(e.evaluation(c.WAITS)), GPUS),
+    SelfTestItem("two clocks", _clocks, ("cuda", "rocm")),  # elsewhere processor time is counted, which is no clock's
+    SelfTestItem("a kernel against itself", _against_itself),
+    SelfTestItem("a wrong kernel", lambda e: looks.ends_as(e.evaluation(c.WRONG), Status.WRONG_RESULT)),
+    SelfTestItem("a write past the end", lambda e: looks.ends_as(e.evaluation(c.PAST_THE_END), Status.OUT_OF_BOUNDS)),
+    SelfTestItem("a kernel for 32 lanes", lambda e: looks.with_32_lanes(e.evaluation(c.ASSUMES_32))),
+    SelfTestItem("HIP for AMD GPUs", _crossed("hip", "amd")),
+    SelfTestItem("HIP for NVIDIA GPUs", _crossed("hip", "nvidia")),
+    SelfTestItem("Triton for AMD GPUs", _crossed("triton", "amd")),
+    SelfTestItem("Triton for NVIDIA GPUs", _crossed("triton", "nvidia")),
 )
 
 
-def chosen(only: Sequence[str]) -> tuple[Item, ...]:
+def chosen(only: Sequence[str]) -> tuple[SelfTestItem, ...]:
     """The items with one of these texts in their names, in their own order; all where there is none."""
     for text in only:
         if not any(text in item.name for item in ITEMS):

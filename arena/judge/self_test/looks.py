@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arena.judge.self_test.evidence import Answer, Crossed, CrossSeen, Outcome
+from arena.judge.self_test.evidence import Answer, Crossed, CrossSeen, ItemOutcome
 from arena.model.environment import DeviceFacts
 from arena.model.portability import BuildOutcome
 from arena.model.record import CaseTiming, Evaluation, Mode
@@ -38,17 +38,17 @@ def bounds(facts: DeviceFacts) -> Bounds:
 def passes(evaluation: Evaluation) -> Answer:
     """Fails where the judge says anything but `passed`."""
     if evaluation.status is not Status.PASSED:
-        return Answer(Outcome.FAIL, _verdict(evaluation))
+        return Answer(ItemOutcome.FAIL, _verdict(evaluation))
     built = evaluation.seconds.get("build", 0.0)
     how = f", built in {built:.1f} s" if built else ""
-    return Answer(Outcome.PASS, f"right in {len(evaluation.cases)} cases{how}")
+    return Answer(ItemOutcome.PASS, f"right in {len(evaluation.cases)} cases{how}")
 
 
 def ends_as(evaluation: Evaluation, wanted: Status) -> Answer:
     """Fails where the judge says anything but `wanted`."""
     if evaluation.status is not wanted:
-        return Answer(Outcome.FAIL, f"expected {wanted}: {_verdict(evaluation)}")
-    return Answer(Outcome.PASS, _verdict(evaluation))
+        return Answer(ItemOutcome.FAIL, f"expected {wanted}: {_verdict(evaluation)}")
+    return Answer(ItemOutcome.PASS, _verdict(evaluation))
 
 
 def with_32_lanes(evaluation: Evaluation) -> Answer:
@@ -72,42 +72,42 @@ def clocks(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer:
     """Fails where the judge's clock and the host's (device events on a GPU) disagree on the longest kernel."""
     timing = _longest(evaluations)
     if timing is None:
-        return Answer(Outcome.FAIL, "no case was timed")
+        return Answer(ItemOutcome.FAIL, "no case was timed")
     if timing.candidate_ms.value < LONG_ENOUGH_MS:
         return Answer(
-            Outcome.SKIPPED, f"the longest kernel takes {timing.candidate_ms.value:.3f} ms: too short to tell"
+            ItemOutcome.SKIPPED, f"the longest kernel takes {timing.candidate_ms.value:.3f} ms: too short to tell"
         )
     judge = timing.candidate_ms.value
     host = float(np.median([r.candidate_host_s for r in timing.rounds])) * 1e3 / timing.calls_long
     allowed_ms = allowed.clocks * judge + allowed.clock_slack_ms / timing.calls_long
     seen = f"judge {judge:.3f} ms, host {host:.3f} ms a call, {allowed_ms:.3f} ms apart allowed"
-    return Answer(Outcome.PASS if abs(host - judge) <= allowed_ms else Outcome.FAIL, seen)
+    return Answer(ItemOutcome.PASS if abs(host - judge) <= allowed_ms else ItemOutcome.FAIL, seen)
 
 
 def against_itself(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer:
     """Fails where the starting kernel, timed against itself on the longest case, is faster or slower than it is."""
     timing = _longest(evaluations)
     if timing is None:
-        return Answer(Outcome.FAIL, "no case was timed")
+        return Answer(ItemOutcome.FAIL, "no case was timed")
     ratio = timing.speedup
     seen = (
         f"speedup {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] at {timing.baseline_ms.value:.3f} ms, "
         f"{allowed.same:.0%} allowed"
     )
-    return Answer(Outcome.PASS if abs(ratio.value - 1.0) <= allowed.same else Outcome.FAIL, seen)
+    return Answer(ItemOutcome.PASS if abs(ratio.value - 1.0) <= allowed.same else ItemOutcome.FAIL, seen)
 
 
 def crossed(seen: CrossSeen, language: str, vendor: str) -> Answer:
     """Fails where something does not build that this machine claims to build; skipped where it lacks a tool."""
     found = next((each for each in seen.crossed if (each.language, each.vendor) == (language, vendor)), None)
     if found is None:
-        return Answer(Outcome.FAIL, seen.problem or "not tried")
+        return Answer(ItemOutcome.FAIL, seen.problem or "not tried")
     if not found.builds:
-        return Answer(Outcome.SKIPPED, found.missing or "no target is known")
+        return Answer(ItemOutcome.SKIPPED, found.missing or "no target is known")
     failed = [build for build in found.builds if build.outcome is not BuildOutcome.BUILT]
     if failed:
-        return Answer(Outcome.FAIL, "; ".join(f"{build.target}: {_gist(build.detail)}" for build in failed))
-    return Answer(Outcome.PASS, _built(found))
+        return Answer(ItemOutcome.FAIL, "; ".join(f"{build.target}: {_gist(build.detail)}" for build in failed))
+    return Answer(ItemOutcome.PASS, _built(found))
 
 
 def _built(found: Crossed) -> str:
@@ -123,14 +123,14 @@ def _gist(detail: str) -> str:
 
 def _in_mode(evaluation: Evaluation, wanted: Mode) -> Answer:
     if evaluation.status is not Status.PASSED:
-        return Answer(Outcome.FAIL, _verdict(evaluation))
+        return Answer(ItemOutcome.FAIL, _verdict(evaluation))
     modes = [case.timing.mode for case in evaluation.cases if case.timing is not None]
     if not modes:
-        return Answer(Outcome.FAIL, "no case was timed")
+        return Answer(ItemOutcome.FAIL, "no case was timed")
     other = [mode for mode in modes if mode is not wanted]
     if other:
-        return Answer(Outcome.FAIL, f"{len(other)} of {len(modes)} cases were timed as {other[0]}, not as {wanted}")
-    return Answer(Outcome.PASS, f"{len(modes)} cases timed as {wanted}")
+        return Answer(ItemOutcome.FAIL, f"{len(other)} of {len(modes)} cases were timed as {other[0]}, not as {wanted}")
+    return Answer(ItemOutcome.PASS, f"{len(modes)} cases timed as {wanted}")
 
 
 def _longest(evaluations: Iterable[Evaluation]) -> CaseTiming | None:

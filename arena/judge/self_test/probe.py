@@ -14,15 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.errors import InfrastructureError
-from arena.judge.hosts import CandidateFailed, Host, HostFolder, Template
 from arena.judge.self_test.children import problem_of, write_down
 from arena.judge.self_test.evidence import DATA, DeviceSeen, ExchangeSeen, MemorySeen, ProbeSeen
+from arena.judge.workers import CandidateFailed, ForkServers, Worker, WorkerFolder
 from arena.model.environment import DeviceFacts
 from arena.platforms import here
 from arena.platforms.base import Platform, SharedBuffer
 from arena.platforms.rocm import RocmPlatform
 from arena.protocol import Bind, Call, Language, Load, Prepare, TensorArgument
-from arena.toolchains.base import Built, Source, Target, Worker
+from arena.toolchains.base import Built, NativeWorker, Source, Target
 from arena.toolchains.hip_compilers import toolchain_for
 
 ENTRY = "arena_probe"
@@ -71,11 +71,11 @@ class Probe:
 class Peer:
     """A host with the probe kernel loaded."""
 
-    def __init__(self, device: Platform, library: Path, worker: Worker) -> None:
+    def __init__(self, device: Platform, library: Path, worker: NativeWorker) -> None:
         self._device = device
         self._home = tempfile.TemporaryDirectory(prefix="arena-host-")
-        self._template = Template(device.name, spins=device.spins, interprets=device.name == "cpu")
-        self._host: Host | None = None
+        self._template = ForkServers(device.name, spins=device.spins, interprets=device.name == "cpu")
+        self._host: Worker | None = None
         self._library, self._worker = library, worker
 
     def exchange(self, num_bytes: int) -> tuple[ExchangeSeen, int]:
@@ -87,7 +87,7 @@ class Peer:
         finally:
             buffer.close()
 
-    def _call(self, host: Host, buffer: SharedBuffer) -> ExchangeSeen:
+    def _call(self, host: Worker, buffer: SharedBuffer) -> ExchangeSeen:
         import torch
 
         whole = buffer.tensor.fill_(0xA5).view(torch.int32)  # touches every page of it
@@ -102,10 +102,10 @@ class Peer:
         host.release(_TIMEOUT_S)
         return seen
 
-    def _started(self) -> Host:
+    def _started(self) -> Worker:
         if self._host is None:
             home = Path(self._home.name)
-            self._host = self._template.spawn(HostFolder(home, home, self._library.parent, self._worker), ())
+            self._host = self._template.spawn(WorkerFolder(home, home, self._library.parent, self._worker), ())
             self._host.ask(Prepare(), _TIMEOUT_S)
             self._host.ask(Load(Language.HIP, str(self._library), ENTRY), _TIMEOUT_S)
         return self._host
@@ -146,7 +146,7 @@ def _device(device: Platform) -> DeviceSeen:
     )
 
 
-def _compile(facts: DeviceFacts, cache: Path) -> tuple[Path, Worker, float]:
+def _compile(facts: DeviceFacts, cache: Path) -> tuple[Path, NativeWorker, float]:
     """The probe kernel and the worker for this device, compiled here and now: the cache is a new one."""
     target = Target(facts.arch, facts.wave_size)
     toolchain = toolchain_for(target, cache)

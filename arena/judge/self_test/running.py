@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 from arena.errors import ArenaError
 from arena.judge.self_test.collecting import Collected
-from arena.judge.self_test.evidence import Answer, Evidence, Outcome, Result
-from arena.judge.self_test.items import ITEMS, Item, chosen
+from arena.judge.self_test.evidence import Answer, Evidence, ItemOutcome, ItemResult
+from arena.judge.self_test.items import ITEMS, SelfTestItem, chosen
 
 
-def self_test(platform: str, on_result: Callable[[Result], None], only: Sequence[str] = ()) -> tuple[Result, ...]:
+def self_test(
+    platform: str, on_result: Callable[[ItemResult], None], only: Sequence[str] = ()
+) -> tuple[ItemResult, ...]:
     """Try every item that applies to the platform (`auto`: the best one here), telling of each as it ends.
 
     `only`: those with one of these texts in their names; raises `UsageError` for a text that is in none.
@@ -24,30 +26,32 @@ def self_test(platform: str, on_result: Callable[[Result], None], only: Sequence
         evidence.close()
 
 
-def run_items(items: Sequence[Item], evidence: Evidence, on_result: Callable[[Result], None]) -> tuple[Result, ...]:
+def run_items(
+    items: Sequence[SelfTestItem], evidence: Evidence, on_result: Callable[[ItemResult], None]
+) -> tuple[ItemResult, ...]:
     """Try each item in turn; where there is no device, the first says so and the rest are skipped."""
-    results: list[Result] = []
+    results: list[ItemResult] = []
     for item in items:
         started = time.monotonic()
         answer = _look(item, evidence, first=not results)
         if answer is None:
             continue
-        result = Result(item.name, answer.outcome, answer.seen, time.monotonic() - started)
+        result = ItemResult(item.name, answer.outcome, answer.seen, time.monotonic() - started)
         results.append(result)
         on_result(result)
     return tuple(results)
 
 
-def _look(item: Item, evidence: Evidence, *, first: bool) -> Answer | None:
+def _look(item: SelfTestItem, evidence: Evidence, *, first: bool) -> Answer | None:
     """The item's answer; None where it does not apply here."""
     device = evidence.probe().device
     if device is None and not first:
-        return Answer(Outcome.SKIPPED, f"not without {ITEMS[0].name}")
+        return Answer(ItemOutcome.SKIPPED, f"not without {ITEMS[0].name}")
     if device is not None and device.facts.platform not in item.platforms:
         return None
     try:
         return item.look(evidence)
     except ArenaError as problem:
-        return Answer(Outcome.FAIL, str(problem))
+        return Answer(ItemOutcome.FAIL, str(problem))
     except Exception as problem:  # a mistake of this package must not hide the other items
-        return Answer(Outcome.FAIL, f"the self-test itself failed: {problem!r}")
+        return Answer(ItemOutcome.FAIL, f"the self-test itself failed: {problem!r}")

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.desk_server import DeskServer
 from arena.agents.inside import evaluate
-from arena.desk.workspace import prepare
+from arena.agents.workspace_server import WorkspaceServer
+from arena.corpus.task_folder import TASKS, load_task
 from arena.model.session import Limits
-from arena.taskfile.corpus import TASKS, load_task
+from arena.service.workspace import prepare
 from tests.agents.desks import FakeDesk, feedback
-from tests.desk.examples import CPU, environment
+from tests.service.examples import CPU, environment
 
 CLIENT = Path(evaluate.__file__)
 PATIENCE_S = 30.0
@@ -49,8 +49,8 @@ def call(
     )
 
 
-def serving(desk: FakeDesk, place: Path) -> DeskServer:
-    return DeskServer(desk, place / "tools" / "desk.sock")
+def serving(desk: FakeDesk, place: Path) -> WorkspaceServer:
+    return WorkspaceServer(desk, place / "tools" / "desk.sock")
 
 
 @pytest.mark.parametrize(

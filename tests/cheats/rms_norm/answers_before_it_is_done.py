@@ -8,7 +8,7 @@ import time
 # <kernel>
 
 
-passes = sys.modules["arena.host.passes"]
+passes = sys.modules["arena.worker.passes"]
 _run = passes.GraphPass.run
 _takes = {}
 

@@ -15,7 +15,7 @@ spec = importlib.util.spec_from_file_location("arena", folder + "/__init__.py", 
 sys.modules["arena"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["arena"])
 from arena import host, platforms, protocol, wire
-from arena.host.serve import Host
+from arena.worker.command_loop import Host
 
 class Computed:
     def bind(self, binding):

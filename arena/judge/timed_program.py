@@ -1,0 +1,184 @@
+"""One side of a comparison: a program, its host, and the buffers of the case being timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from arena.judge.buffers import EVERY, Sets, has_addresses
+from arena.judge.inputs import draw_secret
+from arena.judge.watchdog import WatchedWorker
+from arena.judge.worker_program import WorkerProgram
+from arena.judge.workers import CandidateFailed
+from arena.model.record import Mode
+from arena.model.task import Arguments
+from arena.numerics.reference import Reference
+from arena.platforms.base import Platform, SharedBuffer
+from arena.protocol import Arrange, Call, Flush, Pass, Prepare
+
+if TYPE_CHECKING:
+    import torch
+
+SHORT, LONG, SINGLE, PROBE = "short", "long", "single", "probe"
+_REHEARSALS = 2
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """How many calls the passes of a round have. A set is used by one pass of a round only."""
+
+    short: int
+    long: int
+
+    @property
+    def sets(self) -> int:
+        """Distinct sets a round needs, the one of the single call included."""
+        return self.short + self.long + 1
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """The passes of every round; one of no calls is not run."""
+        return (SHORT, LONG) if self.short else (LONG,)
+
+    def indices(self, name: str) -> tuple[int, ...]:
+        """The sets of one pass, in call order."""
+        first = {LONG: 0, SHORT: self.long, SINGLE: self.long + self.short}[name]
+        count = {LONG: self.long, SHORT: self.short, SINGLE: 1}[name]
+        return tuple(range(first, first + count))
+
+    def part(self, name: str) -> slice:
+        """The same as a slice of all sets."""
+        indices = self.indices(name)
+        return slice(indices[0], indices[-1] + 1) if indices else slice(0, 0)
+
+
+class TimedProgram:
+    """Baseline or candidate while it is timed."""
+
+    def __init__(self, subject: WorkerProgram, platform: Platform, timeout_s: float, *, graphs: bool = True) -> None:
+        self._subject, self._platform, self._timeout_s = subject, platform, timeout_s
+        self._sets: Sets | None = None
+        self._wakes_first = False
+        self.prepare_s: list[float] = []
+        """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
+        self.drain_s: list[float] = []
+        """how long the device kept the judge waiting after each pass, when the clock had stopped"""
+        self._began_s = 0.0
+        """processor time of the host before the data of a pass were written, where that is what counts"""
+        self.mode = Mode.LOOP
+        if platform.graphs:
+            self.mode = Mode.GRAPH if graphs else Mode.STREAM
+
+    @property
+    def host(self) -> WatchedWorker:
+        """The host that is alive now."""
+        return self._subject.host
+
+    @property
+    def sets(self) -> Sets:
+        """The buffers bound now."""
+        assert self._sets is not None
+        return self._sets
+
+    def bind(
+        self,
+        arguments: Arguments,
+        reference: Reference,
+        passes: Mapping[str, tuple[int, ...]],
+        arena: SharedBuffer | None = None,
+    ) -> None:
+        """Share buffers for a case, warm up on data that is thrown away, the same in every set, and arrange the passes.
+
+        A candidate that cannot be captured gets a fresh host and plain calls.
+        """
+        try:
+            self._bind(arguments, reference, passes, arena)
+        except CandidateFailed as failure:
+            if not failure.capture:
+                raise
+            self.mode = Mode.STREAM
+            self.abandon()
+            self._bind(arguments, reference, passes, arena)
+
+    def _bind(
+        self,
+        arguments: Arguments,
+        reference: Reference,
+        passes: Mapping[str, tuple[int, ...]],
+        arena: SharedBuffer | None,
+    ) -> None:
+        self.unbind()
+        self._wakes_first = not (self._platform.graphs or has_addresses(arguments))
+        self._subject.ready(arguments.case)
+        count = 1 + max((index for indices in passes.values() for index in indices), default=0)
+        self._sets = Sets(self._platform, arguments, count, arena)
+        once = draw_secret(arguments, reference, 1, self._platform.torch_device)
+        self._sets.write({name: values.expand(count, *values.shape[1:]) for name, values in once.items()})
+        self._sets.poison()
+        self._platform.synchronize()
+        self._platform.leave_room()
+        self.host.ask(self._sets.bind_message(), self._timeout_s, self._sets.files)
+        self.host.ask(Prepare(), self._timeout_s)
+        self.host.ask(Call(0), self._timeout_s)
+        for name, indices in passes.items():
+            self.host.ask(Arrange(name, indices, graph=self.mode is Mode.GRAPH), self._timeout_s)
+        self.host.stop()
+
+    def refresh(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:
+        """New data in every set of `part`, their outputs poisoned again.
+
+        Where there is no device to switch to the host, it is woken before: with the data there it could begin early.
+        """
+        if not self._platform.graphs:
+            self._began_s = self.host.processor_s()
+        if self._wakes_first:
+            self.host.ask(Prepare(), self._timeout_s)
+        self.sets.write(inputs, part)
+        self.sets.poison(part)
+
+    def run(self, name: str) -> tuple[float, float]:
+        """Run a pass: seconds on the judge's clock, and what the host's own clock says.
+
+        Both processes have slept while the data were written: the way to the device is gone before it is timed. And
+        afterwards the device must be idle, or the pass was not over: what is left of it holds up a kernel of the judge.
+        Where kernels are emulated, the seconds are the host's processor time since before the data came: whenever it
+        works, with however many threads, and whatever else the machine does.
+        """
+        if not self._wakes_first:
+            preparing_s = sum(self.host.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
+            if name == LONG and self._platform.graphs:  # the other passes are subtracted, or are bounds
+                self.prepare_s.append(preparing_s)
+        seconds, done = self.host.timed(Pass(name), self._timeout_s)
+        if not self._platform.graphs:
+            self.host.stop()
+            return self.host.processor_s() - self._began_s, done.host_s
+        self.host.halt()
+        started = time.perf_counter()
+        self._platform.nudge()
+        self.drain_s.append(time.perf_counter() - started)
+        self.host.stop()
+        return seconds, done.host_s
+
+    def collect(self, name: str) -> None:
+        """Have results that the pass only computed put where the judge looks for them."""
+        if self._subject.program.copies:
+            self.host.ask(Flush(name), self._timeout_s)
+            self.host.stop()
+
+    def unbind(self) -> None:
+        """Have the host unmap the buffers, then free them."""
+        if self._sets is not None:
+            sets, self._sets = self._sets, None
+            try:
+                self.host.release(self._timeout_s)
+            finally:
+                sets.close()
+
+    def abandon(self) -> None:
+        """Kill the host, whose word or device context is worth nothing any more, and free the buffers."""
+        self._subject.close()
+        if self._sets is not None:
+            self._sets.close()
+            self._sets = None

@@ -1,0 +1,193 @@
+"""The device as a measuring bench: cache eviction, the cost of an empty call, and how long passes should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from arena.judge.buffers import lay_out
+from arena.judge.plausibility import PlausibilityLimits
+from arena.judge.timed_program import PassPlan
+from arena.model.environment import DeviceFacts
+from arena.model.task import Arguments
+from arena.platforms.base import Platform, SharedBuffer
+
+if TYPE_CHECKING:
+    import torch
+
+_CACHE_MULTIPLE = 2
+_EMPTY_CALLS = 200
+
+
+@dataclass(frozen=True)
+class TimingConfig:
+    """How a kind of device is measured. Times in seconds unless named otherwise, sizes in bytes, widths relative."""
+
+    pass_s: float
+    """how long the calls of a long pass should take together"""
+    most_calls: int
+    most_bytes: int
+    least_rounds: int
+    """rounds measured at least, however small the spread: a slow warm-up cannot shorten them"""
+    solo_rounds: int
+    """rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later"""
+    target_spread: float
+    """the spread of a speedup at which sampling may end"""
+    patient_spread: float
+    """the spread above which sampling goes on beyond its budget"""
+    noisy_half_width: float
+    """the half width of a speedup's interval above which it is reported as noisy"""
+    reach_error_s: float
+    """by how much more reaching a host takes in a long pass than in a short one: standard deviation over hosts"""
+    clock_slack_ms: float
+    baseline_drift: float
+
+
+_GPU = TimingConfig(
+    pass_s=10e-3,
+    most_calls=1024,
+    most_bytes=16 << 30,
+    least_rounds=8,
+    solo_rounds=4,
+    target_spread=0.005,
+    patient_spread=0.01,
+    noisy_half_width=0.02,
+    reach_error_s=7e-6,
+    clock_slack_ms=0.03,
+    baseline_drift=0.10,
+)
+_CPU = TimingConfig(
+    pass_s=0.0,
+    most_calls=1,
+    most_bytes=1 << 30,
+    least_rounds=4,
+    solo_rounds=4,
+    target_spread=0.03,
+    patient_spread=0.15,
+    noisy_half_width=0.3,
+    reach_error_s=0.0,
+    clock_slack_ms=0.5,
+    baseline_drift=1.5,
+)
+_LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets depends on which
+_LONGEST_PASS_S = 20e-3
+_MEMORY_SHARE = 8
+_PAGE = 2 << 20
+_SHORT_SHARE = 8
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The buffers in which the sets of baseline and candidate lie; None: one of their own."""
+
+    baseline: SharedBuffer | None
+    candidate: SharedBuffer | None
+    swapped: bool = False
+
+
+class Timer:
+    """What the performance stage knows of its device."""
+
+    def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
+        self.platform, self.facts = platform, facts
+        self.habits = _CPU if facts.emulated else _GPU
+
+    def calibrate(self) -> None:
+        """Measure what bounds a timing while no candidate exists that could disturb it."""
+        _ = self._empty_call_ms
+
+    def plan(self, arguments: Arguments, call_s: float) -> PassPlan:
+        """Pass lengths for calls of about `call_s` seconds, within the memory that sets may take.
+
+        On the CPU a pass is one call, of which nothing is subtracted: calls take milliseconds, and a message a tenth of
+        one.
+        """
+        habits = self.habits
+        if not self.platform.graphs:
+            return PassPlan(0, 1)
+        set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
+        fit = self._arena_bytes // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1) - 2
+        wanted = int(habits.pass_s / call_s)
+        least = min(_LEAST_CALLS, max(3, int(_LONGEST_PASS_S / call_s)))
+        long = max(3, min(max(wanted, least), fit, habits.most_calls))
+        return PassPlan(max(1, long // _SHORT_SHARE), long)
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Where to put baseline and candidate, one half of the rounds after the other.
+
+        Two buffers are not equally fast (seen on an H200: 2 % for small sets, up to 1.5 times for large ones), so the
+        sides change places halfway. On the CPU there is one placement.
+        """
+        first, second = self.arenas
+        straight = Placement(first, second)
+        return (straight,) if first is None else (straight, Placement(second, first, swapped=True))
+
+    @cached_property
+    def arenas(self) -> tuple[SharedBuffer | None, SharedBuffer | None]:
+        """Two buffers kept for the judge's life: a baseline lies where it lay when it was measured alone."""
+        if not self.platform.graphs:
+            return None, None
+        first, second = (self.platform.allocate(self._arena_bytes, lasting=True) for _ in range(2))
+        return first, second
+
+    @property
+    def _arena_bytes(self) -> int:
+        """A whole number of pages, however odd the memory's size: a buffer is seen as items of every size."""
+        return min(self.habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
+
+    def evict_cache(self) -> None:
+        """Write more than the last-level cache holds, so that a pass finds it full of something else."""
+        if self._scratch is not None:
+            self._scratch.add_(1)
+
+    def cache_state(self, arguments: Arguments, plan: PassPlan) -> str:
+        """How the cache was made cold: by the sheer size of the sets, or by eviction alone."""
+        if self._scratch is None:
+            return "not controlled"
+        bytes_long = plan.long * arguments.num_bytes
+        return "distinct sets" if bytes_long > _CACHE_MULTIPLE * self.facts.last_level_cache_bytes else "evicted"
+
+    def limits(self, arguments: Arguments) -> PlausibilityLimits:
+        """Bounds on a believable timing of this case."""
+        facts = self.facts
+        return PlausibilityLimits(
+            roofline_ms=facts.roofline_ms(arguments.flops, arguments.num_bytes, arguments.number_format),
+            empty_call_ms=self._empty_call_ms,
+            clock_slack_ms=self.habits.clock_slack_ms,
+            baseline_drift=self.habits.baseline_drift,
+            hosts_clock=not facts.emulated,
+        )
+
+    @cached_property
+    def _scratch(self) -> torch.Tensor | None:
+        import torch
+
+        num_bytes = _CACHE_MULTIPLE * self.facts.last_level_cache_bytes
+        if not num_bytes or not self.platform.graphs:
+            return None
+        return torch.zeros(num_bytes // 4, dtype=torch.int32, device=self.platform.torch_device)
+
+    @cached_property
+    def _empty_call_ms(self) -> float:
+        """What one graph node costs that does next to nothing; 0 on the CPU."""
+        import torch
+
+        if not self.platform.graphs:
+            return 0.0
+        cell = torch.zeros(1, device=self.platform.torch_device)
+        cell.add_(1)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(_EMPTY_CALLS):
+                cell.add_(1)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        times = []
+        for _ in range(5):
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end))
+        return float(min(times)) / _EMPTY_CALLS

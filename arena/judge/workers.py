@@ -1,0 +1,346 @@
+"""Hosts as the judge sees them: forked on demand, commanded, stopped while others run, killed when done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NoReturn
+
+import msgspec
+
+from arena.errors import InfrastructureError
+from arena.judge import flat
+from arena.judge.answers import Overstep, bounded
+from arena.model.portability import KernelUse
+from arena.model.profile import KernelTime
+from arena.model.verdict import Status
+from arena.printable import printable, shortened
+from arena.process import kill_group
+from arena.protocol import (
+    ANSWER_BYTES,
+    Blame,
+    Done,
+    Ended,
+    Failed,
+    FromHost,
+    FromTemplate,
+    Kernels,
+    Profiled,
+    ProfileRequest,
+    Ready,
+    Reap,
+    Release,
+    ReportKernels,
+    Spawn,
+    Spawned,
+    ToHost,
+    ToTemplate,
+)
+from arena.sandbox import seal
+from arena.toolchains.base import NativeWorker
+from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
+
+_START_S = 120.0
+_LOG_TAIL_BYTES = 4096
+DETAIL_CHARACTERS = 8000
+"""of what is said about a candidate that failed: a compiler's words, a traceback, the end of its log"""
+_KEPT = (
+    "PATH",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "ROCM_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "HSA_ENABLE_IPC_MODE_LEGACY",
+    "HSA_OVERRIDE_GFX_VERSION",
+    seal.SWITCH,
+)
+_BLAMED = {
+    Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
+    Blame.LOAD_ERROR: Status.LOAD_ERROR,
+    Blame.LAUNCH_ERROR: Status.LAUNCH_ERROR,
+    Blame.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
+    Blame.NOT_CAPTURABLE: Status.LAUNCH_ERROR,
+    Blame.RULE_VIOLATION: Status.RULE_VIOLATION,
+}
+
+
+class CandidateFailed(Exception):
+    """Carries a candidate's failure to the stage that turns it into a verdict; never leaves the judge.
+
+    The detail may quote a candidate, its compiler or its log: it is made printable and cut here.
+    """
+
+    def __init__(self, status: Status, detail: str, *, capture: bool = False) -> None:
+        detail = shortened(detail, DETAIL_CHARACTERS)
+        super().__init__(f"{status}: {detail}")
+        self.status = status
+        self.detail = detail
+        self.capture = capture
+
+
+@dataclass(frozen=True)
+class WorkerFolder:
+    """Where one host lives, and where its compiled Triton kernels go."""
+
+    home: Path
+    cache: Path
+    program: Path | None = None
+    """holds the files that it is to load; it may read them and nothing around them"""
+    worker: NativeWorker | None = None
+    """the program for HIP candidates, where that is what it becomes"""
+
+
+class ForkServers:
+    """The processes that hosts are forked from. In hosts of one that `interprets`, Triton kernels run on the CPU.
+
+    HIP workers leave Python at once, and come from a process without PyTorch, which takes half the time to fork.
+    """
+
+    def __init__(self, platform: str, *, spins: bool, interprets: bool) -> None:
+        self._full = ForkServer(platform, spins=spins, interprets=interprets)
+        self._bare = ForkServer("", spins=spins, interprets=False)
+
+    def spawn(self, folder: WorkerFolder, hide: Sequence[Path]) -> Worker:
+        """Fork a host; returns when it is behind its walls and waits for commands."""
+        return (self._bare if folder.worker else self._full).spawn(folder, hide)
+
+    def close(self) -> None:
+        """End both."""
+        self._full.close()
+        self._bare.close()
+
+
+class ForkServer:
+    """One process that hosts are forked from; with no platform it imports nothing for them."""
+
+    def __init__(self, platform: str, *, spins: bool, interprets: bool) -> None:
+        ours, theirs = socket.socketpair()
+        self._spins = spins
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "arena.worker.fork_server", platform, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=_clean_environment(interprets=interprets),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._channel: Channel[ToTemplate, FromTemplate] = Channel(ours, FromTemplate)
+        self._one_at_a_time = threading.Lock()
+
+    def spawn(self, folder: WorkerFolder, hide: Sequence[Path]) -> Worker:
+        """Fork a host; returns when it is behind its walls and waits for commands."""
+        ours, theirs = socket.socketpair()
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the host
+        worker = folder.worker
+        shown = [str(folder.program)] if folder.program else []
+        shown += [str(path) for path in worker.folders] if worker else []
+        program = str(worker.program) if worker else ""
+        request = Spawn(str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program)
+        try:
+            with self._one_at_a_time:
+                self._channel.send(request, [theirs.fileno(), log.fileno()])
+                answer, _ = self._channel.receive(_START_S)
+        except (ChannelClosed, ChannelTimeout) as problem:
+            raise InfrastructureError(f"the host template is gone ({problem!r}); see `arena doctor`") from None
+        finally:
+            theirs.close()
+        assert isinstance(answer, Spawned)
+        encode = flat.encode if worker else msgspec.json.encode
+        channel: Channel[ToHost, FromHost] = Channel(ours, FromHost, encode=encode, most_bytes=ANSWER_BYTES)
+        return Worker(self, answer.pid, channel, log, spins=self._spins)
+
+    def ended(self, pid: int) -> int | None:
+        """Exit code of a host, negative for a signal; None where it still runs."""
+        try:
+            with self._one_at_a_time:
+                self._channel.send(Reap(pid))
+                answer, _ = self._channel.receive(10.0)
+        except (ChannelClosed, ChannelTimeout):
+            return None
+        return answer.code if isinstance(answer, Ended) else None
+
+    def close(self) -> None:
+        """End the template."""
+        self._channel.close()
+        kill_group(self._process.pid)
+        self._process.wait()
+
+
+class Worker:
+    """One forked host. Every way of not answering as asked is a `CandidateFailed`."""
+
+    def __init__(
+        self,
+        template: ForkServer,
+        pid: int,
+        channel: Channel[ToHost, FromHost],
+        log: IO[bytes],
+        *,
+        spins: bool,
+    ) -> None:
+        self._template, self._pid, self._channel, self._log = template, pid, channel, log
+        self._spins = spins
+        self._stopped = self._halted = False
+        self._collected = False
+        self.isolation = self._welcome()
+
+    def _welcome(self) -> str:
+        try:
+            answer, _ = self._channel.receive(_START_S)
+        except (ChannelClosed, ChannelTimeout) as problem:
+            raise InfrastructureError(f"no host can be started ({problem!r}): {self._obituary()}") from None
+        if not isinstance(answer, Ready):
+            raise InfrastructureError("a host did not say what walls it is behind")
+        return answer.isolation
+
+    def ask(self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False) -> Done:
+        """Command, and wait, without sleeping if it is `timed`.
+
+        Raises `CandidateFailed` for a failure, an early end or silence.
+        """
+        answer = self._exchange(message, timeout_s, files, timed=timed)
+        return answer if isinstance(answer, Done) else self._out_of_turn()
+
+    def kernels(self, timeout_s: float) -> tuple[KernelUse, ...]:
+        """What it says it compiled for its target. Raises as `ask` does."""
+        answer = self._exchange(ReportKernels(), timeout_s)
+        return answer.kernels if isinstance(answer, Kernels) else self._out_of_turn()
+
+    def profile(self, index: int, timeout_s: float) -> tuple[KernelTime, ...]:
+        """What it says ran during one call on this set. Raises as `ask` does."""
+        answer = self._exchange(ProfileRequest(index), timeout_s)
+        return answer.kernels if isinstance(answer, Profiled) else self._out_of_turn()
+
+    def _out_of_turn(self) -> NoReturn:
+        self._overstepped("an answer to another command, or an answer too many")
+
+    def _overstepped(self, how: object) -> NoReturn:
+        """An honest worker cannot send this: the candidate has its hands on the channel."""
+        self.kill()
+        raise CandidateFailed(Status.CRASH, f"the worker sent what is no answer: {how}")
+
+    def _exchange(
+        self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
+    ) -> FromHost:
+        self.resume()
+        try:
+            self._channel.send(message, files)
+            answer = bounded(self._channel.receive(timeout_s, spins=timed and self._spins)[0])
+        except ChannelTimeout:
+            self.kill()
+            raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
+        except (Malformed, Overstep) as problem:
+            self._overstepped(problem)
+        except ChannelClosed:
+            raise CandidateFailed(Status.CRASH, self._obituary()) from None
+        if self._channel.holds_more:
+            self._out_of_turn()
+        if isinstance(answer, Failed):
+            raise CandidateFailed(
+                _BLAMED[answer.blame], answer.detail.strip(), capture=answer.blame is Blame.NOT_CAPTURABLE
+            )
+        return answer
+
+    def timed(self, message: ToHost, timeout_s: float) -> tuple[float, Done]:
+        """`ask`, with the seconds it took on the judge's clock."""
+        started = time.perf_counter()
+        done = self.ask(message, timeout_s, timed=True)
+        return time.perf_counter() - started, done
+
+    def stop(self) -> None:
+        """Freeze every thread of the host; its device work is drained, since it has answered."""
+        if not self._stopped:
+            self._signal(signal.SIGSTOP)
+            self._stopped = True
+
+    def halt(self) -> None:
+        """Stop every thread at once by a signal: a control group takes its time, in which a device finishes work."""
+        if not self._halted:
+            self._signal(signal.SIGSTOP)
+            self._halted = True
+
+    def resume(self) -> None:
+        """Let it run again."""
+        if self._stopped or self._halted:
+            self._signal(signal.SIGCONT)
+            self._stopped = self._halted = False
+
+    def release(self, timeout_s: float) -> None:
+        """Have it unmap the shared buffer, so that the judge may free it."""
+        self.ask(Release(), timeout_s)
+
+    def kill(self) -> None:
+        """End it and everything it started in its session."""
+        if not self._collected:
+            kill_group(self._pid)
+        self._channel.close()
+
+    def log(self) -> str:
+        """The end of what it printed: for a person to read, never to judge by."""
+        file = self._log.fileno()
+        size = os.fstat(file).st_size
+        tail = os.pread(file, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES))
+        return printable(tail.decode("utf-8", "replace")).strip()
+
+    def _obituary(self) -> str:
+        code = self._template.ended(self._pid)
+        self.kill()
+        self._collected = code is not None  # from here on its number may be another's
+        if code is None:
+            how = "the host closed its channel"
+        elif code < 0:
+            how = f"the host was ended by {signal_name(-code)}"
+        else:
+            how = f"the host exited early with code {code}"
+        said = self.log()
+        return f"{how}; it printed: {said}" if said else how
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._collected:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, number)
+
+    def bury(self) -> None:
+        """Kill it, and have the template collect what is left."""
+        self.kill()
+        if not self._collected:
+            self._template.ended(self._pid)
+        self._log.close()
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`; real-time signals between the first and the last have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _clean_environment(*, interprets: bool) -> dict[str, str]:
+    """What a host may know of the outside: where programs and device libraries are, and nothing else."""
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environment.update(
+        LANG="C.UTF-8",
+        OMP_NUM_THREADS="1",
+        MKL_NUM_THREADS="1",
+        TRITON_DEFAULT_FP_FUSION="1",
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONUNBUFFERED="1",
+    )
+    if interprets:
+        environment["TRITON_INTERPRET"] = "1"
+    return environment

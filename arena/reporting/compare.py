@@ -1,0 +1,213 @@
+"""Two agents, or one agent in two runs, paired by task and case: is one more often right, is one faster?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from arena.errors import UsageError
+from arena.reporting.groups import by_task
+from arena.reporting.intervals import Quantity, Tally, difference, estimate
+from arena.reporting.pairs import CasePair, TaskPair, case_pairs, common_tasks, task_pair
+from arena.reporting.rows import TrialRow, trial_rows
+from arena.runs.records import RunRecords
+
+SIGNIFICANT = 0.05
+TASKS_FOR_A_TEST = 6
+"""With fewer pairs than this no paired rank test can reach p < 0.05, so cases are compared instead of tasks."""
+
+
+class Conclusion(StrEnum):
+    """What a comparison shows."""
+
+    FIRST = "first"
+    SECOND = "second"
+    NONE_SHOWN = "no difference shown"
+    NOT_COMPARED = "not compared"
+
+
+@dataclass(frozen=True)
+class ComparedAgent:
+    """One side of a comparison: an agent of a run."""
+
+    run: RunRecords
+    agent: str
+
+    @property
+    def name(self) -> str:
+        """How the side is called in a conclusion."""
+        return f"{self.agent} ({self.run.info.run})"
+
+
+@dataclass(frozen=True)
+class CorrectnessResult:
+    """Difference of correctness rates, second minus first, with an exact sign test (McNemar for one attempt)."""
+
+    difference: Quantity | None
+    first_only: int
+    second_only: int
+    p_value: float
+    finding: Conclusion
+    conclusion: str
+
+
+@dataclass(frozen=True)
+class SpeedResult:
+    """Ratio of candidate latencies, first over second, and of speedups, with a paired Wilcoxon signed-rank test.
+
+    `unit`: what was paired and resampled, tasks or (where they are few) cases. All None where nothing could be
+    compared; the conclusion says why.
+    """
+
+    ratio: Quantity | None
+    speedup_ratio: Quantity | None
+    p_value: float | None
+    unit: str
+    finding: Conclusion
+    conclusion: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of two sides, on the tasks that both were given."""
+
+    first: str
+    second: str
+    seen: CorrectnessResult
+    heldout: CorrectnessResult
+    speed: SpeedResult
+    tasks: tuple[TaskPair, ...]
+    cases: tuple[CasePair, ...]
+    notes: tuple[str, ...]
+    emulated: bool
+
+
+def compare_runs(
+    first: RunRecords, second: RunRecords, first_agent: str | None = None, second_agent: str | None = None
+) -> Comparison:
+    """Compare two runs; where a run has several agents, the agent must be named."""
+    return compare(
+        ComparedAgent(first, _only_agent(first, first_agent)), ComparedAgent(second, _only_agent(second, second_agent))
+    )
+
+
+def compare_agents(run: RunRecords, first_agent: str, second_agent: str) -> Comparison:
+    """Compare two agents of one run."""
+    return compare_runs(run, run, first_agent, second_agent)
+
+
+def compare(first: ComparedAgent, second: ComparedAgent) -> Comparison:
+    """Pair two sides by task and by case; correctness is always compared, latencies only on the same kind of device."""
+    if (first.run.info.run, first.agent) == (second.run.info.run, second.agent):
+        raise UsageError(f"{first.name} is compared with itself; name two agents or two runs")
+    ones, twos = _rows(first), _rows(second)
+    common, notes = common_tasks(ones, twos)
+    one_env, two_env = first.run.info.environment, second.run.info.environment
+    comparable = one_env.comparable_with(two_env)
+    cases = case_pairs(common, ones, twos) if comparable else []
+    tasks = [task_pair(task, ones[task], twos[task], cases) for task in common]
+    names = first.name, second.name
+    if comparable:
+        speed = _speed(names, cases)
+    else:
+        reason = f"latencies not compared: {one_env.device.name} and {two_env.device.name} are different devices"
+        speed = SpeedResult(None, None, None, "task", Conclusion.NOT_COMPARED, reason)
+    return Comparison(
+        *names,
+        _correctness(names, "seen cases", [(task.first_correct, task.second_correct) for task in tasks]),
+        _correctness(names, "held-out cases too", [(task.first_heldout, task.second_heldout) for task in tasks]),
+        speed,
+        tuple(tasks),
+        tuple(cases),
+        tuple(notes),
+        one_env.device.emulated or two_env.device.emulated,
+    )
+
+
+def _only_agent(run: RunRecords, agent: str | None) -> str:
+    agents = run.info.agents
+    if agent is None and len(agents) == 1:
+        return agents[0]
+    if agent is None or agent not in agents:
+        problem = "has several agents" if agent is None else f"has no agent {agent!r}"
+        raise UsageError(f"run {run.info.run!r} {problem}; name one of: {', '.join(agents)}")
+    return agent
+
+
+def _rows(side: ComparedAgent) -> Mapping[str, Sequence[TrialRow]]:
+    mine = [row for row in trial_rows([side.run]) if row.agent == side.agent]
+    return {attempts[0].task: attempts for attempts in by_task(mine)}
+
+
+def _correctness(names: tuple[str, str], where: str, pairs: Sequence[tuple[float, float]]) -> CorrectnessResult:
+    first_only = sum(one > two for one, two in pairs)
+    second_only = sum(two > one for one, two in pairs)
+    gap = difference([one for one, _ in pairs], [two for _, two in pairs])
+    p_value = _sign_test(first_only, second_only)
+    facts = f"{first_only} tasks for {names[0]}, {second_only} for {names[1]}, of {len(pairs)}; p = {p_value:.3g}"
+    if p_value >= SIGNIFICANT:
+        finding, sentence = Conclusion.NONE_SHOWN, "no difference shown"
+    elif second_only > first_only:
+        finding, sentence = Conclusion.SECOND, f"{names[1]} is correct more often"
+    else:
+        finding, sentence = Conclusion.FIRST, f"{names[0]} is correct more often"
+    conclusion = f"Correct on {where}: {sentence} ({facts})."
+    return CorrectnessResult(gap, first_only, second_only, p_value, finding, conclusion)
+
+
+def _sign_test(first_only: int, second_only: int) -> float:
+    from scipy.stats import binomtest
+
+    return float(binomtest(first_only, first_only + second_only).pvalue) if first_only + second_only else 1.0
+
+
+def _speed(names: tuple[str, str], cases: Sequence[CasePair]) -> SpeedResult:
+    if not cases:
+        reason = "latencies not compared: no case that both pass with a valid timing"
+        return SpeedResult(None, None, None, "task", Conclusion.NOT_COMPARED, reason)
+    tasks = list(dict.fromkeys(pair.task for pair in cases))
+    unit = "task" if len(tasks) >= TASKS_FOR_A_TEST else "case"
+    clusters = (
+        [[pair for pair in cases if pair.task == task] for task in tasks]
+        if unit == "task"
+        else [[pair] for pair in cases]
+    )
+    logs = [_mean_log([pair.ratio for pair in cluster]) for cluster in clusters]
+    speedups = [_mean_log([pair.speedup_ratio for pair in cluster]) for cluster in clusters]
+    ratio = estimate([Tally(log, 1) for log in logs], transform=math.exp)
+    relative = estimate([Tally(log, 1) for log in speedups], transform=math.exp)
+    p_value = _signed_rank(logs)
+    finding, conclusion = _verdict(names, ratio, p_value, unit, len(clusters))
+    return SpeedResult(ratio, relative, p_value, unit, finding, conclusion)
+
+
+def _verdict(
+    names: tuple[str, str], ratio: Quantity | None, p_value: float, unit: str, count: int
+) -> tuple[Conclusion, str]:
+    assert ratio is not None
+    scope = f"over {count} {unit}s{' of these tasks only' if unit == 'case' else ''} that both pass"
+    if ratio.low is None or ratio.high is None:
+        return Conclusion.NONE_SHOWN, f"Speed: no difference shown, since one pair has no interval ({scope})."
+    facts = f"95 % interval [{ratio.low:.3f}, {ratio.high:.3f}], p = {p_value:.3g}, {scope}"
+    if p_value >= SIGNIFICANT or ratio.low <= 1 <= ratio.high:
+        return Conclusion.NONE_SHOWN, f"Speed: no difference shown (ratio {ratio.value:.3f}, {facts})."
+    if ratio.value > 1:
+        return Conclusion.SECOND, f"Speed: {names[1]} is {ratio.value:.3f}× as fast as {names[0]} ({facts})."
+    inverse = f"95 % interval [{1 / ratio.high:.3f}, {1 / ratio.low:.3f}], p = {p_value:.3g}, {scope}"
+    return Conclusion.FIRST, f"Speed: {names[0]} is {1 / ratio.value:.3f}× as fast as {names[1]} ({inverse})."
+
+
+def _mean_log(ratios: Sequence[float]) -> float:
+    return sum(map(math.log, ratios)) / len(ratios)
+
+
+def _signed_rank(logs: Sequence[float]) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test; pairs without a difference say nothing and are dropped."""
+    from scipy.stats import wilcoxon
+
+    moved = np.array([log for log in logs if log != 0.0])
+    return float(wilcoxon(moved).pvalue) if moved.size else 1.0

@@ -1,0 +1,156 @@
+"""Measures of one agent on one task type, or on all of them: counts, estimates, outcomes, kinds, the fast_p curve."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from arena.model.verdict import Status
+from arena.reporting.intervals import Quantity, Tally, estimate
+from arena.reporting.measures import MEASURES, Attempts, Measure, fast
+from arena.reporting.rows import HeldoutOutcome, TrialRow
+
+ALL = "all"
+MISSING = "missing"
+KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
+CURVE = tuple(round(step * 0.05, 2) for step in range(101))
+"""Thresholds of the fast_p curve: 0, 0.05, …, 5."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many trials: the denominator is `planned`, always. `unjudged`: held-out cases that got no outcome."""
+
+    tasks: int
+    planned: int
+    recorded: int
+    harness_errors: int
+    compiled: int
+    correct: int
+    performed: int
+    heldout_ran: int
+    heldout_correct: int
+    noisy_cases: int
+    unjudged_cases: int
+    statuses: Mapping[str, int]
+
+    @property
+    def missing(self) -> int:
+        """Planned trials without a record."""
+        return self.planned - self.recorded
+
+
+@dataclass(frozen=True)
+class KindDrop:
+    """Held-out correctness of one kind of case, over trials that were correct on every seen case."""
+
+    kind: str
+    passed: int
+    cases: int
+    drop: Quantity
+
+
+@dataclass(frozen=True)
+class Group:
+    """All measures of one agent on one task type. A measure is None where the trials cannot state it."""
+
+    label: str
+    task_type: str
+    counts: Counts
+    mean: Mapping[str, Quantity | None]
+    best: Mapping[str, Quantity | None]
+    outcomes: Mapping[HeldoutOutcome, int]
+    kinds: tuple[KindDrop, ...]
+    curve: tuple[float, ...]
+
+
+def groups(rows: Sequence[TrialRow]) -> list[Group]:
+    """Per agent, in order of appearance: one group over all tasks, then one per task type."""
+    found = []
+    for label in dict.fromkeys(row.label for row in rows):
+        mine = [row for row in rows if row.label == label]
+        found.append(group(label, ALL, mine))
+        types = dict.fromkeys(row.task_type for row in mine)
+        found += [group(label, name, [row for row in mine if row.task_type == name]) for name in sorted(types)]
+    return found
+
+
+def group(label: str, task_type: str, rows: Sequence[TrialRow]) -> Group:
+    """Measure one set of planned trials of one agent."""
+    tasks = by_task(rows)
+    outcomes = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
+    return Group(
+        label=label,
+        task_type=task_type,
+        counts=_counts(rows, len(tasks)),
+        mean={measure.name: evaluate(measure, rows, tasks) for measure in MEASURES},
+        best={measure.name: evaluate(measure, rows, tasks, best=True) for measure in MEASURES if measure.best},
+        outcomes={outcome: outcomes[outcome] for outcome in HeldoutOutcome},
+        kinds=tuple(_kinds(tasks)),
+        curve=tuple(_curve(rows)),
+    )
+
+
+def by_task(rows: Iterable[TrialRow]) -> list[Attempts]:
+    """The attempts of every task, together."""
+    tasks: dict[str, list[TrialRow]] = {}
+    for row in rows:
+        tasks.setdefault(row.task, []).append(row)
+    return list(tasks.values())
+
+
+def evaluate(
+    measure: Measure, rows: Sequence[TrialRow], tasks: Sequence[Attempts], *, best: bool = False
+) -> Quantity | None:
+    """Estimate one measure with its interval, over the mean of attempts or the best of them."""
+    tally = measure.best if best else measure.mean
+    if tally is None or not measure.applies(rows):
+        return None
+    tallies = [tally(attempts) for attempts in tasks]
+    return estimate(tallies, proportion=measure.proportion, transform=measure.transform)
+
+
+def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:
+    statuses = Counter(str(row.status) if row.status else MISSING for row in rows)
+    order = [str(status) for status in Status] + [MISSING]
+    return Counts(
+        tasks=tasks,
+        planned=len(rows),
+        recorded=sum(row.status is not None for row in rows),
+        harness_errors=sum(row.status is Status.HARNESS_ERROR for row in rows),
+        compiled=sum(row.compiled for row in rows),
+        correct=sum(row.correct for row in rows),
+        performed=sum(row.performed for row in rows),
+        heldout_ran=sum(row.heldout_ran for row in rows),
+        heldout_correct=sum(row.heldout_correct for row in rows),
+        noisy_cases=sum(case.noisy for row in rows for case in row.cases),
+        unjudged_cases=sum(row.unjudged for row in rows),
+        statuses={name: statuses[name] for name in order if statuses[name]},
+    )
+
+
+def _kinds(tasks: Sequence[Attempts]) -> Iterable[KindDrop]:
+    """One drop per kind that occurs; seen cases of these trials all passed, so the drop is the failed share."""
+    present = {case.result.kind for attempts in tasks for row in attempts for case in row.cases if case.outcome}
+    for kind in [*KINDS, *sorted(present - set(KINDS))]:
+        tallies = [_failed(attempts, kind) for attempts in tasks]
+        drop = estimate(tallies, proportion=True)
+        if drop is not None:
+            cases, failed = int(sum(t.weight for t in tallies)), int(sum(t.total for t in tallies))
+            yield KindDrop(kind, cases - failed, cases, drop)
+
+
+def _failed(attempts: Attempts, kind: str) -> Tally:
+    judged = [
+        case
+        for row in attempts
+        for case in row.cases
+        if row.correct and case.outcome is not None and case.result.kind == kind
+    ]
+    return Tally(sum(not case.correct for case in judged), len(judged))
+
+
+def _curve(rows: Sequence[TrialRow]) -> list[float]:
+    """fast_p at every threshold of `CURVE`; empty where nothing was planned."""
+    return [sum(fast(row, threshold) for row in rows) / len(rows) for threshold in CURVE] if rows else []

@@ -1,0 +1,259 @@
+"""Runs flattened to one row per planned trial and one per case: what every measure and table is computed from."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from arena.errors import RecordError
+from arena.model.portability import TargetBuild
+from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
+from arena.model.reward import reward
+from arena.model.session import Session
+from arena.model.verdict import Stage, Status
+from arena.reporting.scores import points, sol_score
+from arena.runs.records import RunRecords
+
+CORRECT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+"""Statuses of a case whose outputs were right; the last two cost the speedup, not the correctness."""
+
+_CORRELATION = 0.07
+"""of the errors of two cases of a trial, as measured on kernels against themselves (docs/measurement.md)"""
+_UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
+
+
+class HeldoutOutcome(StrEnum):
+    """How baseline and candidate did on one held-out case."""
+
+    BOTH_PASS = "both_pass"
+    REGRESSION = "regression"
+    BOTH_FAIL = "both_fail"
+    IMPROVEMENT = "improvement"
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """One case of one trial. `outcome` is None for seen cases and where a side was not judged."""
+
+    result: CaseResult
+    outcome: HeldoutOutcome | None
+
+    @property
+    def correct(self) -> bool:
+        """Whether the candidate's outputs were right."""
+        return self.result.candidate in CORRECT
+
+    @property
+    def noisy(self) -> bool:
+        """Whether sampling ended before the interval was narrow enough."""
+        return self.result.timing is not None and self.result.timing.noisy
+
+    @property
+    def doubted(self) -> str:
+        """Why a first measurement was not believed, where there was a second; the second counts."""
+        return "" if self.result.timing is None else self.result.timing.doubted
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One planned trial; `status` is None where there is no record. Speedups are None unless they count.
+
+    `arch` is where the candidate ran, `targets` what else it was built for, `page` the link from the report to what the
+    agent did, where that was written.
+    """
+
+    run: str
+    label: str
+    agent: str
+    task: str
+    task_type: str
+    attempt: int
+    status: Status | None
+    detail: str
+    emulated: bool
+    compiled: bool = False
+    correct: bool = False
+    performed: bool = False
+    heldout_ran: bool = False
+    heldout_correct: bool = False
+    speedup: Estimate | None = None
+    heldout_speedup: Estimate | None = None
+    roofline: float | None = None
+    sol: float | None = None
+    seconds: float = 0.0
+    task_hash: str = ""
+    cases: tuple[CaseRow, ...] = ()
+    arch: str = ""
+    targets: tuple[TargetBuild, ...] = ()
+    session: Session | None = None
+    page: str = ""
+
+    @property
+    def points(self) -> float:
+        """AgentKernelArena's points."""
+        return points(self.compiled, self.correct, self.speedup.value if self.speedup else None)
+
+    @property
+    def reward(self) -> float:
+        """The dense reward of KernelBench on OpenReward."""
+        return reward(self.status, self.speedup.value if self.speedup else None)
+
+    @property
+    def retention(self) -> float | None:
+        """Held-out speedup over seen speedup, where there are both."""
+        if self.speedup is None or self.heldout_speedup is None:
+            return None
+        return self.heldout_speedup.value / self.speedup.value
+
+    @property
+    def unjudged(self) -> int:
+        """Held-out cases without an outcome although the held-out stage ran: the harness, not the candidate, failed."""
+        return sum(case.outcome is None for case in self.split(Split.HELDOUT)) if self.heldout_ran else 0
+
+    def split(self, split: Split) -> tuple[CaseRow, ...]:
+        """The cases of one split."""
+        return tuple(case for case in self.cases if case.result.split is split)
+
+
+def trial_rows(runs: Sequence[RunRecords]) -> list[TrialRow]:
+    """One row per planned trial of every run, in planned order; raises `RecordError` where runs may not be mixed."""
+    check_mixable(runs)
+    shared = Counter(agent for run in runs for agent in set(run.info.agents))
+    rows = []
+    for run in runs:
+        recorded = {trial.key: trial for trial in run.trials}
+        types = {trial.task: trial.task_type for trial in run.trials}
+        for agent, task, attempt in run.info.planned:
+            label = f"{agent} ({run.info.run})" if shared[agent] > 1 else agent
+            task_type = types.get(task, task.split("/", 1)[0])
+            rows.append(_row(run, label, task_type, (agent, task, attempt), recorded.get((agent, task, attempt))))
+    return rows
+
+
+def check_mixable(runs: Sequence[RunRecords]) -> None:
+    """Raise `RecordError` unless the runs have different names and were all measured on the same kind of device."""
+    names = Counter(run.info.run for run in runs)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise RecordError(f"run {twice[0]!r} is given twice; name every run once")
+    for run in runs[1:]:
+        first, other = runs[0].info, run.info
+        if not first.environment.comparable_with(other.environment):
+            raise RecordError(
+                f"run {first.run!r} was measured on {first.environment.device.name} and {other.run!r} on "
+                f"{other.environment.device.name}: latencies of two devices do not belong in one report; "
+                "write one report per device"
+            )
+
+
+def combine(estimates: Iterable[Estimate]) -> Estimate | None:
+    """Geometric mean of the speedups of a trial's cases, its interval from theirs, on the log scale.
+
+    Errors of two cases are correlated a little, since the same two processes ran them.
+    """
+    parts = list(estimates)
+    if not parts:
+        return None
+    logs = [math.log(part.value) for part in parts]
+    below = [log - math.log(part.low) if part.low > 0 else math.inf for log, part in zip(logs, parts, strict=True)]
+    above = [math.log(part.high) - log for log, part in zip(logs, parts, strict=True)]
+    middle = sum(logs) / len(parts)
+    value = math.exp(middle)
+    low, high = math.exp(middle - _error_of_mean(below)), math.exp(middle + _error_of_mean(above))
+    return Estimate(value, min(low, value), max(high, value))
+
+
+def _error_of_mean(errors: Sequence[float]) -> float:
+    """The error of a mean of values of which any two have the same correlation."""
+    apart, together = sum(error**2 for error in errors), sum(errors) ** 2
+    return math.sqrt((1 - _CORRELATION) * apart + _CORRELATION * together) / len(errors)
+
+
+def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:
+    agent, task, attempt = key
+    emulated = run.info.environment.device.emulated
+    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated)
+    if trial is None:
+        return row
+    row = replace(
+        row,
+        status=trial.status,
+        detail=trial.detail or _first_detail(trial.evaluation),
+        seconds=trial.seconds,
+        task_hash=trial.task_hash,
+        session=trial.session,
+    )
+    return row if trial.evaluation is None else _judged(row, trial.evaluation)
+
+
+def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
+    compiled = _held(evaluation, Stage.COMPILE)
+    correct = compiled and _held(evaluation, Stage.CORRECTNESS)
+    passed = correct and row.status is Status.PASSED
+    seen = [result for result in evaluation.split(Split.SEEN) if result.speedup]
+    heldout = evaluation.split(Split.HELDOUT)
+    ran = any(result.candidate not in _UNJUDGED for result in heldout)
+    return replace(
+        row,
+        compiled=compiled,
+        correct=correct,
+        performed=passed and _held(evaluation, Stage.PERFORMANCE),
+        heldout_ran=ran,
+        heldout_correct=correct and ran and all(result.candidate in CORRECT for result in heldout),
+        speedup=combine(result.speedup for result in seen if result.speedup) if passed else None,
+        heldout_speedup=combine(result.speedup for result in heldout if result.speedup) if passed else None,
+        roofline=_roofline(seen) if passed and not row.emulated else None,
+        sol=_sol(seen) if passed and not row.emulated else None,
+        cases=tuple(CaseRow(result, _outcome(result, ran)) for result in evaluation.cases),
+        arch=evaluation.environment.device.arch,
+        targets=evaluation.targets,
+    )
+
+
+def _held(evaluation: Evaluation, stage: Stage) -> bool:
+    """Whether the stage was reached and everything said of it is `passed`."""
+    verdicts = [verdict.passed for verdict in evaluation.verdicts if verdict.stage is stage]
+    return bool(verdicts) and all(verdicts)
+
+
+def _outcome(result: CaseResult, ran: bool) -> HeldoutOutcome | None:
+    """Outcome of a held-out case, or None where the harness failed or the held-out stage never ran.
+
+    A case that the candidate did not reach, since it hung on an earlier one, is a regression even where the record
+    does not repeat the baseline's result: baselines are proven on held-out cases, and no candidate may shrink its
+    own denominator.
+    """
+    if not ran or result.split is Split.SEEN or Status.HARNESS_ERROR in (result.baseline, result.candidate):
+        return None
+    if result.baseline is Status.NOT_RUN:
+        return HeldoutOutcome.REGRESSION if result.candidate is Status.NOT_RUN else None
+    passes = result.candidate in CORRECT
+    if result.baseline in CORRECT:
+        return HeldoutOutcome.BOTH_PASS if passes else HeldoutOutcome.REGRESSION
+    return HeldoutOutcome.IMPROVEMENT if passes else HeldoutOutcome.BOTH_FAIL
+
+
+def _roofline(seen: Sequence[CaseResult]) -> float | None:
+    """Geometric mean over the timed seen cases of the fraction of the roofline; None where no peak is known."""
+    fractions = [result.timing.roofline_fraction for result in seen if result.timing]
+    known = [math.log(fraction) for fraction in fractions if fraction is not None]
+    return math.exp(sum(known) / len(known)) if known else None
+
+
+def _sol(seen: Sequence[CaseResult]) -> float | None:
+    """Mean SOL score over the timed seen cases; None where no peak is known."""
+    scores = [
+        sol_score(timing.candidate_ms.value, timing.baseline_ms.value, timing.roofline_ms)
+        for timing in (result.timing for result in seen)
+        if timing is not None and timing.roofline_ms is not None
+    ]
+    return sum(scores) / len(scores) if scores else None
+
+
+def _first_detail(evaluation: Evaluation | None) -> str:
+    """What the first failed stage said."""
+    verdicts = evaluation.verdicts if evaluation else ()
+    return next((verdict.detail for verdict in verdicts if not verdict.passed and verdict.detail), "")

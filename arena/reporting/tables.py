@@ -1,0 +1,246 @@
+"""The data behind a report as pandas frames, CSV, JSON and markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from arena.model.record import Estimate
+from arena.printable import printable
+from arena.reporting import formats
+from arena.reporting.compare import Comparison
+from arena.reporting.groups import CURVE, MISSING, Group
+from arena.reporting.intervals import Quantity
+from arena.reporting.measures import BY_NAME, Unit
+from arena.reporting.report_warnings import ReportWarning
+from arena.reporting.rows import CaseRow, TrialRow
+from arena.reporting.summary import summary_row
+from arena.reporting.target_tables import target_cells
+from arena.reporting.targets import portability
+from arena.runs.records import RunRecords
+
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+Cell = str | int | float | bool | None
+JSON_VERSION = 1
+CLOCKS = {True: "emulation", False: "device"}
+"""What the latencies of a row are: of a device, or of an emulation on the cpu platform."""
+
+
+def trials_frame(rows: Sequence[TrialRow]) -> pd.DataFrame:
+    """One row per planned trial."""
+    return pd.DataFrame([_trial_cells(row) for row in rows])
+
+
+def cases_frame(rows: Sequence[TrialRow]) -> pd.DataFrame:
+    """One row per case of every recorded trial; latencies in milliseconds."""
+    cells = [_case_cells(row, case) for row in rows for case in row.cases]
+    return pd.DataFrame(cells, columns=None if cells else ["run", "agent", "task", "case"])
+
+
+def measures_frame(groups: Sequence[Group], emulated: bool) -> pd.DataFrame:
+    """One row per measure of every group: over the mean of attempts, and over the best of them."""
+    cells = []
+    for group in groups:
+        for attempts, values in (("mean", group.mean), ("best", group.best)):
+            for name, value in values.items():
+                head: dict[str, Cell] = {"agent": group.label, "task_type": group.task_type}
+                head |= {"measure": name, "attempts": attempts, "planned": group.counts.planned}
+                clock = CLOCKS[emulated] if BY_NAME[name].timed else None
+                cells.append(head | _quantity_cells(value) | {"latencies": clock})
+    return pd.DataFrame(cells)
+
+
+def report_json(
+    runs: Sequence[RunRecords], groups: Sequence[Group], found: Sequence[ReportWarning], rows: Sequence[TrialRow]
+) -> str:
+    """Everything in one strict JSON document (no NaN), for machines."""
+    emulated = any(run.info.environment.device.emulated for run in runs)
+    document = {
+        "report_version": JSON_VERSION,
+        "latencies": CLOCKS[emulated],
+        "runs": [_run_cells(run) for run in runs],
+        "groups": [_group_cells(group) for group in groups],
+        "doubts": [{"problem": d.problem, "items": list(d.items), "next_step": d.next_step} for d in found],
+        "trials": [_trial_document(row) for row in rows],
+    }
+    return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a frame as CSV with full precision; no text in it is a formula to a spreadsheet."""
+    plain = frame.copy()
+    for name in frame:
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            plain[name] = frame[name].map(_plain)
+    plain.to_csv(path, index=False, lineterminator="\n")
+    return path
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """A frame as a markdown table; pipes in cells are escaped."""
+    rows = [list(map(str, frame.columns)), *frame.astype(object).to_numpy().tolist()]
+    lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "| " + " | ".join("---" for _ in rows[0]) + " |", *lines[1:]]) + "\n"
+
+
+def headline_frame(groups: Sequence[Group]) -> pd.DataFrame:
+    """The headline table as text, one row per agent and task type."""
+    cells = []
+    for group in groups:
+        row = summary_row(group)
+        cells.append(
+            {
+                "Agent": row.agent,
+                "Task type": row.task_type,
+                "Trials": str(row.trials),
+                "Compiled": f"{row.compiled}/{row.trials}",
+                "Correct, seen": f"{row.correct_seen}/{row.trials}",
+                "Correct, held-out": formats.NONE
+                if row.correct_heldout is None
+                else f"{row.correct_heldout}/{row.trials}",
+                "Drop": formats.quantity(row.drop, Unit.SHARE),
+                "Mean speedup": formats.quantity(row.mean_speedup, Unit.FACTOR),
+                "Geomean speedup": formats.quantity(row.geomean_speedup, Unit.FACTOR),
+            }
+        )
+    return pd.DataFrame(cells)
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """A comparison as markdown: conclusions first, then the paired tasks."""
+    lines = [f"# {comparison.first} and {comparison.second}", ""]
+    results = (comparison.seen, comparison.heldout, comparison.speed)
+    lines += [f"- {result.conclusion}" for result in results]
+    lines += [f"- Note: {note}." for note in comparison.notes]
+    if comparison.emulated:
+        lines.append(f"- Latencies here are {formats.EMULATED}.")
+    cells = [
+        {
+            "Task": pair.task,
+            f"Correct, {comparison.first}": formats.number(pair.first_correct, Unit.SHARE),
+            f"Correct, {comparison.second}": formats.number(pair.second_correct, Unit.SHARE),
+            "Latency ratio": formats.NONE if pair.ratio is None else f"{pair.ratio:.3f}",
+        }
+        for pair in comparison.tasks
+    ]
+    return "\n".join([*lines, "", markdown(pd.DataFrame(cells)) if cells else ""])
+
+
+def _trial_cells(row: TrialRow) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
+    cells |= {"task_type": row.task_type, "attempt": row.attempt, "status": str(row.status or MISSING)}
+    cells |= {"compiled": row.compiled, "correct": row.correct, "performed": row.performed}
+    cells |= {"heldout_ran": row.heldout_ran, "heldout_correct": row.heldout_correct}
+    cells |= _estimate_cells("speedup", row.speedup) | _estimate_cells("heldout_speedup", row.heldout_speedup)
+    cells |= {"retention": row.retention, "points": row.points, "reward": row.reward}
+    cells |= {"roofline_fraction": row.roofline, "sol_score": row.sol, "seconds": row.seconds}
+    return cells | {"detail": row.detail, "latencies": CLOCKS[row.emulated]}
+
+
+def _trial_document(row: TrialRow) -> dict[str, object]:
+    found = portability(row)
+    return {**_trial_cells(row), "portability": found.word if found else None, "targets": target_cells(row)}
+
+
+def _case_cells(row: TrialRow, case: CaseRow) -> dict[str, Cell]:
+    result, timing = case.result, case.result.timing
+    cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
+    cells |= {"attempt": row.attempt, "case": result.case, "split": str(result.split), "kind": result.kind}
+    cells |= {"shape": result.label, "baseline": str(result.baseline), "candidate": str(result.candidate)}
+    cells |= {"outcome": str(case.outcome) if case.outcome else None, "error_ratio": result.error_ratio}
+    cells |= _estimate_cells("baseline_ms", timing.baseline_ms if timing else None)
+    cells |= _estimate_cells("candidate_ms", timing.candidate_ms if timing else None)
+    cells |= _estimate_cells("speedup", result.speedup)
+    cells |= {"mode": str(timing.mode) if timing else None, "noisy": case.noisy}
+    return cells | {"detail": result.detail, "latencies": CLOCKS[row.emulated]}
+
+
+def _estimate_cells(name: str, value: Estimate | None) -> dict[str, Cell]:
+    known = (value.value, value.low, value.high) if value else (None, None, None)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), known, strict=True))
+
+
+def _quantity_cells(value: Quantity | None) -> dict[str, Cell]:
+    if value is None:
+        return {"value": None, "low": None, "high": None, "interval": None, "tasks": 0}
+    return {
+        "value": value.value,
+        "low": value.low,
+        "high": value.high,
+        "interval": str(value.method),
+        "tasks": value.tasks,
+    }
+
+
+def _run_cells(run: RunRecords) -> dict[str, object]:
+    info, device = run.info, run.info.environment.device
+    return {
+        "run": info.run,
+        "started_at": info.started_at,
+        "arena_version": info.arena_version,
+        "agents": list(info.agents),
+        "tasks": list(info.tasks),
+        "attempts": info.attempts,
+        "platform": device.platform,
+        "arch": device.arch,
+        "device": device.name,
+        "driver": device.driver,
+        "isolation": info.environment.isolation,
+        "versions": dict(info.environment.versions),
+    }
+
+
+def _group_cells(group: Group) -> dict[str, object]:
+    counts = group.counts
+    return {
+        "agent": group.label,
+        "task_type": group.task_type,
+        "counts": {
+            "tasks": counts.tasks,
+            "planned": counts.planned,
+            "recorded": counts.recorded,
+            "missing": counts.missing,
+            "harness_errors": counts.harness_errors,
+            "compiled": counts.compiled,
+            "correct": counts.correct,
+            "performed": counts.performed,
+            "heldout_ran": counts.heldout_ran,
+            "heldout_correct": counts.heldout_correct,
+            "noisy_cases": counts.noisy_cases,
+            "unjudged_cases": counts.unjudged_cases,
+        },
+        "statuses": dict(counts.statuses),
+        "mean_of_attempts": _quantities(group.mean),
+        "best_of_attempts": _quantities(group.best),
+        "outcomes": {str(outcome): count for outcome, count in group.outcomes.items()},
+        "kinds": {k.kind: {"passed": k.passed, "cases": k.cases} | _quantity_cells(k.drop) for k in group.kinds},
+        "fast_p_curve": {"p": list(CURVE), "share": list(group.curve)},
+    }
+
+
+def _quantities(values: Mapping[str, Quantity | None]) -> dict[str, dict[str, Cell] | None]:
+    return {name: None if value is None else _quantity_cells(value) for name, value in values.items()}
+
+
+def _plain(cell: object) -> object:
+    """Text that a spreadsheet would work out gets an apostrophe in front; numbers, also written out, stay numbers."""
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    formula = text.startswith("\t") or text.lstrip().startswith(_FORMULA)
+    return f"'{text}" if formula and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _markdown_cell(cell: object) -> str:
+    return printable(str(cell)).replace("|", "\\|").replace("\n", " ")

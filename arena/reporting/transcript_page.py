@@ -1,0 +1,158 @@
+"""One trial of a coding agent as a self-contained page: what it did, in order, and what came of it.
+
+All of it is untrusted: every text is made plain and escaped, and the page forbids itself to load or run anything but
+its own style, plots and one button (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote
+
+from arena.model.session import Ending, Flag
+from arena.reporting import formats, views
+from arena.reporting.curve import CAPTION, draw_curve
+from arena.reporting.figures import DARK, LIGHT
+from arena.reporting.plain import plain
+from arena.reporting.rows import TrialRow
+from arena.reporting.session_views import session_facts, spelled
+from arena.reporting.templating import html_engine
+from arena.reporting.transcript_views import evaluation_views, event_views, shown_events
+from arena.runs.records import RunRecords
+from arena.transcripts import EVENTS, FOLDER, Transcript, read_transcript, transcript_path
+
+MOST_BYTES = 10_000_000
+"""A page that would be larger shows less of every text."""
+LIMITS = (20_000, 8_000, 3_000, 1_200, 500, 200)
+"""Characters that are shown of one text, tried in this order."""
+SCRIPT = (
+    "document.getElementById('expand').addEventListener('click', e => {"
+    "const open = e.target.getAttribute('aria-pressed') !== 'true';"
+    "document.querySelectorAll('details').forEach(d => { d.open = open; });"
+    "e.target.setAttribute('aria-pressed', String(open));"
+    "e.target.textContent = open ? 'Collapse all' : 'Expand all';"
+    "});"
+)
+
+
+@dataclass(frozen=True)
+class FlagView:
+    """One flag; `index` is its event, `shown` whether that is on the page."""
+
+    index: int
+    reaches_for: str
+    excerpt: str
+    shown: bool
+
+
+def transcript_page(row: TrialRow, transcript: Transcript, back: str = "") -> str:
+    """The page of one trial; `back` is the address of the report that it belongs to.
+
+    `row.status` is None where the trial has no record yet.
+    """
+    page = ""
+    for limit in LIMITS:
+        if limit != LIMITS[-1] and _least_bytes(transcript, limit) > MOST_BYTES:
+            continue
+        page = _render(row, transcript, back, limit)
+        if len(page.encode("utf-8")) <= MOST_BYTES:
+            break
+    return page
+
+
+def page_path(row: TrialRow) -> Path:
+    """Where the page of a trial lies in a report's folder."""
+    place = transcript_path(Path(row.run), row.agent, row.task, row.attempt)
+    return Path(FOLDER, row.run, row.agent, f"{place.name}.html")
+
+
+def write_pages(runs: Sequence[RunRecords], rows: Sequence[TrialRow], out: Path) -> tuple[list[TrialRow], list[Path]]:
+    """Write the page of every trial that has a transcript below `out`; those of an earlier report go.
+
+    Returns the rows, with links to their pages, and the files.
+    """
+    for stale in (out / FOLDER).glob("*/*/*.html"):
+        stale.unlink()
+    folders = {run.info.run: run.path for run in runs}
+    linked, files = [], []
+    for row in rows:
+        folder = transcript_path(folders[row.run], row.agent, row.task, row.attempt)
+        if not (folder / EVENTS).is_file():
+            linked.append(row)
+            continue
+        path = out / page_path(row)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        page = transcript_page(row, read_transcript(folder), back="../../../index.html#tasks")
+        path.write_text(page, encoding="utf-8")
+        linked.append(replace(row, page=quote(page_path(row).as_posix())))
+        files.append(path)
+    return linked, files
+
+
+def _render(row: TrialRow, transcript: Transcript, back: str, limit: int) -> str:
+    session = row.session
+    flags = session.flags if session else ()
+    evaluated = session.evaluations if session else tuple(kept.evaluated for kept in transcript.evaluations)
+    template = html_engine().get_template("transcript.html.j2")
+    return template.render(
+        row=row,
+        title=f"{row.agent} on {row.task}",
+        back=back,
+        status=spelled(row.status or "no record yet"),
+        tone=views.tone(row),
+        ending=spelled(session.ending) if session else "",
+        ending_tone="good" if session and session.ending is Ending.FINISHED else "bad",
+        facts=_facts(row),
+        flags=_flag_views(flags, len(transcript.events)),
+        curve=_curve(row, transcript),
+        caption=CAPTION,
+        emulated=formats.EMULATED if row.emulated else "",
+        events=event_views(transcript, flags, limit),
+        total=len(transcript.events),
+        evaluations=evaluation_views(transcript, limit),
+        refused=session.refused if session else 0,
+        used=len(evaluated),
+        speedup=formats.speedup(row.speedup),
+        heldout_speedup=formats.speedup(row.heldout_speedup),
+        detail=plain(row.detail),
+        cases=[views.case_view(case) for case in row.cases],
+        limit=limit,
+        script=SCRIPT,
+        script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode("ascii"),
+    )
+
+
+def _least_bytes(transcript: Transcript, limit: int) -> int:
+    """What the texts alone take on a page, before anything is escaped; spares drawing a page that is too large."""
+    indices = shown_events(len(transcript.events), {})
+    shown = (transcript.events[index] for index in indices)
+    return sum(min(limit, len(event.text)) + min(limit, len(event.diff)) for event in shown)
+
+
+def _facts(row: TrialRow) -> list[tuple[str, str]]:
+    session = row.session
+    facts = [("run", row.run), ("agent", row.agent), ("task", row.task), ("attempt", str(row.attempt))]
+    found = session_facts(session) if session else [("session", "not recorded: the trial did not end, or not yet")]
+    measured = [("measured on", row.arch)] if row.arch else []
+    return [*facts, *((name, plain(value)) for name, value in found), *measured]
+
+
+def _flag_views(flags: Sequence[Flag], count: int) -> list[FlagView]:
+    there = set(shown_events(count, {flag.event: None for flag in flags}))
+    return [FlagView(flag.event, flag.reaches_for, plain(flag.excerpt), flag.event in there) for flag in flags]
+
+
+def _curve(row: TrialRow, transcript: Transcript) -> tuple[str, str] | None:
+    """The curve as data URIs for light and dark pages, or None where nothing was evaluated."""
+    evaluations = [kept.evaluated for kept in transcript.evaluations]
+    drawn = [draw_curve(evaluations, emulated=row.emulated, palette=palette) for palette in (LIGHT, DARK)]
+    light, dark = (_uri(image) if image else "" for image in drawn)
+    return (light, dark) if light else None
+
+
+def _uri(image: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(image).decode("ascii")

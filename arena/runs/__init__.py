@@ -1,0 +1,1 @@
+"""Run configurations, the runner, and run folders on disk."""

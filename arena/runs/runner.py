@@ -1,0 +1,262 @@
+"""A run: tasks × agents × attempts, one record each, safe to interrupt and to resume."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import arena
+from arena.agents import make_agent
+from arena.agents.base import Agent, Submission, Workspace
+from arena.corpus.corpora import open_corpora
+from arena.corpus.task_folder import HELDOUT
+from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
+from arena.judge.messages import Options, Progress
+from arena.model.environment import Environment
+from arena.model.record import SCHEMA_VERSION, RunInfo, Trial
+from arena.model.session import Limits, Session
+from arena.model.task import Task
+from arena.model.verdict import Status
+from arena.runs import records
+from arena.runs.config import RunConfig
+from arena.scratch import scratch, sweep
+from arena.service.judge_pool import JudgePool
+from arena.service.trial import TrialService
+from arena.service.workspace import prepare
+from arena.sharing import share_out
+from arena.transcripts import transcript_path
+
+SUBMISSIONS = "submissions"
+HANDED_IN = "handed_in.json"
+TrialKey = tuple[str, str, int]
+"""Agent, task id, attempt."""
+
+
+class Watcher:
+    """Is told what happens, in order to show it; shows nothing unless it is overridden. Trials call from threads."""
+
+    def planned(self, total: int, recorded: int) -> None:
+        """`total` trials are planned, of which `recorded` have a record already."""
+
+    def started(self, trial: TrialKey) -> None:
+        """A trial begins."""
+
+    def progress(self, trial: TrialKey, progress: Progress) -> None:
+        """Its evaluation has reached a stage."""
+
+    def finished(self, trial: Trial) -> None:
+        """Its record is on disk."""
+
+    def noted(self, text: str) -> None:
+        """The user must know this sentence."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A configuration with its selectors resolved."""
+
+    config: RunConfig
+    tasks: Mapping[str, Task]
+    agents: Mapping[str, Agent]
+    options: Options
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether an agent works in a workspace, rather than handing in files that exist."""
+        return any(agent.limits is not None for agent in self.agents.values())
+
+    def info(self, environment: Environment) -> RunInfo:
+        """The head of the run's folder."""
+        return RunInfo(
+            run=self.config.name,
+            started_at=_now(),
+            environment=environment,
+            agents=tuple(self.agents),
+            tasks=tuple(self.tasks),
+            attempts=self.config.attempts,
+            config=self.config.path,
+            config_text=self.config.text,
+            arena_version=arena.__version__,
+        )
+
+
+def plan_run(config: RunConfig) -> RunPlan:
+    """Load the tasks that the configuration selects, and make its agents."""
+    corpora = open_corpora(config.corpora)
+    chosen = corpora.select(config.tasks)
+    fresh = {name: config.heldout and _fresh_cases(config.heldout, name) for name in chosen}
+    tasks = {name: corpora.load(name, fresh[name]) for name in chosen}
+    agents = {spec.name: make_agent(spec) for spec in config.agents}
+    options = Options(**config.evaluation)  # type: ignore[arg-type]
+    return RunPlan(config, tasks, agents, options)
+
+
+def run(plan: RunPlan, folder: Path, turns: JudgePool, watcher: Watcher | None = None) -> records.RunRecords:
+    """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
+
+    Trials run side by side as the configuration says, else one for each judge; for judges they take turns. Raises
+    `UsageError` where another process writes this folder, and `StorageError` where it cannot be written.
+    """
+    watcher = watcher or Watcher()
+    sweep()
+    with records.locked(folder):
+        for aside in records.put_aside_broken(folder):
+            watcher.noted(f"{aside}: was no whole record (a power cut, a full disk?) and counts as none; kept aside")
+        for environment in turns.environments:
+            info = _open(plan, folder, environment)
+        settled = {trial.key for trial in records.read_run(folder).trials if _settled(trial)}
+        missing = [key for key in info.planned if key not in settled]
+        watcher.planned(len(info.planned), len(info.planned) - len(missing))
+        stages = Stages(plan, folder, info, turns, watcher)
+        places = range(plan.config.jobs or len(turns.environments))
+        for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: turns.give_up()):
+            records.write_trial(folder, trial)
+            watcher.finished(trial)
+        return records.read_run(folder)
+
+
+def _fresh_cases(folder: Path, task_id: str) -> Path:
+    path = folder / task_id / HELDOUT
+    if not path.is_file():
+        raise UsageError(f"{path} is missing: `arena heldout sample` writes one for every task it is given")
+    return path
+
+
+def _open(plan: RunPlan, folder: Path, environment: Environment) -> RunInfo:
+    """The head of a new run, or of the one being resumed, which must be the same run."""
+    info = plan.info(environment)
+    if not (folder / records.HEAD).exists():
+        records.write_head(folder, info)
+        return info
+    old = records.read_head(folder)
+    if old.planned != info.planned:
+        raise UsageError(
+            f"{folder} holds a run of other tasks, agents or attempts; "
+            "give this one another --name, or remove the folder with `arena clean`"
+        )
+    if not old.environment.comparable_with(environment):
+        raise UsageError(f"{folder} was begun on {old.environment.device.name}; resume it there, or use another --name")
+    return old
+
+
+def _settled(trial: Trial) -> bool:
+    """Whether a record stands: a harness failure is kept for the report, but tried again on resume."""
+    return trial.status is not Status.HARNESS_ERROR
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """What is kept once an agent has finished, so that its work is judged again rather than done again."""
+
+    kernel: str
+    """name of the file among the submissions, empty where nothing was handed in"""
+    detail: str
+    session: Session
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True)
+class Stages:
+    """One trial after the other: the agent works, what it hands in is kept, and judged."""
+
+    plan: RunPlan
+    folder: Path
+    info: RunInfo
+    turns: JudgePool
+    watcher: Watcher
+
+    def trial(self, key: TrialKey) -> Trial:
+        """Run one trial. A harness that fails makes a record too; raises `StorageError` where none can be kept."""
+        self.watcher.started(key)
+        agent, task_id, attempt = key
+        task, clock = self.plan.tasks[task_id], time.monotonic()
+        trial = Trial(
+            run=self.info.run,
+            task=task.id,
+            task_type=task.task_type,
+            task_hash=task.content_hash,
+            agent=agent,
+            attempt=attempt,
+            status=Status.NOTHING_SUBMITTED,
+            environment=self.turns.environment,
+            started_at=_now(),
+            seconds=0.0,
+        )
+        try:
+            submission = self._kept(key) or self._worked(key, task)
+            trial = self._judged(replace(trial, session=submission.session), submission, task)
+        except StorageError:
+            raise  # no record could be kept, and the next agent's work would be lost as well
+        except InfrastructureError as problem:
+            trial = replace(trial, status=Status.HARNESS_ERROR, detail=str(problem))
+        except OSError as problem:
+            raise records.storage_error(problem) or problem from problem
+        return replace(trial, seconds=time.monotonic() - clock)
+
+    def _worked(self, key: TrialKey, task: Task) -> Submission:
+        """Let the agent work; what it hands in is kept first: a harness that fails must not lose it."""
+        agent = self.plan.agents[key[0]]
+        with scratch("workspace") as place:
+            environment, transcript = self.turns.environment, transcript_path(self.folder, *key)
+            workspace = Workspace(Path(place), task, key[2], environment, transcript)
+            if agent.limits is not None:
+                prepare(workspace.folder, task, environment, agent.limits)
+            desk = TrialService(task, self.plan.options, self.turns, agent.limits or Limits())
+            submission = agent.work(workspace, desk)
+            return self._keep(submission, key)
+
+    def _keep(self, submission: Submission, key: TrialKey) -> Submission:
+        """Keep what was handed in beside the records, laid out as the `replay` agent reads it."""
+        kept = submission
+        if submission.candidate is not None:
+            place = self._submissions(key)
+            place.mkdir(parents=True, exist_ok=True)
+            kept = replace(submission, candidate=place / submission.candidate.name)
+            records.write_bytes(place / submission.candidate.name, submission.candidate.read_bytes())
+        if submission.session is not None:
+            name = kept.candidate.name if kept.candidate else ""
+            records.write(self._handed_in(key), HandedIn(name, submission.detail, submission.session))
+        return kept
+
+    def _kept(self, key: TrialKey) -> Submission | None:
+        """What a session handed in that ended before it could be judged."""
+        path = self._handed_in(key)
+        if not path.is_file():
+            return None
+        try:
+            known = records.read(path, HandedIn)
+        except BrokenRecord:
+            self.watcher.noted(f"{records.put_aside(path)}: was no whole record; the agent works again")
+            return None
+        return Submission(self._submissions(key) / known.kernel if known.kernel else None, known.detail, known.session)
+
+    def _judged(self, trial: Trial, submission: Submission, task: Task) -> Trial:
+        if submission.candidate is None:
+            return replace(trial, detail=submission.detail)
+        heldout = self.plan.config.heldout
+        fresh = None if heldout is None else _fresh_cases(heldout, task.id)
+        progress = partial(self.watcher.progress, trial.key)
+        evaluation = self.turns.evaluate(task, submission.candidate, self.plan.options, progress, fresh)
+        failed = evaluation.failure
+        return replace(
+            trial,
+            status=evaluation.status,
+            detail=failed.detail if failed else "",
+            evaluation=evaluation,
+            environment=evaluation.environment,
+        )
+
+    def _submissions(self, key: TrialKey) -> Path:
+        agent, task, attempt = key
+        return self.folder / SUBMISSIONS / agent / task / str(attempt)
+
+    def _handed_in(self, key: TrialKey) -> Path:
+        return transcript_path(self.folder, *key) / HANDED_IN
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

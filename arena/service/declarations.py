@@ -1,0 +1,86 @@
+"""Declarations of a task in plain words: how an output is compared, what an input holds, which sizes there are."""
+
+from __future__ import annotations
+
+from arena.model.expression import Expression
+from arena.model.task import Fill, OutputComparison, Precision, ScalarSpec, Task, TensorSpec
+from arena.numerics.comparison import allowed_regret, default_tolerance
+from arena.numerics.dtypes import bounds
+
+_REFERENCE = {
+    Precision.FLOAT64: "on the inputs widened to float64",
+    Precision.FLOAT32: "on the inputs widened to float32",
+    Precision.NATIVE: "on the inputs in their own dtypes",
+}
+_FILLS = {
+    "normal": "normal, mean {mean}, standard deviation {std}; mostly with outliers, tiles, offsets or scales",
+    "normal_even": "normal, mean {mean}, standard deviation {std}",
+    "normal_rows": "normal, each row with its own standard deviation, log-uniform in [{low}, {high}]",
+    "uniform": "uniform in [{low}, {high})",
+    "integers": "random integers in [{low}, {high})",
+    "bernoulli": "true with probability {value}",
+    "constant": "all {value}",
+    "permutation": "a random permutation of 0 … n − 1 along the last dimension",
+    "one_hot": "zero but for a single 1 at a random place along the last dimension",
+    "offsets": "ascending offsets from 0 to {total}, each part at least {least} long",
+    "page_table": "distinct integers below {pages}, in random order",
+    "distinct": "distinct integers below {below}, in random order",
+    "addresses": "device addresses of the rows of {of} ({row_bytes} bytes each), in random order",
+    "custom": "drawn by `make_inputs` in reference.py",
+}
+_DEFAULTS = {"mean": "0", "std": "1", "least": "0"}
+
+
+def reference_words(task: Task) -> str:
+    """In which arithmetic the reference runs."""
+    return _REFERENCE[task.precision]
+
+
+def dtype_words(spec: TensorSpec) -> str:
+    """`float32`, or the variable that a case chooses."""
+    return spec.dtype.removeprefix("$")
+
+
+def shape_words(sizes: tuple[Expression, ...]) -> str:
+    """`[M, N]`."""
+    return "[" + ", ".join(size.text for size in sizes) + "]"
+
+
+def fill_words(fill: Fill | None) -> str:
+    """What the values of an input are drawn from."""
+    if fill is None:
+        return ""
+    arguments = {n: v.text if isinstance(v, Expression) else v for n, v in fill.arguments.items()}
+    return _FILLS[fill.kind].format(**{**_DEFAULTS, **arguments})
+
+
+def scalar_words(task: Task, spec: ScalarSpec) -> str:
+    """The value of a scalar, and which others the seen cases set."""
+    values = sorted({case.values.get(spec.name, spec.value) for case in task.seen}, key=float)
+    if values == [spec.value]:
+        return f"{spec.value} unless a case sets another; it is {spec.value} in all seen cases"
+    return f"{spec.value} unless a case sets another; seen cases have {', '.join(map(str, values))}"
+
+
+def comparison_words(task: Task, spec: TensorSpec) -> str:
+    """How an output, or a mutable input after the call, is compared with the reference."""
+    dtypes = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (spec.dtype,)
+    by_words: dict[str, list[str]] = {}
+    for dtype in dtypes:
+        by_words.setdefault(_comparison(spec, dtype), []).append(dtype)
+    if len(by_words) == 1:
+        return next(iter(by_words))
+    return "; ".join(f"for {', '.join(names)}: {words}" for words, names in by_words.items())
+
+
+def _comparison(spec: TensorSpec, dtype: str) -> str:
+    tolerance = spec.tolerance or default_tolerance(dtype)
+    if tolerance.comparison is OutputComparison.EXACT:
+        return "every element must equal the reference's"
+    if tolerance.comparison is OutputComparison.QUANTIZED:
+        most = "1 % of the elements (of fewer than 700 in six, but no more than one in sixteen)"
+        return f"at most one code step off, in at most {most}; all others must equal the reference's"
+    if tolerance.comparison is OutputComparison.DECISION:
+        return f"any choice whose regret, by `regret` in reference.py, is at most {allowed_regret(tolerance):g}"
+    atol, rtol = bounds(tolerance, dtype)
+    return f"|error| ≤ {atol:g} · RMS + {rtol:g} · |expected|"

@@ -1,0 +1,161 @@
+"""What an episode answers: the task, a step, and the final verdict, in which held-out cases are only counted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from arena.model.environment import Environment
+from arena.model.record import Evaluation, Split
+from arena.model.reward import reward
+from arena.model.session import Limits
+from arena.model.task import Task
+from arena.model.verdict import Stage, Status
+from arena.scratch import scratch
+from arena.service.workspace import COMMAND, INCLUDE, TEXT, prepare, prompt_text
+from arena.toolchains.task_header import signature
+
+_PREFACE = (
+    "> This task is served: there is no folder and no command. What the text calls `./evaluate` is POST /evaluate, "
+    "its files are in `files`, and the kernel that counts is the one given to POST /finish, else the best one "
+    "evaluated.\n\n"
+)
+_RULES = re.compile(r"^## Rules\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_SEEN_STAGES = (Stage.CORRECTNESS, Stage.PERFORMANCE)
+
+
+class SeenCase(msgspec.Struct, frozen=True):
+    """A case to develop against."""
+
+    case: str
+    sizes: str
+
+
+class TaskView(msgspec.Struct, frozen=True):
+    """Answer to GET /task. Field by field: docs/serve.md."""
+
+    task: str
+    task_type: str
+    text: str
+    signature: str
+    kernel_file: str
+    kernel: str | None
+    seen: tuple[SeenCase, ...]
+    rules: str
+    files: dict[str, str]
+    device: str
+    emulated: bool
+    evaluations: int
+    minutes: float
+    attempt: int = 1
+    attempts: int = 1
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Answer to POST /evaluate."""
+
+    text: str
+    result: msgspec.Raw
+    reward: float
+    done: bool
+    evaluation: int
+    left: int
+
+
+class EpisodeTally(msgspec.Struct, frozen=True):
+    """The cases of one split, counted. `speedup`: geometric mean over those that passed and were timed."""
+
+    cases: int
+    passed: int
+    speedup: float | None
+
+
+class Final(msgspec.Struct, frozen=True):
+    """Answer to POST /finish. `heldout` is null where the kernel failed before, or nothing was handed in."""
+
+    text: str
+    status: Status
+    detail: str
+    reward: float
+    speedup: float | None
+    seen: EpisodeTally | None
+    heldout: EpisodeTally | None
+    done: bool = True
+    attempt: int = 1
+    emulated: bool = False
+    """whether `speedup` and `reward` are of an emulation, which says nothing of a GPU's speed"""
+
+
+def task_view(task: Task, environment: Environment, limits: Limits) -> TaskView:
+    """The task as an agent in a workspace sees it, without the workspace."""
+    with scratch("episode") as place:
+        folder = Path(place)
+        prepare(folder, task, environment, limits)
+        text, files = prompt_text(folder), _files(folder)
+    rules = _RULES.search(text)
+    return TaskView(
+        task=task.id,
+        task_type=task.task_type.value,
+        text=_PREFACE + text,
+        signature=signature(task),
+        kernel_file=task.task_type.kernel_file,
+        kernel=files.get(task.task_type.kernel_file),
+        seen=tuple(SeenCase(case.id, case.label) for case in task.seen),
+        rules=rules[1].strip() if rules else "",
+        files=files,
+        device=f"{environment.device.name} ({environment.device.arch})",
+        emulated=environment.device.emulated,
+        evaluations=limits.evaluations,
+        minutes=limits.wall_clock_s / 60,
+    )
+
+
+def final_of(evaluation: Evaluation) -> Final:
+    """The verdict. A detail is given for stages that know seen cases only: held-out dtypes are compiled for, too."""
+    failed = evaluation.failure
+    detail = failed.detail if failed is not None and failed.stage in _SEEN_STAGES else ""
+    seen = _tally(evaluation, Split.SEEN)
+    unseen = any(verdict.stage is Stage.HELDOUT for verdict in evaluation.verdicts)
+    heldout = _tally(evaluation, Split.HELDOUT) if unseen else None
+    speedup = evaluation.seen_speedup
+    return Final(
+        text=f"{evaluation.status}: "
+        + "; ".join(filter(None, (_counted("seen", seen), _counted("held-out", heldout)))),
+        status=evaluation.status,
+        detail=detail,
+        reward=reward(evaluation.status, speedup),
+        speedup=speedup,
+        seen=seen,
+        heldout=heldout,
+        emulated=evaluation.environment.device.emulated,
+    )
+
+
+def nothing_submitted() -> Final:
+    """The verdict where no kernel was given and none had passed an evaluation."""
+    status, detail = Status.NOTHING_SUBMITTED, "no kernel was given, and none had passed an evaluation"
+    return Final(f"{status}: {detail}", status, detail, reward(status, None), None, None, None)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """What the workspace holds beside the text and the command; the headers for a compiler by hand are left out."""
+    found = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        name: path.read_text(encoding="utf-8")
+        for name, path in found.items()
+        if name not in (TEXT, COMMAND) and not name.startswith(f"{INCLUDE}/")
+    }
+
+
+def _tally(evaluation: Evaluation, split: Split) -> EpisodeTally:
+    statuses = [result.candidate for result in evaluation.split(split)]
+    return EpisodeTally(len(statuses), statuses.count(Status.PASSED), evaluation.mean_speedup(split))
+
+
+def _counted(name: str, tally: EpisodeTally | None) -> str:
+    if tally is None:
+        return ""
+    timed = f", {tally.speedup:.3g}x" if tally.speedup is not None else ""
+    return f"{tally.passed} of {tally.cases} {name} cases passed{timed}"

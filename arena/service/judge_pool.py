@@ -1,0 +1,185 @@
+"""Evaluators shared by trials that run side by side: first come, first served, and agents stand still meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from arena.agents.base import Attended
+from arena.errors import InfrastructureError
+from arena.judge.messages import Options, Progress
+from arena.model.environment import Environment
+from arena.model.record import Evaluation
+from arena.model.task import Task
+
+_GIVEN_UP = "the run was given up"
+
+
+class Evaluator(Protocol):
+    """Whoever judges candidates: a judge process here, or one on another machine."""
+
+    @property
+    def environment(self) -> Environment:
+        """Where it measures."""
+
+    def evaluate(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None = None,
+    ) -> Evaluation:
+        """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
+
+    def abandon(self) -> None:
+        """Stop at once, whatever is being evaluated."""
+
+
+class KernelBuilder(Protocol):
+    """Whoever compiles candidates without a device."""
+
+    def compile(self, task: Path, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
+        """The evaluation of a candidate that does not compile; None where it does."""
+
+    def abandon(self) -> None:
+        """Stop at once."""
+
+
+class JudgePool:
+    """Thread-safe. `builder`: sees to it that only what compiles takes a turn; without one, everything does."""
+
+    def __init__(self, evaluators: Sequence[Evaluator], builder: KernelBuilder | None = None) -> None:
+        self._evaluators = tuple(evaluators)
+        self._builder = builder
+        self._lock = threading.Lock()
+        self._free = deque(self._evaluators)
+        self._waiting: deque[_Ticket] = deque()
+        self._present: list[Attended] = []
+        self._measuring = 0
+        self._closed = False
+
+    @property
+    def environment(self) -> Environment:
+        """Where kernels are measured."""
+        return self._evaluators[0].environment
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """One for each judge."""
+        return tuple(evaluator.environment for evaluator in self._evaluators)
+
+    def evaluate(
+        self,
+        task: Task,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        heldout: Path | None = None,
+    ) -> Evaluation:
+        """Compile without a device where there is a builder, wait for a turn, and evaluate."""
+        refused = self._refused(task, candidate, options)
+        if refused is not None:
+            return refused
+        with self._turn() as evaluator, self._silence():
+            return evaluator.evaluate(task.path, candidate, options, on_progress, heldout)
+
+    def _refused(self, task: Task, candidate: Path, options: Options) -> Evaluation | None:
+        """What a builder says against it. Where the builder fails, the judge builds it, and has the last word."""
+        if self._builder is None:
+            return None
+        environment = self.environment
+        try:
+            return self._builder.compile(task.path, candidate, options, environment)
+        except InfrastructureError as problem:
+            logging.getLogger(__name__).warning("the builder failed, the judge compiles %s: %s", candidate, problem)
+            return None
+
+    @contextmanager
+    def attend(self, processes: Attended) -> Iterator[None]:
+        """While this lasts, these processes are stopped whenever something is measured."""
+        with self._lock:
+            self._present.append(processes)
+            if self._measuring:
+                processes.pause()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._present.remove(processes)
+        if self._closed:
+            raise InfrastructureError(_GIVEN_UP)
+
+    def give_up(self) -> None:
+        """End agents and evaluations at once; whoever waits gets an `InfrastructureError`."""
+        with self._lock:
+            self._closed = True
+            present, waiting = tuple(self._present), tuple(self._waiting)
+            self._waiting.clear()
+        for processes in present:
+            processes.kill()
+        for ticket in waiting:
+            ticket.called.set()
+        for evaluator in self._evaluators:
+            evaluator.abandon()
+        if self._builder is not None:
+            self._builder.abandon()
+
+    @contextmanager
+    def _turn(self) -> Iterator[Evaluator]:
+        ticket = _Ticket()
+        with self._lock:
+            if self._closed:
+                raise InfrastructureError(_GIVEN_UP)
+            if self._free and not self._waiting:
+                ticket.evaluator = self._free.popleft()
+            else:
+                self._waiting.append(ticket)
+        if ticket.evaluator is None:
+            ticket.called.wait()
+        if ticket.evaluator is None:
+            raise InfrastructureError(_GIVEN_UP)
+        try:
+            yield ticket.evaluator
+        finally:
+            self._pass_on(ticket.evaluator)
+
+    def _pass_on(self, evaluator: Evaluator) -> None:
+        """Give an evaluator to whoever has waited longest."""
+        with self._lock:
+            if not self._waiting:
+                self._free.append(evaluator)
+                return
+            ticket = self._waiting.popleft()
+            ticket.evaluator = evaluator
+        ticket.called.set()
+
+    @contextmanager
+    def _silence(self) -> Iterator[None]:
+        """Every agent stands still while this lasts, also those that begin meanwhile."""
+        with self._lock:
+            self._measuring += 1
+            if self._measuring == 1:
+                for processes in self._present:
+                    processes.pause()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._measuring -= 1
+                if self._measuring == 0:
+                    for processes in self._present:
+                        processes.resume()
+
+
+class _Ticket:
+    """A place in the queue."""
+
+    def __init__(self) -> None:
+        self.called = threading.Event()
+        self.evaluator: Evaluator | None = None

@@ -1,0 +1,140 @@
+"""Checks many tasks, several at a time, and keeps what was seen so that a check can be resumed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from arena.errors import InfrastructureError, RecordError
+from arena.judge.client import JudgeClient
+from arena.judge.messages import Options
+from arena.model.check import CheckItem, CheckOutcome, TaskCheck
+from arena.model.task import Task
+from arena.runs import records
+from arena.sharing import share_out
+from arena.task_check.static import find_twins, static_items
+
+Watch = Callable[[TaskCheck], None]
+
+
+class TaskJudge(Protocol):
+    """What examines one task at a time."""
+
+    def examine(
+        self, task: Path, options: Options, most_mutants: int = 0, *, every_launch: bool = False, timing: bool = True
+    ) -> TaskCheck:
+        """Check a task folder; raises `InfrastructureError` where no verdict can be given."""
+
+    def close(self) -> None:
+        """End it."""
+
+    def abandon(self) -> None:
+        """End it at once, whatever it is doing."""
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """What to check of each task: on which platform, how thoroughly, with how many mutants (0: everything but them).
+
+    There is a judge for each of `devices`, whose numbers are those of GPUs; None is the first one, or the CPU.
+    """
+
+    platform: str
+    options: Options
+    most_mutants: int = 0
+    devices: tuple[int | None, ...] = (None,)
+    folder: Path | None = None
+    resume: bool = False
+    every_launch: bool = False
+    """for other GPUs build every launch of every case, where else each signature of a Triton kernel is built once"""
+    timing: bool = True
+    """on a GPU, time kernels against themselves"""
+
+    @property
+    def how(self) -> str:
+        """What must agree for an old check to stand."""
+        more = f"{' every launch' if self.every_launch else ''}{'' if self.timing else ' untimed'}"
+        return f"{self.platform} {self.most_mutants} {self.options}{more}"
+
+    def kept(self, task: Task) -> Path | None:
+        """Where a task's check is written."""
+        kind = "mutants" if self.most_mutants else "items"
+        return self.folder / kind / f"{task.id.replace('/', '.')}.json" if self.folder is not None else None
+
+
+def default_jobs() -> int:
+    """Judges side by side on the CPU platform: one a core. On a GPU two would disturb each other's timing."""
+    return max(1, os.cpu_count() or 1)
+
+
+def check_tasks(
+    chosen: Mapping[str, Task],
+    corpus: Mapping[str, Task],
+    plan: CheckPlan,
+    ended: Watch,
+    make_judge: Callable[[str, int | None], TaskJudge] = JudgeClient,
+) -> list[TaskCheck]:
+    """Check the chosen tasks, in any order; `corpus` holds all that they must differ from. `ended` is told of each."""
+    twins = find_twins(corpus)
+    checks = {}
+    left = []
+    for task in chosen.values():
+        old = _recorded(task, plan)
+        if old is None:
+            left.append(task)
+        else:
+            checks[task.id] = old
+            ended(old)
+    for check in _run(left, plan, twins, make_judge):
+        checks[check.task] = check
+        ended(check)
+    return [checks[name] for name in chosen]
+
+
+def _run(
+    tasks: list[Task], plan: CheckPlan, twins: Mapping[str, str], make_judge: Callable[[str, int | None], TaskJudge]
+) -> Iterator[TaskCheck]:
+    """Each judge takes one task after the other."""
+    if not tasks:
+        return
+    judges = [make_judge(plan.platform, device) for device in plan.devices[: len(tasks)]]
+
+    def one(task: Task, judge: TaskJudge) -> TaskCheck:
+        return _checked(task, judge, plan, twins)
+
+    try:
+        yield from share_out(tasks, judges, one, lambda judge: judge.abandon())
+    finally:
+        for judge in judges:
+            judge.close()
+
+
+def _checked(task: Task, judge: TaskJudge, plan: CheckPlan, twins: Mapping[str, str]) -> TaskCheck:
+    static = () if plan.most_mutants else tuple(static_items(task, twins))
+    try:
+        found = judge.examine(
+            task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch, timing=plan.timing
+        )
+    except InfrastructureError as problem:
+        broken = CheckItem("harness", CheckOutcome.FAILED, f"no verdict: {problem}")
+        return TaskCheck(task.id, task.content_hash, plan.platform, (*static, broken), how=plan.how)
+    check = replace(found, items=(*static, *found.items), how=plan.how)
+    path = plan.kept(task)
+    if path is not None:
+        records.write(path, check)
+    return check
+
+
+def _recorded(task: Task, plan: CheckPlan) -> TaskCheck | None:
+    """An earlier check of the same task, asked for in the same way; one that failed is made again."""
+    path = plan.kept(task)
+    if not plan.resume or path is None or not path.is_file():
+        return None
+    try:
+        old = records.read(path, TaskCheck)
+    except RecordError:
+        return None
+    return old if (old.task_hash, old.how) == (task.content_hash, plan.how) and not old.failed else None

@@ -1,0 +1,169 @@
+"""The host's loop: obey the judge, one message at a time, and say honestly what went wrong.
+
+Honesty is not relied upon: a host can only make its own candidate fail. What it computes is in the shared buffers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from dataclasses import replace
+
+from arena.model.portability import most_used
+from arena.platforms.base import Platform
+from arena.printable import printable
+from arena.protocol import (
+    DETAIL_CHARACTERS,
+    MOST_KERNELS,
+    NAME_CHARACTERS,
+    Arrange,
+    Bind,
+    Blame,
+    Call,
+    Done,
+    Failed,
+    Flush,
+    FromHost,
+    Kernels,
+    Language,
+    Load,
+    Pass,
+    Prepare,
+    Profiled,
+    ProfileRequest,
+    Release,
+    ReportKernels,
+    ToHost,
+)
+from arena.sandbox import seal
+from arena.wire import Channel, ChannelClosed, ChannelTimeout
+from arena.worker.binding import Binding
+from arena.worker.loaders import Entry, blame, load
+from arena.worker.passes import GraphPass, PlainPass, TimedPass
+from arena.worker.profiling import profiled
+
+_ALERT_S = 0.02
+
+
+class CommandLoop:
+    """One candidate, the buffers of the current case, and nothing else."""
+
+    def __init__(self, channel: Channel[FromHost, ToHost], platform: Platform) -> None:
+        self._channel = channel
+        self._platform = platform
+        self._entry: Entry | None = None
+        self._binding: Binding | None = None
+        self._passes: dict[str, TimedPass] = {}
+        self._rehearsal: TimedPass | None = None
+        self._alert = False
+
+    def run(self) -> int:
+        """Serve until the judge closes the channel; returns the exit code."""
+        while True:
+            try:
+                message, files = self._next()
+            except ChannelClosed:
+                return 0
+            self._channel.send(self._answer(message, files))
+            self._alert = isinstance(message, Prepare) and self._platform.spins
+
+    def _next(self) -> tuple[ToHost, list[int]]:
+        """The next command; right after `Prepare` it is a timed one, and worth staying awake for."""
+        if self._alert:
+            with contextlib.suppress(ChannelTimeout):
+                return self._channel.receive(_ALERT_S, spins=True)
+        return self._channel.receive(None)
+
+    def _answer(self, message: ToHost, files: list[int]) -> FromHost:
+        try:
+            return self._obey(message, files)
+        except Exception as problem:
+            kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=isinstance(message, Load))
+            return Failed(kind, _explain(problem))
+
+    def _obey(self, message: ToHost, files: list[int]) -> FromHost:
+        host_s = 0.0
+        match message:
+            case ReportKernels():
+                uses = [replace(use, kernel=use.kernel[:NAME_CHARACTERS]) for use in self._loaded.kernels()]
+                return Kernels(most_used(tuple(uses))[:MOST_KERNELS])
+            case ProfileRequest(set=index):
+                return Profiled(profiled(self._loaded, index, self._platform))
+            case Load():
+                self._load(message)
+            case Bind():
+                self._release()
+                self._binding = Binding(message, self._platform, files[0] if files else None)
+                self._loaded.bind(self._binding)
+            case Release():
+                self._release()
+                self._platform.free_cache()
+            case Call(set=index):
+                self._loaded.call(index)
+                self._loaded.deliver(index)
+                self._platform.synchronize()
+            case Arrange():
+                self._passes[message.name] = self._arrange(message)
+            case Prepare():
+                self._prepare()
+            case Pass(name=name):
+                host_s = self._passes[name].run()
+            case Flush(name=name):
+                for index in self._passes[name].sets:
+                    self._loaded.deliver(index)
+                self._platform.synchronize()
+        return Done(host_s)
+
+    def _load(self, message: Load) -> None:
+        """Load the program; one for which no compiler is called starts no process and no other program from here on."""
+        if not _compiles(message):
+            seal.refuse_processes()
+        self._entry = load(message, self._platform.torch_device)
+
+    def _prepare(self) -> None:
+        if self._binding is not None:
+            self._binding.resolve_addresses()
+        self._platform.nudge()
+        if self._rehearsal is not None:
+            self._rehearsal.run()
+
+    @property
+    def _loaded(self) -> Entry:
+        if self._entry is None:
+            raise RuntimeError("nothing is loaded")
+        return self._entry
+
+    def _arrange(self, message: Arrange) -> TimedPass:
+        """A pass; and, beside the first, one of next to nothing, by which the way to the device is gone beforehand."""
+        platform = self._platform
+        kind: type[GraphPass] | type[PlainPass] = GraphPass if message.graph else PlainPass
+        if self._rehearsal is None:
+            platform.nudge()
+            self._rehearsal = kind(lambda _: platform.touch(), platform, (0,))
+        return kind(self._loaded.call, platform, message.sets)
+
+    def _release(self) -> None:
+        self._passes.clear()
+        if self._entry is not None:
+            self._entry.bind(None)
+        if self._binding is not None:
+            self._platform.synchronize()
+            self._binding.close()
+            self._binding = None
+
+
+def _compiles(message: Load) -> bool:
+    """Whether loading or calling it may call a compiler, which is another process."""
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    return message.language is not Language.HIP and not (message.language is Language.TRITON and interpreted)
+
+
+def _in_capture(message: ToHost) -> bool:
+    return isinstance(message, Arrange) and message.graph
+
+
+def _explain(problem: Exception) -> str:
+    """The end of the traceback, where the candidate's own lines are."""
+    text = "".join(traceback.format_exception(problem))
+    return printable(text)[-DETAIL_CHARACTERS:]

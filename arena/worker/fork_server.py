@@ -1,0 +1,154 @@
+"""The process that workers are forked from: it has imported the heavy libraries, and never touches a device.
+
+Started as `python -m arena.worker.fork_server PLATFORM FD`, FD being one end of a Unix socket on which the judge asks
+for workers. With an empty PLATFORM it imports nothing heavy, and every worker is a HIP worker. A fork after a parallel
+region hangs, so this process runs none; `OMP_NUM_THREADS=1` is in its environment.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+from arena.platforms.base import Platform
+from arena.protocol import Ended, FromHost, FromTemplate, Ready, Reap, Spawn, Spawned, ToHost, ToTemplate
+from arena.sandbox import Walls, enter, places, seal
+from arena.sandbox.seccomp import Strictness
+from arena.wire import Channel, ChannelClosed
+
+_REAP_S = 2.0
+
+
+def main(platform_name: str, descriptor: int) -> None:
+    """Import what hosts need, then fork one for each `Spawn` until the judge is gone."""
+    device = _device(platform_name) if platform_name else None
+    channel: Channel[FromTemplate, ToTemplate] = Channel(socket.socket(fileno=descriptor), ToTemplate, takes_files=True)
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            message, files = channel.receive(None)
+        except ChannelClosed:
+            return
+        if isinstance(message, Spawn):
+            pid = os.fork()
+            if pid == 0:
+                channel.close()
+                _become_host(device, message, files)  # without a device it becomes a worker
+            for file in files:
+                os.close(file)
+            answer: FromTemplate = Spawned(pid)
+        else:
+            answer = _reap(message, ended)
+        try:
+            channel.send(answer)
+        except ChannelClosed:
+            return
+
+
+def _device(platform_name: str) -> Platform:
+    """Its module is imported here once, with the libraries that hosts need; only a host wakes the device."""
+    from arena.platforms import platform
+    from arena.worker import command_loop, operators  # noqa: F401 - the second for hosts
+
+    _import_libraries()
+    device = platform(platform_name)
+    operators.computing(device.torch_device)
+    return device
+
+
+def _import_libraries() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        import triton.language  # noqa: F401
+    except ImportError:
+        return
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        import scipy.special  # noqa: F401 - the interpreter's functions need it: once here, not in every host
+
+        from arena.toolchains import interpreter
+
+        interpreter.install()
+    else:
+        from arena.toolchains import triton_cross
+
+        triton_cross.warm()
+
+
+def _reap(message: Reap, ended: dict[int, int]) -> Ended:
+    """Collect every child that has ended; wait a moment for the one asked about."""
+    deadline = time.monotonic() + _REAP_S
+    while message.pid not in ended and time.monotonic() < deadline:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid:
+            ended[pid] = os.waitstatus_to_exitcode(status)
+        else:
+            time.sleep(0.005)
+    return Ended(message.pid, ended.pop(message.pid, None))
+
+
+def _become_host(device: Platform | None, message: Spawn, files: list[int]) -> None:
+    """In the fork: go behind the walls, then obey the judge. Never returns."""
+    code = 70
+    try:
+        channel_file, log_file = files
+        for stream in (1, 2):
+            os.dup2(log_file, stream)
+        os.close(log_file)
+        _own_environment(message)
+        level = _go_behind_walls(message)
+        channel: Channel[FromHost, ToHost] = Channel(socket.socket(fileno=channel_file), ToHost, takes_files=True)
+        channel.send(Ready(level))
+        if message.worker:
+            _become_worker(message.worker, channel_file)
+        assert device is not None
+        from arena.worker.command_loop import CommandLoop
+
+        code = CommandLoop(channel, device).run()
+    except SystemExit as exit_request:
+        code = exit_request.code if isinstance(exit_request.code, int) else 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code & 0xFF)
+
+
+def _become_worker(program: str, channel_file: int) -> None:
+    """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
+    seal.refuse_processes(programs=True)  # the worker, which is one
+    os.set_inheritable(channel_file, True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}
+    os.execve(program, [program, str(channel_file)], kept)
+
+
+def _go_behind_walls(message: Spawn) -> str:
+    """Of no return: what is opened later is opened from inside. Returns the level in force."""
+    own = (message.folder, message.cache)
+    level = enter(Walls(hide=message.hide, own=own))
+    files = (places.for_worker if message.worker else places.for_host)(own, message.show, message.hide, level)
+    return level + seal.close(seal.Seal(strictness=Strictness.HOST, files=files))
+
+
+def _own_environment(message: Spawn) -> None:
+    folder = Path(message.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    Path(message.cache).mkdir(parents=True, exist_ok=True)  # a rule can be made only for what exists
+    tempfile.tempdir = None  # in case an import has asked for it
+    os.environ.update(HOME=message.folder, TMPDIR=message.folder, TRITON_CACHE_DIR=message.cache)
+    os.environ["TRITON_HOME"] = message.folder
+    os.chdir(folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

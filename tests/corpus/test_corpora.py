@@ -1,0 +1,62 @@
+"""Several folders of tasks: found, chosen, and loaded one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.corpus.corpora import open_corpora
+from arena.errors import FileError, UsageError
+from tests.corpus.folders import TASK, write_task
+
+SCALE = "triton2triton/suite/scale"
+TWICE = "triton2triton/suite/twice"
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    root = tmp_path / "tasks"
+    write_task(root, SCALE)
+    write_task(root, TWICE, task=TASK.replace("name: scale", "name: twice"))
+    return root
+
+
+def test_finding_a_task(tasks: Path) -> None:
+    assert open_corpora([tasks]).find(SCALE).id == open_corpora().find(str(tasks / SCALE)).id == SCALE
+    write_task(tasks, "torch2hip/suite/scale")
+    with pytest.raises(UsageError, match=f"'scale' is the name of several tasks: {SCALE}, torch2hip/suite/scale"):
+        open_corpora([tasks]).find("scale")
+    with pytest.raises(UsageError, match="did you mean"):
+        open_corpora([tasks]).find("scael")
+
+
+def test_two_folders_are_one_corpus(tasks: Path, tmp_path: Path) -> None:
+    write_task(tmp_path / "more", "triton2triton/other/thrice", task=TASK.replace("name: scale", "name: thrice"))
+    corpora = open_corpora([tasks, tmp_path / "more"])
+    assert corpora.ids == (SCALE, TWICE, "triton2triton/other/thrice")
+    assert set(corpora.load_selected(["twice,thrice"])) == {TWICE, "triton2triton/other/thrice"}
+
+
+def test_the_same_id_in_two_folders_is_an_error(tasks: Path, tmp_path: Path) -> None:
+    write_task(tmp_path / "more", SCALE)
+    with pytest.raises(UsageError, match=f"{SCALE} is both in {tasks}.* and in {tmp_path}/more"):
+        open_corpora([tasks, tmp_path / "more"])
+
+
+def test_a_malformed_task_blocks_no_other(tasks: Path) -> None:
+    (tasks / TWICE / "seen.yaml").write_text("[", encoding="utf-8")
+    corpora = open_corpora([tasks])
+    assert set(corpora.load_selected(["scale"])) == set(corpora.load_valid()) == {SCALE}
+    with pytest.raises(FileError, match="not valid YAML"):
+        corpora.load_selected(["*"])
+    assert "not valid YAML" in corpora.overview(TWICE).problem
+
+
+def test_an_overview_says_what_loading_would(tasks: Path) -> None:
+    (tasks / TWICE / "expert.py").write_text("# faster\n", encoding="utf-8")
+    corpora = open_corpora([tasks])
+    for task_id, task in corpora.load_valid().items():
+        seen = corpora.overview(task_id)
+        assert (seen.summary, seen.seen, seen.heldout) == (task.summary, len(task.seen), len(task.heldout))
+        assert seen.expert == (task.expert is not None) == (task_id == TWICE)

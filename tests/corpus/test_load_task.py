@@ -1,0 +1,171 @@
+"""One strict loader: every fault names file, line and key, and what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.corpus.task_folder import load_task
+from arena.errors import FileError
+from arena.model.record import Split
+from arena.model.task import OutputComparison, TaskType, TensorSpec
+from tests.corpus.folders import HELDOUT, SEEN, TASK, write_task
+
+TEXTS = {"task": TASK, "seen": SEEN, "heldout": HELDOUT}
+
+
+def refused(root: Path, stem: str, old: str, new: str) -> FileError:
+    """Load the folder with one thing changed in one file, and return what the loader says."""
+    assert TEXTS[stem].count(old) >= 1
+    folder = write_task(root, **{stem: TEXTS[stem].replace(old, new, 1)})
+    with pytest.raises(FileError) as caught:
+        load_task(folder)
+    return caught.value
+
+
+def test_the_folder_loads(tmp_path: Path) -> None:
+    task = load_task(write_task(tmp_path))
+    assert (task.id, task.task_type, task.suite) == (
+        "triton2triton/suite/scale",
+        TaskType.TRITON2TRITON,
+        "suite",
+    )
+    assert [case.id for case in task.seen] == [f"seen-{n:02d}" for n in range(1, 6)]
+    assert task.seen[3].values["alpha"] == 0.01
+    assert task.seen[4].omit == {"bias"}
+    assert (task.heldout[3].split, task.heldout[3].kind, task.heldout[3].note) == (Split.HELDOUT, "scale_up", "large")
+    assert "note" not in task.heldout[3].values
+    assert (task.axes[2].values, task.axes[2].low, task.axes[2].high) == ((64, 128), 64, 128)
+    bias = task.inputs[1]
+    assert isinstance(bias, TensorSpec) and bias.optional and bias.fill is not None
+    assert {name: str(text) for name, text in bias.fill.arguments.items()}.keys() == {"low", "high"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "key", "says"),
+    [
+        ("summary:", "sumary:", 2, "sumary", "unknown key; expected one of: axes, constraints"),
+        ("fill: normal", "fil: normal", 13, "inputs.x.fil", "expected one of: compare, doc, dtype, fill"),
+        ("fill: normal", "fill: gauss", 13, "inputs.x.fill", "'gauss' is not one of normal, permutation"),
+        ("fill: normal", "fill: {offsets: {least: 1}}", 13, "inputs.x.fill.offsets", "'total' is missing"),
+        ("fill: normal", "fill: {normal: 3}", 13, "inputs.x.fill.normal", "not of type 'array'"),
+        ("value: 0.5", "valu: 0.5", 15, "inputs.alpha.valu", "expected one of: doc, scalar, value"),
+        ("value: 0.5", "value: x", 15, "inputs.alpha.value", "not of type 'number', 'boolean'"),
+        ("value: 0.5", "value: true", 15, "inputs.alpha.value", "True is not a float32"),
+        ("value: false", "value: 0", 16, "inputs.flag.value", "0 is not a bool"),
+        ("scalar: bool", "scalar: int64", 16, "inputs.flag.value", "False is not a int64"),
+        ("entry: scale", "entry: 3", 3, "entry", "3 is not of type 'string'"),
+        ("work: {flops: 2 * M * N}", "work: {}", 19, "work", "'flops' is missing"),
+        ("name: scale", "name: scales", 1, "name", "must be the folder's name, scale"),
+        ("M: {doc: rows, domain: [1, 4096]}", "M: {doc: rows}", 5, "axes.M", "exactly one of domain, values"),
+        ("[1, 4096]", "[4096, 1]", 5, "axes.M.domain", "is empty: 4096 is above 1"),
+        ("[1, 4096]", "[1, 4096.0]", 5, "axes.M.domain.1", "4096.0 is not of type 'integer'"),
+        ("[M, N], dtype: $dtype, fill", "[M, K], dtype: $dtype, fill", 13, "inputs.x.shape.1", "`K` is not an axis"),
+        ("2 * M * N", "2 * M * K", 19, "work.flops", "`K` is not an axis"),
+        ("M <= 8 * N", "M <= 8 * K", 9, "constraints.0", "`K` is not an axis"),
+        ("M <= 8 * N", "M.real <= N", 9, "constraints.0", "Attribute is not arithmetic"),
+        ("dtype: $dtype, fill", "dtype: $dtyp, fill", 13, "inputs.x.dtype", "$dtyp is not declared under `dtypes`"),
+        ("dtype: $dtype}", "dtype: $dtype, strides: [1]}", 18, "outputs.y.strides", "1 strides for 2 dimensions"),
+        ("fill: normal}", "fill: normal, compare: close}", 13, "inputs.x.compare", "only a mutable input"),
+        ("dtype: $dtype}", "dtype: $dtype, compare: near}", 18, "outputs.y.compare", "'near' is not one of close"),
+        ("dtype: $dtype}", "dtype: $dtype, compare: quantized}", 18, "outputs.y.compare", "no code steps"),
+        ("2 * M * N}", "2 * M * N, format: $other}", 19, "work.format", "$other is not declared"),
+        ("dtype: [float32, float16]", "alpha: [float32]", 11, "dtypes.alpha", "something else already"),
+        ("M: {doc", "x: {doc", 5, "axes.x", "something else already"),
+        ("M: {doc", "note: {doc", 5, "axes.note", "something else already"),
+        ("y: {shape", "x: {shape", 18, "outputs.x", "something else already"),
+        ("fill: normal", "fill: {addresses: {of: z, row_bytes: 4}}", 13, "inputs.x.fill", "`z` is not a tensor"),
+        ("\n  y: {shape: [M, N], dtype: $dtype}", " {}", 17, "outputs", "nothing to check"),
+        ("entry: scale", "entry: scale\nentry: scale", 4, "entry", "key given twice, first on line 3"),
+    ],
+)
+def test_faults_of_task_yaml(tmp_path: Path, old: str, new: str, line: int, key: str, says: str) -> None:
+    problem = refused(tmp_path, "task", old, new)
+    assert problem.path.name == "task.yaml"
+    assert (problem.line, problem.key) == (line, key)
+    assert says in problem.problem
+
+
+@pytest.mark.parametrize(
+    ("stem", "old", "new", "line", "key", "says"),
+    [
+        ("seen", "M: 2,", "M: 2.5,", 2, "1.M", "2.5 is not a whole number"),
+        ("seen", "M: 2,", "M: true,", 2, "1.M", "True is not a whole number"),
+        ("seen", "M: 2,", "M: 5000,", 2, "1.M", "5000 is outside the domain (1 … 4096)"),
+        ("seen", "N: 16,", "N: 17,", 2, "1.N", "17 is outside the domain (8 … 4096, a multiple of 8)"),
+        ("seen", "D: 64,", "D: 96,", 1, "0.D", "96 is outside the domain (one of 64, 128)"),
+        ("seen", "M: 2,", "", 2, "1", "`M` is missing"),
+        ("seen", "M: 2,", "M: 2, K: 3,", 2, "1.K", "unknown key; expected one of: M, N, D, dtype, alpha, flag, kind"),
+        ("seen", "dtype: float16}", "dtype: bfloat16}", 3, "2.dtype", "'bfloat16' is not one of float32, float16"),
+        ("seen", "alpha: 1e-2", "alpha: no", 4, "3.alpha", "'no' is not a float32"),
+        ("seen", "alpha: 1e-2", "flag: no", 4, "3.flag", "'no' is not a bool"),
+        ("seen", "M: 2,", "M: 129,", 2, "1", "breaks the constraint `M <= 8 * N`"),
+        ("seen", "omit: [bias]", "omit: [x]", 5, "4.omit", "x is not an optional input"),
+        ("seen", "omit: [bias]", "omit: bias", 5, "4.omit", "not of type 'array'"),
+        ("seen", "- {M: 1, N: 8, D: 64, dtype: float32}\n", "", 1, None, "4 items given, at least 5 expected"),
+        ("heldout", "kind: edge, ", "", 1, "0", "`kind` is missing"),
+        ("heldout", "kind: edge", "kind: odd", 1, "0.kind", "'odd' is not one of edge, scale_up"),
+        ("heldout", "M: 1, N: 8, D: 128", "M: 1, N: 8, D: 64", 1, "heldout-01", "equals seen-01"),
+        ("heldout", "D: 128", "D: 64, alpha: 0.5", 1, "heldout-01", "equals seen-01"),
+        ("heldout", "M: 3, N: 24", "M: 4, N: 32", 3, "heldout-03", "equals heldout-02"),
+        ("seen", "M: 2, N: 16", "M: 1, N: 8", 2, "seen-02", "equals seen-01"),
+    ],
+)
+def test_faults_of_cases(tmp_path: Path, stem: str, old: str, new: str, line: int, key: str | None, says: str) -> None:
+    problem = refused(tmp_path, stem, old, new)
+    assert problem.path.name == f"{stem}.yaml"
+    assert (problem.line, problem.key) == (line, key)
+    assert says in problem.problem
+
+
+def test_a_shape_without_a_value_names_the_case(tmp_path: Path) -> None:
+    problem = refused(tmp_path, "task", "y: {shape: [M, N]", "y: {shape: [M / 2, N]")
+    assert (problem.path.name, problem.line, problem.key) == ("seen.yaml", 1, "0")
+    assert "0.5 is not a whole number" in problem.problem
+
+
+@pytest.mark.parametrize("name", ["task.yaml", "seen.yaml", "heldout.yaml", "kernel.py", "reference.py"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    folder = write_task(tmp_path)
+    (folder / name).unlink()
+    with pytest.raises(FileError) as caught:
+        load_task(folder)
+    assert caught.value.path.name == name
+
+
+def test_a_translation_needs_no_kernel(tmp_path: Path) -> None:
+    folder = write_task(tmp_path, "torch2hip/suite/scale")
+    (folder / "kernel.py").unlink()
+    assert load_task(folder).starting_kernel is None
+
+
+def test_a_folder_must_lie_under_a_task_type(tmp_path: Path) -> None:
+    for folder in (write_task(tmp_path, "cuda2hip/suite/scale"), Path("/")):
+        with pytest.raises(FileError, match="task type one of hip2hip, triton2triton, torch2hip"):
+            load_task(folder)
+    with pytest.raises(FileError, match="missing"):
+        load_task(tmp_path / "hip2hip" / "suite" / "nothing")
+
+
+def test_comparisons(tmp_path: Path) -> None:
+    text = TASK.replace("dtype: $dtype}", "dtype: $dtype, compare: {close: {atol: 1e-3}}}")
+    tolerance = load_task(write_task(tmp_path, task=text)).outputs[0].tolerance
+    assert tolerance is not None
+    assert (tolerance.comparison, tolerance.atol, tolerance.rtol) == (OutputComparison.CLOSE, 1e-3, None)
+
+
+def test_other_heldout_cases_in_place_of_the_committed(tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    fresh = tmp_path / "fresh.yaml"
+    fresh.write_text(HELDOUT.replace("M: 3, N: 24", "M: 5, N: 24"), encoding="utf-8")
+    ours, theirs = load_task(folder), load_task(folder, fresh)
+    assert (ours.heldout[1].values["M"], theirs.heldout[1].values["M"]) == (3, 5)
+    assert ours.content_hash != theirs.content_hash
+    fresh.write_text(HELDOUT, encoding="utf-8")
+    assert load_task(folder, fresh).content_hash == ours.content_hash
+    fresh.write_text(HELDOUT.replace("kind: edge, ", ""), encoding="utf-8")
+    with pytest.raises(FileError, match=r"fresh.yaml:1"):
+        load_task(folder, fresh)
+    with pytest.raises(FileError, match="missing"):
+        load_task(folder, tmp_path / "nothing.yaml")

@@ -1,0 +1,99 @@
+"""Intervals hold their estimate, never collapse on proportions, and match hand-computed values."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.reporting.intervals import Method, Quantity, Tally, difference, estimate, wilson
+
+SHARES = st.floats(0, 1, allow_nan=False)
+
+
+def test_no_tasks_or_no_weight_give_no_estimate() -> None:
+    assert estimate([]) is None
+    assert estimate([Tally(0, 0), Tally(0, 0)]) is None
+
+
+def test_wilson_matches_the_published_formula() -> None:
+    low, high = wilson(0.5, 10)
+    assert low == pytest.approx(0.2366, abs=1e-4)
+    assert high == pytest.approx(0.7634, abs=1e-4)
+    assert wilson(1.0, 5) == pytest.approx((0.5655, 1.0), abs=1e-4)
+
+
+def test_a_proportion_of_one_is_not_certain() -> None:
+    found = estimate([Tally(1, 1)] * 50, proportion=True)
+    assert found is not None
+    assert found.method is Method.WILSON
+    assert found.low is not None
+    assert 0.9 < found.low < 1
+    assert found.high == 1
+
+
+def test_few_tasks_use_wilson_with_the_number_of_tasks() -> None:
+    found = estimate([Tally(3, 3), Tally(0, 3)], proportion=True)
+    assert found is not None
+    assert (found.low, found.high) == wilson(0.5, 2)
+
+
+def test_many_tasks_use_the_bootstrap() -> None:
+    found = estimate([Tally(place % 2, 1) for place in range(100)], proportion=True)
+    assert found is not None
+    assert found.method is Method.BOOTSTRAP
+    assert found.low == pytest.approx(0.4, abs=0.02)
+    assert found.high == pytest.approx(0.6, abs=0.02)
+
+
+def test_one_task_has_no_interval_of_a_mean() -> None:
+    assert estimate([Tally(1.7, 1)]) == Quantity(1.7, None, None, 1, Method.NONE)
+
+
+def test_constant_values_give_an_interval_without_width_and_without_a_warning() -> None:
+    found = estimate([Tally(2.0, 1)] * 5)
+    assert found is not None
+    assert (found.value, found.low, found.high) == (2, 2, 2)
+
+
+def test_a_quantity_that_does_not_hold_its_estimate_cannot_be_built() -> None:
+    with pytest.raises(ValueError, match="does not hold"):
+        Quantity(3, 1, 2, 5, Method.BOOTSTRAP)
+    with pytest.raises(ValueError, match="two bounds"):
+        Quantity(3, 1, None, 5, Method.BOOTSTRAP)
+
+
+def test_the_same_data_give_the_same_interval() -> None:
+    tallies = [Tally(math.sin(place), 1) for place in range(20)]
+    assert estimate(tallies) == estimate(list(tallies))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=30), st.booleans())
+def test_a_mean_lies_in_its_interval_and_both_in_the_data(values: list[float], log: bool) -> None:
+    scale, back = (math.log, math.exp) if log else (float, float)
+    found = estimate([Tally(scale(value), 1) for value in values], transform=back)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert min(values) - 1e-9 <= found.low <= found.value <= found.high <= max(values) * (1 + 1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=30))
+def test_a_difference_lies_in_its_interval(pairs: list[tuple[float, float]]) -> None:
+    found = difference([one for one, _ in pairs], [two for _, two in pairs])
+    assert found is not None
+    if found.low is not None and found.high is not None:
+        assert -1 - 1e-9 <= found.low <= found.value <= found.high <= 1 + 1e-9
+
+
+def test_equal_pairs_do_not_claim_certainty() -> None:
+    found = difference([1.0] * 4, [1.0] * 4)
+    assert found is not None
+    assert found.method is Method.NEWCOMBE
+    assert found.low is not None
+    assert found.low < -0.3
+    assert difference([], []) is None

@@ -1,0 +1,228 @@
+"""Every measure against a hand-computed fixture, and on degenerate runs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.model.verdict import Status
+from arena.reporting.groups import ALL, CURVE, Group, group, groups
+from arena.reporting.intervals import Method, Quantity
+from arena.reporting.measures import MEASURES
+from arena.reporting.rows import HeldoutOutcome, trial_rows
+from arena.runs.records import RunRecords
+
+from . import builders as b
+
+BAD = Status.WRONG_RESULT
+
+
+def overall(run: RunRecords) -> Group:
+    return groups(trial_rows([run]))[0]
+
+
+def value(found: Group, name: str, *, best: bool = False) -> float:
+    quantity = (found.best if best else found.mean)[name]
+    assert isinstance(quantity, Quantity)
+    return quantity.value
+
+
+def mixed() -> RunRecords:
+    """Five planned tasks: 4×, 1× with held-out losses, a wrong result, a compile error, and one without a record."""
+    fast = [b.case("s1", 2.0), b.case("s2", 8.0), b.heldout("h1", 2.0, kind="edge"), b.heldout("h2", 2.0, kind="dtype")]
+    same = [
+        b.case("s1", 1.0),
+        b.heldout("h1", 0.5, kind="edge"),
+        b.heldout("h2", None, kind="edge", candidate=BAD),
+        b.heldout("h3", None, kind="dtype", baseline=BAD, candidate=BAD),
+        b.heldout("h4", 0.5, kind="dtype", baseline=BAD),
+    ]
+    trials = [
+        b.trial("hip2hip/m/a", cases=fast),
+        b.trial("hip2hip/m/b", cases=same),
+        b.trial("hip2hip/m/c", BAD, [b.case("s1", None, candidate=BAD), b.case("s2", candidate=Status.NOT_RUN)]),
+        b.trial("torch2hip/m/d", Status.COMPILE_ERROR),
+    ]
+    return b.run(trials, tasks=["hip2hip/m/a", "hip2hip/m/b", "hip2hip/m/c", "torch2hip/m/d", "torch2hip/m/e"])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("compile_rate", 3 / 5),
+        ("correctness_rate", 2 / 5),
+        ("performance_rate", 2 / 5),
+        ("heldout_correctness_rate", 1 / 5),
+        ("correctness_drop", 1 / 5),
+        ("case_correctness_drop", 2 / 6),
+        ("conditional_correctness", 3 / 4),
+        ("mean_speedup", (4 + 1) / 2),
+        ("geomean_speedup", 4 ** (1 / 5)),
+        ("fast_0", 2 / 5),
+        ("fast_0.5", 2 / 5),
+        ("fast_1", 1 / 5),
+        ("fast_2", 1 / 5),
+        ("fast_4", 0),
+        ("speedup_retention", math.sqrt((2 / 4) * (0.5 / 1))),
+        ("points", (520 + 220 + 20 + 0 + 0) / 5),
+        ("reward", (3 + 0 - 2 - 5 - 7) / 5),
+    ],
+)
+def test_by_hand(name: str, expected: float) -> None:
+    assert value(overall(mixed()), name) == pytest.approx(expected)
+
+
+def test_counts_and_outcomes_by_hand() -> None:
+    found = overall(mixed())
+    counts = found.counts
+    assert (counts.tasks, counts.planned, counts.recorded, counts.missing) == (5, 5, 4, 1)
+    assert (counts.compiled, counts.correct, counts.performed, counts.heldout_correct) == (3, 2, 2, 1)
+    assert counts.statuses == {"passed": 2, "compile_error": 1, "wrong_result": 1, "missing": 1}
+    assert [found.outcomes[outcome] for outcome in HeldoutOutcome] == [3, 1, 1, 1]
+
+
+def test_drop_per_kind_by_hand() -> None:
+    edge, dtype = overall(mixed()).kinds
+    assert (edge.kind, edge.passed, edge.cases) == ("edge", 2, 3)
+    assert edge.drop.value == pytest.approx(1 / 3)
+    assert (dtype.kind, dtype.passed, dtype.cases) == ("dtype", 2, 3)
+    assert dtype.drop.value == pytest.approx(1 / 3)
+
+
+def test_groups_are_all_and_one_per_task_type() -> None:
+    found = groups(trial_rows([mixed()]))
+    assert [(g.task_type, g.counts.planned) for g in found] == [(ALL, 5), ("hip2hip", 3), ("torch2hip", 2)]
+    assert value(found[2], "correctness_rate") == 0
+    assert found[2].mean["mean_speedup"] is None
+    assert value(found[2], "geomean_speedup") == 1
+
+
+def test_mean_and_best_of_attempts() -> None:
+    task = "hip2hip/m/a"
+    trials = [
+        b.trial(task, cases=[b.case("s1", 4.0), b.heldout(candidate=BAD, speedup=None)], attempt=1),
+        b.trial(task, BAD, attempt=2),
+        b.trial(task, cases=[b.case("s1", 1.0), b.heldout()], attempt=3),
+    ]
+    found = overall(b.run(trials, attempts=4))
+    assert value(found, "correctness_rate") == 2 / 4
+    assert value(found, "correctness_rate", best=True) == 1
+    assert value(found, "mean_speedup") == 2.5
+    assert value(found, "mean_speedup", best=True) == 4
+    assert value(found, "geomean_speedup") == pytest.approx(4 ** (1 / 4))
+    assert value(found, "geomean_speedup", best=True) == pytest.approx(4)
+    assert value(found, "correctness_drop") == 1 / 4
+    assert value(found, "correctness_drop", best=True) == 0
+    assert value(found, "reward", best=True) == 3
+
+
+def test_every_task_weighs_the_same_in_the_mean_speedup() -> None:
+    trials = [
+        b.trial("hip2hip/m/a", cases=[b.case("s1", 3.0)], attempt=1),
+        b.trial("hip2hip/m/a", cases=[b.case("s1", 3.0)], attempt=2),
+        b.trial("hip2hip/m/b", cases=[b.case("s1", 1.0)], attempt=1),
+        b.trial("hip2hip/m/b", BAD, attempt=2),
+    ]
+    assert value(overall(b.run(trials, attempts=2)), "mean_speedup") == 2
+
+
+def test_harness_errors_stay_in_the_denominator_and_are_counted() -> None:
+    found = overall(b.run([b.trial("hip2hip/m/a", cases=[b.case()]), b.trial("hip2hip/m/b", Status.HARNESS_ERROR)]))
+    assert found.counts.harness_errors == 1
+    assert value(found, "correctness_rate") == 0.5
+
+
+def test_roofline_and_sol_by_hand() -> None:
+    """Candidates at 0.5 ms and 0.25 ms with a bound of 0.125 ms; a second, failed task."""
+    cases = [b.case("s1", 2.0, roofline_ms=0.125), b.case("s2", 4.0, roofline_ms=0.125)]
+    found = overall(b.run([b.trial("hip2hip/m/a", cases=cases), b.trial("hip2hip/m/b", BAD)]))
+    assert value(found, "roofline_fraction") == pytest.approx(math.sqrt(0.25 * 0.5))
+    scores = [1 / (1 + 0.375 / 0.875), 1 / (1 + 0.125 / 0.875)]
+    assert value(found, "sol_score") == pytest.approx(sum(scores) / 2 / 2)
+
+
+def test_no_roofline_without_peaks_and_none_on_the_cpu_platform() -> None:
+    unknown = overall(b.run([b.trial(cases=[b.case()])]))
+    emulated = overall(b.run([b.trial(cases=[b.case(roofline_ms=0.1)], env=b.environment(b.CPU))]))
+    for found in (unknown, emulated):
+        assert found.mean["roofline_fraction"] is None
+        assert found.mean["sol_score"] is None
+
+
+def test_held_out_measures_are_empty_where_held_out_was_not_run() -> None:
+    found = overall(b.run([b.trial(cases=[b.case()])]))
+    for name in ("heldout_correctness_rate", "correctness_drop", "case_correctness_drop", "conditional_correctness"):
+        assert found.mean[name] is None
+    assert found.kinds == ()
+
+
+def test_a_trial_stopped_before_held_out_is_in_no_drop() -> None:
+    stopped = b.trial("hip2hip/m/a", Status.IMPLAUSIBLE, [b.case("s1", candidate=Status.IMPLAUSIBLE)])
+    found = overall(b.run([stopped, b.trial("hip2hip/m/b", cases=[b.case(), b.heldout()])]))
+    assert value(found, "correctness_rate") == 1
+    assert value(found, "heldout_correctness_rate") == 0.5
+    assert value(found, "correctness_drop") == 0
+
+
+def test_a_candidate_that_hangs_does_not_shrink_its_denominator() -> None:
+    hung = [b.heldout("h1"), b.heldout("h2", None, candidate=Status.TIMEOUT)]
+    rest = [b.heldout(f"h{at}", None, baseline=Status.NOT_RUN, candidate=Status.NOT_RUN) for at in (3, 4)]
+    found = overall(b.run([b.trial(cases=[b.case(), *hung, *rest])]))
+    assert value(found, "conditional_correctness") == 1 / 4
+    assert value(found, "case_correctness_drop") == 3 / 4
+
+
+def test_nothing_planned() -> None:
+    assert groups(trial_rows([b.run([], tasks=[], agents=["alpha"])])) == []
+    empty = group("alpha", ALL, [])
+    assert empty.curve == ()
+    assert all(quantity is None for quantity in empty.mean.values())
+
+
+def test_planned_but_nothing_recorded() -> None:
+    found = overall(b.run([], tasks=["hip2hip/m/a", "hip2hip/m/b"], agents=["alpha"]))
+    assert found.counts.missing == 2
+    assert value(found, "correctness_rate") == 0
+    assert value(found, "correctness_drop") == 0
+    assert value(found, "geomean_speedup") == 1
+    assert found.mean["mean_speedup"] is None
+
+
+def test_one_task() -> None:
+    found = overall(b.simple([2.0]))
+    speedup, rate = found.mean["mean_speedup"], found.mean["correctness_rate"]
+    assert speedup is not None
+    assert rate is not None
+    assert speedup.low is None
+    assert (rate.value, rate.method) == (1, Method.WILSON)
+
+
+def test_the_fast_p_curve_starts_at_fast_0_and_never_rises() -> None:
+    found = overall(b.simple([0.4, 1.2, 2.5, None]))
+    assert found.curve[0] == value(found, "fast_0") == 0.75
+    assert found.curve[CURVE.index(1.0)] == value(found, "fast_1") == 0.5
+    assert list(found.curve) == sorted(found.curve, reverse=True)
+    assert found.curve[-1] == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats(0.05, 20)), min_size=1, max_size=15))
+def test_properties_that_hold_for_any_run(speedups: list[float | None]) -> None:
+    found = overall(b.simple(speedups))
+    passed = [speedup for speedup in speedups if speedup is not None]
+    assert value(found, "correctness_rate") == pytest.approx(len(passed) / len(speedups))
+    assert value(found, "correctness_drop") == 0
+    assert value(found, "fast_0") >= value(found, "fast_1") >= value(found, "fast_4")
+    logs = [math.log(speedup or 1.0) for speedup in speedups]
+    assert value(found, "geomean_speedup") == pytest.approx(math.exp(sum(logs) / len(logs)))
+    if passed:
+        assert value(found, "mean_speedup") == pytest.approx(sum(passed) / len(passed))
+        assert value(found, "speedup_retention") == pytest.approx(1)
+    for measure in MEASURES:
+        quantity = found.mean[measure.name]
+        if quantity is not None and quantity.low is not None and quantity.high is not None:
+            assert quantity.low <= quantity.value <= quantity.high
+            assert not measure.proportion or (quantity.low >= 0 and quantity.high <= 1)

@@ -1,0 +1,69 @@
+"""Points, rewards and the SOL score, against the tables of docs/measures.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.model.reward import REWARDS, reward
+from arena.model.verdict import Status
+from arena.reporting.measures import MEASURES
+from arena.reporting.scores import points, sol_score
+
+DOCS = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("compiled", "correct", "speedup", "expected"),
+    [
+        (False, False, None, 0),
+        (False, True, 3.0, 0),
+        (True, False, None, 20),
+        (True, True, None, 120),
+        (True, True, 1.5, 270),
+    ],
+)
+def test_points(compiled: bool, correct: bool, speedup: float | None, expected: float) -> None:
+    assert points(compiled, correct, speedup) == expected
+
+
+def test_every_status_has_a_reward_and_only_passing_is_above_minus_two() -> None:
+    assert set(REWARDS) == set(Status) - {Status.PASSED}
+    assert max(REWARDS.values()) == -2
+    assert min(REWARDS.values()) == -7
+
+
+def test_rewards() -> None:
+    assert reward(Status.PASSED, 1.0) == 0
+    assert reward(Status.PASSED, 3.0) == 2
+    assert reward(Status.PASSED, None) == 0
+    assert reward(Status.COMPILE_ERROR, None) == -5
+    assert reward(None, None) == -7
+
+
+@pytest.mark.parametrize("status", REWARDS)
+def test_the_docs_place_every_status_at_its_reward(status: Status) -> None:
+    line = next(line for line in DOCS.splitlines() if line.startswith(f"| −{-REWARDS[status]:g} |"))
+    assert f"`{status}`" in line
+
+
+@pytest.mark.parametrize("name", [measure.name for measure in MEASURES])
+def test_the_docs_define_every_measure(name: str) -> None:
+    assert any(line.startswith("|") and f"`{name}`" in line for line in DOCS.splitlines())
+
+
+def test_sol_score_at_its_anchors() -> None:
+    assert sol_score(4.0, 4.0, 1.0) == 0.5
+    assert sol_score(1.0, 4.0, 1.0) == 1
+    assert sol_score(0.5, 4.0, 1.0) == 1
+    assert sol_score(7.0, 4.0, 1.0) == pytest.approx(1 / 3)
+    assert sol_score(1.0, 1.0, 1.0) == 1
+    assert sol_score(2.0, 1.0, 1.0) == 0
+
+
+@given(st.floats(0.001, 100), st.floats(0.001, 100), st.floats(0.001, 100))
+def test_sol_score_stays_between_zero_and_one(candidate: float, baseline: float, bound: float) -> None:
+    assert 0 <= sol_score(candidate, baseline, bound) <= 1

@@ -1,0 +1,101 @@
+"""The compact table, the doubts, and the numbers as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from arena.model.record import Estimate
+from arena.model.verdict import Status
+from arena.reporting import formats
+from arena.reporting.intervals import Method, Quantity
+from arena.reporting.measures import Unit
+from arena.reporting.report_warnings import doubts, resume_command
+from arena.reporting.rows import trial_rows
+from arena.reporting.summary import summary_table
+
+from . import builders as b
+
+
+def test_summary_of_an_unfinished_run() -> None:
+    trials = [
+        b.trial("hip2hip/m/a", cases=[b.case("s1", 2.0), b.heldout()]),
+        b.trial("hip2hip/m/b", Status.WRONG_RESULT, detail="output y is off"),
+    ]
+    found = summary_table(b.run(trials, tasks=["hip2hip/m/a", "hip2hip/m/b", "hip2hip/m/c"]))
+    row = found.rows[0]
+    assert (row.agent, row.task_type, row.trials, row.compiled) == ("alpha", "all", 3, 2)
+    assert (row.correct_seen, row.correct_heldout) == (1, 1)
+    assert row.drop is not None
+    assert row.mean_speedup is not None
+    assert (row.drop.value, row.mean_speedup.value) == (0, 2)
+    assert [(f.task, f.status, f.detail) for f in found.failures] == [
+        ("hip2hip/m/b", "wrong_result", "output y is off"),
+        ("hip2hip/m/c", "missing", ""),
+    ]
+    assert not found.emulated
+
+
+def test_summary_without_held_out_and_on_the_cpu_platform() -> None:
+    found = summary_table(b.run([b.trial(cases=[b.case()], env=b.environment(b.CPU))]))
+    assert found.rows[0].correct_heldout is None
+    assert found.rows[0].drop is None
+    assert found.emulated
+
+
+def test_the_detail_of_a_failed_trial_comes_from_its_first_failed_stage() -> None:
+    trial = b.trial(status=Status.COMPILE_ERROR)
+    assert trial.evaluation is not None
+    named = b.verdicts_of(Status.COMPILE_ERROR, "kernel.hip:3: expected ';'")
+    object.__setattr__(trial.evaluation, "verdicts", named)
+    assert summary_table(b.run([trial])).failures[0].detail == "kernel.hip:3: expected ';'"
+
+
+def test_doubts_name_what_is_wrong_and_the_next_command() -> None:
+    trials = [
+        b.trial(
+            "hip2hip/m/a", cases=[b.case(noisy=True), b.heldout(), b.heldout("h2", candidate=Status.HARNESS_ERROR)]
+        ),
+        b.trial("hip2hip/m/f", cases=[b.case(doubted="too good"), b.heldout()]),
+        b.trial("hip2hip/m/b", Status.HARNESS_ERROR, detail="device lost"),
+        b.trial("hip2hip/m/c", cases=[b.case()]),
+        b.trial("hip2hip/m/d", Status.IMPLAUSIBLE),
+    ]
+    run = b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abcdef"], config="my configs/x.yaml")
+    found = doubts([run], trial_rows([run]))
+    problems = "\n".join(doubt.problem for doubt in found)
+    expected = ("without a record", "harness failed in 1 trial,", "never tried", "performance gate", "noisy")
+    for words in (*expected, "without an outcome", "1 case measured twice"):
+        assert words in problems
+    assert found[0].items == ("alpha, hip2hip/m/e, attempt 1",)
+    assert found[0].next_step == "`arena run 'my configs/x.yaml'`"
+    assert found[-1].items == ("alpha, hip2hip/m/f, attempt 1: s1 M=4 N=256 float32: too good",)
+    assert found[1].items == ("r1/trials/alpha/hip2hip.m.b.1.json: device lost",)
+
+
+def test_a_clean_run_has_no_doubts() -> None:
+    run = b.simple([1.0, 2.0])
+    assert doubts([run], trial_rows([run])) == []
+
+
+def test_runs_under_different_conditions_are_doubted() -> None:
+    one = b.run([b.trial("hip2hip/m/a", cases=[b.case(), b.heldout()])])
+    env = b.environment(torch="2.9.0")
+    two = b.run([b.trial("hip2hip/m/a", cases=[b.case(), b.heldout()], run="r2", env=env, task_hash="new")], name="r2")
+    changed, conditions = doubts([one, two], trial_rows([one, two]))
+    assert changed.items == ("hip2hip/m/a",)
+    assert "torch: 2.8.0, 2.9.0" in conditions.items
+
+
+@pytest.mark.parametrize("config", ["", "{}", "agents:\n- a"])
+def test_a_head_without_a_path_names_the_placeholder(config: str) -> None:
+    assert resume_command(b.run([b.trial()], config=config).info) == "arena run CONFIG"
+
+
+def test_numbers_as_text() -> None:
+    quantity = Quantity(0.5, 0.25, 0.75, 9, Method.WILSON)
+    assert formats.quantity(quantity, Unit.SHARE) == "50.0 % [25.0 %, 75.0 %]"
+    assert formats.quantity(Quantity(1.5, None, None, 1, Method.NONE), Unit.FACTOR) == "1.50× [one task: no interval]"
+    assert formats.quantity(None, Unit.PLAIN) == formats.NONE
+    assert formats.speedup(Estimate(2.0, 1.9, 2.1)) == "2.00× [1.90, 2.10]"
+    assert [formats.latency(b.estimate(ms)) for ms in (0.0123, 1.5, 250.0)] == ["12.3 µs", "1.5 ms", "250 ms"]
+    assert (formats.ratio_of(4, 5), formats.ratio_of(0, 0)) == ("4/5", formats.NONE)

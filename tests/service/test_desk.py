@@ -1,0 +1,85 @@
+"""One trial's desk: what counts, what is limited, and which kernel is handed in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.corpus.task_folder import load_task
+from arena.judge.messages import Options
+from arena.model.session import KERNEL_LIMIT_BYTES, Limits
+from arena.model.task import Task
+from arena.model.verdict import Status
+from arena.service.judge_pool import JudgePool
+from arena.service.trial import TrialService
+from tests.corpus.folders import write_task
+from tests.fakes import Timing
+
+SPEEDS = {"slow": 0.5, "same": 1.0, "fast": 2.0, "faster": 4.0}
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    return load_task(write_task(tmp_path / "tasks"))
+
+
+def desk(task: Task, evaluations: int = 10) -> tuple[TrialService, Timing]:
+    judge = Timing(speeds=SPEEDS)
+    return TrialService(task, Options(), JudgePool([judge]), Limits(evaluations=evaluations)), judge
+
+
+def test_an_evaluation_is_of_seen_cases_only_and_is_counted(task: Task) -> None:
+    place, judge = desk(task)
+    answer = place.evaluate(b"fast")
+    assert answer.evaluated is not None
+    assert (answer.evaluated.number, answer.evaluated.speedup, answer.evaluated.status) == (1, 2.0, Status.PASSED)
+    assert [options.heldout for options in judge.options] == [False]
+    wrong = place.evaluate(b"WRONG").evaluated
+    assert wrong is not None and (wrong.number, wrong.speedup, wrong.status) == (2, None, Status.WRONG_RESULT)
+
+
+def test_the_limit_is_enforced(task: Task) -> None:
+    place, judge = desk(task, evaluations=2)
+    answers = [place.evaluate(b"fast") for _ in range(4)]
+    assert [answer.evaluated is not None for answer in answers] == [True, True, False, False]
+    assert "all 2 evaluations are used up" in answers[3].text and len(judge.seen) == 2
+
+
+def test_a_huge_kernel_is_refused_and_not_counted(task: Task) -> None:
+    place, _ = desk(task, evaluations=1)
+    assert place.evaluate(b"#" * (KERNEL_LIMIT_BYTES + 1)).evaluated is None
+    assert place.evaluate(b"same").evaluated is not None
+
+
+def test_a_harness_that_fails_is_not_counted(task: Task) -> None:
+    place, judge = desk(task, evaluations=1)
+    judge.failing.add("scale")
+    answer = place.evaluate(b"same")
+    assert answer.evaluated is None and "not counted: the device fell over" in answer.text
+    judge.failing.clear()
+    assert place.evaluate(b"same").evaluated is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "left", "chosen", "says"),
+    [
+        ((), None, None, "no kernel.py was left, and none had passed"),
+        ((), b"slow", b"slow", ""),
+        ((b"fast",), b"fast", b"fast", ""),
+        ((b"fast",), None, b"fast", "no kernel.py was left: evaluation 1 counts"),
+        ((b"same", b"fast", b"slow"), b"slow", b"fast", "is slower (0.50x): evaluation 2 counts (2.00x)"),
+        ((b"fast", b"WRONG"), b"WRONG", b"fast", "did not pass: evaluation 1 counts"),
+        ((b"fast",), b"faster", b"faster", ""),
+        ((b"fast",), b"WRONG", b"fast", "did not pass: evaluation 1"),
+        ((b"WRONG",), b"WRONG", b"WRONG", ""),
+    ],
+)
+def test_which_kernel_counts(
+    task: Task, asked: tuple[bytes, ...], left: bytes | None, chosen: bytes | None, says: str
+) -> None:
+    place, _ = desk(task, evaluations=len(asked))
+    for one in asked:
+        place.evaluate(one)
+    kernel, why = place.choose(left)
+    assert kernel == chosen and says in why and bool(says) is bool(why)

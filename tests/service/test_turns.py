@@ -1,0 +1,171 @@
+"""Turns: first come, first served; agents stand still while something is measured; giving up ends everybody."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from arena.corpus.task_folder import load_task
+from arena.errors import InfrastructureError
+from arena.judge.messages import Options
+from arena.model.environment import Environment
+from arena.model.record import Evaluation
+from arena.model.task import Task
+from arena.model.verdict import Stage, Status, Verdict
+from arena.service.judge_pool import JudgePool
+from tests.corpus.folders import write_task
+from tests.fakes import HERE, FakeEvaluator
+
+
+@dataclass
+class Slow(FakeEvaluator):
+    """Judges when it is told to, and notes who is at work meanwhile."""
+
+    go: threading.Event = field(default_factory=threading.Event)
+    entered: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self) -> None:
+        self.entered.set()
+        assert self.go.wait(10)
+
+    def abandon(self) -> None:
+        self.failing.add("scale")
+        self.go.set()
+
+
+@dataclass
+class Workers:
+    """Processes that write down what is done to them."""
+
+    heard: list[str] = field(default_factory=list)
+
+    def pause(self) -> None:
+        self.heard.append("pause")
+
+    def resume(self) -> None:
+        self.heard.append("resume")
+
+    def kill(self) -> None:
+        self.heard.append("kill")
+
+    def active_s(self) -> float:
+        return 0.0
+
+
+class Refusing:
+    """A builder by which nothing compiles."""
+
+    def compile(self, task: Path, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
+        verdict = Verdict(Stage.COMPILE, Status.COMPILE_ERROR, "no")
+        return Evaluation("t", "triton2triton", "h", "c", environment, (verdict,), ())
+
+    def abandon(self) -> None:
+        """Nothing in hand."""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    return load_task(write_task(tmp_path / "tasks"))
+
+
+def kernel(tmp_path: Path, name: str) -> Path:
+    path = tmp_path / name
+    path.write_text(f"# {name}", encoding="utf-8")
+    return path
+
+
+def test_whoever_waited_longest_is_next(task: Task, tmp_path: Path) -> None:
+    judge = Slow()
+    turns = JudgePool([judge])
+    threads = []
+    for index in range(6):
+        file = kernel(tmp_path, f"k{index}")
+        thread = threading.Thread(target=turns.evaluate, args=(task, file, Options()))
+        thread.start()
+        threads.append(thread)
+        time.sleep(0.02)  # so that they come in this order
+    judge.go.set()
+    for thread in threads:
+        thread.join(10)
+    assert [text for _, text, _ in judge.seen] == [f"# k{index}" for index in range(6)]
+
+
+def test_agents_stand_still_while_something_is_measured(task: Task, tmp_path: Path) -> None:
+    judge, early, late = Slow(), Workers(), Workers()
+    turns = JudgePool([judge])
+    with turns.attend(early):
+        measuring = threading.Thread(target=turns.evaluate, args=(task, kernel(tmp_path, "k"), Options()))
+        measuring.start()
+        assert judge.entered.wait(10)
+        assert early.heard == ["pause"]
+        with turns.attend(late):
+            assert late.heard == ["pause"]
+            judge.go.set()
+            measuring.join(10)
+            assert early.heard == late.heard == ["pause", "resume"]
+
+
+def test_two_judges_measure_side_by_side_and_the_last_wakes_the_agents(task: Task, tmp_path: Path) -> None:
+    one, two, agent = Slow(), Slow(), Workers()
+    turns = JudgePool([one, two])
+    with turns.attend(agent):
+        threads = [
+            threading.Thread(target=turns.evaluate, args=(task, kernel(tmp_path, f"k{index}"), Options()))
+            for index in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        assert one.entered.wait(10) and two.entered.wait(10)
+        one.go.set()
+        threads[0].join(10)
+        assert agent.heard == ["pause"]
+        two.go.set()
+        threads[1].join(10)
+        assert agent.heard == ["pause", "resume"]
+
+
+def test_a_harness_that_fails_gives_its_turn_back(task: Task, tmp_path: Path) -> None:
+    judge, agent = FakeEvaluator(failing={"scale"}), Workers()
+    turns = JudgePool([judge])
+    with turns.attend(agent):
+        for _ in range(2):
+            with pytest.raises(InfrastructureError):
+                turns.evaluate(task, kernel(tmp_path, "k"), Options())
+    assert agent.heard == ["pause", "resume"] * 2
+
+
+def test_what_does_not_compile_takes_no_turn(task: Task, tmp_path: Path) -> None:
+    judge, agent = FakeEvaluator(), Workers()
+    turns = JudgePool([judge], Refusing())
+    with turns.attend(agent):
+        evaluation = turns.evaluate(task, kernel(tmp_path, "k"), Options())
+    assert evaluation.status is Status.COMPILE_ERROR and judge.seen == [] and agent.heard == []
+
+
+def test_giving_up_ends_agents_and_whoever_waits(task: Task, tmp_path: Path) -> None:
+    judge, agent, errors = Slow(environment=HERE), Workers(), []
+    turns = JudgePool([judge])
+
+    def ask() -> None:
+        try:
+            turns.evaluate(task, kernel(tmp_path, "k"), Options())
+        except InfrastructureError as problem:
+            errors.append(str(problem))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    with pytest.raises(InfrastructureError, match="given up"), turns.attend(agent):
+        for thread in threads:
+            thread.start()
+        assert judge.entered.wait(10)
+        time.sleep(0.05)
+        turns.give_up()
+        for thread in threads:
+            thread.join(10)
+    assert sorted(errors) == ["the device fell over", "the run was given up", "the run was given up"]
+    assert "kill" in agent.heard
+    with pytest.raises(InfrastructureError, match="given up"):
+        turns.evaluate(task, kernel(tmp_path, "k"), Options())

@@ -1,0 +1,67 @@
+"""What can be seen of a task without running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from arena.corpus.task_folder import load_task
+from arena.model.check import CheckItem, CheckOutcome
+from arena.task_check.static import find_twins, static_items
+from tests.corpus.folders import HELDOUT, SEEN, TASK, write_task
+
+
+def items(folder: Path, twins: dict[str, str] | None = None) -> dict[str, CheckItem]:
+    return {item.name: item for item in static_items(load_task(folder), twins or {})}
+
+
+def test_few_kinds_are_refused(tmp_path: Path) -> None:
+    heldout = HELDOUT.replace("kind: dtype", "kind: edge").replace("kind: structure", "kind: edge")
+    found = items(write_task(tmp_path, heldout=heldout))["kinds"]
+    assert found.outcome is CheckOutcome.FAILED and "3 kinds (alignment, edge, scale_up)" in found.detail
+
+
+def test_a_pinned_axis_is_refused(tmp_path: Path) -> None:
+    heldout = HELDOUT.replace("D: 128", "D: 64, flag: true")
+    found = items(write_task(tmp_path, heldout=heldout))["axes vary"]
+    assert found.outcome is CheckOutcome.FAILED and "axis D is 64 in every case" in found.detail
+
+
+def test_a_pinned_scalar_is_refused(tmp_path: Path) -> None:
+    found = items(write_task(tmp_path, seen=SEEN.replace(", alpha: 1e-2", "")))["axes vary"]
+    assert found.outcome is CheckOutcome.FAILED and "scalar alpha is 0.5 in every case" in found.detail
+
+
+def test_an_exception_needs_a_reason_and_is_shown(tmp_path: Path) -> None:
+    text = f"{TASK}exceptions: {{axes vary: the head size of one model}}\n"
+    found = items(write_task(tmp_path, task=text, heldout=HELDOUT.replace("D: 128", "D: 64, flag: true")))["axes vary"]
+    assert (found.outcome, found.detail) == (CheckOutcome.DECLARED, "the head size of one model")
+
+
+def test_cases_that_are_all_large_are_refused(tmp_path: Path) -> None:
+    seen = "".join(f"- {{M: {4096 - i}, N: 4096, D: 64, dtype: float32, alpha: 0.{i + 1}}}\n" for i in range(5))
+    found = items(write_task(tmp_path, seen=seen))["small cases"]
+    assert found.outcome is CheckOutcome.FAILED and found.detail.startswith("0 seen cases are small enough")
+
+
+def test_a_good_task_passes(tmp_path: Path) -> None:
+    assert {item.outcome for item in items(write_task(tmp_path)).values()} == {CheckOutcome.PASSED}
+
+
+def test_a_task_under_another_name_is_found(tmp_path: Path) -> None:
+    first = write_task(tmp_path, "triton2triton/suite/scale")
+    other = write_task(tmp_path, "triton2triton/suite/rescale", task=TASK.replace("name: scale", "name: rescale"))
+    (other / "reference.py").write_text(
+        '"""Another text."""\n\ndef reference(x, alpha):\n    """Scales."""\n    return x * alpha\n', encoding="utf-8"
+    )
+    corpus = {task.id: task for task in map(load_task, (first, other))}
+    twins = find_twins(corpus)
+    assert twins == {"triton2triton/suite/rescale": "triton2triton/suite/scale"}
+    assert items(other, twins)["unlike others"].outcome is CheckOutcome.FAILED
+
+
+def test_different_tasks_are_no_twins(tmp_path: Path) -> None:
+    first = write_task(tmp_path, "triton2triton/suite/scale")
+    other = write_task(tmp_path, "triton2triton/suite/rescale", task=TASK.replace("name: scale", "name: rescale"))
+    (other / "reference.py").write_text("def reference(x, alpha):\n    return x / alpha\n", encoding="utf-8")
+    (other / "kernel.py").write_text("def scale(x, bias, alpha, flag, y):\n    y.copy_(x)\n", encoding="utf-8")
+    assert find_twins({task.id: task for task in map(load_task, (first, other))}) == {}

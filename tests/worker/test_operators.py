@@ -1,0 +1,124 @@
+"""In a Triton candidate's process PyTorch allocates, fills, views and copies, and computes nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HARMLESS = {
+    "empty": "torch.empty(3, 2)",
+    "zeros": "torch.zeros_like(a)",
+    "full": "torch.full((3,), 2.0)",
+    "ones": "torch.ones(2, dtype=torch.int32)",
+    "tensor": "torch.tensor([1, 2])",
+    "arange": "torch.arange(7)",
+    "fill": "a.clone().fill_(3.0)",
+    "zero a slice": "torch.ones(4, 4)[:, 2:].zero_()",
+    "view": "a.view(2, 8).t().reshape(-1)",
+    "view as another dtype": "a.view(torch.int32)",
+    "split": "a.split(1)[0].squeeze(0).unsqueeze(-1)",
+    "expand and copy": "a[0].expand(5, 4).contiguous()",
+    "another dtype": "a.to(torch.bfloat16)",
+    "one number": "a[0, 0].item()",
+    "numbers": "a.tolist()",
+    "copy elsewhere": "torch.empty(4, 4).copy_(a)",
+    "fill an argument": "argument.zero_()",
+}
+REFUSED = {
+    "matrix product": "a @ a",
+    "sum": "a.sum()",
+    "softmax": "torch.softmax(a, -1)",
+    "attention": "torch.nn.functional.scaled_dot_product_attention(a[None], a[None], a[None])",
+    "linear": "torch.nn.functional.linear(a, a)",
+    "einsum": "torch.einsum('ij,jk->ik', a, a)",
+    "arithmetic": "a + 1",
+    "in place": "a.mul_(2.0)",
+    "several at once": "torch._foreach_add([a], 1.0)",
+    "sort": "a.sort()",
+    "gather": "a[torch.tensor([0, 1])]",
+    "cat": "torch.cat([a, a])",
+    "random": "torch.randn(4)",
+    "comparison": "torch.equal(a, a)",
+    "convolution": "torch.conv1d(a[None], a[None])",
+    "compiled": "torch.compile(lambda x: x * 2.0)(a)",
+    "sparse": "torch.sparse.mm(torch.sparse_coo_tensor(torch.tensor([[0], [0]]), a[0, :1], (4, 4)), a)",
+    "csr": "torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), a[0, :1], (1, 4)) @ a",
+    "quantized": "torch.quantize_per_tensor(a, 0.1, 0, torch.qint8)",
+    "nested": "torch.nested.nested_tensor([a[0], a[1]]) * 2.0",
+    "mkldnn": "a.to_mkldnn()",
+    "put back by the garbage collector": "put_back() or a @ a",
+    "another thread": "elsewhere(lambda: a * 2.0)",
+    "copy into an argument": "argument.copy_(a)",
+    "assignment to an argument": "argument[1:].__setitem__(slice(0, 1), 3.0 * 1) or argument.__setitem__(0, a[0])",
+    "a copy kept inside": "argument[2:3].copy_(a[:1], non_blocking=True)",
+}
+SCRIPT = """
+import json, sys, threading
+import torch
+from arena.worker.operators import Operators, RuleViolation
+
+a, argument = torch.ones(4, 4), torch.zeros(4, 4)
+kept = Operators("cpu")
+kept.protect(argument.data_ptr(), argument.nbytes)
+
+def elsewhere(work):
+    found = []
+    def run():
+        try:
+            found.append(work())
+        except BaseException as problem:
+            found.append(problem)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+
+def put_back():
+    import gc
+    for found in gc.get_objects():
+        if type(found) is torch.library.Library or type(found).__name__ == "_DispatchModule":
+            found.m = None
+            found._destroy()
+    del globals()["kept"]
+    gc.collect()
+
+outcomes = {}
+for name, text in json.loads(sys.argv[1]).items():
+    try:
+        eval(text)
+        outcomes[name] = ""
+    except RuleViolation as problem:
+        outcomes[name] = str(problem)
+    except Exception as problem:
+        outcomes[name] = f"another error: {problem!r}"
+print(json.dumps(outcomes))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, str]:
+    """What each expression got in a process of its own, which is of no use afterwards."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps(HARMLESS | REFUSED)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Overriding" not in done.stderr  # PyTorch's warning would stand in every candidate's log
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_computes_nothing_works(outcomes: dict[str, str], name: str) -> None:
+    assert outcomes[name] == ""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_computes_is_refused_and_named(outcomes: dict[str, str], name: str) -> None:
+    assert "PyTorch" in outcomes[name] and "Triton kernels" in outcomes[name]
