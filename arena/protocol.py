@@ -1,6 +1,6 @@
-"""What judge, template and host say to each other.
+"""What judge, template and worker say to each other.
 
-The judge commands, the host obeys or says why it could not; nothing a host says can turn a failure into a success.
+The judge commands, the worker obeys or says why it could not; nothing a worker says can turn a failure into a success.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class WorkerMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
 
 
 class Spawn(WorkerMessage, frozen=True):
-    """Fork a host. Files sent beside it: the host's end of its channel, and its log."""
+    """Fork a worker. Files sent beside it: the worker's end of its channel, and its log."""
 
     folder: str
-    """the host's own folder: its home, temporary files and caches"""
+    """the worker's own folder: its home, temporary files and caches"""
     cache: str
     """where Triton keeps compiled kernels"""
     hide: tuple[str, ...] = ()
-    """folders the host must not see"""
+    """folders the worker must not see"""
     show: tuple[str, ...] = ()
     """further folders it may read"""
     worker: str = ""
@@ -37,7 +37,7 @@ class Spawn(WorkerMessage, frozen=True):
 
 
 class Reap(WorkerMessage, frozen=True):
-    """How did this host end? Waits briefly."""
+    """How did this worker end? Waits briefly."""
 
     pid: int
 
@@ -46,23 +46,23 @@ class Reap(WorkerMessage, frozen=True):
 
 
 class Spawned(WorkerMessage, frozen=True):
-    """A host was forked."""
+    """A worker was forked."""
 
     pid: int
 
 
 class Ended(WorkerMessage, frozen=True):
-    """How a host ended: exit code, negative for a signal; None while it still runs."""
+    """How a worker ended: exit code, negative for a signal; None while it still runs."""
 
     pid: int
     code: int | None
 
 
-# --- judge → host
+# --- judge → worker
 
 
 class Language(StrEnum):
-    """What kind of file a host loads."""
+    """What kind of file a worker loads."""
 
     TRITON = "triton"
     HIP = "hip"
@@ -80,7 +80,7 @@ class Load(WorkerMessage, frozen=True):
     copies: tuple[str, ...] = ()
     """for `torch`: the names of the buffers its results are copied into, in the order in which it returns them"""
     target: str = ""
-    """for `triton`: compile for this GPU, which is not there, and run nothing; a host serves one target for its life"""
+    """for `triton`: cross-compile for this architecture and run nothing; a worker serves one target for its life"""
     once: bool = False
     """for a target: build each signature of a kernel once, and not every launch"""
 
@@ -95,7 +95,7 @@ class TensorArgument(WorkerMessage, frozen=True):
     offset: int
     pitch: int
     addresses_of: str = ""
-    """elements are byte offsets into this tensor, to be turned into device addresses by the host"""
+    """elements are byte offsets into this tensor, to be turned into device addresses by the worker"""
 
 
 class ScalarArgument(WorkerMessage, frozen=True):
@@ -170,7 +170,7 @@ class ReportKernels(WorkerMessage, frozen=True):
     """What was compiled for the target, since the last time?"""
 
 
-# --- host → judge: an honest worker keeps to these limits, and one that oversteps them has failed (`judge/answers.py`)
+# --- worker → judge: a worker that oversteps these limits has failed (`judge/answers.py`)
 
 ANSWER_BYTES = 1 << 20
 """of one frame"""
@@ -184,31 +184,31 @@ LONGEST_S = 1e6
 
 
 class Ready(WorkerMessage, frozen=True):
-    """Said once, before any candidate code is loaded: the walls this host is behind."""
+    """Said once, before any candidate code is loaded: the walls this worker is behind."""
 
     isolation: str
 
 
 class Done(WorkerMessage, frozen=True):
-    """Done as told. `host_s`: what the host's own clock says of it, a diagnostic that is never the measurement."""
+    """Done as told. `worker_s`: what the worker's own clock says of it, a diagnostic that is never the measurement."""
 
-    host_s: float = 0.0
+    worker_s: float = 0.0
 
 
 class Kernels(WorkerMessage, frozen=True):
-    """The kernels that were compiled. A host can lie about its own candidate's: nothing is scored by them."""
+    """The kernels that were compiled. A worker can lie about its own candidate's: nothing is scored by them."""
 
     kernels: tuple[KernelUse, ...]
 
 
 class Profiled(WorkerMessage, frozen=True):
-    """The kernels that ran during a profiled call. A host can lie about its own: it is feedback and never a score."""
+    """The kernels that ran during a profiled call. A worker can lie about its own: it is feedback and never a score."""
 
     kernels: tuple[KernelTime, ...]
 
 
 class Blame(StrEnum):
-    """What a host may accuse its own candidate of."""
+    """What a worker may accuse its own candidate of."""
 
     COMPILE_ERROR = "compile_error"
     LOAD_ERROR = "load_error"
@@ -225,7 +225,7 @@ class Failed(WorkerMessage, frozen=True):
     detail: str
 
 
-ToTemplate = Spawn | Reap
-FromTemplate = Spawned | Ended
-ToHost = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | ProfileRequest | ReportKernels
-FromHost = Ready | Done | Failed | Kernels | Profiled
+ToForkServer = Spawn | Reap
+FromForkServer = Spawned | Ended
+ToWorker = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | ProfileRequest | ReportKernels
+FromWorker = Ready | Done | Failed | Kernels | Profiled

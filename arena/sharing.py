@@ -16,7 +16,7 @@ def share_out(
     jobs: Sequence[Job],
     workers: Sequence[Worker],
     do: Callable[[Job, Worker], Outcome],
-    give_up: Callable[[Worker], None],
+    cancel: Callable[[Worker], None],
 ) -> Iterator[Outcome]:
     """Outcomes as they come, in any order. `do` runs in a thread for each worker.
 
@@ -41,7 +41,7 @@ def share_out(
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
-            give_up(worker)
+            cancel(worker)
         raise
     finally:
         pool.shutdown()

@@ -81,7 +81,7 @@ class FakeEvaluator:
         """What becomes of an evaluation of this text; itself, unless a kind of fake says otherwise."""
         return found
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         """Nothing is ever left in hand."""
 
 

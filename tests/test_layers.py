@@ -97,6 +97,15 @@ def test_files_and_functions_stay_small() -> None:
                 assert node.end_lineno - node.lineno < MAX_FUNCTION_LINES, f"{path}:{node.lineno} {node.name}"
 
 
+def test_no_class_name_has_two_meanings() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
 def test_headers_stay_small() -> None:
     for path in PACKAGE.rglob("*"):
         if path.suffix in (".h", ".hpp", ".cpp", ".j2", ".css"):
@@ -115,7 +124,7 @@ def test_importing_is_light(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["arena.reporting.pages", "arena.reporting.compare", "arena.cli.render"])
-def test_analysis_needs_no_torch(module: str) -> None:
+def test_reporting_needs_no_torch(module: str) -> None:
     assert not loaded_after(f"import {module}") & {"torch", "triton"}
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.exhibits import Entry, Exhibit, digest, exhibits, table  # noqa: E402
+from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, digest, table  # noqa: E402
 
 PAGE = ROOT / "docs" / "cheats.md"
 RESULTS = {name: ROOT / "tests" / "cheats" / f"results-{name.lower()}.json" for name in ("CPU", "GPU")}
@@ -49,12 +49,12 @@ def main() -> int:
         _run(platform, asked.only, missing=asked.missing)
     PAGE.write_text(page(), encoding="utf-8")
     sys.stdout.write(totals(platform, _seen(platform)) + "\n")
-    return int(any(_surprises(exhibit, platform, _seen(platform)) for exhibit in exhibits()))
+    return int(any(_surprises(fixture, platform, _seen(platform)) for fixture in cheat_fixtures()))
 
 
 def page() -> str:
     """The whole page, from the corpus and the kept results."""
-    known = exhibits()
+    known = cheat_fixtures()
     seen = {platform: _seen(platform) for platform in RESULTS}
     parts = [_HEAD, *(totals(platform, seen[platform]) + "\n" for platform in RESULTS), "## Cheats\n"]
     columns = "| # | cheat, and what stops it | example | expected | CPU | GPU |\n| --- | --- | --- | --- | --- | --- |"
@@ -70,7 +70,7 @@ def page() -> str:
 
 def totals(platform: str, seen: dict[str, list[str]]) -> str:
     """`CPU: 70 of 75 cheats caught or without effect; 24 of 24 honest candidates passed`."""
-    cheats = [e for e in exhibits() if not e.honest and platform not in e.meaningless]
+    cheats = [e for e in cheat_fixtures() if not e.honest and platform not in e.meaningless]
     honest = [e for e in _honest() if platform not in e.meaningless]
     if not any(_status(e, seen) for e in (*cheats, *honest)):
         return f"{platform}: not run."
@@ -82,8 +82,8 @@ def totals(platform: str, seen: dict[str, list[str]]) -> str:
     )
 
 
-def _rows(entry: Entry, known: list[Exhibit], seen: dict[str, dict[str, list[str]]]) -> list[str]:
-    examples = [exhibit for exhibit in known if entry.number in exhibit.cheats]
+def _rows(entry: Entry, known: list[CheatFixture], seen: dict[str, dict[str, list[str]]]) -> list[str]:
+    examples = [fixture for fixture in known if entry.number in fixture.cheats]
     rows = [(f"`{_name(e)}`", _expected(e), *(_shown(e, p, seen[p]) for p in RESULTS)) for e in examples]
     rows += [(f"test `{test}`", "", "", "") for test in entry.tests]
     what = f"{entry.cheat}: {entry.defence}"
@@ -91,7 +91,7 @@ def _rows(entry: Entry, known: list[Exhibit], seen: dict[str, dict[str, list[str
     return [f"| {' | '.join((*head, *row))} |" for head, row in zip(heads, rows or [("", "", "", "")], strict=True)]
 
 
-def _listed(chosen: list[Exhibit], seen: dict[str, dict[str, list[str]]]) -> str:
+def _listed(chosen: list[CheatFixture], seen: dict[str, dict[str, list[str]]]) -> str:
     rows = ["| candidate | how | expected | CPU | GPU |", "| --- | --- | --- | --- | --- |"]
     for e in chosen:
         cells = (f"`{_name(e)}`", e.how, _expected(e), *(_shown(e, p, seen[p]) for p in RESULTS))
@@ -99,45 +99,45 @@ def _listed(chosen: list[Exhibit], seen: dict[str, dict[str, list[str]]]) -> str
     return "\n".join(rows) + "\n"
 
 
-def _open(known: list[Exhibit]) -> list[str]:
+def _open(known: list[CheatFixture]) -> list[str]:
     found = [
         f"- `{_name(e)}` ({', '.join(e.uncaught)}): {next(iter(e.uncaught.values()))}." for e in known if e.uncaught
     ]
     return [*found, *(f"- {entry.number}, {entry.cheat}: {entry.limit}." for entry in table() if entry.limit)]
 
 
-def _shown(exhibit: Exhibit, platform: str, seen: dict[str, list[str]]) -> str:
-    if platform in exhibit.meaningless:
+def _shown(fixture: CheatFixture, platform: str, seen: dict[str, list[str]]) -> str:
+    if platform in fixture.meaningless:
         return "–"
-    status = _status(exhibit, seen)
+    status = _status(fixture, seen)
     if not status:
         return "not run"
-    return status if status in exhibit.expected[platform] else f"**not caught**: {status}"
+    return status if status in fixture.expected[platform] else f"**not caught**: {status}"
 
 
-def _expected(exhibit: Exhibit) -> str:
-    on_cpu, on_gpu = (" or ".join(exhibit.expected[platform]) for platform in ("CPU", "GPU"))
+def _expected(fixture: CheatFixture) -> str:
+    on_cpu, on_gpu = (" or ".join(fixture.expected[platform]) for platform in ("CPU", "GPU"))
     return on_gpu if on_cpu == on_gpu else f"{on_gpu}; emulated: {on_cpu}"
 
 
-def _name(exhibit: Exhibit) -> str:
-    return f"{exhibit.path.parent.name}/{exhibit.path.name}"
+def _name(fixture: CheatFixture) -> str:
+    return f"{fixture.path.parent.name}/{fixture.path.name}"
 
 
-def _honest() -> list[Exhibit]:
-    return [exhibit for exhibit in exhibits() if exhibit.honest]
+def _honest() -> list[CheatFixture]:
+    return [fixture for fixture in cheat_fixtures() if fixture.honest]
 
 
-def _status(exhibit: Exhibit, seen: dict[str, list[str]]) -> str:
+def _status(fixture: CheatFixture, seen: dict[str, list[str]]) -> str:
     """What was seen of exactly this file; nothing where it has changed since."""
-    status, of = seen.get(_name(exhibit), ["", ""])
-    return status if of == digest(exhibit.path) else ""
+    status, of = seen.get(_name(fixture), ["", ""])
+    return status if of == digest(fixture.path) else ""
 
 
-def _surprises(exhibit: Exhibit, platform: str, seen: dict[str, list[str]]) -> bool:
-    if platform in exhibit.meaningless or not _status(exhibit, seen):
+def _surprises(fixture: CheatFixture, platform: str, seen: dict[str, list[str]]) -> bool:
+    if platform in fixture.meaningless or not _status(fixture, seen):
         return False
-    return (_status(exhibit, seen) in exhibit.expected[platform]) == (platform in exhibit.uncaught)
+    return (_status(fixture, seen) in fixture.expected[platform]) == (platform in fixture.uncaught)
 
 
 def _seen(platform: str) -> dict[str, list[str]]:
@@ -156,14 +156,14 @@ def _run(platform: str, only: str, *, missing: bool) -> None:
 
     options = CPU_OPTIONS if platform == "CPU" else GPU_OPTIONS
     seen = _seen(platform) if only or missing else {}
-    chosen = [e for e in exhibits() if only in _name(e) and platform not in e.meaningless]
+    chosen = [e for e in cheat_fixtures() if only in _name(e) and platform not in e.meaningless]
     due = [e for e in chosen if not (missing and _status(e, seen))]
     with JudgeClient("cpu" if platform == "CPU" else "auto") as judge, tempfile.TemporaryDirectory() as folder:
-        for exhibit in due:
-            status = outcome(evaluate(judge, exhibit, Path(folder), options))
-            seen[_name(exhibit)] = [status, digest(exhibit.path)]
-            surprise = "  <- not as expected" if _surprises(exhibit, platform, seen) else ""
-            sys.stderr.write(f"{_name(exhibit)}: {status}{surprise}\n")
+        for fixture in due:
+            status = outcome(evaluate(judge, fixture, Path(folder), options))
+            seen[_name(fixture)] = [status, digest(fixture.path)]
+            surprise = "  <- not as expected" if _surprises(fixture, platform, seen) else ""
+            sys.stderr.write(f"{_name(fixture)}: {status}{surprise}\n")
             RESULTS[platform].write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from arena.corpus.corpora import load_corpus
 from arena.corpus.selection import select
-from arena.judge.cross_compile import Crossing, Limit
+from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.task import Task
 from arena.toolchains.targets import parse
@@ -36,16 +36,16 @@ def main() -> int:
     targets = parse([asked.targets])
     corpus = {task.id: task for task in load_corpus()}
     tasks = [corpus[name] for name in select(tuple(corpus), asked.patterns)]
-    crossing, builds = Crossing(), []
+    cross_compilation, builds = CrossCompilation(), []
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
         for task in tasks:
             for kernel in kernels(task):
                 # One target at a time: what one costs, not what they cost side by side.
-                found = [build for target in targets for build in built(crossing, task, kernel, target)]
+                found = [build for target in targets for build in built(cross_compilation, task, kernel, target)]
                 builds += [(task, build) for build in found]
                 print(line(task, kernel, found), flush=True)
-    crossing.close()
+    cross_compilation.close()
     return totals(builds)
 
 
@@ -54,9 +54,9 @@ def kernels(task: Task) -> list[Path]:
     return [path for path in (task.known_right, task.expert) if path is not None and path.parent == task.path]
 
 
-def built(crossing: Crossing, task: Task, kernel: Path, target: str) -> tuple[TargetBuild, ...]:
+def built(cross_compilation: CrossCompilation, task: Task, kernel: Path, target: str) -> tuple[TargetBuild, ...]:
     """One kernel for one target."""
-    return crossing.build(task, kernel, task.cases, [target], Limit(120.0), lambda done, total: None)
+    return cross_compilation.build(task, kernel, task.cases, [target], Limit(120.0), lambda done, total: None)
 
 
 def line(task: Task, kernel: Path, found: list[TargetBuild]) -> str:

@@ -62,7 +62,7 @@ def steps(platform: str, devices: str, out: Path) -> list[Step]:
         Step("self-check", "the error of the clock", (*ARENA, "evaluate", "--self-check", *on)),
         Step("tests", "faults, profiling, settling", (*PYTEST, "-m", "gpu", "tests", f"--ignore={CHEATS}")),
         Step("cheats", "docs/cheats.md: those not run yet", (*cheats, "--run", "--gpu", "--missing"), resumes=True),
-        Step("split", "what walls and hosts cost", (sys.executable, str(tools / "split_cost.py"), *on)),
+        Step("split", "what walls and workers cost", (sys.executable, str(tools / "split_cost.py"), *on)),
         Step("cost", "seconds per evaluation", (sys.executable, str(tools / "evaluation_cost.py"), *on)),
         Step("check", "every task proves itself: A/A, roofline, pace", (*ARENA, *check), resumes=True),
         Step("full", "noop and expert on every task", (*ARENA, "run", "configs/full.yaml", *on, *spread, *run), True),

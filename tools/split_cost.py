@@ -3,8 +3,8 @@
     python tools/split_cost.py --platform cuda
 
 Evaluates the expert of one Triton and of one HIP task, five seen cases each and never built before, with a warm judge,
-and adds up what a program without the split would not do: start hosts, share buffers with them, have them get ready
-before passes, and wait for the baseline's host where it has not woken the device up in time. A device context of its
+and adds up what a program without the split would not do: start workers, share buffers with them, have them get ready
+before passes, and wait for the baseline's worker where it has not woken the device up in time. A device context of its
 own, which a candidate has to pay for wherever it runs, is counted apart, with the baseline's, which is made meanwhile.
 Everything is done twice, with the full walls and with `ARENA_SANDBOX=basic`, which leaves the newer ones out.
 """
@@ -37,7 +37,7 @@ from arena.judge.messages import Evaluate, FromJudge  # noqa: E402
 from arena.judge.service import JudgeService  # noqa: E402
 from arena.judge.workers import ForkServers, Worker  # noqa: E402
 from arena.platforms import here  # noqa: E402
-from arena.protocol import Bind, Prepare, Release, ToHost  # noqa: E402
+from arena.protocol import Bind, Prepare, Release, ToWorker  # noqa: E402
 from arena.sandbox import seal  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
@@ -54,7 +54,7 @@ class Silent:
 
 
 def watch(spent: Spent) -> None:
-    """Have every host that is started, every message and every build leave its seconds in `spent`."""
+    """Have every worker that is started, every message and every build leave its seconds in `spent`."""
 
     def timed(owner: Any, name: str, kind: Callable[..., str]) -> None:
         inner = getattr(owner, name)
@@ -70,9 +70,9 @@ def watch(spent: Spent) -> None:
 
     awake: set[int] = set()
 
-    def kind_of(host: Worker, message: ToHost, *_: Any, **__: Any) -> str:
-        if isinstance(message, Prepare) and host._pid not in awake:
-            awake.add(host._pid)
+    def kind_of(worker: Worker, message: ToWorker, *_: Any, **__: Any) -> str:
+        if isinstance(message, Prepare) and worker._pid not in awake:
+            awake.add(worker._pid)
             return "device contexts"
         if isinstance(message, Prepare):
             return "round trips"

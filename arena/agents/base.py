@@ -138,7 +138,7 @@ class Agent(Protocol):
         """Return what keeps the agent from starting here, and what to do; an empty string where nothing does."""
         return ""
 
-    def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
+    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Work on one task.
 
         Args:

@@ -25,7 +25,7 @@ class Noop(_Copies):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
+    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Copy the starting kernel; torch2hip has none, and a translation is not made up."""
         absence = "a torch2hip task has no starting kernel to hand in"
         return _hand_in(workspace, workspace.task.starting_kernel, absence)
@@ -37,7 +37,7 @@ class Expert(_Copies):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
+    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Copy the expert."""
         return _hand_in(workspace, workspace.task.expert, "the task has no expert")
 
@@ -51,7 +51,7 @@ class Replay(_Copies):
         if not folder.is_dir():
             raise UsageError(f"agent {name}: {folder} is not a folder of candidates")
 
-    def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
+    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Copy the candidate of this attempt, else the one for all attempts."""
         base, name = self._folder / workspace.task.id, workspace.candidate.name
         places = (base / str(workspace.attempt) / name, base / name)

@@ -47,7 +47,7 @@ class CliAgent:
         """Its program, or a credential."""
         return look(self._definition, self._environ).lacks(self._definition)
 
-    def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
+    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Start the program on TASK.md, follow it until it ends or a limit does, and take what it left.
 
         Raises `InfrastructureError` where the program cannot start here.
@@ -62,11 +62,11 @@ class CliAgent:
             writer = stack.enter_context(TranscriptWriter(workspace.transcript, workspace.candidate.name))
             budget = Budget(self.limits, self._definition.price)
             recorder = Recorder(writer, Redactor(secrets), make_parser(self._definition.events), budget)
-            session = self._session(place, workspace, desk, recorder, found)
+            session = self._session(place, workspace, service, recorder, found)
             left = read_candidate(workspace.folder, workspace.candidate.name, KERNEL_LIMIT_BYTES)
             if not session.evaluations and left is not None and left == _starting_kernel(workspace):
                 return self._untouched(session)
-            kernel, why = desk.choose(recorder.clean_kernel(left))
+            kernel, why = service.choose(recorder.clean_kernel(left))
             return Submission(_put(kernel, workspace), why, session)
 
     def _untouched(self, session: Session) -> Submission:
@@ -76,17 +76,17 @@ class CliAgent:
         return Submission(None, "the starting kernel was left as it was, and nothing was evaluated", session)
 
     def _session(
-        self, place: Path, workspace: Workspace, desk: EvaluationService, recorder: Recorder, found: Availability
+        self, place: Path, workspace: Workspace, service: EvaluationService, recorder: Recorder, found: Availability
     ) -> Session:
         """Everything between opening the box and closing it."""
         plan = self._plan(place, workspace, found)
         with ExitStack() as stack:
-            stack.enter_context(WorkspaceServer(RecordedService(desk, recorder), plan.tools / "desk.sock"))
+            stack.enter_context(WorkspaceServer(RecordedService(service, recorder), plan.tools / "service.sock"))
             box = stack.enter_context(open_box(plan))
             boxed = self._start(box, workspace, found, plan.home)
             watch = Stopwatch(boxed)
             recorder.begin(watch)
-            stack.enter_context(desk.attend(watch))
+            stack.enter_context(service.attend(watch))
             ending, detail = _follow(boxed, watch, recorder)
             recorder.close()
             for refused, count in box.refused.items():

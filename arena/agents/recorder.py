@@ -141,12 +141,12 @@ class Recorder:
 class RecordedService:
     """What `./evaluate` reaches: the trial's desk, with every call in the transcript."""
 
-    def __init__(self, desk: EvaluationService, recorder: Recorder) -> None:
-        self._desk, self._recorder = desk, recorder
+    def __init__(self, service: EvaluationService, recorder: Recorder) -> None:
+        self._service, self._recorder = service, recorder
 
     def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:
         """Evaluate and write down."""
         cleaned = self._recorder.clean_kernel(kernel) or b""
-        answer = self._desk.evaluate(cleaned, profile)
+        answer = self._service.evaluate(cleaned, profile)
         self._recorder.evaluation(cleaned, answer)
         return answer

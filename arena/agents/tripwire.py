@@ -23,8 +23,8 @@ _CALLS = frozenset({EventKind.TOOL_CALL})
 _SAID = frozenset({EventKind.TOOL_CALL, EventKind.MESSAGE, EventKind.REASONING})
 _ALL = _SAID | {EventKind.TOOL_RESULT}
 _MODULES = (
-    "agents|analysis|checking|cli|desk|host|judge|model|mutants|numerics|platforms|process|protocol|records|"
-    "runconfig|runner|sandbox|sharing|taskfile|toolchains|transcripts|wire"
+    "agents|api|cli|corpus|judge|model|mutants|numerics|platforms|process|protocol|reporting|runs|sandbox|"
+    "service|sharing|task_check|toolchains|transcripts|wire|worker"
 )
 _SEARCHES = r"(?:\b(?:find|fd|locate|grep|rg|ls|cat|head|tail|less|glob|open|listdir|walk)\b)"
 _BEGIN = r"(?:^|[;&|\"'`]\s*|\$\(\s*)(?:/usr/bin/)?"
@@ -58,7 +58,7 @@ _RULES = (
         "other trials and runs",
         _ALL,
         r"\bruns/[^\s'\"/]+/(?:trials|submissions|transcripts|run\.json)\b",
-        r"\barena-(?:workspace|agent|desk)-\w+",
+        r"\barena-(?:workspace|agent|candidate)-\w+",
         r"\b(?:submissions|transcripts)/[^\s'\"/]+/(?:hip2hip|triton2triton|torch2hip)\b",
     ),
     _rule(
@@ -69,8 +69,8 @@ _RULES = (
         rf"\barena[./](?:{_MODULES})\b",
         r"\b(?:import_module|find_spec|__import__)\(\s*['\"]arena\b",
         r"\bpython[\d.]*\s+-m\s+arena\b",
-        r"\b(?:site|dist)-packages/(?:kernel_)?arena\b",
-        r"\bkernel[-_]arena\b",
+        r"\b(?:site|dist)-packages/(?:unseen_)?arena\b",
+        r"\bunseen[-_]arena\b",
         rf"{_SEARCHES}.{{0,200}}\*arena\b",
         r"\bgc\.get_objects\(|\bsys\._getframe\(|\binspect\.(?:stack|currentframe)\(",
     ),

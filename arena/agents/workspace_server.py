@@ -53,8 +53,8 @@ class WorkspaceServer:
     `request_s`: how long a request may take to arrive; long, since peers stand still while a judge measures.
     """
 
-    def __init__(self, desk: Evaluates, path: Path, *, request_s: float = 300.0) -> None:
-        self._desk, self._path, self._request_s = desk, path, request_s
+    def __init__(self, service: Evaluates, path: Path, *, request_s: float = 300.0) -> None:
+        self._service, self._path, self._request_s = service, path, request_s
         self._queue: SimpleQueue[_Request | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
@@ -160,7 +160,7 @@ class WorkspaceServer:
 
     def _evaluate(self, request: _Request) -> Feedback:
         try:
-            return self._desk.evaluate(request.kernel, request.profile)
+            return self._service.evaluate(request.kernel, request.profile)
         except Exception as problem:  # a peer waits for an answer, whatever the fault is
             self._failure = problem
             text = "the judge failed, which says nothing about the kernel: try once more"

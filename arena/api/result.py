@@ -75,7 +75,7 @@ class Result:
 
     def __str__(self) -> str:
         """Summarise in one line, followed by one line per failing case."""
-        lines = [self._headline()]
+        lines = [self._summary_line()]
         lines += [f"  {case.case} ({case.label}): {case.candidate}: {case.detail}" for case in self._failing()]
         return "\n".join(lines)
 
@@ -87,9 +87,9 @@ class Result:
         if self.evaluation.cases:
             shown = self.cases[["case", "split", "shape", "candidate", "error_ratio", "speedup"]]
             table = shown.to_html(index=False, na_rep=_NONE, float_format=lambda x: f"{x:.3g}")
-        return f"<p><b>{escape(self._headline())}</b></p>{table}"
+        return f"<p><b>{escape(self._summary_line())}</b></p>{table}"
 
-    def _headline(self) -> str:
+    def _summary_line(self) -> str:
         parts = [f"{self.evaluation.task}: {self.status}"]
         if self.speedup is not None:
             parts.append(f"{ratio_heading(self.evaluation.environment.device.emulated)} {self.speedup:.3g}×")

@@ -17,7 +17,7 @@ def show_self_check(platform: str, *, as_json: bool) -> bool:
     else:
         out.print(table(found))
         for warning in found.warnings:
-            out.print(f"doubtful: {warning}", markup=False, soft_wrap=True)
+            out.print(f"warning: {warning}", markup=False, soft_wrap=True)
         out.print(verdict(found), markup=False)
     return found.holds
 

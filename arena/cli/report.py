@@ -55,6 +55,6 @@ def write_and_show(runs: Sequence[RunRecords], target: Path) -> None:
         if absent:
             out.print(absent, highlight=False)
         out.print(render.summary_table(summary))
-    for doubt in written.doubts:
-        err.print(f"[yellow]doubt[/yellow]: {doubt.problem}; {doubt.next_step}", highlight=False)
+    for warning in written.warnings:
+        err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
     out.print(f"report: {written.index}", highlight=False)

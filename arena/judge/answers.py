@@ -12,20 +12,20 @@ from arena import protocol
 from arena.model.portability import KernelUse
 from arena.model.profile import KernelTime
 from arena.printable import printable
-from arena.protocol import Done, Failed, FromHost, Kernels, Profiled, Ready
+from arena.protocol import Done, Failed, FromWorker, Kernels, Profiled, Ready
 
 
 class Overstep(Exception):
     """An answer is outside of its bounds; the message names the field, its value and what was expected."""
 
 
-def bounded(answer: FromHost) -> FromHost:
+def bounded(answer: FromWorker) -> FromWorker:
     """Return the answer with printable text. Raises `Overstep` where a field is outside of its bounds."""
     match answer:
         case Ready():
             return Ready(_text("isolation", answer.isolation, protocol.DETAIL_CHARACTERS))
         case Done():
-            _within("host_s", answer.host_s, protocol.LONGEST_S)
+            _within("worker_s", answer.worker_s, protocol.LONGEST_S)
             return answer
         case Failed():
             return structs.replace(answer, detail=_text("detail", answer.detail, protocol.DETAIL_CHARACTERS))

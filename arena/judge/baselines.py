@@ -41,12 +41,12 @@ By all options, so that a final evaluation measures anew what was measured while
 
 @dataclass
 class Baselines:
-    """The baseline of one task, with the host it lives in."""
+    """The baseline of one task, with the worker it lives in."""
 
     task: Task
     cases: tuple[Case, ...]
     options: Options
-    template: ForkServers
+    fork_servers: ForkServers
     right: CorrectnessCheck
     fast: PerformanceCheck
     book: BaselineCache
@@ -57,7 +57,7 @@ class Baselines:
         return self._subject(Language.TORCH)
 
     def warm(self) -> None:
-        """Start its host and have it wake the device, while there is something else to do."""
+        """Start its worker and have it wake the device, while there is something else to do."""
         self.subject.warm()
 
     def known(self, case: Case) -> BaselineResult:
@@ -72,13 +72,13 @@ class Baselines:
         return TimedProgram(self.subject, self.right.platform, self.right.timeout_s)
 
     def close(self) -> None:
-        """End its host."""
+        """End its worker."""
         if "subject" in self.__dict__:
             self.subject.discard()
 
     def _subject(self, language: Language) -> WorkerProgram:
-        program = baseline_program(self.task, self.cases, self.fast.bench.facts, language=language)
-        return WorkerProgram(self.template, triton_cache(), (), self.right.timeout_s).adopt(program)
+        program = baseline_program(self.task, self.cases, self.fast.timer.facts, language=language)
+        return WorkerProgram(self.fork_servers, triton_cache(), (), self.right.timeout_s).adopt(program)
 
     def _measure(self, worked_out: Arguments) -> BaselineResult:
         finding = self.right.run(self.subject, worked_out)

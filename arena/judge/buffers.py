@@ -52,13 +52,13 @@ def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
 
 
 def has_addresses(arguments: Arguments) -> bool:
-    """Whether the host has to turn offsets into addresses of its own when there are new data."""
+    """Whether the worker has to turn offsets into addresses of its own when there are new data."""
     fills = (tensor.spec.fill for tensor in arguments.inputs)
     return any(fill is not None and fill.kind == "addresses" for fill in fills)
 
 
 class Sets:
-    """`count` sets of one case's arguments in memory that the host shares: in `arena`, where it is given and fits."""
+    """`count` sets of one case's arguments in memory that the worker shares: in `arena`, where it is given and fits."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Sets:
         self.raw = self._buffer.tensor[:num_bytes]
 
     def close(self) -> None:
-        """Give the memory back, unless it lies in an arena; the host has unmapped it, or is dead."""
+        """Give the memory back, unless it lies in an arena; the worker has unmapped it, or is dead."""
         del self.raw
         if self._owned:
             self._buffer.close()
@@ -86,7 +86,7 @@ class Sets:
         return [] if self._buffer.file is None else [self._buffer.file]
 
     def bind_message(self) -> Bind:
-        """What the host needs to find every argument."""
+        """What the worker needs to find every argument."""
         task = self.arguments.task
         names = [axis.name for axis in task.axes]
         axes = {name: int(self.arguments.names[name]) for name in names}

@@ -14,7 +14,7 @@ from pathlib import Path
 from arena.corpus.task_folder import hidden_from_candidates
 from arena.judge import rules
 from arena.judge.building import build_program
-from arena.judge.cross_compile import Crossing, Limit
+from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.messages import Options
 from arena.judge.refusals import refusal
 from arena.judge.selection import bounded, select_cases
@@ -34,7 +34,7 @@ class Builder:
     """Compiles candidates for devices that it never touches. Thread-safe."""
 
     def __init__(self) -> None:
-        self._crossing = Crossing()
+        self._cross_compilation = CrossCompilation()
         self._interpreting: ForkServers | None = None
         self._one_at_a_time = threading.Lock()
 
@@ -53,8 +53,8 @@ class Builder:
             return refusal(task, file, job.cases, environment, verdict, self._cross(job, file))
 
     def close(self) -> None:
-        """End the templates, and with them every host."""
-        self._crossing.close()
+        """End the templates, and with them every worker."""
+        self._cross_compilation.close()
         if self._interpreting is not None:
             self._interpreting.close()
 
@@ -67,12 +67,12 @@ class Builder:
             return _build_hip(job, file)
         if job.facts.emulated:
             return self._load(job, file)
-        return self._crossing.refuse_triton(job.task, file, job.seen, job.facts.arch, job.limit)
+        return self._cross_compilation.refuse_triton(job.task, file, job.seen, job.facts.arch, job.limit)
 
     def _load(self, job: _Job, file: Path) -> CandidateFailed | None:
-        """Have a host load the file, as the judge's will: an import that fails, a syntax error, a missing entry."""
+        """Have a worker load the file, as the judge's will: an import that fails, a syntax error, a missing entry."""
         program = Program(job.task, Language.TRITON, {"": file})
-        subject = WorkerProgram(self._template, None, job.limit.hide, job.limit.timeout_s).adopt(program)
+        subject = WorkerProgram(self._fork_servers, None, job.limit.hide, job.limit.timeout_s).adopt(program)
         try:
             subject.ready(job.seen[0])
         except CandidateFailed as failure:
@@ -85,10 +85,10 @@ class Builder:
         """For a candidate that is refused: the GPUs asked for beside its own, as the judge builds for them."""
         cases = (*job.task.seen, *(job.task.heldout if job.options.heldout else ()))
         targets = job.options.targets
-        return self._crossing.build(job.task, file, cases, targets, job.limit, lambda done, total: None)
+        return self._cross_compilation.build(job.task, file, cases, targets, job.limit, lambda done, total: None)
 
     @property
-    def _template(self) -> ForkServers:
+    def _fork_servers(self) -> ForkServers:
         with self._one_at_a_time:
             if self._interpreting is None:
                 self._interpreting = ForkServers("cpu", spins=False, interprets=True)

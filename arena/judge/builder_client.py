@@ -27,7 +27,7 @@ class BuilderClient:
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
         self._former: list[subprocess.Popen[bytes]] = []
-        self._abandoned = False
+        self._killed = False
         self._start()
 
     def _start(self) -> None:
@@ -68,7 +68,7 @@ class BuilderClient:
     def _send(self, request: Compile, theirs: socket.socket) -> subprocess.Popen[bytes]:
         """Hand over a request with the socket for its answer; returns the process that has it."""
         with self._one_at_a_time, theirs:
-            if self._abandoned:
+            if self._killed:
                 raise InfrastructureError("the builder was abandoned")
             if self._process.poll() is not None:
                 self._renew()
@@ -90,7 +90,7 @@ class BuilderClient:
     def _replace(self, failed: subprocess.Popen[bytes]) -> None:
         """After a failure: let the old builder finish what others asked of it, and ask a new one from now on."""
         with self._one_at_a_time:
-            if failed is self._process and not self._abandoned:
+            if failed is self._process and not self._killed:
                 self._renew()
 
     def _renew(self) -> None:
@@ -99,17 +99,17 @@ class BuilderClient:
         self._start()
 
     def close(self) -> None:
-        """End the builder; it takes its hosts with it."""
+        """End the builder; it takes its workers with it."""
         with self._one_at_a_time:
-            self._abandoned = True
+            self._killed = True
             self._channel.close()
             for process in (*self._former, self._process):
                 _end(process)
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         """End the builder at once, whatever it is doing: a thread that waits for its answer gets an error."""
         with self._one_at_a_time:
-            self._abandoned = True
+            self._killed = True
             for process in (*self._former, self._process):
                 if process.poll() is None:
                     kill_group(process.pid)

@@ -1,4 +1,4 @@
-"""The compile stage: from the file an agent handed in to a program that hosts can load."""
+"""The compile stage: from the file an agent handed in to a program that workers can load."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     """Compile a candidate for every dtype its cases need, at once.
 
     Raises `CandidateFailed` with `compile_error`, or `rule_violation` where an object file needs what it may not.
-    Triton kernels are compiled by the host that launches them first.
+    Triton kernels are compiled by the worker that launches them first.
     """
     if task.task_type is TaskType.TRITON2TRITON:
         return Build(Program(task, Language.TRITON, {"": candidate}))
@@ -73,13 +73,13 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
             raise CandidateFailed(Status.RULE_VIOLATION, f"{candidate.name}: {'; '.join(broken[:_MOST_RULES])}")
         files[key] = outcome.library
     log = "\n".join(filter(None, (outcome.log.strip() for outcome in outcomes.values())))
-    program = Program(task, Language.HIP, files, worker=toolchain.worker(target.arch))
+    program = Program(task, Language.HIP, files, native_worker=toolchain.native_worker(target.arch))
     return Build(program, log, max(outcome.seconds for outcome in outcomes.values()))
 
 
 def hip_worker(arch: str) -> NativeWorker:
     """The program that loads HIP candidates on a device of `arch`: built the first time, which takes seconds."""
-    return _toolchain(Target(arch)).worker(arch)
+    return _toolchain(Target(arch)).native_worker(arch)
 
 
 def _toolchain(target: Target) -> HipToolchain:

@@ -42,7 +42,7 @@ class JudgeClient:
         self._platform = platform
         self._device = device
         self._environment: Environment | None = None
-        self._abandoned = False
+        self._killed = False
         self._start()
 
     def _start(self) -> None:
@@ -133,7 +133,7 @@ class JudgeClient:
 
     def _ask(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
         """Ask; after any failure the next question goes to a new judge, since the old one's device may be poisoned."""
-        if self._abandoned:
+        if self._killed:
             raise JudgeUnavailable("the judge was abandoned")
         if self._broken:
             self.close()
@@ -159,7 +159,7 @@ class JudgeClient:
             on_progress(answer)
 
     def close(self) -> None:
-        """End the judge; it takes its hosts with it."""
+        """End the judge; it takes its workers with it."""
         self._channel.close()
         try:
             self._process.wait(5.0)
@@ -167,9 +167,9 @@ class JudgeClient:
             kill_group(self._process.pid)
             self._process.wait()
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         """End the judge for good, whatever it is doing: a thread that waits for its answer gets an error."""
-        self._abandoned = True
+        self._killed = True
         if self._process.poll() is None:
             kill_group(self._process.pid)
 

@@ -30,17 +30,17 @@ class CorrectnessCheck:
     """a case that has taken this long is not called again; for kernels that are trusted"""
 
     def run(self, subject: WorkerProgram, arguments: Arguments) -> OutputCheck:
-        """Check one case; a failure of the host is a finding like any other."""
+        """Check one case; a failure of the worker is a finding like any other."""
         try:
-            host = subject.ready(arguments.case)
+            worker = subject.ready(arguments.case)
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
         sets = Sets(self.platform, arguments, 1)
         try:
-            self.platform.leave_room()
-            host.ask(sets.bind_message(), self.timeout_s, sets.files)
-            finding = self._over_seeds(host, sets)
-            host.release(self.timeout_s)
+            self.platform.release_cached_memory()
+            worker.ask(sets.bind_message(), self.timeout_s, sets.files)
+            finding = self._over_seeds(worker, sets)
+            worker.release(self.timeout_s)
         except CandidateFailed as failure:
             subject.close()
             finding = OutputCheck(failure.status, failure.detail)
@@ -54,12 +54,12 @@ class CorrectnessCheck:
         try:
             sets.write(draw_secret(arguments, self.reference, 1, self.platform.torch_device))
             self.platform.synchronize()
-            self.platform.leave_room()
-            host = subject.ready(arguments.case)
-            host.ask(sets.bind_message(), self.timeout_s, sets.files)
-            host.ask(Prepare(), self.timeout_s)
-            host.ask(Call(0), self.timeout_s)
-            host.release(self.timeout_s)
+            self.platform.release_cached_memory()
+            worker = subject.ready(arguments.case)
+            worker.ask(sets.bind_message(), self.timeout_s, sets.files)
+            worker.ask(Prepare(), self.timeout_s)
+            worker.ask(Call(0), self.timeout_s)
+            worker.release(self.timeout_s)
         except CandidateFailed as failure:
             subject.close()
             return OutputCheck(failure.status, failure.detail)
@@ -67,36 +67,36 @@ class CorrectnessCheck:
             sets.close()
         return OutputCheck(Status.PASSED)
 
-    def _over_seeds(self, host: Worker, sets: Sets) -> OutputCheck:
+    def _over_seeds(self, worker: Worker, sets: Sets) -> OutputCheck:
         worst, began = 0.0, time.monotonic()
         for seed in range(self.seeds):
             drawn = draw_secret(sets.arguments, self.reference, 1, self.platform.torch_device)
             inputs = {name: values[0] for name, values in drawn.items()}
-            finding = self._once(host, sets, inputs)
+            finding = self._once(worker, sets, inputs)
             if finding.status is not Status.PASSED:
                 return finding
             worst = max(worst, finding.error_ratio or 0.0)
             if time.monotonic() - began > self.enough_s:
                 break
             if seed == self.seeds - 1:
-                again = self._once(host, sets, inputs)
+                again = self._once(worker, sets, inputs)
                 if again.status is not Status.PASSED:
                     return OutputCheck(
                         Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}"
                     )
         return OutputCheck(Status.PASSED, error_ratio=worst)
 
-    def _once(self, host: Worker, sets: Sets, inputs: Tensors) -> OutputCheck:
-        """One call on fresh buffers; the judge looks while the host is stopped."""
+    def _once(self, worker: Worker, sets: Sets, inputs: Tensors) -> OutputCheck:
+        """One call on fresh buffers; the judge looks while the worker is stopped."""
         sets.scatter_canaries()
         sets.write({name: values[None] for name, values in inputs.items()})
         sets.poison()
         before = sets.raw.clone()
         self.platform.synchronize()
-        self.platform.leave_room()
-        host.ask(Prepare(), self.timeout_s)
-        host.ask(Call(0), self.timeout_s)
-        host.stop()
+        self.platform.release_cached_memory()
+        worker.ask(Prepare(), self.timeout_s)
+        worker.ask(Call(0), self.timeout_s)
+        worker.stop()
         for finding in (check_canaries(before, sets), check_inputs(inputs, sets, 0)):
             if finding.status is not Status.PASSED:
                 return finding

@@ -1,7 +1,7 @@
 """The compile stage for GPUs that are not here: does the candidate build for them, and what would its kernels use?
 
 Not a gate: a candidate that builds only where it was written is reported as such. HIP sources go through a cross
-compiler, once per dtype; a Triton candidate is called, in a host of its own for each target, with the arguments of
+compiler, once per dtype; a Triton candidate is called, in a worker of its own for each target, with the arguments of
 every case, and its launches are compiled but not run.
 """
 
@@ -38,7 +38,7 @@ from arena.toolchains.targets import TARGETS
 Report = Callable[[int, int], None]
 
 
-class Crossing:
+class CrossCompilation:
     """Builds candidates for other targets. Thread-safe, and kept warm: its template imports Triton once."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Crossing:
         self._one_at_a_time = threading.Lock()
 
     @property
-    def _template(self) -> ForkServers:
+    def _fork_servers(self) -> ForkServers:
         with self._one_at_a_time:
             if self._kept is None:
                 self._kept = ForkServers("cpu", spins=False, interprets=False)
@@ -59,7 +59,7 @@ class Crossing:
         if not targets:
             return ()
         if task.task_type is TaskType.TRITON2TRITON:
-            lanes = _compile_triton(self._template, task, candidate, cases, targets, limit, report)
+            lanes = _compile_triton(self._fork_servers, task, candidate, cases, targets, limit, report)
             return tuple(lane.result() for lane in lanes)
         return _build_hip(task, candidate, cases, targets, limit, report)
 
@@ -72,7 +72,7 @@ class Crossing:
         """
         if target not in TARGETS or triton_cross.missing(target):
             return None
-        lane = _compile_triton(self._template, task, candidate, cases, [target], limit, _tell_nobody)[0]
+        lane = _compile_triton(self._fork_servers, task, candidate, cases, [target], limit, _tell_nobody)[0]
         return lane.failure if lane.sure else None
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ def _of_hip(target: str, outcomes: dict[str, Built | BuildFailed | Infrastructur
 
 
 def _compile_triton(
-    template: ForkServers,
+    fork_servers: ForkServers,
     task: Task,
     candidate: Path,
     cases: Sequence[Case],
@@ -149,7 +149,7 @@ def _compile_triton(
 
     One lane per target, in order, with what came of it.
     """
-    lanes = [_Lane(template, task, candidate, target, len(cases), limit) for target in targets]
+    lanes = [_Lane(fork_servers, task, candidate, target, len(cases), limit) for target in targets]
     if limit.once:
         cases = sorted(cases, key=lambda case: declared_work(arguments(task, case)), reverse=True)
     reference = Reference(task.reference_path)
@@ -180,14 +180,14 @@ def _arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
 
 
 class _Lane:
-    """One target: its host, and what has been built so far. After the first failure nothing more is tried."""
+    """One target: its worker, and what has been built so far. After the first failure nothing more is tried."""
 
     def __init__(
-        self, template: ForkServers, task: Task, candidate: Path, target: str, asked: int, limit: Limit
+        self, fork_servers: ForkServers, task: Task, candidate: Path, target: str, asked: int, limit: Limit
     ) -> None:
         self._timeout_s = limit.timeout_s
         program = Program(task, Language.TRITON, {"": candidate}, target=target, once=limit.once)
-        self._subject = WorkerProgram(template, None, limit.hide, limit.timeout_s).adopt(program)
+        self._subject = WorkerProgram(fork_servers, None, limit.hide, limit.timeout_s).adopt(program)
         missing = triton_cross.missing(target)
         outcome = BuildOutcome.NOT_CHECKED if missing else BuildOutcome.FAILED
         self._result = TargetBuild(target, outcome, missing or "nothing was built", asked=asked)
@@ -202,13 +202,13 @@ class _Lane:
             return
         started = time.monotonic()
         try:
-            host = self._subject.ready(case)
+            worker = self._subject.ready(case)
             self._loaded = True
-            host.ask(sets.bind_message(), self._timeout_s, sets.files)
-            host.ask(Prepare(), self._timeout_s)
-            host.ask(Call(0), self._timeout_s)
-            self._kernels += host.kernels(self._timeout_s)
-            host.release(self._timeout_s)
+            worker.ask(sets.bind_message(), self._timeout_s, sets.files)
+            worker.ask(Prepare(), self._timeout_s)
+            worker.ask(Call(0), self._timeout_s)
+            self._kernels += worker.kernels(self._timeout_s)
+            worker.release(self._timeout_s)
             self._note("nothing was built", built=1)
         except CandidateFailed as failure:
             self._over, self.failure = True, failure
@@ -233,7 +233,7 @@ class _Lane:
         return done
 
     def close(self) -> None:
-        """End the host and forget what it wrote."""
+        """End the worker and forget what it wrote."""
         self._subject.discard()
 
     def _note(self, detail: str, *, built: int) -> None:

@@ -1,13 +1,13 @@
 """From raw rounds to a latency, a speedup and their intervals. Pure numbers: no device, no process.
 
-A pass of n calls takes a + n·t; a, the cost of reaching the host and back, cancels in the slope between two lengths:
+A pass of n calls takes a + n·t; a, the cost of reaching the worker and back, cancels in the slope between two lengths:
 t = (T(long) - T(short)) / (long - short). The further apart the lengths, the less noise is left in t. Medians over
 rounds resist preemption.
 
 A speedup's interval is Student's, with winsorised deviations (Tukey and McLaughlin, 1963), and holds what no number of
-rounds shows: a differs a little between long and short passes, and from one pair of hosts to the next. On an H200 it
-covers the truth of a kernel against itself as often as it says (docs/measurement.md). Latencies, which doubts look at
-and which nobody may widen on purpose, have percentile bootstraps over whole rounds (Efron, 1979).
+rounds shows: a differs a little between long and short passes, and from one pair of workers to the next. On an H200 it
+covers the truth of a kernel against itself as often as it says (docs/measurement.md). Latencies, which plausibility
+checks use and which nobody may widen on purpose, have percentile bootstraps over whole rounds (Efron, 1979).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0) -> 
     """Median of the rounds' ratios: both sides saw the same data in a round, so that ragged data cancels.
 
     Where the sides changed places, the geometric mean of both placements' medians, in which the places cancel: a
-    crossover design. `reach_error_s`: by how much reaching one host differs between long and short passes, as a
-    standard deviation over hosts.
+    crossover design. `reach_error_s`: by how much reaching one worker differs between long and short passes, as a
+    standard deviation over workers.
     """
     logs, swapped = _log_ratios(rounds, calls)
     value, half = _student(_by_place(logs, swapped))

@@ -19,7 +19,7 @@ from arena.judge import rules
 from arena.judge.baselines import BaselineCache, Baselines
 from arena.judge.building import build_program, hip_worker
 from arena.judge.correctness import CorrectnessCheck
-from arena.judge.cross_compile import Crossing, Limit
+from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.messages import Options
 from arena.judge.performance import PerformanceCheck
 from arena.judge.profiling import profile_largest
@@ -41,38 +41,38 @@ from arena.scratch import prefix as scratch_prefix
 
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
-_SETTLE_S = 20.0
+_IDLE_WAIT_S = 20.0
 
 
 @dataclass(frozen=True)
 class JudgeContext:
     """What a judge keeps warm from one evaluation to the next."""
 
-    bench: Timer
-    template: ForkServers
-    crossing: Crossing
+    timer: Timer
+    fork_servers: ForkServers
+    cross_compilation: CrossCompilation
     book: BaselineCache
 
 
 class CandidateEvaluation:
     """The evaluation of one candidate for one task."""
 
-    def __init__(self, task: Task, candidate: Path, options: Options, shop: JudgeContext) -> None:
-        self._task, self._options, self._shop = task, options, shop
-        self._bench, self._template = shop.bench, shop.template
+    def __init__(self, task: Task, candidate: Path, options: Options, context: JudgeContext) -> None:
+        self._task, self._options, self._context = task, options, context
+        self._timer, self._fork_servers = context.timer, context.fork_servers
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
         self._hidden = hidden_from_candidates(task)
         self._file = self._folder / task.task_type.kernel_file
         shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options.max_work)
         self._heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
-        self._right, self._fast = checks(task, options, shop.bench)
+        self._right, self._fast = checks(task, options, context.timer)
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
         cases = (*self._seen, *self._heldout)
         asked = structs.replace(options, profile=False)  # which makes no difference to a baseline
-        self._baselines = Baselines(task, cases, asked, shop.template, self._right, self._fast, shop.book)
+        self._baselines = Baselines(task, cases, asked, context.fork_servers, self._right, self._fast, context.book)
         self._candidate: WorkerProgram | None = None
-        self._twin: WorkerProgram | None = None
+        self._other_wave: WorkerProgram | None = None
         self._beside = ThreadPoolExecutor(max_workers=1)
         self._waking: Future[None] | None = None
         self._log = ""
@@ -116,14 +116,14 @@ class CandidateEvaluation:
 
     def _await_device(self) -> None:
         """What an agent's processes had begun when they were stopped may still be running."""
-        if not self._bench.platform.settle(_SETTLE_S):
+        if not self._timer.platform.wait_until_idle(_IDLE_WAIT_S):
             raise InfrastructureError(
-                f"the device is busy: work that is not the judge's did not end within {_SETTLE_S:.0f} s; "
+                f"the device is busy: work that is not the judge's did not end within {_IDLE_WAIT_S:.0f} s; "
                 "end the programs that use it, or choose another with --devices"
             )
 
     def _profile(self) -> Profile:
-        """In a fresh host, after everything that is timed: a profiler slows down the process that it is in."""
+        """In a fresh worker, after everything that is timed: a profiler slows down the process that it is in."""
         passed = [case for case in self._seen if self._results[case.id].candidate is Status.PASSED]
         worked_out = [arguments(self._task, case) for case in passed]
         return profile_largest(self._right, self._candidate, worked_out, self._targets)
@@ -141,8 +141,8 @@ class CandidateEvaluation:
         self._waking = self._beside.submit(self._baselines.warm)
         try:
             rules.check(self._task.task_type, self._file)
-            build = build_program(self._task, self._file, cases, self._bench.facts)
-            other = build_other_wave(self._task, self._file, cases, self._bench.facts)
+            build = build_program(self._task, self._file, cases, self._timer.facts)
+            other = build_other_wave(self._task, self._file, cases, self._timer.facts)
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
         finally:
@@ -150,7 +150,7 @@ class CandidateEvaluation:
         self._log, self._build_s = build.log, build.seconds
         self._candidate.adopt(build.program)
         if other is not None:
-            self._twin = self._subject().adopt(other.program)
+            self._other_wave = self._subject().adopt(other.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
             self._candidate.ready(smallest)
@@ -162,9 +162,9 @@ class CandidateEvaluation:
     def _subject(self) -> WorkerProgram:
         """A place for the candidate to run in."""
         options, hip = self._options, self._task.task_type is not TaskType.TRITON2TRITON
-        worker = hip_worker(self._bench.facts.arch) if hip else None
+        native_worker = hip_worker(self._timer.facts.arch) if hip else None
         most_bytes = options.host_memory_bytes
-        return WorkerProgram(self._template, None, self._hidden, options.call_timeout_s, most_bytes, worker)
+        return WorkerProgram(self._fork_servers, None, self._hidden, options.call_timeout_s, most_bytes, native_worker)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""
@@ -175,7 +175,7 @@ class CandidateEvaluation:
             report(Stage.COMPILE, done, total)
 
         wanted = self._options.targets
-        self._targets = self._shop.crossing.build(self._task, self._file, cases, wanted, limit, show)
+        self._targets = self._context.cross_compilation.build(self._task, self._file, cases, wanted, limit, show)
 
     def _correctness(self, report: Report) -> OutputCheck:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
@@ -185,13 +185,13 @@ class CandidateEvaluation:
         return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
 
     def _await_baseline(self) -> None:
-        """Its host has had the time since the candidate's was awake: two at once would hold each other up."""
+        """Its worker has had the time since the candidate's was awake: two at once would hold each other up."""
         if self._waking is not None:
             self._waking.result()
 
     def _generalization(self, report: Report) -> OutputCheck:
-        """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh host."""
-        for subject in (self._of_candidate, self._twin):
+        """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh worker."""
+        for subject in (self._of_candidate, self._other_wave):
             if subject is not None:
                 subject.close()
         for case in self._heldout:
@@ -215,8 +215,8 @@ class CandidateEvaluation:
     def _check(self, case: Case) -> OutputCheck:
         worked_out = arguments(self._task, case)
         finding = self._right.run(self._of_candidate, worked_out)
-        if self._twin is not None:
-            finding = at_both_wave_sizes(finding, self._right.run(self._twin, worked_out))
+        if self._other_wave is not None:
+            finding = at_both_wave_sizes(finding, self._right.run(self._other_wave, worked_out))
         self._results[case.id] = self._result(case, finding)
         return finding
 
@@ -225,7 +225,7 @@ class CandidateEvaluation:
         known = self._baselines.known(case)
         if known.solo_ms is None:
             return OutputCheck(Status.PASSED)
-        platform, timeout_s = self._bench.platform, self._options.call_timeout_s
+        platform, timeout_s = self._timer.platform, self._options.call_timeout_s
         candidate = TimedProgram(self._of_candidate, platform, timeout_s, graphs=self._options.graphs)
         finding, timing = self._fast.compare(
             self._baselines.side(), candidate, arguments(self._task, case), (known.solo_ms, known.call_s)
@@ -262,14 +262,14 @@ class CandidateEvaluation:
     def _clean_up(self) -> None:
         self._beside.shutdown(cancel_futures=True)
         self._baselines.close()
-        for subject in (self._candidate, self._twin):
+        for subject in (self._candidate, self._other_wave):
             if subject is not None:
                 subject.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def checks(task: Task, options: Options, bench: Timer) -> tuple[CorrectnessCheck, PerformanceCheck]:
+def checks(task: Task, options: Options, timer: Timer) -> tuple[CorrectnessCheck, PerformanceCheck]:
     """What decides whether a program is right, and how fast it is, on single cases of a task."""
     reference = Reference(task.reference_path)
-    right = CorrectnessCheck(bench.platform, reference, options.seeds, options.call_timeout_s)
-    return right, PerformanceCheck(bench, reference, options.timing_budget_s)
+    right = CorrectnessCheck(timer.platform, reference, options.seeds, options.call_timeout_s)
+    return right, PerformanceCheck(timer, reference, options.timing_budget_s)

@@ -39,7 +39,7 @@ from arena.sharing import share_out
 if TYPE_CHECKING:
     import torch
 
-_MOST_HOSTS = 6
+_MOST_WORKERS = 6
 _DEFINITION_CASES = 4
 _DEFINITION_WORK = 3e5
 _COUNTED = (0.5, 1.15)
@@ -53,16 +53,16 @@ class Examination:
     """The check of one task on one platform."""
 
     def __init__(
-        self, task: Task, options: Options, shop: JudgeContext, *, every_launch: bool = False, timing: bool = True
+        self, task: Task, options: Options, context: JudgeContext, *, every_launch: bool = False, timing: bool = True
     ) -> None:
-        self._task, self._options, self._shop = task, options, shop
-        self._times = timing and not shop.bench.facts.emulated
+        self._task, self._options, self._context = task, options, context
+        self._times = timing and not context.timer.facts.emulated
         self._limit = Limit(options.call_timeout_s, once=not every_launch)
         self._cases = select_cases(task, task.cases, options.max_work)
         self._reference = Reference(task.reference_path)
-        right, self._fast = checks(task, options, shop.bench)
-        self._right = replace(right, enough_s=_ENOUGH_S) if shop.bench.facts.emulated else right
-        self._timing = SelfTiming(task, shop, self._fast, self._subject, options.call_timeout_s)
+        right, self._fast = checks(task, options, context.timer)
+        self._right = replace(right, enough_s=_ENOUGH_S) if context.timer.facts.emulated else right
+        self._timing = SelfTiming(task, context, self._fast, self._subject, options.call_timeout_s)
 
     def run(self, most_mutants: int, report: Report) -> TaskCheck:
         """Every item in turn; or, where mutants are asked for, the items about them alone."""
@@ -70,7 +70,7 @@ class Examination:
         fates: tuple[MutantFate, ...] = ()
         items: list[CheckItem] = []
         if most_mutants:
-            fates = try_mutants(self._task, self._cases, self._reference, self._shop, most_mutants, report)
+            fates = try_mutants(self._task, self._cases, self._reference, self._context, most_mutants, report)
             omissions = try_omissions(self._task, self._reference, secret_generator("cpu"))
             items += [mutants_item(self._task, fates), omissions_item(omissions)]
             fates += omissions
@@ -84,13 +84,13 @@ class Examination:
         return TaskCheck(
             task=self._task.id,
             task_hash=self._task.content_hash,
-            platform=self._shop.bench.facts.platform,
+            platform=self._context.timer.facts.platform,
             items=tuple(items),
             mutants=fates,
             seconds=time.monotonic() - started,
             aa_worst=self._timing.worst,
             speeds=tuple(self._timing.speeds),
-            device=self._shop.bench.facts.name,
+            device=self._context.timer.facts.name,
         )
 
     def _items(self) -> Iterator[CheckItem]:
@@ -144,7 +144,7 @@ class Examination:
         )
 
     def _kernel_items(self, kernel: Path) -> Iterator[CheckItem]:
-        facts = self._shop.bench.facts
+        facts = self._context.timer.facts
         try:
             program = build_program(self._task, kernel, self._cases, facts).program
             other = build_other_wave(self._task, kernel, self._cases, facts)
@@ -158,7 +158,7 @@ class Examination:
 
     def _expert(self, kernel: Path) -> CheckItem:
         """A better solution must be as right; on a GPU its speed is noted."""
-        facts = self._shop.bench.facts
+        facts = self._context.timer.facts
         try:
             program = build_program(self._task, kernel, self._cases, facts).program
             other = build_other_wave(self._task, kernel, self._cases, facts)
@@ -170,19 +170,19 @@ class Examination:
         return CheckItem("expert", items[0].outcome, items[0].detail)
 
     def _subject(self, program: Program) -> WorkerProgram:
-        """A host for a kernel of the task's own, which is trusted: what Triton compiles is there for the next host."""
+        """Return a worker for a kernel of the task's own; what Triton compiles in it is there for the next worker."""
         cache, timeout_s = triton_cache(), self._options.call_timeout_s
-        return WorkerProgram(self._shop.template, cache, (), timeout_s).adopt(program)
+        return WorkerProgram(self._context.fork_servers, cache, (), timeout_s).adopt(program)
 
-    def _crew(self, program: Program, twin: Program | None) -> list[list[WorkerProgram]]:
-        """Hosts to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
-        several = program.language is Language.TRITON and not self._shop.bench.facts.emulated
-        size = max(1, min(_MOST_HOSTS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
-        return [[self._subject(one) for one in (program, twin) if one is not None] for _ in range(size)]
+    def _crew(self, program: Program, other_wave: Program | None) -> list[list[WorkerProgram]]:
+        """Workers to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
+        several = program.language is Language.TRITON and not self._context.timer.facts.emulated
+        size = max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
+        return [[self._subject(one) for one in (program, other_wave) if one is not None] for _ in range(size)]
 
-    def _correct(self, program: Program, twin: Program | None) -> Iterator[CheckItem]:
+    def _correct(self, program: Program, other_wave: Program | None) -> Iterator[CheckItem]:
         """Right on every case, at both wave sizes where there is a `twin`, and by which margin."""
-        crew = self._crew(program, twin)
+        crew = self._crew(program, other_wave)
 
         def run(case: Case, subjects: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
             finding, *others = [self._right.run(subject, arguments(self._task, case)) for subject in subjects]
@@ -201,7 +201,7 @@ class Examination:
                 return
         worst = max(finding.error_ratio or 0.0 for finding in findings.values())
         left = len(self._task.cases) - len(self._cases)
-        waves = ", at wave sizes 32 and 64" if twin is not None else ""
+        waves = ", at wave sizes 32 and 64" if other_wave is not None else ""
         skipped = f"; {left} too large for this platform were not run" if left else ""
         within = f" within {_ENOUGH_S:g} s a case" if self._right.enough_s == _ENOUGH_S else ""
         looked = f"{len(self._cases)} cases, {self._options.seeds} seeds{within}{waves}{skipped}"
@@ -214,7 +214,7 @@ class Examination:
 
     def _targets(self, kernel: Path) -> Iterator[CheckItem]:
         wanted = self._options.targets
-        builds = self._shop.crossing.build(
+        builds = self._context.cross_compilation.build(
             self._task, kernel, self._task.cases, wanted, self._limit, lambda done, total: None
         )
         outcomes = {

@@ -24,7 +24,7 @@ from arena.protocol import (
     ReportKernels,
     ScalarArgument,
     TensorArgument,
-    ToHost,
+    ToWorker,
 )
 
 _ADDRESS = "int64"
@@ -55,7 +55,7 @@ class Passed(IntEnum):
     ADDRESSES = 3
 
 
-def encode(message: ToHost) -> bytes:
+def encode(message: ToWorker) -> bytes:
     """Return the frame's body for a message. Raises `InfrastructureError` for one that no HIP worker understands."""
     match message:
         case Load(path=path, entry=entry):

@@ -28,7 +28,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     targets: tuple[str, ...] = ()
     """also build for these GPUs, which need not be there: `gfx942`, `sm_90`"""
     host_memory_bytes: int | None = None
-    """resident memory that a candidate's host may take with all its descendants; None: half of the machine's"""
+    """resident memory that a candidate's worker may take with all its descendants; None: half of the machine's"""
     profile: bool = False
     """also say where the time of one call goes, on the largest seen case that passed"""
 

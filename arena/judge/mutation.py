@@ -42,7 +42,7 @@ Programs = Mapping[str, Program]
 
 
 def try_mutants(
-    task: Task, cases: Sequence[Case], reference: Reference, shop: JudgeContext, most: int, report: Report
+    task: Task, cases: Sequence[Case], reference: Reference, context: JudgeContext, most: int, report: Report
 ) -> tuple[MutantFate, ...]:
     """The fates of at most `most` mutants, on a few cases of the finest dtype."""
     kernel = task.known_right
@@ -52,7 +52,7 @@ def try_mutants(
     is_triton = task.task_type is TaskType.TRITON2TRITON
     chosen = choose((triton if is_triton else hip).derive(text), most)
     few = _telling(task, cases)
-    right = CorrectnessCheck(shop.bench.platform, reference, _SEEDS, _TIMEOUT_S)
+    right = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)
     fates = []
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
         build = _triton_programs if is_triton else _hip_programs
@@ -60,7 +60,7 @@ def try_mutants(
         for done, mutant in enumerate(chosen):
             report(done, len(chosen))
             program = programs.get(mutant.name)
-            status = Status.COMPILE_ERROR if program is None else _fate(program, few, right, shop)
+            status = Status.COMPILE_ERROR if program is None else _fate(program, few, right, context)
             reason = task.equivalent_mutants.get(mutant.name, "")
             fates.append(MutantFate(mutant.name, mutant.line, mutant.change, status, reason))
     return tuple(fates)
@@ -99,9 +99,9 @@ def _telling(task: Task, cases: Sequence[Case]) -> list[Case]:
     return [*same[:-1:step], same[-1]]
 
 
-def _fate(program: Program, cases: Sequence[Case], right: CorrectnessCheck, shop: JudgeContext) -> Status:
+def _fate(program: Program, cases: Sequence[Case], right: CorrectnessCheck, context: JudgeContext) -> Status:
     """How a mutant ends: the status of the first case that it fails."""
-    subject = WorkerProgram(shop.template, None, (), _TIMEOUT_S).adopt(program)
+    subject = WorkerProgram(context.fork_servers, None, (), _TIMEOUT_S).adopt(program)
     try:
         for case in cases:
             finding = right.run(subject, arguments(program.task, case))
@@ -135,8 +135,10 @@ def _hip_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path
         source = Source(_together(task, left), task_header(task, case), "mutants.hip")
         outcome = toolchain.build(source, target, _BUILD_TIMEOUT_S)
         if isinstance(outcome, Built):
-            worker = toolchain.worker(target.arch)
-            return {mutant.name: _program(task, case, outcome.library, tag, worker) for tag, mutant in left.items()}
+            native_worker = toolchain.native_worker(target.arch)
+            return {
+                mutant.name: _program(task, case, outcome.library, tag, native_worker) for tag, mutant in left.items()
+            }
         left = _without_broken(left, outcome)
     return {}
 
@@ -147,9 +149,9 @@ def _without_broken(left: Mapping[str, Mutant], outcome: BuildFailed) -> dict[st
     return {tag: mutant for tag, mutant in left.items() if tag not in broken} if broken else {}
 
 
-def _program(task: Task, case: Case, library: Path, tag: str, worker: NativeWorker) -> Program:
+def _program(task: Task, case: Case, library: Path, tag: str, native_worker: NativeWorker) -> Program:
     entry = replace(task, entry=f"{tag}_{task.entry}")
-    return Program(entry, Language.HIP, {dtype_key(task, case): library}, worker=worker)
+    return Program(entry, Language.HIP, {dtype_key(task, case): library}, native_worker=native_worker)
 
 
 def _together(task: Task, left: Mapping[str, Mutant]) -> str:

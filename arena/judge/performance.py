@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from arena.judge import estimates
 from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
-from arena.judge.plausibility import DOUBTS, Timing, doubt
+from arena.judge.plausibility import PLAUSIBILITY_CHECKS, Timing, failed_check
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
 from arena.judge.timer import Timer
 from arena.judge.verify import OutputCheck, check_inputs, check_outputs, compared
@@ -41,7 +41,7 @@ _PROBE_REPEATS = 3
 class PerformanceCheck:
     """Times candidates against the baseline on one device."""
 
-    bench: Timer
+    timer: Timer
     reference: Reference
     budget_s: float
     _random: random.Random = field(default_factory=random.SystemRandom)
@@ -50,10 +50,10 @@ class PerformanceCheck:
     def solo(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
         call_s = self.probe(side, arguments)
-        plan = self.bench.plan(arguments, call_s)
-        side.bind(arguments, self.reference, _passes(plan), self.bench.arenas[0])
+        plan = self.timer.plan(arguments, call_s)
+        side.bind(arguments, self.reference, _passes(plan), self.timer.arenas[0])
         shorts, longs = [], []
-        for _ in range(self.bench.habits.solo_rounds):
+        for _ in range(self.timer.timing_config.solo_rounds):
             inputs, times = self._draw(arguments, plan), {}
             for name in self._shuffled(*plan.passes):
                 side.refresh(inputs, plan.part(name))
@@ -70,9 +70,9 @@ class PerformanceCheck:
         (on an H200), and take 0.1 ms there.
         """
         many, one = (0,) * _PROBE_CALLS, (0,)
-        if not self.bench.platform.graphs:
+        if not self.timer.platform.graphs:
             return 0.0
-        side.bind(arguments, self.reference, {PROBE: many, SINGLE: one}, self.bench.arenas[0])
+        side.bind(arguments, self.reference, {PROBE: many, SINGLE: one}, self.timer.arenas[0])
         best = {name: min(self._pass(side, name)[0] for _ in range(_PROBE_REPEATS)) for name in (PROBE, SINGLE)}
         side.unbind()
         return max((best[PROBE] - best[SINGLE]) / (_PROBE_CALLS - 1), 1e-6)
@@ -82,11 +82,12 @@ class PerformanceCheck:
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """Time both, pass by pass in turn. A failure of the candidate is a finding without a timing.
 
-        What is doubted is measured once more, and only that counts: a hiccup of the machine must convict nobody, and
-        who cheats now and then is timed while he does not, or doubted again.
+        A timing that fails a plausibility check is repeated once, and only the repetition counts: one hiccup of the
+        machine must fail no candidate, and a candidate that cheats now and then is timed while it does not, or fails
+        again.
         """
         finding, timing = self._compared(baseline, candidate, arguments, solo)
-        if finding.status not in DOUBTS:
+        if finding.status not in PLAUSIBILITY_CHECKS:
             return finding, timing
         again, timing = self._compared(baseline, candidate, arguments, solo)
         return again, None if timing is None else replace(timing, doubted=finding.detail)
@@ -97,12 +98,12 @@ class PerformanceCheck:
         """One measurement, and what is to be thought of it."""
         try:
             call_s = min(solo[1], self.probe(candidate, arguments))
-            plan = self.bench.plan(arguments, call_s)
+            plan = self.timer.plan(arguments, call_s)
             rounds: list[Round] = []
             for side in (baseline, candidate):
                 side.prepare_s.clear()
                 side.drain_s.clear()
-            places = self.bench.placements
+            places = self.timer.placements
             for place in places:
                 baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
                 candidate.bind(arguments, self.reference, _passes(plan), place.candidate)
@@ -116,10 +117,10 @@ class PerformanceCheck:
                         return finding, None
             timing = self._timing(rounds, plan, arguments, candidate, solo[0])
             evidence = self._evidence(timing, baseline, candidate)
-            status, why = doubt(evidence, self.bench.limits(arguments))
+            status, why = failed_check(evidence, self.timer.limits(arguments))
             return OutputCheck(status, why), timing
         except CandidateFailed as failure:
-            candidate.abandon()
+            candidate.kill()
             return OutputCheck(failure.status, failure.detail), None
         finally:
             _unbind_quietly(candidate)
@@ -136,7 +137,7 @@ class PerformanceCheck:
         candidate: TimedProgram,
     ) -> OutputCheck:
         """Add rounds for one placement, of which there are `places`; both get as many."""
-        budget_s, least = self.budget_s / places, -(-self.bench.habits.least_rounds // places)
+        budget_s, least = self.budget_s / places, -(-self.timer.timing_config.least_rounds // places)
         target = len(rounds) if swapped else None
         began, spread, done = time.monotonic(), float("inf"), 0
         while done < (target or least) or (target is None and self._worth_more(done * places, spread, began, budget_s)):
@@ -153,9 +154,9 @@ class PerformanceCheck:
 
     def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
         """Whether to go on: not when the spread is small; far beyond the budget only where it is large."""
-        if spread < self.bench.habits.target_spread or done >= _MOST_ROUNDS:
+        if spread < self.timer.timing_config.target_spread or done >= _MOST_ROUNDS:
             return False
-        patience = _PATIENCE if spread > self.bench.habits.patient_spread else 1
+        patience = _PATIENCE if spread > self.timer.timing_config.patient_spread else 1
         return time.monotonic() < began + patience * budget_s
 
     def _round(
@@ -175,12 +176,12 @@ class PerformanceCheck:
         secret = self._sampled(arguments, plan, names)
         times: dict[tuple[str, TimedProgram], float] = {}
         left: dict[int, dict[str, torch.Tensor]] = {}
-        host_s = 0.0
+        worker_s = 0.0
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
                 side.refresh(inputs, plan.part(name))
-                with candidate.host.still() if side is baseline else nullcontext():
-                    times[name, side], host_clock = self._pass(side, name)
+                with candidate.worker.still() if side is baseline else nullcontext():
+                    times[name, side], worker_clock = self._pass(side, name)
                 if side is candidate:
                     side.collect(name)
                 finding, outputs = self._look(side.sets, plan.indices(name), secret, inputs)
@@ -189,20 +190,20 @@ class PerformanceCheck:
                     if finding.status is not Status.PASSED:
                         return None, finding
                     left.update(outputs)
-                    host_s = host_clock if name == LONG else host_s
+                    worker_s = worker_clock if name == LONG else worker_s
         for index, outputs_of_call in left.items():
             finding = check_outputs(arguments, self.reference, _of_set(inputs, index), outputs_of_call)
             if finding.status is not Status.PASSED:
                 return None, _in_a_pass(finding)
-        return _measured(times, baseline, candidate, host_s), OutputCheck(Status.PASSED)
+        return _measured(times, baseline, candidate, worker_s), OutputCheck(Status.PASSED)
 
     def _pass(self, side: TimedProgram, name: str) -> tuple[float, float]:
-        self.bench.evict_cache()
-        self.bench.platform.synchronize()
+        self.timer.evict_cache()
+        self.timer.platform.synchronize()
         return side.run(name)
 
     def _draw(self, arguments: Arguments, plan: PassPlan) -> dict[str, torch.Tensor]:
-        return draw_secret(arguments, self.reference, plan.sets, self.bench.platform.torch_device)
+        return draw_secret(arguments, self.reference, plan.sets, self.timer.platform.torch_device)
 
     def _sampled(self, arguments: Arguments, plan: PassPlan, names: tuple[str, ...]) -> frozenset[int]:
         """The calls of a round that will be compared with the reference: a secret until they have been made."""
@@ -238,7 +239,7 @@ class PerformanceCheck:
         self, rounds: list[Round], plan: PassPlan, arguments: Arguments, candidate: TimedProgram, alone_ms: Estimate
     ) -> CaseTiming:
         calls = plan.long - plan.short
-        ratio = estimates.speedup(rounds, calls, self.bench.habits.reach_error_s)
+        ratio = estimates.speedup(rounds, calls, self.timer.timing_config.reach_error_s)
         swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),
@@ -247,16 +248,16 @@ class PerformanceCheck:
             mode=candidate.mode,
             calls_short=plan.short,
             calls_long=plan.long,
-            cache=self.bench.cache_state(arguments, plan),
+            cache=self.timer.cache_state(arguments, plan),
             rounds=tuple(rounds),
-            roofline_ms=self.bench.limits(arguments).roofline_ms,
-            noisy=ratio.half_width > self.bench.habits.noisy_half_width,
+            roofline_ms=self.timer.limits(arguments).roofline_ms,
+            noisy=ratio.half_width > self.timer.timing_config.noisy_half_width,
             alone_ms=alone_ms,
         )
 
     @staticmethod
     def _evidence(timing: CaseTiming, baseline: TimedProgram, candidate: TimedProgram) -> Timing:
-        """What the doubts look at; the baseline is held against itself alone in the same place."""
+        """Return what the plausibility checks use; the baseline is held against itself alone in the same place."""
         assert timing.alone_ms is not None
         calls = timing.calls_long - timing.calls_short
         there = [measured for measured in timing.rounds if not measured.swapped]
@@ -292,14 +293,14 @@ def _passes(plan: PassPlan) -> dict[str, tuple[int, ...]]:
 
 
 def _measured(
-    times: dict[tuple[str, TimedProgram], float], baseline: TimedProgram, candidate: TimedProgram, host_s: float
+    times: dict[tuple[str, TimedProgram], float], baseline: TimedProgram, candidate: TimedProgram, worker_s: float
 ) -> Round:
     return Round(
         times.get((SHORT, baseline), 0.0),
         times.get((SHORT, candidate), 0.0),
         times[LONG, baseline],
         times[LONG, candidate],
-        host_s,
+        worker_s,
         times.get((SINGLE, baseline), 0.0),
         times.get((SINGLE, candidate), 0.0),
     )
@@ -308,16 +309,16 @@ def _measured(
 def _moved(baseline: TimedProgram, candidate: TimedProgram) -> OutputCheck:
     """The judge chose where and how its workers run: one that is scheduled otherwise is replaced, its timing void."""
     for who, side in (("baseline", baseline), ("candidate", candidate)):
-        difference = side.host.moved(exactly=side is baseline)
+        difference = side.worker.moved(exactly=side is baseline)
         if difference:
-            side.abandon()
+            side.kill()
             return OutputCheck(Status.TIMING_MISMATCH, f"the {who}'s worker was given {difference}")
     return OutputCheck(Status.PASSED)
 
 
 def _unbind_quietly(side: TimedProgram) -> None:
-    """Free a candidate's buffers; if its host no longer answers, it has nothing more to say."""
+    """Free a candidate's buffers; if its worker no longer answers, it has nothing more to say."""
     try:
         side.unbind()
     except CandidateFailed:
-        side.abandon()
+        side.kill()

@@ -1,4 +1,4 @@
-"""Is a timing believable? Each doubt is a small function over numbers; the first that speaks decides.
+"""Plausibility checks of a timing, each a small function over numbers; the first that fails decides.
 
 Bounds are held against the optimistic end of an interval: noise alone must not convict.
 """
@@ -15,7 +15,7 @@ from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-DOUBTS = (Status.IMPLAUSIBLE, Status.TIMING_MISMATCH)
+PLAUSIBILITY_CHECKS = (Status.IMPLAUSIBLE, Status.TIMING_MISMATCH)
 _ROOFLINE_SLACK = 0.9
 _EMPTY_NODE_SLACK = 0.5
 """the least of kernels took 0.66 µs in a graph on an H200, where an addition of one number took 0.87 and 1.01"""
@@ -36,13 +36,13 @@ class PlausibilityLimits:
     empty_call_ms: float
     clock_slack_ms: float
     baseline_drift: float
-    hosts_clock: bool = True
-    """whether a host's own clock measures what the judge's does: not where processor time is counted"""
+    workers_clock: bool = True
+    """whether a worker's own clock measures what the judge's does: not where processor time is counted"""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """The numbers under doubt. `long` and `short`: calls in a long and in a short pass."""
+    """The numbers to check. `long` and `short`: calls in a long and in a short pass."""
 
     baseline_ms: Estimate
     candidate_ms: Estimate
@@ -61,7 +61,7 @@ class Timing:
     """what passed between the clock's end and the device being idle, a value a pass; empty where it cannot be busy"""
 
 
-def doubt(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
+def failed_check(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """`passed`, or what is not believable and why."""
     for look in (_too_fast, _deferred, _begun_early, _ended_late, _padded, _clocks_disagree, _baseline_moved):
         status, why = look(timing, limits)
@@ -102,7 +102,7 @@ def _deferred(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
 
 
 def _begun_early(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
-    """A host is told of new data before the clock starts: it must not need longer for that than the baseline's."""
+    """A worker is told of new data before the clock starts: it must not need longer for that than the baseline's."""
     if not timing.baseline_prepare_s or not timing.candidate_prepare_s:
         return Status.PASSED, ""
     ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_prepare_s, timing.baseline_prepare_s))
@@ -117,7 +117,7 @@ def _begun_early(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, st
 
 
 def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
-    """A host says that its pass is over: the device must then be as idle as it is after the baseline's passes.
+    """A worker says that its pass is over: the device must then be as idle as it is after the baseline's passes.
 
     What is left would be part of the pass; or it is there to hold up the baseline, whose turn is next. The upper
     quartile of all passes counts, since fewer than half of them may be where it pays. After a candidate's longer passes
@@ -138,7 +138,7 @@ def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str
 def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """What a pass takes beside its calls cancels between long and short ones: who adds to the short one alone gains it.
 
-    Both hosts are reached the same way, so that the candidate's passes cannot cost much more beside their calls; a
+    Both workers are reached the same way, so that the candidate's passes cannot cost much more beside their calls; a
     share of long ones is let be, since no two calls are quite alike. Where its time depends on the data and the
     baseline's does not, its own spread counts too, within a twentieth of a pass.
     """
@@ -182,15 +182,18 @@ def _error_of_median(values: Array) -> float:
 
 
 def _clocks_disagree(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
-    if not limits.hosts_clock:
+    if not limits.workers_clock:
         return Status.PASSED, ""
-    host = float(np.median([r.candidate_host_s for r in timing.rounds])) * 1e3 / timing.long
+    worker = float(np.median([r.candidate_host_s for r in timing.rounds])) * 1e3 / timing.long
     slack = limits.clock_slack_ms / timing.long
     judge = timing.candidate_ms
     low = judge.low * (1 - _CLOCK_DISAGREEMENT) - slack
     high = judge.high * (1 + _CLOCK_DISAGREEMENT) + slack
-    if not low <= host <= high:
-        return Status.TIMING_MISMATCH, f"the host's clock says {host:.4g} ms a call, the judge's {judge.value:.4g} ms"
+    if not low <= worker <= high:
+        return (
+            Status.TIMING_MISMATCH,
+            f"the worker's clock says {worker:.4g} ms a call, the judge's {judge.value:.4g} ms",
+        )
     return Status.PASSED, ""
 
 

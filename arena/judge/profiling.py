@@ -20,7 +20,7 @@ _MOST_KERNELS = 50
 def profile_largest(
     check: CorrectnessCheck, subject: WorkerProgram | None, passed: Sequence[Arguments], targets: Sequence[TargetBuild]
 ) -> Profile:
-    """Profile the candidate, in a fresh host, on the largest of the cases that it passed.
+    """Profile the candidate, in a fresh worker, on the largest of the cases that it passed.
 
     Without a profiler, or where it fails, the answer says so: a profile changes no verdict.
     """
@@ -47,12 +47,12 @@ def _profile(check: CorrectnessCheck, subject: WorkerProgram, worked_out: Argume
     try:
         sets.write(draw_secret(worked_out, check.reference, 2, check.platform.torch_device))
         check.platform.synchronize()
-        host = subject.ready_for_profiler(worked_out.case)
-        host.ask(sets.bind_message(), check.timeout_s, sets.files)
-        host.ask(Prepare(), check.timeout_s)
-        host.ask(Call(0), check.timeout_s)
-        kernels = host.profile(1, check.timeout_s)
-        host.release(check.timeout_s)
+        worker = subject.ready_for_profiler(worked_out.case)
+        worker.ask(sets.bind_message(), check.timeout_s, sets.files)
+        worker.ask(Prepare(), check.timeout_s)
+        worker.ask(Call(0), check.timeout_s)
+        kernels = worker.profile(1, check.timeout_s)
+        worker.release(check.timeout_s)
         return kernels
     except CandidateFailed:
         subject.close()  # before the buffers, which it has mapped

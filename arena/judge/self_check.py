@@ -22,15 +22,15 @@ from arena.judge.self_check_tasks import COUNTS, TICK_MS, KnownKernel, Scale, ke
 from arena.model.environment import Environment
 from arena.model.record import CaseTiming, Evaluation
 from arena.model.verdict import Status
-from arena.platforms.condition import condition, doubts_of
+from arena.platforms.condition import condition, failed_checks_of
 from arena.scratch import scratch
 
 LONG_MS = 0.02
 """cases of at least this long count: an error of a constant tenth of a microsecond says nothing of longer kernels"""
 GPU_BAND = 0.01
 CPU_BAND = 0.10
-"""wider: a pass on the CPU is one call, and begins when the scheduler wakes the host up, which takes milliseconds on a
-busy machine"""
+"""wider: a pass on the CPU is one call, and begins when the scheduler wakes the worker up, which takes milliseconds on
+a busy machine"""
 _OPTIONS = Options(heldout=False, seeds=1, max_work=1e12, timing_budget_s=1.0)
 _DRIFT = 2.0
 
@@ -57,7 +57,7 @@ class KernelTiming:
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """The figures, and what makes them doubtful, each with what to do."""
+    """The figures, and warnings about them, each with what to do."""
 
     environment: Environment
     known: tuple[KernelTiming, ...]
@@ -95,7 +95,7 @@ def self_check(platform: str, began: Callable[[str], None] = lambda kernel: None
             known += figures(kernel, timings, emulated=emulated)
             warnings += [f"{kernel.name}: {text}" for text in (*said, *unsteady(timings, band))]
             if not emulated:
-                warnings += [text for text in doubts_of(condition()) if text not in warnings]
+                warnings += [text for text in failed_checks_of(condition()) if text not in warnings]
     return SelfCheck(environment, tuple(known), tuple(warnings), band)
 
 
@@ -146,7 +146,7 @@ def _crowded(load: float, cores: int) -> Iterator[str]:
 
 
 def _timed(judge: JudgeClient, kernel: KnownKernel, place: Path) -> tuple[list[CaseTiming], list[str]]:
-    """The timings of a kernel's cases, in order, and what the judge doubts about them."""
+    """The timings of a kernel's cases, in order, and the plausibility checks that they fail."""
     folder = kernel.write(place, emulated=judge.environment.device.emulated)
     with tempfile.TemporaryDirectory(dir=place) as apart:
         file = Path(apart) / kernel.file
@@ -156,7 +156,7 @@ def _timed(judge: JudgeClient, kernel: KnownKernel, place: Path) -> tuple[list[C
     if len(timings) != len(COUNTS):
         raise InfrastructureError(f"self-check: {kernel.name} was not timed in all cases: {_why(evaluation)}")
     doubted = [case.detail for case in evaluation.cases if case.candidate is not Status.PASSED]
-    return timings, [f"the judge doubts it: {detail}; check again on a quiet machine" for detail in doubted]
+    return timings, [f"failed a plausibility check: {detail}; check again on a quiet machine" for detail in doubted]
 
 
 def _why(evaluation: Evaluation) -> str:

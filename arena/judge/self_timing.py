@@ -27,7 +27,7 @@ _PER_SPLIT = 2
 
 @dataclass(frozen=True)
 class Timed:
-    """One case: the kernel alone, in ms, and its speedups over itself, one for each pair of hosts it was timed in."""
+    """One case: the kernel alone, in ms, and its speedups over itself, one for each pair of workers it was timed in."""
 
     case: Case
     solo_ms: float
@@ -50,12 +50,12 @@ class SelfTiming:
     def __init__(
         self,
         task: Task,
-        shop: JudgeContext,
+        context: JudgeContext,
         fast: PerformanceCheck,
         make_subject: Callable[[Program], WorkerProgram],
         timeout_s: float,
     ) -> None:
-        self._task, self._shop, self._fast = task, shop, fast
+        self._task, self._context, self._fast = task, context, fast
         self._make_subject, self._timeout_s = make_subject, timeout_s
         self.worst: float | None = None
         self.speeds: list[Speed] = []
@@ -81,7 +81,7 @@ class SelfTiming:
         self.speeds.append(self._speed("expert", case, solo_ms.value))
 
     def _speed(self, kernel: str, case: Case, latency_ms: float) -> Speed:
-        limits = self._shop.bench.limits(arguments(self._task, case))
+        limits = self._context.timer.limits(arguments(self._task, case))
         return Speed(kernel, case.label, latency_ms, limits.roofline_ms, limits.empty_call_ms)
 
     def _largest(self, cases: Sequence[Case]) -> list[Case]:
@@ -92,20 +92,20 @@ class SelfTiming:
     def _side(self, program: Program) -> Iterator[TimedProgram]:
         subject = self._make_subject(program)
         try:
-            yield TimedProgram(subject, self._shop.bench.platform, self._timeout_s)
+            yield TimedProgram(subject, self._context.timer.platform, self._timeout_s)
         finally:
             subject.discard()
 
     def _timed(self, program: Program, cases: Sequence[Case]) -> list[Timed]:
-        """Each case, in two new hosts."""
+        """Each case, in two new workers."""
         with self._side(program) as baseline, self._side(program) as candidate:
             return [self._time(baseline, candidate, case) for case in cases]
 
     def _doubted(self, program: Program, timed: Sequence[Timed]) -> list[Timed]:
-        """The same, with those outside the band timed once more, in other hosts.
+        """The same, with those outside the band timed once more, in other workers.
 
         What a process has for itself, a scratch buffer's place or what its autotuner found, can make it a few
-        hundredths slower than its twin; what the measurement adds stays from one pair of hosts to the next.
+        hundredths slower than its twin; what the measurement adds stays from one pair of workers to the next.
         """
         outside = [one.case for one in timed if one.deviation >= BAND]
         again = {one.case.id: one.speedups for one in self._timed(program, outside)} if outside else {}
@@ -130,7 +130,7 @@ def same_speed(timed: Sequence[Timed]) -> CheckItem:
 
 
 def _intervals(timed: Timed) -> str:
-    """Of every pair of hosts, and of which case."""
+    """Of every pair of workers, and of which case."""
     said = " and ".join(f"{one.value:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in timed.speedups)
     return f"{said} in {timed.case.id}"
 

@@ -13,7 +13,7 @@ import arena
 from arena.corpus.task_folder import load_task
 from arena.errors import ArenaError, InfrastructureError, what_was_raised
 from arena.judge.baselines import Baselines
-from arena.judge.cross_compile import Crossing
+from arena.judge.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext, checks
 from arena.judge.examine import Examination
 from arena.judge.fitting import fit
@@ -53,38 +53,40 @@ _LIBRARIES = ("torch", "triton", "numpy")
 
 
 class JudgeService:
-    """One device, its template of hosts, and what is known of baselines."""
+    """One device, its template of workers, and what is known of baselines."""
 
     def __init__(self, device: Platform) -> None:
         self._device = device
-        self._template = ForkServers(device.name, spins=device.spins, interprets=device.name == "cpu")
-        self._bench = Timer(device, device.facts())
-        if not self._bench.facts.emulated:
+        self._fork_servers = ForkServers(device.name, spins=device.spins, interprets=device.name == "cpu")
+        self._timer = Timer(device, device.facts())
+        if not self._timer.facts.emulated:
             _share_processor()
             _load_linear_algebra(device.torch_device)
-        device.settle(_CALM_S)  # while no candidate exists: what later nudges are held against
-        self._bench.calibrate()
-        self._shop = JudgeContext(self._bench, self._template, Crossing(), {})
+        device.wait_until_idle(_CALM_S)  # while no candidate exists: what later nudges are held against
+        self._timer.calibrate()
+        self._context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
         self._isolation = self._walls()
 
     def environment(self, isolation: str = "") -> Environment:
-        """Device, versions and the walls that hosts and compilers are behind."""
+        """Device, versions and the walls that workers and compilers are behind."""
         versions = {**_versions(), **self._device.versions()}
         level = f"{isolation or self._isolation}; compilers {compiling.level()}"
-        return Environment(self._bench.facts, level, versions)
+        return Environment(self._timer.facts, level, versions)
 
     def _walls(self) -> str:
-        """The level that a host gets here, asked of one that is started for nothing else and must reach the device."""
-        with scratch("host") as home:
-            host = self._template.spawn(WorkerFolder(Path(home), Path(home)), ())
+        """Return the isolation level of workers here, asked of one that must also reach the device."""
+        with scratch("worker") as home:
+            worker = self._fork_servers.spawn(WorkerFolder(Path(home), Path(home)), ())
             try:
-                host.ask(Prepare(), _REACH_S)
+                worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
                 advice = f"{seal.SWITCH}=basic leaves the newer walls out; see docs/isolation.md"
-                raise InfrastructureError(f"a host cannot use the device: {failure.detail.strip()}; {advice}") from None
+                raise InfrastructureError(
+                    f"a worker cannot use the device: {failure.detail.strip()}; {advice}"
+                ) from None
             finally:
-                host.bury()
-            return host.isolation
+                worker.kill_worker()
+            return worker.isolation
 
     def evaluate(self, request: Evaluate, channel: Channel[FromJudge, ToJudge]) -> Evaluation:
         """Evaluate one candidate."""
@@ -93,16 +95,16 @@ class JudgeService:
             channel.send(Progress(stage, done, total))
 
         task = _supported(_task(request))
-        options = bounded(request.options, self._bench.facts)
-        contest = CandidateEvaluation(task, Path(request.candidate), options, self._shop)
-        return contest.run(self.environment, report)
+        options = bounded(request.options, self._timer.facts)
+        candidate_evaluation = CandidateEvaluation(task, Path(request.candidate), options, self._context)
+        return candidate_evaluation.run(self.environment, report)
 
     def prove(self, request: Prove) -> dict[str, str]:
         """Check the baseline on the held-out cases that this platform can run."""
-        task, options = _supported(_task(request)), bounded(request.options, self._bench.facts)
+        task, options = _supported(_task(request)), bounded(request.options, self._timer.facts)
         cases = select_cases(task, task.heldout, options.max_work)
-        right, fast = checks(task, options, self._bench)
-        baselines = Baselines(task, cases, options, self._template, right, fast, {})
+        right, fast = checks(task, options, self._timer)
+        baselines = Baselines(task, cases, options, self._fork_servers, right, fast, {})
         try:
             found = {case.id: right.run(baselines.subject, arguments(task, case)) for case in cases}
         finally:
@@ -116,14 +118,16 @@ class JudgeService:
             channel.send(Progress(Stage.CORRECTNESS, done, total))
 
         task = _supported(load_task(Path(request.task)))
-        options = bounded(request.options, self._bench.facts)
-        examination = Examination(task, options, self._shop, every_launch=request.every_launch, timing=request.timing)
+        options = bounded(request.options, self._timer.facts)
+        examination = Examination(
+            task, options, self._context, every_launch=request.every_launch, timing=request.timing
+        )
         return examination.run(request.most_mutants, report)
 
     def close(self) -> None:
-        """End the templates and with them every host."""
-        self._shop.crossing.close()
-        self._template.close()
+        """End the templates and with them every worker."""
+        self._context.cross_compilation.close()
+        self._fork_servers.close()
 
 
 def main(platform_name: str, descriptor: int, device: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""One side of a comparison: a program, its host, and the buffers of the case being timed."""
+"""One side of a comparison: a program, its worker, and the buffers of the case being timed."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ class TimedProgram:
         self.drain_s: list[float] = []
         """how long the device kept the judge waiting after each pass, when the clock had stopped"""
         self._began_s = 0.0
-        """processor time of the host before the data of a pass were written, where that is what counts"""
+        """processor time of the worker before the data of a pass were written, where that is what counts"""
         self.mode = Mode.LOOP
         if platform.graphs:
             self.mode = Mode.GRAPH if graphs else Mode.STREAM
 
     @property
-    def host(self) -> WatchedWorker:
-        """The host that is alive now."""
-        return self._subject.host
+    def worker(self) -> WatchedWorker:
+        """The worker that is alive now."""
+        return self._subject.worker
 
     @property
     def sets(self) -> Sets:
@@ -91,7 +91,7 @@ class TimedProgram:
     ) -> None:
         """Share buffers for a case, warm up on data that is thrown away, the same in every set, and arrange the passes.
 
-        A candidate that cannot be captured gets a fresh host and plain calls.
+        A candidate that cannot be captured gets a fresh worker and plain calls.
         """
         try:
             self._bind(arguments, reference, passes, arena)
@@ -99,7 +99,7 @@ class TimedProgram:
             if not failure.capture:
                 raise
             self.mode = Mode.STREAM
-            self.abandon()
+            self.kill()
             self._bind(arguments, reference, passes, arena)
 
     def _bind(
@@ -118,13 +118,13 @@ class TimedProgram:
         self._sets.write({name: values.expand(count, *values.shape[1:]) for name, values in once.items()})
         self._sets.poison()
         self._platform.synchronize()
-        self._platform.leave_room()
-        self.host.ask(self._sets.bind_message(), self._timeout_s, self._sets.files)
-        self.host.ask(Prepare(), self._timeout_s)
-        self.host.ask(Call(0), self._timeout_s)
+        self._platform.release_cached_memory()
+        self.worker.ask(self._sets.bind_message(), self._timeout_s, self._sets.files)
+        self.worker.ask(Prepare(), self._timeout_s)
+        self.worker.ask(Call(0), self._timeout_s)
         for name, indices in passes.items():
-            self.host.ask(Arrange(name, indices, graph=self.mode is Mode.GRAPH), self._timeout_s)
-        self.host.stop()
+            self.worker.ask(Arrange(name, indices, graph=self.mode is Mode.GRAPH), self._timeout_s)
+        self.worker.stop()
 
     def refresh(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:
         """New data in every set of `part`, their outputs poisoned again.
@@ -132,52 +132,52 @@ class TimedProgram:
         Where there is no device to switch to the host, it is woken before: with the data there it could begin early.
         """
         if not self._platform.graphs:
-            self._began_s = self.host.processor_s()
+            self._began_s = self.worker.processor_s()
         if self._wakes_first:
-            self.host.ask(Prepare(), self._timeout_s)
+            self.worker.ask(Prepare(), self._timeout_s)
         self.sets.write(inputs, part)
         self.sets.poison(part)
 
     def run(self, name: str) -> tuple[float, float]:
-        """Run a pass: seconds on the judge's clock, and what the host's own clock says.
+        """Run a pass: seconds on the judge's clock, and what the worker's own clock says.
 
         Both processes have slept while the data were written: the way to the device is gone before it is timed. And
         afterwards the device must be idle, or the pass was not over: what is left of it holds up a kernel of the judge.
-        Where kernels are emulated, the seconds are the host's processor time since before the data came: whenever it
+        Where kernels are emulated, the seconds are the worker's processor time since before the data came: whenever it
         works, with however many threads, and whatever else the machine does.
         """
         if not self._wakes_first:
-            preparing_s = sum(self.host.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
+            preparing_s = sum(self.worker.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
             if name == LONG and self._platform.graphs:  # the other passes are subtracted, or are bounds
                 self.prepare_s.append(preparing_s)
-        seconds, done = self.host.timed(Pass(name), self._timeout_s)
+        seconds, done = self.worker.timed(Pass(name), self._timeout_s)
         if not self._platform.graphs:
-            self.host.stop()
-            return self.host.processor_s() - self._began_s, done.host_s
-        self.host.halt()
+            self.worker.stop()
+            return self.worker.processor_s() - self._began_s, done.worker_s
+        self.worker.halt()
         started = time.perf_counter()
-        self._platform.nudge()
+        self._platform.launch_tiny_kernel()
         self.drain_s.append(time.perf_counter() - started)
-        self.host.stop()
-        return seconds, done.host_s
+        self.worker.stop()
+        return seconds, done.worker_s
 
     def collect(self, name: str) -> None:
         """Have results that the pass only computed put where the judge looks for them."""
         if self._subject.program.copies:
-            self.host.ask(Flush(name), self._timeout_s)
-            self.host.stop()
+            self.worker.ask(Flush(name), self._timeout_s)
+            self.worker.stop()
 
     def unbind(self) -> None:
-        """Have the host unmap the buffers, then free them."""
+        """Have the worker unmap the buffers, then free them."""
         if self._sets is not None:
             sets, self._sets = self._sets, None
             try:
-                self.host.release(self._timeout_s)
+                self.worker.release(self._timeout_s)
             finally:
                 sets.close()
 
-    def abandon(self) -> None:
-        """Kill the host, whose word or device context is worth nothing any more, and free the buffers."""
+    def kill(self) -> None:
+        """Kill the worker, whose word or device context is worth nothing any more, and free the buffers."""
         self._subject.close()
         if self._sets is not None:
             self._sets.close()

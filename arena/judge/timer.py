@@ -39,7 +39,7 @@ class TimingConfig:
     noisy_half_width: float
     """the half width of a speedup's interval above which it is reported as noisy"""
     reach_error_s: float
-    """by how much more reaching a host takes in a long pass than in a short one: standard deviation over hosts"""
+    """by how much more reaching a worker takes in a long pass than in a short one: standard deviation over workers"""
     clock_slack_ms: float
     baseline_drift: float
 
@@ -91,7 +91,7 @@ class Timer:
 
     def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
         self.platform, self.facts = platform, facts
-        self.habits = _CPU if facts.emulated else _GPU
+        self.timing_config = _CPU if facts.emulated else _GPU
 
     def calibrate(self) -> None:
         """Measure what bounds a timing while no candidate exists that could disturb it."""
@@ -103,14 +103,14 @@ class Timer:
         On the CPU a pass is one call, of which nothing is subtracted: calls take milliseconds, and a message a tenth of
         one.
         """
-        habits = self.habits
+        timing_config = self.timing_config
         if not self.platform.graphs:
             return PassPlan(0, 1)
         set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
         fit = self._arena_bytes // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1) - 2
-        wanted = int(habits.pass_s / call_s)
+        wanted = int(timing_config.pass_s / call_s)
         least = min(_LEAST_CALLS, max(3, int(_LONGEST_PASS_S / call_s)))
-        long = max(3, min(max(wanted, least), fit, habits.most_calls))
+        long = max(3, min(max(wanted, least), fit, timing_config.most_calls))
         return PassPlan(max(1, long // _SHORT_SHARE), long)
 
     @property
@@ -135,7 +135,7 @@ class Timer:
     @property
     def _arena_bytes(self) -> int:
         """A whole number of pages, however odd the memory's size: a buffer is seen as items of every size."""
-        return min(self.habits.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
+        return min(self.timing_config.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
 
     def evict_cache(self) -> None:
         """Write more than the last-level cache holds, so that a pass finds it full of something else."""
@@ -155,9 +155,9 @@ class Timer:
         return PlausibilityLimits(
             roofline_ms=facts.roofline_ms(arguments.flops, arguments.num_bytes, arguments.number_format),
             empty_call_ms=self._empty_call_ms,
-            clock_slack_ms=self.habits.clock_slack_ms,
-            baseline_drift=self.habits.baseline_drift,
-            hosts_clock=not facts.emulated,
+            clock_slack_ms=self.timing_config.clock_slack_ms,
+            baseline_drift=self.timing_config.baseline_drift,
+            workers_clock=not facts.emulated,
         )
 
     @cached_property

@@ -1,8 +1,8 @@
-"""Watches what a host takes of the machine, its descendants included: memory, disk, threads, and room for its log.
+"""Watches what a worker takes of the machine, its descendants included: memory, disk, threads, and room for its log.
 
 A limit on address space would break CUDA, and a control group is not to be had everywhere; so a thread looks every
-tenth of a second. What a host takes in between is not held, so the limit stays well below the machine's memory, and
-the kernel is told to end hosts first should memory run out all the same.
+tenth of a second. What a worker takes in between is not held, so the limit stays well below the machine's memory, and
+the kernel is told to end workers first should memory run out all the same.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from arena.judge.workers import CandidateFailed, Worker
 from arena.model.verdict import Status
 from arena.process import kill_group
 from arena.process_table import children, start_time, thread_states
-from arena.protocol import FromHost, ToHost
+from arena.protocol import FromWorker, ToWorker
 from arena.sandbox.cgroup import ControlGroup
 from arena.sandbox.usage import UNMEASURABLE, deleted_bytes, folder_bytes, memory_file_bytes
 
 INTERVAL_S = 0.1
 LOG_LIMIT_BYTES = 64 << 20
 DISK_LIMIT_BYTES = 2 << 30
-"""what a host may write: compiled kernels are a thousandth of it"""
+"""what a worker may write: compiled kernels are a thousandth of it"""
 MOST_THREADS = 4096
 STOPPING_S = 1e-4
 """what threads that count as stopped may still take to leave their processors"""
@@ -44,7 +44,7 @@ _FIRST_KILLED = "1000"
 
 
 def memory_limit_bytes() -> int:
-    """What one host may take by default: half of the memory that this machine, or our control group, has."""
+    """What one worker may take by default: half of the memory that this machine, or our control group, has."""
     most = _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):
         most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
@@ -52,7 +52,7 @@ def memory_limit_bytes() -> int:
 
 
 class Taken(NamedTuple):
-    """What a host and its descendants hold. `memory`: also of files in memory that are open and not mapped."""
+    """What a worker and its descendants hold. `memory`: also of files in memory that are open and not mapped."""
 
     memory: int
     threads: int
@@ -100,14 +100,14 @@ class Family:
 
 
 class Watch:
-    """Looks after one host from a thread of its own until it is ended. `verdict`: why it was killed, if it was."""
+    """Looks after one worker from a thread of its own until it is ended. `verdict`: why it was killed, if it was."""
 
     def __init__(self, pid: int, most_bytes: int, log: int | None = None, folders: Sequence[Path] = ()) -> None:
-        """`folders`: those that the host may write, which have a limit together."""
+        """`folders`: those that the worker may write, which have a limit together."""
         self.verdict = ""
         self.status = Status.OUT_OF_MEMORY
         self.group: ControlGroup | None = None
-        """where a control group can be had, and once the host is in it"""
+        """where a control group can be had, and once the worker is in it"""
         self._pid, self._most_bytes, self._log, self._folders = pid, most_bytes, log, folders
         self._walk_at = 0.0
         self._family = Family(pid)
@@ -119,7 +119,7 @@ class Watch:
         self._thread.start()
 
     def end(self) -> None:
-        """Look no longer, and kill what the host has left behind."""
+        """Look no longer, and kill what the worker has left behind."""
         if not self._over.is_set():
             self._over.set()
             self._thread.join()
@@ -130,11 +130,11 @@ class Watch:
         self._rests_until = time.monotonic() + seconds
 
     def known(self) -> list[int]:
-        """The host and its descendants as of the last look."""
+        """The worker and its descendants as of the last look."""
         return self._family.known()
 
     def _look_on(self) -> None:
-        # The kernel may take 15 ms to move a process: longer than all other preparations of a host.
+        # The kernel may take 15 ms to move a process: longer than all other preparations of a worker.
         self.group = ControlGroup.hold(self._pid, MOST_THREADS)
         while not self._over.wait(INTERVAL_S):
             if time.monotonic() < self._rests_until:
@@ -163,14 +163,14 @@ class Watch:
 
 
 class WatchedWorker(Worker):
-    """A host under watch: killed for too much memory, its end is `out_of_memory` rather than a crash."""
+    """A worker under watch: killed for too much memory, its end is `out_of_memory` rather than a crash."""
 
-    def __init__(self, host: Worker, most_bytes: int, folders: Sequence[Path] = ()) -> None:
+    def __init__(self, worker: Worker, most_bytes: int, folders: Sequence[Path] = ()) -> None:
         """Takes the place of `host`, which is not used any more."""
-        self._heard = host.isolation
+        self._heard = worker.isolation
         self._frozen = False
-        self._chosen = scheduling.choose(host._pid)
-        super().__init__(host._template, host._pid, host._channel, host._log, spins=host._spins)
+        self._chosen = scheduling.choose(worker._pid)
+        super().__init__(worker._fork_server, worker._pid, worker._channel, worker._log, spins=worker._spins)
         self._watch = Watch(self._pid, most_bytes, self._log.fileno(), folders)
 
     def _welcome(self) -> str:
@@ -178,8 +178,8 @@ class WatchedWorker(Worker):
         return self._heard
 
     def _exchange(
-        self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
-    ) -> FromHost:
+        self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
+    ) -> FromWorker:
         if timed:
             self._watch.rest(_MEASURED_S)
         try:
@@ -238,9 +238,9 @@ class WatchedWorker(Worker):
         super().kill()
         self._watch.end()
 
-    def bury(self) -> None:
+    def kill_worker(self) -> None:
         """Kill it, and remove its control group, which is empty then."""
-        super().bury()
+        super().kill_worker()
         if self._watch.group is not None:
             self._watch.group.remove()
 

@@ -1,4 +1,4 @@
-"""Hosts as the judge sees them: forked on demand, commanded, stopped while others run, killed when done."""
+"""Workers as the judge sees them: forked on demand, commanded, stopped while others run, killed when done."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from arena.protocol import (
     Done,
     Ended,
     Failed,
-    FromHost,
-    FromTemplate,
+    FromForkServer,
+    FromWorker,
     Kernels,
     Profiled,
     ProfileRequest,
@@ -43,8 +43,8 @@ from arena.protocol import (
     ReportKernels,
     Spawn,
     Spawned,
-    ToHost,
-    ToTemplate,
+    ToForkServer,
+    ToWorker,
 )
 from arena.sandbox import seal
 from arena.toolchains.base import NativeWorker
@@ -93,18 +93,18 @@ class CandidateFailed(Exception):
 
 @dataclass(frozen=True)
 class WorkerFolder:
-    """Where one host lives, and where its compiled Triton kernels go."""
+    """Where one worker lives, and where its compiled Triton kernels go."""
 
     home: Path
     cache: Path
     program: Path | None = None
     """holds the files that it is to load; it may read them and nothing around them"""
-    worker: NativeWorker | None = None
+    native_worker: NativeWorker | None = None
     """the program for HIP candidates, where that is what it becomes"""
 
 
 class ForkServers:
-    """The processes that hosts are forked from. In hosts of one that `interprets`, Triton kernels run on the CPU.
+    """The processes that workers are forked from. In hosts of one that `interprets`, Triton kernels run on the CPU.
 
     HIP workers leave Python at once, and come from a process without PyTorch, which takes half the time to fork.
     """
@@ -114,8 +114,8 @@ class ForkServers:
         self._bare = ForkServer("", spins=spins, interprets=False)
 
     def spawn(self, folder: WorkerFolder, hide: Sequence[Path]) -> Worker:
-        """Fork a host; returns when it is behind its walls and waits for commands."""
-        return (self._bare if folder.worker else self._full).spawn(folder, hide)
+        """Fork a worker; returns when it is behind its walls and waits for commands."""
+        return (self._bare if folder.native_worker else self._full).spawn(folder, hide)
 
     def close(self) -> None:
         """End both."""
@@ -124,7 +124,7 @@ class ForkServers:
 
 
 class ForkServer:
-    """One process that hosts are forked from; with no platform it imports nothing for them."""
+    """One process that workers are forked from; with no platform it imports nothing for them."""
 
     def __init__(self, platform: str, *, spins: bool, interprets: bool) -> None:
         ours, theirs = socket.socketpair()
@@ -137,33 +137,33 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
-        self._channel: Channel[ToTemplate, FromTemplate] = Channel(ours, FromTemplate)
+        self._channel: Channel[ToForkServer, FromForkServer] = Channel(ours, FromForkServer)
         self._one_at_a_time = threading.Lock()
 
     def spawn(self, folder: WorkerFolder, hide: Sequence[Path]) -> Worker:
-        """Fork a host; returns when it is behind its walls and waits for commands."""
+        """Fork a worker; returns when it is behind its walls and waits for commands."""
         ours, theirs = socket.socketpair()
-        log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the host
-        worker = folder.worker
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        native_worker = folder.native_worker
         shown = [str(folder.program)] if folder.program else []
-        shown += [str(path) for path in worker.folders] if worker else []
-        program = str(worker.program) if worker else ""
+        shown += [str(path) for path in native_worker.folders] if native_worker else []
+        program = str(native_worker.program) if native_worker else ""
         request = Spawn(str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program)
         try:
             with self._one_at_a_time:
                 self._channel.send(request, [theirs.fileno(), log.fileno()])
                 answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
-            raise InfrastructureError(f"the host template is gone ({problem!r}); see `arena doctor`") from None
+            raise InfrastructureError(f"the worker template is gone ({problem!r}); see `arena doctor`") from None
         finally:
             theirs.close()
         assert isinstance(answer, Spawned)
-        encode = flat.encode if worker else msgspec.json.encode
-        channel: Channel[ToHost, FromHost] = Channel(ours, FromHost, encode=encode, most_bytes=ANSWER_BYTES)
+        encode = flat.encode if native_worker else msgspec.json.encode
+        channel: Channel[ToWorker, FromWorker] = Channel(ours, FromWorker, encode=encode, most_bytes=ANSWER_BYTES)
         return Worker(self, answer.pid, channel, log, spins=self._spins)
 
     def ended(self, pid: int) -> int | None:
-        """Exit code of a host, negative for a signal; None where it still runs."""
+        """Exit code of a worker, negative for a signal; None where it still runs."""
         try:
             with self._one_at_a_time:
                 self._channel.send(Reap(pid))
@@ -180,18 +180,18 @@ class ForkServer:
 
 
 class Worker:
-    """One forked host. Every way of not answering as asked is a `CandidateFailed`."""
+    """One forked worker. Every way of not answering as asked is a `CandidateFailed`."""
 
     def __init__(
         self,
-        template: ForkServer,
+        fork_server: ForkServer,
         pid: int,
-        channel: Channel[ToHost, FromHost],
+        channel: Channel[ToWorker, FromWorker],
         log: IO[bytes],
         *,
         spins: bool,
     ) -> None:
-        self._template, self._pid, self._channel, self._log = template, pid, channel, log
+        self._fork_server, self._pid, self._channel, self._log = fork_server, pid, channel, log
         self._spins = spins
         self._stopped = self._halted = False
         self._collected = False
@@ -201,12 +201,12 @@ class Worker:
         try:
             answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
-            raise InfrastructureError(f"no host can be started ({problem!r}): {self._obituary()}") from None
+            raise InfrastructureError(f"no worker can be started ({problem!r}): {self._obituary()}") from None
         if not isinstance(answer, Ready):
-            raise InfrastructureError("a host did not say what walls it is behind")
+            raise InfrastructureError("a worker did not say what walls it is behind")
         return answer.isolation
 
-    def ask(self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False) -> Done:
+    def ask(self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False) -> Done:
         """Command, and wait, without sleeping if it is `timed`.
 
         Raises `CandidateFailed` for a failure, an early end or silence.
@@ -233,8 +233,8 @@ class Worker:
         raise CandidateFailed(Status.CRASH, f"the worker sent what is no answer: {how}")
 
     def _exchange(
-        self, message: ToHost, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
-    ) -> FromHost:
+        self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
+    ) -> FromWorker:
         self.resume()
         try:
             self._channel.send(message, files)
@@ -254,14 +254,14 @@ class Worker:
             )
         return answer
 
-    def timed(self, message: ToHost, timeout_s: float) -> tuple[float, Done]:
+    def timed(self, message: ToWorker, timeout_s: float) -> tuple[float, Done]:
         """`ask`, with the seconds it took on the judge's clock."""
         started = time.perf_counter()
         done = self.ask(message, timeout_s, timed=True)
         return time.perf_counter() - started, done
 
     def stop(self) -> None:
-        """Freeze every thread of the host; its device work is drained, since it has answered."""
+        """Freeze every thread of the worker; its device work is drained, since it has answered."""
         if not self._stopped:
             self._signal(signal.SIGSTOP)
             self._stopped = True
@@ -296,15 +296,15 @@ class Worker:
         return printable(tail.decode("utf-8", "replace")).strip()
 
     def _obituary(self) -> str:
-        code = self._template.ended(self._pid)
+        code = self._fork_server.ended(self._pid)
         self.kill()
         self._collected = code is not None  # from here on its number may be another's
         if code is None:
-            how = "the host closed its channel"
+            how = "the worker closed its channel"
         elif code < 0:
-            how = f"the host was ended by {signal_name(-code)}"
+            how = f"the worker was ended by {signal_name(-code)}"
         else:
-            how = f"the host exited early with code {code}"
+            how = f"the worker exited early with code {code}"
         said = self.log()
         return f"{how}; it printed: {said}" if said else how
 
@@ -314,11 +314,11 @@ class Worker:
         with suppress(ProcessLookupError):
             os.killpg(self._pid, number)
 
-    def bury(self) -> None:
+    def kill_worker(self) -> None:
         """Kill it, and have the template collect what is left."""
         self.kill()
         if not self._collected:
-            self._template.ended(self._pid)
+            self._fork_server.ended(self._pid)
         self._log.close()
 
 
@@ -331,7 +331,7 @@ def signal_name(number: int) -> str:
 
 
 def _clean_environment(*, interprets: bool) -> dict[str, str]:
-    """What a host may know of the outside: where programs and device libraries are, and nothing else."""
+    """What a worker may know of the outside: where programs and device libraries are, and nothing else."""
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment.update(
         LANG="C.UTF-8",

@@ -1,4 +1,4 @@
-"""What a platform offers to judge and host: facts, buffers that two processes share, and a device-wide wait."""
+"""What a platform offers to judge and worker: facts, buffers that two processes share, and a device-wide wait."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Memory:
 
 
 class SharedBuffer(Protocol):
-    """Memory that judge and host both see, as one flat uint8 tensor."""
+    """Memory that judge and worker both see, as one flat uint8 tensor."""
 
     tensor: torch.Tensor
     handle: Handle
@@ -74,17 +74,17 @@ class Platform(Protocol):
     def synchronize(self) -> None:
         """Wait for all work of this process on the device; raises `RuntimeError` for a device fault."""
 
-    def leave_room(self) -> None:
+    def release_cached_memory(self) -> None:
         """Have some memory of the device free for other processes, if this one keeps some without using it."""
 
     def free_cache(self) -> None:
         """Give device memory that this process holds without using it back to others."""
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_until_idle(self, timeout_s: float) -> bool:
         """Wait until work of other processes on the device has drained; False where it has not in time."""
 
     def touch(self) -> None:
         """Issue next to nothing, without waiting for it."""
 
-    def nudge(self) -> None:
+    def launch_tiny_kernel(self) -> None:
         """Run next to nothing and wait, so that the device is switched to this process before a timed pass."""

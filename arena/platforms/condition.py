@@ -60,7 +60,7 @@ def parse(line: str) -> Condition | None:
         return None
 
 
-def doubts_of(seen: Condition | None) -> Iterator[str]:
+def failed_checks_of(seen: Condition | None) -> Iterator[str]:
     """What is wrong with measuring in this condition, each with what to do; nothing where it is not known."""
     if seen is None:
         return

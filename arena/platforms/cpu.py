@@ -93,20 +93,20 @@ class CpuPlatform:
     def synchronize(self) -> None:
         """Nothing runs behind our back on the CPU."""
 
-    def leave_room(self) -> None:
+    def release_cached_memory(self) -> None:
         """Nothing is kept, either."""
 
     def free_cache(self) -> None:
         """The allocator of the CPU holds nothing back."""
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_until_idle(self, timeout_s: float) -> bool:
         """There is no queue behind which others' work could hide."""
         return True
 
     def touch(self) -> None:
         """There is no device to touch."""
 
-    def nudge(self) -> None:
+    def launch_tiny_kernel(self) -> None:
         """There is no device to switch."""
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _IPC_BYTES = 64
 _LAZY_PEER_ACCESS = 1
-_SHARE_OF_HOSTS = 8
-_SETTLED_NUDGES = 20
+_SHARE_OF_WORKERS = 8
+_IDLE_LAUNCHES = 20
 _JITTER_S = 50e-6  # the processor's own; what another process runs holds a nudge up for longer
 
 
@@ -135,7 +135,7 @@ class GpuPlatform:
         self.provider: DeviceProvider = provider or TorchProvider()
         self._runtime: Runtime | None = None
         self._cell: torch.Tensor | None = None
-        self._least_nudge_s = math.inf
+        self._least_tiny_launch_s = math.inf
         self._mapped: dict[str, DeviceBuffer] = {}
 
     @property
@@ -202,10 +202,10 @@ class GpuPlatform:
 
         torch.cuda.empty_cache()
 
-    def leave_room(self) -> None:
-        """Where little of the device is free, give back what PyTorch only keeps: hosts need memory too."""
+    def release_cached_memory(self) -> None:
+        """Where little of the device is free, give back what PyTorch only keeps: workers need memory too."""
         memory = self.memory()
-        if memory.free_bytes < memory.total_bytes // _SHARE_OF_HOSTS:
+        if memory.free_bytes < memory.total_bytes // _SHARE_OF_WORKERS:
             self.free_cache()
 
     def touch(self) -> None:
@@ -216,25 +216,25 @@ class GpuPlatform:
             self._cell = torch.zeros(1, device="cuda")
         self._cell.fill_(1.0)
 
-    def nudge(self) -> None:
+    def launch_tiny_kernel(self) -> None:
         """One tiny kernel: switching the device between processes costs some 0.2 ms, and varies."""
         self.touch()
         self.synchronize()
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_until_idle(self, timeout_s: float) -> bool:
         """Nudge until a number in a row took little more than the fastest one of this process's life.
 
         Work of other processes holds a nudge up: the device runs one process at a time, or shares itself between them.
         """
         deadline, in_a_row = time.monotonic() + timeout_s, 0
-        while in_a_row < _SETTLED_NUDGES:
+        while in_a_row < _IDLE_LAUNCHES:
             if time.monotonic() > deadline:
                 return False
             started = time.perf_counter()
-            self.nudge()
+            self.launch_tiny_kernel()
             seconds = time.perf_counter() - started
-            self._least_nudge_s = min(self._least_nudge_s, seconds)
-            in_a_row = in_a_row + 1 if seconds <= 2 * self._least_nudge_s + _JITTER_S else 0
+            self._least_tiny_launch_s = min(self._least_tiny_launch_s, seconds)
+            in_a_row = in_a_row + 1 if seconds <= 2 * self._least_tiny_launch_s + _JITTER_S else 0
         return True
 
 

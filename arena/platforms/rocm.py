@@ -19,7 +19,7 @@ _MODULE_VERSION = Path("/sys/module/amdgpu/version")
 _MEMORY_SLACK = 0.02
 _SHARING = (
     f"; {IPC_MODE}=1 needs AMD's own amdgpu kernel module, {IPC_MODE}=0 needs processes in one network namespace, "
-    "which hosts are not: see docs/rocm.md"
+    "which workers are not: see docs/rocm.md"
 )
 
 
@@ -55,7 +55,7 @@ def choose_ipc_mode(environment: MutableMapping[str, str] = os.environ, module_v
 
     The HIP runtime shares an allocation either through the kernel module (the legacy mode, which only AMD's own build
     of the module offers) or as a DMA-buf that is handed over on an abstract Unix socket. Such a socket is not seen from
-    another network namespace, and hosts have one of their own. Sources: ROCR-Runtime, runtime.cpp (IPCCreate) and
+    another network namespace, and workers have one of their own. Sources: ROCR-Runtime, runtime.cpp (IPCCreate) and
     flag.h; ROCR-Runtime issue 270. What the user has set is left alone.
     """
     if module_version.is_file():

@@ -15,7 +15,7 @@ from arena.reporting import formats, tables, views
 from arena.reporting.figures import DARK
 from arena.reporting.groups import ALL, Group, groups
 from arena.reporting.plots import PLOTS, render
-from arena.reporting.report_warnings import ReportWarning, doubts
+from arena.reporting.report_warnings import ReportWarning, warnings
 from arena.reporting.rows import HeldoutOutcome, TrialRow, trial_rows
 from arena.reporting.session_views import HEADINGS, sessions_frame, sessions_markdown, sessions_views
 from arena.reporting.target_tables import targets_frame, targets_markdown
@@ -27,13 +27,13 @@ from arena.runs.records import RunRecords
 
 @dataclass(frozen=True)
 class Report:
-    """What was written: the page, every file beside it, and the measures and doubts that it states."""
+    """What was written: the page, every file beside it, and the measures and warnings that it states."""
 
     index: Path
     files: tuple[Path, ...]
     title: str
     groups: tuple[Group, ...]
-    doubts: tuple[ReportWarning, ...]
+    warnings: tuple[ReportWarning, ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
     if not runs:
         raise UsageError("a report needs at least one run: `arena report RUN`")
     rows, files = write_pages(runs, trial_rows(runs), out)
-    measured, found = groups(rows), doubts(runs, rows)
+    measured, found = groups(rows), warnings(runs, rows)
     emulated = runs[0].info.environment.device.emulated
     title = ", ".join(run.info.run for run in runs)
     (out / "plots").mkdir(parents=True, exist_ok=True)
@@ -126,14 +126,14 @@ def _summary(
         lines.append(f"- {run.info.run}: {where}; {len(run.trials)} of {len(run.info.planned)} trials recorded")
     if runs[0].info.environment.device.emulated:
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
-    lines += ["", tables.markdown(tables.headline_frame(measured)) if measured else "No trials were planned.\n"]
+    lines += ["", tables.markdown(tables.summary_frame(measured)) if measured else "No trials were planned.\n"]
     lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/measures.md.")
     if targets is not None:
         lines += ["", *targets_markdown(targets)]
     lines += sessions_markdown(rows)
     if found:
-        lines += ["", "## What to doubt", ""]
-        lines += [f"- {doubt.problem}. Next: {doubt.next_step}" for doubt in found]
+        lines += ["", "## Warnings", ""]
+        lines += [f"- {warning.problem}. Next: {warning.next_step}" for warning in found]
     return "\n".join(lines) + "\n"
 
 
@@ -146,7 +146,7 @@ def _page(
     plots: Sequence[PlotView],
     targets: TargetsView | None,
 ) -> str:
-    headline = tables.headline_frame(measured)
+    headline = tables.summary_frame(measured)
     overall = [group for group in measured if group.task_type == ALL]
     return (
         html_engine()
@@ -155,7 +155,7 @@ def _page(
             title=title,
             runs=[views.run_view(run) for run in runs],
             emulated=formats.EMULATED if runs[0].info.environment.device.emulated else "",
-            doubts=found,
+            warnings=found,
             columns=list(headline.columns),
             headline=headline.to_numpy().tolist(),
             plots=plots,

@@ -22,7 +22,7 @@ class ReportWarning:
     next_step: str
 
 
-def doubts(runs: Sequence[RunRecords], rows: Sequence[TrialRow]) -> list[ReportWarning]:
+def warnings(runs: Sequence[RunRecords], rows: Sequence[TrialRow]) -> list[ReportWarning]:
     """Everything a reader should know before believing the numbers, worst first."""
     found: list[ReportWarning] = []
     for run in runs:

@@ -63,7 +63,7 @@ def report_json(
         "latencies": CLOCKS[emulated],
         "runs": [_run_cells(run) for run in runs],
         "groups": [_group_cells(group) for group in groups],
-        "doubts": [{"problem": d.problem, "items": list(d.items), "next_step": d.next_step} for d in found],
+        "warnings": [{"problem": d.problem, "items": list(d.items), "next_step": d.next_step} for d in found],
         "trials": [_trial_document(row) for row in rows],
     }
     return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
@@ -86,7 +86,7 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join([lines[0], "| " + " | ".join("---" for _ in rows[0]) + " |", *lines[1:]]) + "\n"
 
 
-def headline_frame(groups: Sequence[Group]) -> pd.DataFrame:
+def summary_frame(groups: Sequence[Group]) -> pd.DataFrame:
     """The headline table as text, one row per agent and task type."""
     cells = []
     for group in groups:

@@ -95,7 +95,7 @@ def plan_run(config: RunConfig) -> RunPlan:
     return RunPlan(config, tasks, agents, options)
 
 
-def run(plan: RunPlan, folder: Path, turns: JudgePool, watcher: Watcher | None = None) -> records.RunRecords:
+def run(plan: RunPlan, folder: Path, judge_pool: JudgePool, watcher: Watcher | None = None) -> records.RunRecords:
     """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
 
     Trials run side by side as the configuration says, else one for each judge; for judges they take turns. Raises
@@ -106,14 +106,14 @@ def run(plan: RunPlan, folder: Path, turns: JudgePool, watcher: Watcher | None =
     with records.locked(folder):
         for aside in records.put_aside_broken(folder):
             watcher.noted(f"{aside}: was no whole record (a power cut, a full disk?) and counts as none; kept aside")
-        for environment in turns.environments:
+        for environment in judge_pool.environments:
             info = _open(plan, folder, environment)
         settled = {trial.key for trial in records.read_run(folder).trials if _settled(trial)}
         missing = [key for key in info.planned if key not in settled]
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
-        stages = Stages(plan, folder, info, turns, watcher)
-        places = range(plan.config.jobs or len(turns.environments))
-        for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: turns.give_up()):
+        stages = Stages(plan, folder, info, judge_pool, watcher)
+        places = range(plan.config.jobs or len(judge_pool.environments))
+        for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: judge_pool.cancel()):
             records.write_trial(folder, trial)
             watcher.finished(trial)
         return records.read_run(folder)
@@ -166,7 +166,7 @@ class Stages:
     plan: RunPlan
     folder: Path
     info: RunInfo
-    turns: JudgePool
+    judge_pool: JudgePool
     watcher: Watcher
 
     def trial(self, key: TrialKey) -> Trial:
@@ -182,7 +182,7 @@ class Stages:
             agent=agent,
             attempt=attempt,
             status=Status.NOTHING_SUBMITTED,
-            environment=self.turns.environment,
+            environment=self.judge_pool.environment,
             started_at=_now(),
             seconds=0.0,
         )
@@ -201,12 +201,12 @@ class Stages:
         """Let the agent work; what it hands in is kept first: a harness that fails must not lose it."""
         agent = self.plan.agents[key[0]]
         with scratch("workspace") as place:
-            environment, transcript = self.turns.environment, transcript_path(self.folder, *key)
+            environment, transcript = self.judge_pool.environment, transcript_path(self.folder, *key)
             workspace = Workspace(Path(place), task, key[2], environment, transcript)
             if agent.limits is not None:
                 prepare(workspace.folder, task, environment, agent.limits)
-            desk = TrialService(task, self.plan.options, self.turns, agent.limits or Limits())
-            submission = agent.work(workspace, desk)
+            service = TrialService(task, self.plan.options, self.judge_pool, agent.limits or Limits())
+            submission = agent.work(workspace, service)
             return self._keep(submission, key)
 
     def _keep(self, submission: Submission, key: TrialKey) -> Submission:
@@ -240,7 +240,7 @@ class Stages:
         heldout = self.plan.config.heldout
         fresh = None if heldout is None else _fresh_cases(heldout, task.id)
         progress = partial(self.watcher.progress, trial.key)
-        evaluation = self.turns.evaluate(task, submission.candidate, self.plan.options, progress, fresh)
+        evaluation = self.judge_pool.evaluate(task, submission.candidate, self.plan.options, progress, fresh)
         failed = evaluation.failure
         return replace(
             trial,

@@ -27,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 FILE_LIMIT_BYTES = 1 << 30
 SHARED_BYTES = 256 << 20
-"""what a host may keep in its own /dev/shm"""
+"""what a worker may keep in its own /dev/shm"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Trying to get out: what a host could do here, tried by a process behind the walls of a host.
+"""Trying to get out: what a worker could do here, tried by a process behind the walls of a worker.
 
 Every attempt is made for real, at a file, a listener and a process of our own that stand outside.
 """
@@ -69,7 +69,7 @@ class _Outside:
 
 
 def attempt_escape() -> Escape:
-    """Fork a process, put it behind the walls of a host, and have it try."""
+    """Fork a process, put it behind the walls of a worker, and have it try."""
     with scratch("escape") as name, socket.create_server(("127.0.0.1", 0)) as listener:
         folders = [Path(name, part) for part in ("own", "secret", "neighbour")]
         for folder in folders:
@@ -116,8 +116,8 @@ def _inside(outside: _Outside, answer: int) -> NoReturn:
     try:
         hidden = (str(outside.secret.parent),)
         level = enter(Walls(hide=hidden, own=(outside.own,)))
-        files = places.for_host((outside.own,), (), hidden, level)
-        level += seal.close(seal.Seal(strictness=Strictness.HOST, files=files))
+        files = places.for_python_worker((outside.own,), (), hidden, level)
+        level += seal.close(seal.Seal(strictness=Strictness.WORKER, files=files))
         results = [(what, *_try(attempt)) for what, attempt in _attempts(outside).items()]
         os.write(answer, json.dumps([level, results]).encode())
     finally:

@@ -1,6 +1,6 @@
 """A view of the file system in which only named folders can be written, in a mount namespace of one's own.
 
-Hosts and agents use it. It refuses what Landlock does not govern: new dates, modes and owners of files, and with them
+Workers and agents use it. It refuses what Landlock does not govern: new dates, modes and owners of files, and with them
 the dates that reading leaves.
 """
 

@@ -39,8 +39,8 @@ def devices() -> tuple[str, ...]:
     return (*PLAIN_DEVICES, *view.device_files(), *tegra)
 
 
-def for_host(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
-    """What a host may open: `own` folders for writing, those it is handed, and what any kernel in Python needs.
+def for_python_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
+    """What a worker may open: `own` folders for writing, those it is handed, and what any kernel in Python needs.
 
     /dev/shm is among them where `level` says that it is its own; else only where a GPU's libraries may need it.
     Of the checkout that the harness runs from only the package itself: its history holds every held-out case.
@@ -50,8 +50,8 @@ def for_host(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str],
     return _allowed(own, shown, hidden, level)
 
 
-def for_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
-    """What a host without Python may open: as any other, but nothing of Python's, PyTorch and its libraries among it.
+def for_native_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
+    """What a worker without Python may open: as any other, but nothing of Python's, PyTorch and its libraries among it.
 
     What is installed for Python below a folder of the system's is left out of it.
     """

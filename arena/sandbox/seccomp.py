@@ -28,7 +28,7 @@ REFUSED = (
     *("clock_adjtime", "iopl", "ioperm", "sethostname", "setdomainname", "vhangup"),
 )
 ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
-REFUSED_TO_HOSTS = (
+REFUSED_TO_WORKERS = (
     # leaving the process group
     *("setsid", "setpgid"),
     # having the kernel send a signal, later or in another's name; signals by descriptor, which tells no process
@@ -40,7 +40,7 @@ REFUSED_TO_HOSTS = (
     *("chown", "fchown", "fchownat", "lchown", "utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr"),
     *("fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr"),
 )
-ABSENT_FOR_HOSTS = ("io_setup",)
+ABSENT_FOR_WORKERS = ("io_setup",)
 """reads and writes that go on while the process is stopped, like io_uring's"""
 _NAMESPACES = 0x7E020000
 """every CLONE_NEW* flag but CLONE_NEWTIME, whose bit means something else to clone(2)"""
@@ -91,8 +91,8 @@ class Strictness(StrEnum):
 
     PROGRAM = "program"
     """compilers and agents: processes of many ids, in namespaces or under a user of their own"""
-    HOST = "host"
-    """a host: it may neither leave its process group nor name another process, nor leave anything to one"""
+    WORKER = "worker"
+    """a worker: it may neither leave its process group nor name another process, nor leave anything to one"""
 
 
 class _Line(NamedTuple):
@@ -122,7 +122,7 @@ _SIGNAL_AT_ITS_END = (
 
 
 def program(strictness: Strictness, here: Machine, pid: int) -> bytes:
-    """The filter, an array of `struct sock_filter`. `pid` is whose a host's filter is."""
+    """The filter, an array of `struct sock_filter`. `pid` is whose a worker's filter is."""
     lines = [
         _Line(_LOAD, 0, 0, _MACHINE),
         _Line(_JUMP_EQUAL, 1, 0, here.audit),
@@ -135,8 +135,8 @@ def program(strictness: Strictness, here: Machine, pid: int) -> bytes:
         if name in here.numbers:
             # What is not refused in the block is allowed at its end: the number need not be loaded again.
             lines += [_Line(_JUMP_EQUAL, 0, len(tests) + 1, here.numbers[name]), *tests, _PASS]
-    of_hosts = (REFUSED_TO_HOSTS, ABSENT_FOR_HOSTS) if strictness is Strictness.HOST else ((), ())
-    for names, answer in (((*REFUSED, *of_hosts[0]), errno.EPERM), ((*ABSENT, *of_hosts[1]), errno.ENOSYS)):
+    of_workers = (REFUSED_TO_WORKERS, ABSENT_FOR_WORKERS) if strictness is Strictness.WORKER else ((), ())
+    for names, answer in (((*REFUSED, *of_workers[0]), errno.EPERM), ((*ABSENT, *of_workers[1]), errno.ENOSYS)):
         for name in names:
             if name in here.numbers:
                 lines += [_Line(_JUMP_EQUAL, 0, 1, here.numbers[name]), _refuse(answer)]
@@ -170,10 +170,10 @@ def refuse_processes(*, programs: bool = False) -> bool:
 
 
 def _load(code: bytes, here: Machine) -> bool:
-    class Program(ctypes.Structure):
+    class FilterProgram(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
 
-    filter_program = Program(len(code) // 8, code)
+    filter_program = FilterProgram(len(code) // 8, code)
     libc = ctypes.CDLL(None, use_errno=True)
     # Older kernels would else slow all code down against speculative reads; so do without that.
     return any(
@@ -184,8 +184,8 @@ def _load(code: bytes, here: Machine) -> bool:
 
 def _examined(strictness: Strictness, pid: int) -> list[tuple[str, list[_Line]]]:
     """Calls that are refused for some arguments only; the most frequent first."""
-    if strictness is Strictness.HOST:
-        return _examined_of_hosts(pid)
+    if strictness is Strictness.WORKER:
+        return _examined_of_workers(pid)
     return [
         ("ioctl", [_argument(1), *_refused_values(_TERMINAL_INPUT)]),
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES)]),
@@ -193,7 +193,7 @@ def _examined(strictness: Strictness, pid: int) -> list[tuple[str, list[_Line]]]
     ]
 
 
-def _examined_of_hosts(pid: int) -> list[tuple[str, list[_Line]]]:
+def _examined_of_workers(pid: int) -> list[tuple[str, list[_Line]]]:
     own = _own_only(0, pid)
     asynchronous = [_Line(_JUMP_EQUAL, 0, 3, _F_SETFL), _argument(2), *_refused_bits(_O_ASYNC)]
     return [
@@ -205,7 +205,7 @@ def _examined_of_hosts(pid: int) -> list[tuple[str, list[_Line]]]:
         ("sched_setaffinity", [_argument(0), _Line(_JUMP_EQUAL, 2, 0, 0), _Line(_JUMP_EQUAL, 1, 0, pid), _PRETEND]),
         *((name, own) for name in (*_LIMITS, *_SCHEDULING)),
         *((name, [_argument(0), *_refused_values((users,)), *_own_only(1, pid)]) for name, users in _OF_A_USER.items()),
-        # SIGCONT has one use: to go on where the judge has stopped a host.
+        # SIGCONT has one use: to go on where the judge has stopped a worker.
         ("kill", [_argument(1), *_refused_values((_CONTINUE,)), *own]),
         ("tgkill", [_argument(2), *_refused_values((_CONTINUE,)), *own]),
     ]
@@ -225,5 +225,5 @@ def _refused_bits(mask: int) -> list[_Line]:
 
 
 def _own_only(index: int, pid: int) -> list[_Line]:
-    """0 and the id of the host: not those of others, older or younger, nor of the host's own other threads."""
+    """0 and the id of the worker: not those of others, older or younger, nor of the worker's own other threads."""
     return [_argument(index), _Line(_JUMP_EQUAL, 2, 0, 0), _Line(_JUMP_EQUAL, 1, 0, pid), _refuse()]

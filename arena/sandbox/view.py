@@ -21,7 +21,7 @@ ETC = (
     "debian_version",
     "fonts",
     "glvnd",
-    "host.conf",
+    "worker.conf",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",

@@ -69,13 +69,13 @@ class StopWatch:
 class Episode:
     """One attempt at one task. Thread-safe: calls wait for each other."""
 
-    def __init__(self, desk: EvaluationService, judged: Judged, limits: Limits, attempt: int = 1) -> None:
+    def __init__(self, service: EvaluationService, judged: Judged, limits: Limits, attempt: int = 1) -> None:
         self.attempt = attempt
-        self._desk, self._judged, self._limits = desk, judged, limits
+        self._service, self._judged, self._limits = service, judged, limits
         self._one_at_a_time = threading.Lock()
         self._clock = StopWatch()
         self._presence = ExitStack()
-        self._presence.enter_context(desk.attend(self._clock))
+        self._presence.enter_context(service.attend(self._clock))
         self._used = 0
         self._over = ""
 
@@ -85,7 +85,7 @@ class Episode:
             over = self._over or self._limit()
             if over:
                 raise EpisodeOver(over)
-            answer = self._desk.evaluate(kernel, profile)
+            answer = self._service.evaluate(kernel, profile)
             if answer.evaluated is None:
                 raise NoVerdict(answer.text.strip())
             self._used += 1
@@ -99,14 +99,14 @@ class Episode:
             if self._over:
                 raise EpisodeOver(self._over)
             try:
-                chosen = kernel if kernel is not None else self._desk.choose(None)[0]
+                chosen = kernel if kernel is not None else self._service.choose(None)[0]
                 final = nothing_submitted() if chosen is None else final_of(self._judged(chosen))
             except InfrastructureError as problem:
                 raise NoVerdict(f"no verdict, and the episode goes on: {problem}") from None
             self._end("the episode is finished")
             return structs.replace(final, attempt=self.attempt)
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         """End it without a verdict, if it has not ended."""
         with self._one_at_a_time:
             self._end("the episode was abandoned")
@@ -128,11 +128,11 @@ class Episode:
 class Episodes:
     """Attempts at one task, one after the other; the first has begun. `finals`: what those that finished came to."""
 
-    def __init__(self, task: Task, turns: JudgePool, options: Options, limits: Limits, attempts: int = 1) -> None:
-        self._task, self._turns, self._options, self._limits = task, turns, options, limits
+    def __init__(self, task: Task, judge_pool: JudgePool, options: Options, limits: Limits, attempts: int = 1) -> None:
+        self._task, self._judge_pool, self._options, self._limits = task, judge_pool, options, limits
         self._attempts = attempts
         self._lock = threading.Lock()
-        self._view = task_view(task, turns.environment, limits)
+        self._view = task_view(task, judge_pool.environment, limits)
         self.finals: list[Final] = []
         self._current = self._begin(1)
 
@@ -156,21 +156,23 @@ class Episodes:
             attempt = self._current.attempt + 1
             if attempt > self._attempts:
                 raise EpisodeOver(f"all attempts are used up ({self._attempts}): start another `arena serve`")
-            self._current.abandon()
+            self._current.cancel()
             self._current = self._begin(attempt)
         return self.look()
 
     def close(self) -> None:
         """End whatever is going on, also a measurement."""
-        self._turns.give_up()
-        self._current.abandon()
+        self._judge_pool.cancel()
+        self._current.cancel()
 
     def _begin(self, attempt: int) -> Episode:
-        desk = TrialService(self._task, self._options, self._turns, self._limits)
-        return Episode(desk, self._judge, self._limits, attempt)
+        service = TrialService(self._task, self._options, self._judge_pool, self._limits)
+        return Episode(service, self._judge, self._limits, attempt)
 
     def _judge(self, kernel: bytes) -> Evaluation:
         with scratch("episode") as place:
             file = Path(place) / self._task.task_type.kernel_file
             file.write_bytes(kernel)
-            return self._turns.evaluate(self._task, file, structs.replace(self._options, heldout=True, profile=False))
+            return self._judge_pool.evaluate(
+                self._task, file, structs.replace(self._options, heldout=True, profile=False)
+            )

@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """A peer that sends a byte now and then must not keep its place for ever."""
         super().setup()
-        self._hang_up_after(_HEAD_S)
+        self._close_connection_after(_HEAD_S)
 
     def finish(self) -> None:
         """The request is over, however it ended."""
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
             wait = f"too many connections: {MAX_CONNECTIONS} requests are being answered, wait for one of them"
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, wait)
         self._deadline.cancel()
-        self._hang_up_after(_REQUEST_S)
+        self._close_connection_after(_REQUEST_S)
 
     def _route(self, routes: dict[str, Callable[[], object]]) -> Callable[[], object]:
         path = urlsplit(self.path).path
@@ -215,12 +215,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._reply(HTTPStatus(code), {"error": message or HTTPStatus(code).phrase})
 
-    def _hang_up_after(self, seconds: float) -> None:
-        self._deadline = threading.Timer(seconds, self._hang_up)
+    def _close_connection_after(self, seconds: float) -> None:
+        self._deadline = threading.Timer(seconds, self._close_connection)
         self._deadline.daemon = True
         self._deadline.start()
 
-    def _hang_up(self) -> None:
+    def _close_connection(self) -> None:
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RD)
 

@@ -16,7 +16,7 @@ from arena.model.session import Evaluated
 from arena.model.verdict import Status
 from arena.service.content import CaseContent, Content, RefusalContent, TargetContent, content_of
 
-_HEADLINE_CHARACTERS = 400
+_FIRST_LINE_CHARACTERS = 400
 _NONE = "–"
 _EMULATED = "Times are those of an emulation on the CPU, not of a GPU."
 
@@ -33,9 +33,9 @@ def refusal(text: str) -> Feedback:
 
 
 def _text(content: Content) -> Iterator[str]:
-    yield _headline(content)
+    yield _first_line(content)
     failures = list(_failures(content.cases))
-    if not failures and content.detail != telling_line(content.detail, _HEADLINE_CHARACTERS):
+    if not failures and content.detail != telling_line(content.detail, _FIRST_LINE_CHARACTERS):
         yield from ("", content.detail)
     if content.compile_log:
         yield from ("", "compiler:", content.compile_log)
@@ -47,7 +47,7 @@ def _text(content: Content) -> Iterator[str]:
     yield from ("", f"evaluation {content.evaluation}, {content.seconds:.1f} s; {_left(content.left)}")
 
 
-def _headline(content: Content) -> str:
+def _first_line(content: Content) -> str:
     if content.status is Status.PASSED:
         timed = sum(case.speedup is not None for case in content.cases)
         if content.speedup is None or not timed:
@@ -55,7 +55,7 @@ def _headline(content: Content) -> str:
         where = ", emulated: no speed of a GPU" if content.emulated else ""
         return f"passed: {content.speedup:.3g}x over the baseline (geometric mean of {timed} seen cases{where})"
     where = f" in {content.stage}" if content.stage else ""
-    detail = telling_line(content.detail, _HEADLINE_CHARACTERS)
+    detail = telling_line(content.detail, _FIRST_LINE_CHARACTERS)
     return f"{content.status}{where}" + (f": {detail}" if detail else "")
 
 
@@ -123,7 +123,7 @@ def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
         yield from ("", "built for other GPUs, not run there:")
         for target in targets:
             what = f"{target.target}: {target.outcome.replace('_', ' ')}"
-            yield what + (f": {telling_line(target.detail, _HEADLINE_CHARACTERS)}" if target.detail else "")
+            yield what + (f": {telling_line(target.detail, _FIRST_LINE_CHARACTERS)}" if target.detail else "")
             for use in target.kernels:
                 yield f"  {use.kernel}: {_use(use)}"
 

@@ -37,7 +37,7 @@ class Evaluator(Protocol):
     ) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         """Stop at once, whatever is being evaluated."""
 
 
@@ -47,7 +47,7 @@ class KernelBuilder(Protocol):
     def compile(self, task: Path, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
         """The evaluation of a candidate that does not compile; None where it does."""
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         """Stop at once."""
 
 
@@ -115,7 +115,7 @@ class JudgePool:
         if self._closed:
             raise InfrastructureError(_GIVEN_UP)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """End agents and evaluations at once; whoever waits gets an `InfrastructureError`."""
         with self._lock:
             self._closed = True
@@ -126,9 +126,9 @@ class JudgePool:
         for ticket in waiting:
             ticket.called.set()
         for evaluator in self._evaluators:
-            evaluator.abandon()
+            evaluator.kill()
         if self._builder is not None:
-            self._builder.abandon()
+            self._builder.kill()
 
     @contextmanager
     def _turn(self) -> Iterator[Evaluator]:

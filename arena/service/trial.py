@@ -33,8 +33,8 @@ class _EvaluatedKernel:
 class TrialService:
     """Implements `arena.agents.base.Desk`. Thread-safe; one evaluation at a time."""
 
-    def __init__(self, task: Task, options: Options, turns: JudgePool, limits: Limits) -> None:
-        self._task, self._turns, self._limits = task, turns, limits
+    def __init__(self, task: Task, options: Options, judge_pool: JudgePool, limits: Limits) -> None:
+        self._task, self._judge_pool, self._limits = task, judge_pool, limits
         self._options = structs.replace(options, heldout=False)
         self._one_at_a_time = threading.Lock()
         self._attended: Attended | None = None
@@ -68,7 +68,7 @@ class TrialService:
         """Stop these processes whenever a judge measures, and time evaluations by their clock."""
         self._attended = processes
         try:
-            with self._turns.attend(processes):
+            with self._judge_pool.attend(processes):
                 yield
         finally:
             self._attended = None
@@ -95,7 +95,7 @@ class TrialService:
         with scratch("desk") as place:
             file = Path(place) / self._task.task_type.kernel_file
             file.write_bytes(kernel)
-            return self._turns.evaluate(self._task, file, options)
+            return self._judge_pool.evaluate(self._task, file, options)
 
     def _remember(self, kernel: bytes, evaluation: Evaluation, number: int) -> float | None:
         speedup = evaluation.seen_speedup

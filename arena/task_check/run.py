@@ -15,7 +15,7 @@ from arena.model.check import CheckItem, CheckOutcome, TaskCheck
 from arena.model.task import Task
 from arena.runs import records
 from arena.sharing import share_out
-from arena.task_check.static import find_twins, static_items
+from arena.task_check.static import find_duplicates, static_items
 
 Watch = Callable[[TaskCheck], None]
 
@@ -31,7 +31,7 @@ class TaskJudge(Protocol):
     def close(self) -> None:
         """End it."""
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         """End it at once, whatever it is doing."""
 
 
@@ -78,7 +78,7 @@ def check_tasks(
     make_judge: Callable[[str, int | None], TaskJudge] = JudgeClient,
 ) -> list[TaskCheck]:
     """Check the chosen tasks, in any order; `corpus` holds all that they must differ from. `ended` is told of each."""
-    twins = find_twins(corpus)
+    duplicates = find_duplicates(corpus)
     checks = {}
     left = []
     for task in chosen.values():
@@ -88,14 +88,17 @@ def check_tasks(
         else:
             checks[task.id] = old
             ended(old)
-    for check in _run(left, plan, twins, make_judge):
+    for check in _run(left, plan, duplicates, make_judge):
         checks[check.task] = check
         ended(check)
     return [checks[name] for name in chosen]
 
 
 def _run(
-    tasks: list[Task], plan: CheckPlan, twins: Mapping[str, str], make_judge: Callable[[str, int | None], TaskJudge]
+    tasks: list[Task],
+    plan: CheckPlan,
+    duplicates: Mapping[str, str],
+    make_judge: Callable[[str, int | None], TaskJudge],
 ) -> Iterator[TaskCheck]:
     """Each judge takes one task after the other."""
     if not tasks:
@@ -103,17 +106,17 @@ def _run(
     judges = [make_judge(plan.platform, device) for device in plan.devices[: len(tasks)]]
 
     def one(task: Task, judge: TaskJudge) -> TaskCheck:
-        return _checked(task, judge, plan, twins)
+        return _checked(task, judge, plan, duplicates)
 
     try:
-        yield from share_out(tasks, judges, one, lambda judge: judge.abandon())
+        yield from share_out(tasks, judges, one, lambda judge: judge.kill())
     finally:
         for judge in judges:
             judge.close()
 
 
-def _checked(task: Task, judge: TaskJudge, plan: CheckPlan, twins: Mapping[str, str]) -> TaskCheck:
-    static = () if plan.most_mutants else tuple(static_items(task, twins))
+def _checked(task: Task, judge: TaskJudge, plan: CheckPlan, duplicates: Mapping[str, str]) -> TaskCheck:
+    static = () if plan.most_mutants else tuple(static_items(task, duplicates))
     try:
         found = judge.examine(
             task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch, timing=plan.timing

@@ -18,7 +18,7 @@ LEAST_KINDS = 4
 _LEAST_SMALL = 2
 
 
-def static_items(task: Task, twins: Mapping[str, str]) -> Iterator[CheckItem]:
+def static_items(task: Task, duplicates: Mapping[str, str]) -> Iterator[CheckItem]:
     """The items; `twins` names, by task id, a task that is the same but for the name."""
     yield CheckItem("schema", CheckOutcome.PASSED, f"{len(task.seen)} seen and {len(task.heldout)} held-out cases")
     left = unfinished(task.path)
@@ -26,20 +26,20 @@ def static_items(task: Task, twins: Mapping[str, str]) -> Iterator[CheckItem]:
     yield _item(task, "kinds", _few_kinds(task))
     yield _item(task, "axes vary", _pinned(task))
     yield _item(task, "small cases", _too_few_small(task))
-    twin = twins.get(task.id)
-    yield _item(task, "unlike others", f"is {twin} under another name" if twin else "")
+    duplicate = duplicates.get(task.id)
+    yield _item(task, "unlike others", f"is {duplicate} under another name" if duplicate else "")
 
 
-def find_twins(tasks: Mapping[str, Task]) -> dict[str, str]:
+def find_duplicates(tasks: Mapping[str, Task]) -> dict[str, str]:
     """For each task that is like an earlier one of its type in all but names: that one's id."""
     first: dict[object, str] = {}
-    twins = {}
+    duplicates = {}
     for name, task in tasks.items():
         for print_ in fingerprints(task):
             other = first.setdefault(print_, name)
             if other != name:
-                twins[name] = other
-    return twins
+                duplicates[name] = other
+    return duplicates
 
 
 def fingerprints(task: Task) -> Iterator[object]:

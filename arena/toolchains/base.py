@@ -70,5 +70,5 @@ class HipToolchain(Protocol):
     def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
         """Compile, or fetch from the build cache."""
 
-    def worker(self, arch: str) -> NativeWorker:
+    def native_worker(self, arch: str) -> NativeWorker:
         """The program that loads what was built for `arch`. Raises `InfrastructureError` where it does not build."""

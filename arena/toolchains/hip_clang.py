@@ -48,7 +48,7 @@ class HipClangToolchain(SdkToolchain):
         ]
         return self._built(source, command, {"rocm": rocm.name}, self._amd_resources(target.arch), timeout_s)
 
-    def worker(self, arch: str) -> NativeWorker:
+    def native_worker(self, arch: str) -> NativeWorker:
         """There is none: without ROCm nothing is loaded."""
         raise InfrastructureError(f"a HIP worker for {arch} needs ROCm's hipcc; install ROCm")
 

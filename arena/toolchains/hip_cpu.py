@@ -117,7 +117,7 @@ class HipCpuToolchain:
             raise InfrastructureError(f"the HIP-on-CPU runtime does not build:\n{built.log}")
         return built.library
 
-    def worker(self, arch: str) -> NativeWorker:
+    def native_worker(self, arch: str) -> NativeWorker:
         """The program that loads candidates on the CPU: built once."""
         command = [
             *(self.compiler, *WORKER_FLAGS, "-DARENA_WORKER_CPU", f"-I{FOLDER / 'runtime'}", "-x", "c++"),

@@ -46,7 +46,7 @@ class HipccToolchain(SdkToolchain):
         link = [self.compiler, f"--offload-arch={target.arch}", *LINK_FLAGS, UNIT]
         return self._built(source, command, {}, self._amd_resources(target.arch), timeout_s, link)
 
-    def worker(self, arch: str) -> NativeWorker:
+    def native_worker(self, arch: str) -> NativeWorker:
         """The program that loads candidates on AMD GPUs of `arch`: built once."""
         command = [self.compiler, *WORKER_FLAGS, f"--offload-arch={arch}", "-x", "hip", str(WORKER_SOURCE), "-ldl"]
         built = build_worker(command, {"compiler": self._version}, self._cache, self._run)

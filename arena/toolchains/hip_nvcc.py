@@ -50,7 +50,7 @@ class HipNvccToolchain(SdkToolchain):
         resources = self._nvidia_resources(target.arch)
         return self._built(source, command, {"headers": headers.name}, resources, timeout_s, link)
 
-    def worker(self, arch: str) -> NativeWorker:
+    def native_worker(self, arch: str) -> NativeWorker:
         """The program that loads candidates on NVIDIA GPUs of `arch`: built once."""
         command = [self.compiler, *WORKER_FLAGS, "-cudart", "static", f"-arch={arch}", f"-I{self._headers}"]
         command += ["-x", "cu", str(WORKER_SOURCE), "-ldl"]

@@ -1,6 +1,6 @@
-"""The host's loop: obey the judge, one message at a time, and say honestly what went wrong.
+"""The worker's loop: obey the judge, one message at a time, and say honestly what went wrong.
 
-Honesty is not relied upon: a host can only make its own candidate fail. What it computes is in the shared buffers.
+Honesty is not relied upon: a worker can only make its own candidate fail. What it computes is in the shared buffers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from arena.protocol import (
     Done,
     Failed,
     Flush,
-    FromHost,
+    FromWorker,
     Kernels,
     Language,
     Load,
@@ -34,7 +34,7 @@ from arena.protocol import (
     ProfileRequest,
     Release,
     ReportKernels,
-    ToHost,
+    ToWorker,
 )
 from arena.sandbox import seal
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
@@ -49,7 +49,7 @@ _ALERT_S = 0.02
 class CommandLoop:
     """One candidate, the buffers of the current case, and nothing else."""
 
-    def __init__(self, channel: Channel[FromHost, ToHost], platform: Platform) -> None:
+    def __init__(self, channel: Channel[FromWorker, ToWorker], platform: Platform) -> None:
         self._channel = channel
         self._platform = platform
         self._entry: Entry | None = None
@@ -68,22 +68,22 @@ class CommandLoop:
             self._channel.send(self._answer(message, files))
             self._alert = isinstance(message, Prepare) and self._platform.spins
 
-    def _next(self) -> tuple[ToHost, list[int]]:
+    def _next(self) -> tuple[ToWorker, list[int]]:
         """The next command; right after `Prepare` it is a timed one, and worth staying awake for."""
         if self._alert:
             with contextlib.suppress(ChannelTimeout):
                 return self._channel.receive(_ALERT_S, spins=True)
         return self._channel.receive(None)
 
-    def _answer(self, message: ToHost, files: list[int]) -> FromHost:
+    def _answer(self, message: ToWorker, files: list[int]) -> FromWorker:
         try:
             return self._obey(message, files)
         except Exception as problem:
             kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=isinstance(message, Load))
             return Failed(kind, _explain(problem))
 
-    def _obey(self, message: ToHost, files: list[int]) -> FromHost:
-        host_s = 0.0
+    def _obey(self, message: ToWorker, files: list[int]) -> FromWorker:
+        worker_s = 0.0
         match message:
             case ReportKernels():
                 uses = [replace(use, kernel=use.kernel[:NAME_CHARACTERS]) for use in self._loaded.kernels()]
@@ -108,12 +108,12 @@ class CommandLoop:
             case Prepare():
                 self._prepare()
             case Pass(name=name):
-                host_s = self._passes[name].run()
+                worker_s = self._passes[name].run()
             case Flush(name=name):
                 for index in self._passes[name].sets:
                     self._loaded.deliver(index)
                 self._platform.synchronize()
-        return Done(host_s)
+        return Done(worker_s)
 
     def _load(self, message: Load) -> None:
         """Load the program; one for which no compiler is called starts no process and no other program from here on."""
@@ -124,7 +124,7 @@ class CommandLoop:
     def _prepare(self) -> None:
         if self._binding is not None:
             self._binding.resolve_addresses()
-        self._platform.nudge()
+        self._platform.launch_tiny_kernel()
         if self._rehearsal is not None:
             self._rehearsal.run()
 
@@ -139,7 +139,7 @@ class CommandLoop:
         platform = self._platform
         kind: type[GraphPass] | type[PlainPass] = GraphPass if message.graph else PlainPass
         if self._rehearsal is None:
-            platform.nudge()
+            platform.launch_tiny_kernel()
             self._rehearsal = kind(lambda _: platform.touch(), platform, (0,))
         return kind(self._loaded.call, platform, message.sets)
 
@@ -159,7 +159,7 @@ def _compiles(message: Load) -> bool:
     return message.language is not Language.HIP and not (message.language is Language.TRITON and interpreted)
 
 
-def _in_capture(message: ToHost) -> bool:
+def _in_capture(message: ToWorker) -> bool:
     return isinstance(message, Arrange) and message.graph
 
 

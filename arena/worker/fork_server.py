@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 
 from arena.platforms.base import Platform
-from arena.protocol import Ended, FromHost, FromTemplate, Ready, Reap, Spawn, Spawned, ToHost, ToTemplate
+from arena.protocol import Ended, FromForkServer, FromWorker, Ready, Reap, Spawn, Spawned, ToForkServer, ToWorker
 from arena.sandbox import Walls, enter, places, seal
 from arena.sandbox.seccomp import Strictness
 from arena.wire import Channel, ChannelClosed
@@ -25,9 +25,11 @@ _REAP_S = 2.0
 
 
 def main(platform_name: str, descriptor: int) -> None:
-    """Import what hosts need, then fork one for each `Spawn` until the judge is gone."""
+    """Import what workers need, then fork one for each `Spawn` until the judge is gone."""
     device = _device(platform_name) if platform_name else None
-    channel: Channel[FromTemplate, ToTemplate] = Channel(socket.socket(fileno=descriptor), ToTemplate, takes_files=True)
+    channel: Channel[FromForkServer, ToForkServer] = Channel(
+        socket.socket(fileno=descriptor), ToForkServer, takes_files=True
+    )
     ended: dict[int, int] = {}
     while True:
         try:
@@ -38,10 +40,10 @@ def main(platform_name: str, descriptor: int) -> None:
             pid = os.fork()
             if pid == 0:
                 channel.close()
-                _become_host(device, message, files)  # without a device it becomes a worker
+                _become_python_worker(device, message, files)  # without a device it becomes a worker
             for file in files:
                 os.close(file)
-            answer: FromTemplate = Spawned(pid)
+            answer: FromForkServer = Spawned(pid)
         else:
             answer = _reap(message, ended)
         try:
@@ -51,9 +53,9 @@ def main(platform_name: str, descriptor: int) -> None:
 
 
 def _device(platform_name: str) -> Platform:
-    """Its module is imported here once, with the libraries that hosts need; only a host wakes the device."""
+    """Its module is imported here once, with the libraries that workers need; only a worker wakes the device."""
     from arena.platforms import platform
-    from arena.worker import command_loop, operators  # noqa: F401 - the second for hosts
+    from arena.worker import command_loop, operators  # noqa: F401 - the second for workers
 
     _import_libraries()
     device = platform(platform_name)
@@ -70,7 +72,7 @@ def _import_libraries() -> None:
     except ImportError:
         return
     if os.environ.get("TRITON_INTERPRET") == "1":
-        import scipy.special  # noqa: F401 - the interpreter's functions need it: once here, not in every host
+        import scipy.special  # noqa: F401 - the interpreter's functions need it: once here, not in every worker
 
         from arena.toolchains import interpreter
 
@@ -96,7 +98,7 @@ def _reap(message: Reap, ended: dict[int, int]) -> Ended:
     return Ended(message.pid, ended.pop(message.pid, None))
 
 
-def _become_host(device: Platform | None, message: Spawn, files: list[int]) -> None:
+def _become_python_worker(device: Platform | None, message: Spawn, files: list[int]) -> None:
     """In the fork: go behind the walls, then obey the judge. Never returns."""
     code = 70
     try:
@@ -106,10 +108,10 @@ def _become_host(device: Platform | None, message: Spawn, files: list[int]) -> N
         os.close(log_file)
         _own_environment(message)
         level = _go_behind_walls(message)
-        channel: Channel[FromHost, ToHost] = Channel(socket.socket(fileno=channel_file), ToHost, takes_files=True)
+        channel: Channel[FromWorker, ToWorker] = Channel(socket.socket(fileno=channel_file), ToWorker, takes_files=True)
         channel.send(Ready(level))
         if message.worker:
-            _become_worker(message.worker, channel_file)
+            _become_native_worker(message.worker, channel_file)
         assert device is not None
         from arena.worker.command_loop import CommandLoop
 
@@ -124,7 +126,7 @@ def _become_host(device: Platform | None, message: Spawn, files: list[int]) -> N
         os._exit(code & 0xFF)
 
 
-def _become_worker(program: str, channel_file: int) -> None:
+def _become_native_worker(program: str, channel_file: int) -> None:
     """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
     seal.refuse_processes(programs=True)  # the worker, which is one
     os.set_inheritable(channel_file, True)
@@ -136,8 +138,10 @@ def _go_behind_walls(message: Spawn) -> str:
     """Of no return: what is opened later is opened from inside. Returns the level in force."""
     own = (message.folder, message.cache)
     level = enter(Walls(hide=message.hide, own=own))
-    files = (places.for_worker if message.worker else places.for_host)(own, message.show, message.hide, level)
-    return level + seal.close(seal.Seal(strictness=Strictness.HOST, files=files))
+    files = (places.for_native_worker if message.worker else places.for_python_worker)(
+        own, message.show, message.hide, level
+    )
+    return level + seal.close(seal.Seal(strictness=Strictness.WORKER, files=files))
 
 
 def _own_environment(message: Spawn) -> None:

@@ -82,7 +82,7 @@ class PythonEntry:
         self._region: Region | None = None
 
     def bind(self, binding: Binding | None) -> None:
-        """Keep the argument lists; where kernels are interpreted, put the arguments out of the host's reach."""
+        """Keep the argument lists; where kernels are interpreted, put the arguments out of the worker's reach."""
         self._values = []
         if self._interprets:
             self._protect(binding)

@@ -63,7 +63,7 @@ class Operators:
             self._watch_copies()
 
     def _emulate(self) -> None:
-        """Where kernels are interpreted, device memory is out of the host's reach."""
+        """Where kernels are interpreted, device memory is out of the worker's reach."""
         from arena.worker.emulated_device import EmulatedDevice
 
         EmulatedDevice(self._allow_copy)
@@ -80,7 +80,7 @@ class Operators:
             self._copies.impl(_COPY, self._copy)  # type: ignore[no-untyped-call]
 
     def _copy(self, into: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-        """`copy_`, but into the arguments on behalf of Triton or the host only."""
+        """`copy_`, but into the arguments on behalf of Triton or the worker only."""
         self._allow_copy(into)
         # There is no way to PyTorch's own implementation but to put it back for the moment.
         self._copies._destroy()  # type: ignore[no-untyped-call]

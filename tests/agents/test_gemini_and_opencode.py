@@ -59,12 +59,12 @@ def opencode(workspace: Path, stand_in: StandIn, model: str) -> Ran:
     return start("opencode", workspace, given, model, cli("opencode").parent)
 
 
-def check(ran: Ran, turns: list[Turn]) -> None:
+def check(ran: Ran, judge_pool: list[Turn]) -> None:
     assert (ran.code, ran.error) == (0, ""), ran.stderr
     assert "y + x" in ran.kernel
-    assert ran.texts(EventKind.MESSAGE) == [turn.text for turn in turns if turn.text]
+    assert ran.texts(EventKind.MESSAGE) == [turn.text for turn in judge_pool if turn.text]
     calls = [event for event in ran.events if event.kind is EventKind.TOOL_CALL]
-    assert [event.tool for event in calls] == [call.tool for turn in turns for call in turn.calls]
+    assert [event.tool for event in calls] == [call.tool for turn in judge_pool for call in turn.calls]
     assert "-    return x + y\n+    return y - x\n" in calls[0].diff or "-x + y\n" in calls[0].diff
     results = [event for event in ran.events if event.kind is EventKind.TOOL_RESULT]
     assert [event.call for event in results] == [event.call for event in calls]
@@ -74,10 +74,10 @@ def check(ran: Ran, turns: list[Turn]) -> None:
 
 def test_gemini_cli_edits_fails_fixes_and_passes(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
-    turns = gemini_script(str(workspace / "kernel.py"))
-    with GenerateContentStandIn(turns) as stand_in:
+    judge_pool = gemini_script(str(workspace / "kernel.py"))
+    with GenerateContentStandIn(judge_pool) as stand_in:
         ran = gemini(workspace, stand_in)
-    check(ran, turns)
+    check(ran, judge_pool)
     assert ran.model == "gemini-2.5-pro"
     assert all(request.headers["x-goog-api-key"] == KEY for request in stand_in.requests)
 
@@ -90,11 +90,11 @@ def test_gemini_cli_with_a_refused_key(tmp_path: Path) -> None:
 
 def test_opencode_edits_fails_fixes_and_passes(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
-    turns = opencode_script(str(workspace / "kernel.py"))
-    with ChatCompletionsStandIn(turns) as stand_in:
+    judge_pool = opencode_script(str(workspace / "kernel.py"))
+    with ChatCompletionsStandIn(judge_pool) as stand_in:
         ran = opencode(workspace, stand_in, "compatible/some-model")
-    check(ran, turns)
-    assert len(stand_in.requests) == len(turns)
+    check(ran, judge_pool)
+    assert len(stand_in.requests) == len(judge_pool)
     assert failed(ran) == [False, True, False, False]
 
 

@@ -81,9 +81,9 @@ def test_a_kernel_goes_to_the_judge_without_secrets(recorder: Recorder, tmp_path
             self.taken = kernel
             return Feedback("passed", b"{}", Evaluated(1, 0.5, 0.1, Status.PASSED, 1.5, "h"))
 
-    desk = Taking()
-    RecordedService(desk, recorder).evaluate(f"# {SECRET}\n".encode())
-    assert desk.taken == b"# [KEY]\n"
+    service = Taking()
+    RecordedService(service, recorder).evaluate(f"# {SECRET}\n".encode())
+    assert service.taken == b"# [KEY]\n"
     (kept,) = read_transcript(tmp_path).evaluations
     assert kept.kernel == b"# [KEY]\n" and recorder.events[0].kind is EventKind.EVALUATION
 

@@ -114,7 +114,7 @@ def story(kit: Kit) -> list[Step]:
 
 
 @pytest.fixture
-def turns(cpu_judge: JudgeClient) -> JudgePool:
+def judge_pool(cpu_judge: JudgeClient) -> JudgePool:
     return JudgePool([cpu_judge])
 
 
@@ -132,23 +132,32 @@ def settings(monkeypatch: pytest.MonkeyPatch, kit: Kit) -> Iterator[Callable[[St
 
 
 def work(
-    kit: Kit, script: Sequence[Step], turns: JudgePool, folder: Path, put: Callable[[StandIn], None], **limits: float
+    kit: Kit,
+    script: Sequence[Step],
+    judge_pool: JudgePool,
+    folder: Path,
+    put: Callable[[StandIn], None],
+    **limits: float,
 ) -> Trial:
     with ExitStack() as stack:
         api = stack.enter_context(kit.stand_in(list(script)))
         put(api)
         spec = AgentSpec(kit.kind, kit.kind, model=kit.model, limits={"wall_clock_s": 120, "evaluations": 5, **limits})
         config = RunConfig("e2e", (TASK,), (spec,), attempts=1, evaluation={"max_work": 1e5, "seeds": 1})
-        run = runner.run(runner.plan_run(config), folder, turns, Counting())
+        run = runner.run(runner.plan_run(config), folder, judge_pool, Counting())
     (trial,) = run.trials
     return trial
 
 
 def test_a_session(
-    kit: Kit, turns: JudgePool, tmp_path: Path, settings: Callable[[StandIn], None], monkeypatch: pytest.MonkeyPatch
+    kit: Kit,
+    judge_pool: JudgePool,
+    tmp_path: Path,
+    settings: Callable[[StandIn], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = tmp_path / "runs" / "e2e"
-    trial = work(kit, story(kit), turns, folder, settings)
+    trial = work(kit, story(kit), judge_pool, folder, settings)
     session = trial.session
     assert session is not None and session.ending is Ending.FINISHED, (trial.detail, session)
     assert trial.status is Status.PASSED and trial.evaluation is not None
@@ -171,11 +180,11 @@ def test_a_session(
 
 @pytest.mark.parametrize("kit", ["claude_code"], indirect=True)
 def test_the_budget_is_enforced(
-    kit: Kit, turns: JudgePool, tmp_path: Path, settings: Callable[[StandIn], None]
+    kit: Kit, judge_pool: JudgePool, tmp_path: Path, settings: Callable[[StandIn], None]
 ) -> None:
     """One evaluation is all there is, and the time is up before an agent that goes on for ever has ended."""
     again = [Turn("Again.", (kit.shell("./evaluate; sleep 3"),))]
-    trial = work(kit, again, turns, tmp_path / "e2e", settings, evaluations=1, wall_clock_s=8)
+    trial = work(kit, again, judge_pool, tmp_path / "e2e", settings, evaluations=1, wall_clock_s=8)
     session = trial.session
     assert session is not None and session.ending is Ending.WALL_CLOCK, (trial.detail, session)
     assert len(session.evaluations) == 1 and session.refused >= 1

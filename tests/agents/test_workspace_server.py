@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from arena.agents import desk_server
+from arena.agents import workspace_server
 from arena.agents.base import Feedback
 from arena.agents.workspace_server import MAX_CONNECTIONS, MAX_REQUEST_BYTES, WorkspaceServer
 from arena.errors import InfrastructureError
-from tests.agents.desks import FakeDesk
+from tests.agents.services import FakeService
 
 PATIENCE_S = 10.0
 
@@ -68,17 +68,17 @@ def waiting(server: WorkspaceServer, count: int) -> Callable[[], bool]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "desk.sock"
+    return tmp_path / "service.sock"
 
 
 def test_a_kernel_is_answered(path: Path) -> None:
-    desk = FakeDesk()
-    with WorkspaceServer(desk, path):
+    service = FakeService()
+    with WorkspaceServer(service, path):
         answer = said(path, request("käse"))
         profiled = said(path, b'{"kernel": "k", "profile": true}\n')
     assert answer == {"text": "judged käse\n", "result": {"status": "passed", "detail": "judged käse"}}
     assert profiled["result"]["status"] == "passed"
-    assert desk.kernels == ["käse".encode(), b"k"] and desk.profiled == [False, True]
+    assert service.kernels == ["käse".encode(), b"k"] and service.profiled == [False, True]
     assert not path.exists()
 
 
@@ -98,25 +98,25 @@ def test_a_kernel_is_answered(path: Path) -> None:
     ],
 )
 def test_a_malformed_request_is_told_why(path: Path, data: bytes, why: str) -> None:
-    desk = FakeDesk()
-    with WorkspaceServer(desk, path):
+    service = FakeService()
+    with WorkspaceServer(service, path):
         answer = said(path, data)
         assert said(path, request("after"))["result"]["status"] == "passed"
     assert why in answer["text"] and answer["result"] == {"status": None, "detail": answer["text"]}
-    assert desk.kernels == [b"after"]
+    assert service.kernels == [b"after"]
 
 
 def test_a_request_that_is_too_large_is_told_so(path: Path) -> None:
-    desk = FakeDesk()
-    with WorkspaceServer(desk, path), connected(path) as connection:
+    service = FakeService()
+    with WorkspaceServer(service, path), connected(path) as connection:
         with suppress(OSError):  # the server stops reading
             connection.sendall(b"x" * (MAX_REQUEST_BYTES + (1 << 20)))
         assert "larger than 4 MiB" in reply(connection)["text"]
-    assert desk.kernels == []
+    assert service.kernels == []
 
 
 def test_a_request_that_does_not_come_is_given_up(path: Path) -> None:
-    with WorkspaceServer(FakeDesk(), path, request_s=0.2) as server:
+    with WorkspaceServer(FakeService(), path, request_s=0.2) as server:
         with connected(path) as slow:
             slow.sendall(b'{"kernel": ')
             assert "in time" in reply(slow)["text"]
@@ -128,7 +128,7 @@ def test_a_request_that_does_not_come_is_given_up(path: Path) -> None:
 
 
 def test_a_trickle_does_not_extend_the_time(path: Path) -> None:
-    with WorkspaceServer(FakeDesk(), path, request_s=0.3), connected(path) as slow:
+    with WorkspaceServer(FakeService(), path, request_s=0.3), connected(path) as slow:
         started = time.monotonic()
         try:
             while time.monotonic() < started + 3:
@@ -140,33 +140,33 @@ def test_a_trickle_does_not_extend_the_time(path: Path) -> None:
 
 
 def test_requests_are_taken_in_order_of_arrival(path: Path) -> None:
-    desk = FakeDesk()
-    desk.go_on.clear()
+    service = FakeService()
+    service.go_on.clear()
     answers: dict[str, str] = {}
 
     def call(name: str) -> None:
         answers[name] = said(path, request(name))["text"]
 
     names = [f"kernel {index}" for index in range(12)]
-    with WorkspaceServer(desk, path) as server:
+    with WorkspaceServer(service, path) as server:
         callers = []
         for index, name in enumerate(names):
             callers.append(threading.Thread(target=call, args=(name,)))
             callers[-1].start()
             until(waiting(server, index + 1))
-        desk.go_on.set()
+        service.go_on.set()
         for caller in callers:
             caller.join(PATIENCE_S)
-    assert desk.kernels == [name.encode() for name in names]
+    assert service.kernels == [name.encode() for name in names]
     assert answers == {name: f"judged {name}\n" for name in names}
 
 
 def test_who_hangs_up_before_its_turn_is_passed_over(path: Path) -> None:
-    desk = FakeDesk()
-    desk.go_on.clear()
-    with WorkspaceServer(desk, path) as server, connected(path) as first:
+    service = FakeService()
+    service.go_on.clear()
+    with WorkspaceServer(service, path) as server, connected(path) as first:
         first.sendall(request("first"))
-        assert desk.busy.wait(PATIENCE_S)
+        assert service.busy.wait(PATIENCE_S)
         with connected(path) as gone:
             gone.sendall(request("gone"))
             until(waiting(server, 2))
@@ -174,31 +174,31 @@ def test_who_hangs_up_before_its_turn_is_passed_over(path: Path) -> None:
             patient.sendall(request("patient"))
             patient.shutdown(socket.SHUT_WR)  # sends no more, and waits
             until(waiting(server, 3))
-            desk.go_on.set()
+            service.go_on.set()
             assert reply(first)["text"] == "judged first\n"
             assert reply(patient)["text"] == "judged patient\n"
-    assert desk.kernels == [b"first", b"patient"]
+    assert service.kernels == [b"first", b"patient"]
 
 
 def test_who_hangs_up_in_the_middle_disturbs_nobody(path: Path) -> None:
-    desk = FakeDesk()
-    with WorkspaceServer(desk, path) as server:
+    service = FakeService()
+    with WorkspaceServer(service, path) as server:
         for data in (b"", b'{"kern', b'{"kernel": "x"}'):
             with connected(path) as connection:
                 connection.sendall(data)
-        desk.go_on.clear()
+        service.go_on.clear()
         with connected(path) as connection:
             connection.sendall(request("left during its evaluation"))
-            assert desk.busy.wait(PATIENCE_S)
-        desk.go_on.set()
+            assert service.busy.wait(PATIENCE_S)
+        service.go_on.set()
         assert said(path, request("after"))["text"] == "judged after\n"
         until(lambda: not server._connections)
-    assert desk.kernels == [b"left during its evaluation", b"after"]
+    assert service.kernels == [b"left during its evaluation", b"after"]
 
 
 def test_too_many_connections_are_turned_away(path: Path) -> None:
-    desk = FakeDesk()
-    with WorkspaceServer(desk, path) as server:
+    service = FakeService()
+    with WorkspaceServer(service, path) as server:
         idle = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(MAX_CONNECTIONS)]
         for connection in idle:
             connection.connect(str(path))
@@ -212,26 +212,26 @@ def test_too_many_connections_are_turned_away(path: Path) -> None:
 
 
 def test_closing_waits_for_no_evaluation(path: Path) -> None:
-    desk = FakeDesk()
-    desk.go_on.clear()
-    with connected_to_closing(desk, path) as (running, queued, idle, took):
+    service = FakeService()
+    service.go_on.clear()
+    with connected_to_closing(service, path) as (running, queued, idle, took):
         assert took < 1.5
         for connection in (running, queued, idle):
             assert answer_of_a_closed_server(connection)
-    desk.go_on.set()
-    assert desk.kernels == [b"running"]
+    service.go_on.set()
+    assert service.kernels == [b"running"]
 
 
 @contextmanager
 def connected_to_closing(
-    desk: FakeDesk, path: Path
+    service: FakeService, path: Path
 ) -> Iterator[tuple[socket.socket, socket.socket, socket.socket, float]]:
     """A server closed while one request is evaluated, one waits and one peer is silent; and how long that took."""
-    server = WorkspaceServer(desk, path)
+    server = WorkspaceServer(service, path)
     server.__enter__()
     with connected(path) as running, connected(path) as queued, connected(path) as idle:
         running.sendall(request("running"))
-        assert desk.busy.wait(PATIENCE_S)
+        assert service.busy.wait(PATIENCE_S)
         queued.sendall(request("queued"))
         until(waiting(server, 2))
         until(lambda: len(server._connections) == 3)
@@ -253,7 +253,7 @@ def test_a_desk_that_fails_gives_no_verdict(path: Path) -> None:
     def fail(kernel: bytes) -> Feedback:
         raise InfrastructureError("the judge's own words")
 
-    with WorkspaceServer(FakeDesk(fail), path) as server:
+    with WorkspaceServer(FakeService(fail), path) as server:
         answer = said(path, request("k"))
         assert said(path, request("k"))["result"]["status"] is None
         assert isinstance(server.failure, InfrastructureError)
@@ -261,12 +261,12 @@ def test_a_desk_that_fails_gives_no_verdict(path: Path) -> None:
 
 
 def test_who_does_not_read_its_answer_holds_up_nobody(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk_server, "_ANSWER_S", 0.3)
+    monkeypatch.setattr(workspace_server, "_ANSWER_S", 0.3)
 
     def at_length(kernel: bytes) -> Feedback:
         return Feedback("x" * (4 << 20 if kernel == b"long" else 1), b'{"status": "passed"}', None)
 
-    with WorkspaceServer(FakeDesk(at_length), path) as server, connected(path) as deaf:
+    with WorkspaceServer(FakeService(at_length), path) as server, connected(path) as deaf:
         deaf.sendall(request("long"))
         assert said(path, request("short"))["text"] == "x"
         until(lambda: not server._connections)
@@ -274,6 +274,6 @@ def test_who_does_not_read_its_answer_holds_up_nobody(path: Path, monkeypatch: p
 
 def test_a_path_that_no_socket_can_have_is_said(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="too long"):
-        WorkspaceServer(FakeDesk(), tmp_path / ("x" * 120)).__enter__()
+        WorkspaceServer(FakeService(), tmp_path / ("x" * 120)).__enter__()
     with pytest.raises(InfrastructureError, match="cannot listen"):
-        WorkspaceServer(FakeDesk(), tmp_path / "missing" / "d.sock").__enter__()
+        WorkspaceServer(FakeService(), tmp_path / "missing" / "d.sock").__enter__()

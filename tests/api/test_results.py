@@ -94,7 +94,7 @@ def test_an_agent_needs_no_more_than_to_work() -> None:
     class Copy(arena.Agent):
         name = "copy"
 
-        def work(self, workspace: arena.Workspace, desk: object) -> arena.Submission:
+        def work(self, workspace: arena.Workspace, service: object) -> arena.Submission:
             return arena.Submission(workspace.task.starting_kernel)
 
     assert Copy().limits is None and Copy().lacks() == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
 
 
@@ -30,7 +32,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(installed: Path, folder: Path, *arguments: str) -> str:
-    done = subprocess.run([str(installed), *arguments], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([str(installed), *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -57,6 +59,7 @@ def test_no_candidate_can_read_the_shipped_tasks(installed: Path, tmp_path: Path
     done = subprocess.run(
         [str(installed), "evaluate", "rms_norm", "reads.py", "--platform", "cpu", "--no-heldout", "--max-work", "1e4"],
         cwd=tmp_path,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
     )

@@ -46,7 +46,7 @@ def test_clock_stepped_under_the_runner(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.system
 def test_clock_stepped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under judge, template and host: limits on time hold, a right kernel passes, latencies are those of always."""
+    """Under judge, template and worker: limits on time hold, a right kernel passes, latencies are those of always."""
     seen = tmp_path / "stepped"
     seen.mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{STEPPING}:{Path(arena.__file__).parents[1]}")

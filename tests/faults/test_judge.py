@@ -52,7 +52,7 @@ def test_judge_killed(tmp_path: Path) -> None:
         faulty = Faulty(tmp_path, RMS_NORM, in_python("import time\ntime.sleep(0.2)"))
         run = faulty.run(judge, Notes(kill))
         check(run, Status.PASSED)
-        assert len(family) >= 2, "a template and a host at least"
+        assert len(family) >= 2, "a template and a worker at least"
         deadline = time.monotonic() + 10
         while alive(family) and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -38,10 +38,10 @@ def probe(facts: DeviceFacts = MI300X, **changed: object) -> ProbeSeen:
     return replace(seen, **changed)  # type: ignore[arg-type]
 
 
-def timing(ms: float, *, speedup: float = 1.0, host_ms: float | None = None, mode: Mode = Mode.GRAPH) -> CaseTiming:
-    """Ten calls a pass; the host's clock agrees unless it is told otherwise."""
-    host_s = (ms if host_ms is None else host_ms) * 10 / 1e3
-    calls = tuple(Round(0.001, 0.001, 0.01, 0.01, host_s) for _ in range(4))
+def timing(ms: float, *, speedup: float = 1.0, worker_ms: float | None = None, mode: Mode = Mode.GRAPH) -> CaseTiming:
+    """Ten calls a pass; the worker's clock agrees unless it is told otherwise."""
+    worker_s = (ms if worker_ms is None else worker_ms) * 10 / 1e3
+    calls = tuple(Round(0.001, 0.001, 0.01, 0.01, worker_s) for _ in range(4))
     exact = Estimate(ms, ms, ms)
     return CaseTiming(exact, exact, Estimate(speedup, speedup, speedup), mode, 1, 10, "evicted", calls)
 
@@ -85,7 +85,7 @@ class FakeEvidence:
     def probe(self) -> ProbeSeen:
         return self.seen
 
-    def crossing(self) -> CrossSeen:
+    def cross_compilation(self) -> CrossSeen:
         return self.builds
 
     def isolation(self) -> str:

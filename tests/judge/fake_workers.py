@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgspec
 
 from arena.judge.workers import Worker
-from arena.protocol import ANSWER_BYTES, FromHost, Ready
+from arena.protocol import ANSWER_BYTES, FromWorker, Ready
 from arena.wire import Channel
 
 
@@ -21,8 +21,8 @@ class NoTemplate:
         return None
 
 
-class UnkillableHost(Worker):
-    """A host without a process behind it."""
+class UnkillableWorker(Worker):
+    """A worker without a process behind it."""
 
     def kill(self) -> None:
         self._collected = True
@@ -35,10 +35,10 @@ def framed(body: bytes) -> bytes:
 
 
 @contextmanager
-def worker() -> Iterator[tuple[Worker, socket.socket]]:
-    """A host as the judge has it after its greeting, and the end that a candidate has its hands on."""
+def connected_worker() -> Iterator[tuple[Worker, socket.socket]]:
+    """A worker as the judge has it after its greeting, and the end that a candidate has its hands on."""
     ours, theirs = socket.socketpair()
     theirs.sendall(framed(msgspec.json.encode(Ready("session"))))
     with ours, theirs, tempfile.TemporaryFile() as log:
-        channel: Channel[object, FromHost] = Channel(ours, FromHost, most_bytes=ANSWER_BYTES)
-        yield UnkillableHost(NoTemplate(), 0, channel, log, spins=False), theirs  # type: ignore[arg-type]
+        channel: Channel[object, FromWorker] = Channel(ours, FromWorker, most_bytes=ANSWER_BYTES)
+        yield UnkillableWorker(NoTemplate(), 0, channel, log, spins=False), theirs  # type: ignore[arg-type]

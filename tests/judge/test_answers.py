@@ -13,8 +13,8 @@ from arena.judge.workers import CandidateFailed, signal_name
 from arena.model.portability import KernelUse
 from arena.model.profile import KernelTime
 from arena.model.verdict import Status
-from arena.protocol import Blame, Call, Done, Failed, FromHost, Kernels, Profiled, Ready
-from tests.judge.fake_workers import framed, worker
+from arena.protocol import Blame, Call, Done, Failed, FromWorker, Kernels, Profiled, Ready
+from tests.judge.fake_workers import connected_worker, framed
 
 USE, TIME = KernelUse("k", 1), KernelTime("k", 1, 1.0)
 WITHIN = [
@@ -24,12 +24,12 @@ WITHIN = [
     Kernels((KernelUse("k" * protocol.NAME_CHARACTERS, 255, 1 << 20, 0, 0, 1.0),) * protocol.MOST_KERNELS),
     Profiled((KernelTime("k", 3, 1e6, (1, 2, 3), (4, 5, 6)),) * protocol.MOST_KERNELS),
 ]
-OUTSIDE: list[tuple[FromHost, str]] = [
+OUTSIDE: list[tuple[FromWorker, str]] = [
     (Ready("x" * 5000), "isolation has 5000 characters, at most 4000"),
-    (Done(-1.0), "host_s is -1.0"),
-    (Done(1e300), "host_s is 1e[+]300"),
-    (Done(float("nan")), "host_s is nan"),
-    (Done(float("inf")), "host_s is inf"),
+    (Done(-1.0), "worker_s is -1.0"),
+    (Done(1e300), "worker_s is 1e[+]300"),
+    (Done(float("nan")), "worker_s is nan"),
+    (Done(float("inf")), "worker_s is inf"),
     (Failed(Blame.LOAD_ERROR, "x" * (6 << 20)), "detail has 6291456 characters, at most 4000"),
     (Kernels((USE,) * 129), "kernels has 129 entries, at most 128"),
     (Kernels((KernelUse("k" * 301, 1),)), "kernel has 301"),
@@ -49,13 +49,13 @@ OUTSIDE: list[tuple[FromHost, str]] = [
 
 
 @pytest.mark.parametrize("answer", WITHIN, ids=lambda answer: type(answer).__name__)
-def test_answers_within_their_bounds_stay_as_they_are(answer: FromHost) -> None:
+def test_answers_within_their_bounds_stay_as_they_are(answer: FromWorker) -> None:
     assert bounded(answer) == answer
     assert len(msgspec.json.encode(answer)) < protocol.ANSWER_BYTES
 
 
 @pytest.mark.parametrize(("answer", "says"), OUTSIDE, ids=[says for _, says in OUTSIDE])
-def test_answers_outside_of_their_bounds(answer: FromHost, says: str) -> None:
+def test_answers_outside_of_their_bounds(answer: FromWorker, says: str) -> None:
     with pytest.raises(Overstep, match=says):
         bounded(answer)
 
@@ -70,23 +70,23 @@ def test_answers_outside_of_their_bounds(answer: FromHost, says: str) -> None:
     ],
     ids=lambda answer: type(answer).__name__,
 )
-def test_no_text_keeps_an_escape_sequence(answer: FromHost) -> None:
+def test_no_text_keeps_an_escape_sequence(answer: FromWorker) -> None:
     assert b"u001b" not in msgspec.json.encode(bounded(answer))
 
 
 def test_an_overstep_is_a_crash_that_says_what_was_sent() -> None:
-    with worker() as (host, theirs):
+    with connected_worker() as (worker, theirs):
         theirs.sendall(framed(msgspec.json.encode(Kernels((USE,) * 129))))
         with pytest.raises(CandidateFailed, match="kernels has 129 entries, at most 128 are taken") as failed:
-            host.kernels(5.0)
+            worker.kernels(5.0)
     assert failed.value.status is Status.CRASH
 
 
 def test_one_answer_too_many_is_a_crash() -> None:
-    with worker() as (host, theirs):
+    with connected_worker() as (worker, theirs):
         theirs.sendall(framed(b'{"type":"Done"}') * 2)
         with pytest.raises(CandidateFailed, match="an answer too many"):
-            host.ask(Call(0), 5.0)
+            worker.ask(Call(0), 5.0)
 
 
 def test_every_signal_has_a_name() -> None:

@@ -1,4 +1,4 @@
-"""Layout, poison and canaries of the buffer that judge and host share."""
+"""Layout, poison and canaries of the buffer that judge and worker share."""
 
 from __future__ import annotations
 

@@ -119,8 +119,8 @@ def test_the_judge_finds_the_builds_in_the_cache(
             seen.append(isinstance(built, Built) and built.cached)
             return built
 
-        def worker(self, arch: str) -> NativeWorker:
-            return self._real.worker(arch)
+        def native_worker(self, arch: str) -> NativeWorker:
+            return self._real.native_worker(arch)
 
     monkeypatch.setattr("arena.judge.building.toolchain_for", Watched)
     task = load_task(SOFTMAX)
@@ -216,7 +216,7 @@ def test_an_abandoned_builder_answers_nobody(tmp_path: Path) -> None:
         thread = threading.Thread(target=ask)
         thread.start()
         time.sleep(1.0)
-        builder.abandon()
+        builder.kill()
         thread.join(10)
         assert not thread.is_alive() and "builder ended" in str(problems[0])
         with pytest.raises(InfrastructureError, match="abandoned"):

@@ -1,7 +1,7 @@
 """Candidates that try to look better than they are, each with the status it must get, on the CPU and on a GPU.
 
-The expected status stands in the header of each file under `tests/cheats/<task>/` (`tests/exhibits.py` reads it). What
-they are all built around, a plain right kernel, is `_kernel.py` or `_kernel.hip`, put in place of the line `<kernel>`.
+The expected status stands in the header of each file under `tests/cheats/<task>/` (`tests/cheat_fixtures.py` reads it).
+`_kernel.py` or `_kernel.hip`, the baseline, stands in for the line `<kernel>` in each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from tests.candidates import TASK_OF, assembled, name
-from tests.exhibits import Exhibit, exhibits
+from tests.cheat_fixtures import CheatFixture, cheat_fixtures
 
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
 _CPU_TRIES = 3  # other tests share the cores: a mismatch of timings may be their doing
@@ -28,20 +28,20 @@ GPU_OPTIONS = structs.replace(OPTIONS, max_work=1e7)
 def shown(platform: str) -> list[object]:
     """The exhibits as parameters: those not caught yet must fail, or the corpus is out of date."""
     found = []
-    for exhibit in exhibits():
+    for fixture in cheat_fixtures():
         marks = []
-        if platform in exhibit.meaningless:
-            marks.append(pytest.mark.skip(reason=exhibit.meaningless[platform]))
-        elif platform in exhibit.uncaught:
-            marks.append(pytest.mark.xfail(reason=exhibit.uncaught[platform], strict=True))
-        found.append(pytest.param(exhibit, id=name(exhibit.path), marks=marks))
+        if platform in fixture.meaningless:
+            marks.append(pytest.mark.skip(reason=fixture.meaningless[platform]))
+        elif platform in fixture.uncaught:
+            marks.append(pytest.mark.xfail(reason=fixture.uncaught[platform], strict=True))
+        found.append(pytest.param(fixture, id=name(fixture.path), marks=marks))
     return list(found)
 
 
-def evaluate(judge: JudgeClient, exhibit: Exhibit, folder: Path, options: Options) -> Evaluation:
+def evaluate(judge: JudgeClient, fixture: CheatFixture, folder: Path, options: Options) -> Evaluation:
     """One exhibit through the gates, with held-out cases where it is about these."""
-    task = TASKS / TASK_OF[exhibit.path.parent.name]
-    return judge.evaluate(task, assembled(exhibit.path, folder), structs.replace(options, heldout=exhibit.heldout))
+    task = TASKS / TASK_OF[fixture.path.parent.name]
+    return judge.evaluate(task, assembled(fixture.path, folder), structs.replace(options, heldout=fixture.heldout))
 
 
 def outcome(evaluation: Evaluation) -> Status:
@@ -62,10 +62,10 @@ def check(evaluation: Evaluation, wanted: tuple[Status, ...]) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("exhibit", shown("CPU"))
-def test_on_cpu(cpu_judge: JudgeClient, exhibit: Exhibit, tmp_path: Path) -> None:
-    wanted, busy = exhibit.expected["CPU"], Status.TIMING_MISMATCH
+def test_on_cpu(cpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -> None:
+    wanted, busy = fixture.expected["CPU"], Status.TIMING_MISMATCH
     for _ in range(_CPU_TRIES):
-        evaluation = evaluate(cpu_judge, exhibit, tmp_path, CPU_OPTIONS)
+        evaluation = evaluate(cpu_judge, fixture, tmp_path, CPU_OPTIONS)
         if outcome(evaluation) is not busy or busy in wanted:
             break
     check(evaluation, wanted)
@@ -73,5 +73,5 @@ def test_on_cpu(cpu_judge: JudgeClient, exhibit: Exhibit, tmp_path: Path) -> Non
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("exhibit", shown("GPU"))
-def test_on_gpu(gpu_judge: JudgeClient, exhibit: Exhibit, tmp_path: Path) -> None:
-    check(evaluate(gpu_judge, exhibit, tmp_path, GPU_OPTIONS), exhibit.expected["GPU"])
+def test_on_gpu(gpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -> None:
+    check(evaluate(gpu_judge, fixture, tmp_path, GPU_OPTIONS), fixture.expected["GPU"])

@@ -20,7 +20,7 @@ from arena.protocol import Call, Done
 
 
 class Counting:
-    """A host that answers every `rms_norm` in the judge's buffer; from the second call on wrongly, if told so."""
+    """A worker that answers every `rms_norm` in the judge's buffer; from the second call on wrongly, if told so."""
 
     def __init__(self, wrong_later: bool) -> None:
         self.calls, self._wrong_later = 0, wrong_later
@@ -60,14 +60,14 @@ def test_a_case_that_has_taken_long_enough_is_not_called_again(
     calls: int,
     status: Status,
 ) -> None:
-    host = Counting(wrong_later)
+    worker = Counting(wrong_later)
 
     def sets(*given: Any) -> Sets:
-        host.sets = [Sets(*given)]
-        return host.sets[0]
+        worker.sets = [Sets(*given)]
+        return worker.sets[0]
 
     monkeypatch.setattr(correctness, "Sets", sets)
     check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), 3, 1.0, enough_s)
-    subject: Any = SimpleNamespace(ready=lambda case: host)
+    subject: Any = SimpleNamespace(ready=lambda case: worker)
     assert check.run(subject, case).status is status
-    assert host.calls == calls
+    assert worker.calls == calls

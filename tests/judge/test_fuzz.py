@@ -22,15 +22,15 @@ from arena.judge.workers import CandidateFailed, Worker
 from arena.model.portability import KernelUse
 from arena.model.profile import KernelTime
 from arena.model.verdict import Status
-from arena.protocol import ANSWER_BYTES, Blame, Call, Done, Failed, FromHost, Kernels, Profiled, Ready
-from tests.judge.fake_workers import framed, worker
+from arena.protocol import ANSWER_BYTES, Blame, Call, Done, Failed, FromWorker, Kernels, Profiled, Ready
+from tests.judge.fake_workers import connected_worker, framed
 
 FRAMES = 10_000
 WAIT_S = 0.01
 GENEROUS_S = 5.0
 ENDS = {Status.CRASH, Status.TIMEOUT, Status.LAUNCH_ERROR, Status.LOAD_ERROR}
-Answer = FromHost | tuple[KernelUse, ...] | tuple[KernelTime, ...]
-ANSWERS: list[FromHost] = [
+Answer = FromWorker | tuple[KernelUse, ...] | tuple[KernelTime, ...]
+ANSWERS: list[FromWorker] = [
     Done(0.5),
     Failed(Blame.LAUNCH_ERROR, "no"),
     Kernels((KernelUse("k", 1),)),
@@ -41,7 +41,7 @@ VALUES = (
     *("null", "true", "[]", "{}", '""', "-1", "1e308", "-0.0", "1e999", "9" * 400, "0.1", '"\\ud800"', '"\\u0000"'),
     *("NaN", "[[[[[]]]]]", '{"a":{"a":{}}}', '"' + "x" * 5000 + '"', "[" * 2000, '{"x":' * 2000),
 )
-FIELDS = ("type", "host_s", "blame", "detail", "kernels", "isolation", "kernel", "registers", "grid", "zzz")
+FIELDS = ("type", "worker_s", "blame", "detail", "kernels", "isolation", "kernel", "registers", "grid", "zzz")
 
 
 def valid(dice: random.Random) -> bytes:
@@ -118,17 +118,17 @@ KINDS: tuple[Callable[[random.Random], bytes], ...] = (
 )
 
 
-def asked(host: Worker, dice: random.Random, timeout_s: float) -> Answer:
+def asked(worker: Worker, dice: random.Random, timeout_s: float) -> Answer:
     command = dice.randrange(3)
     if command == 0:
-        return host.ask(Call(0), timeout_s)
-    return host.kernels(timeout_s) if command == 1 else host.profile(0, timeout_s)
+        return worker.ask(Call(0), timeout_s)
+    return worker.kernels(timeout_s) if command == 1 else worker.profile(0, timeout_s)
 
 
-def outcome(host: Worker, dice: random.Random, timeout_s: float) -> str:
+def outcome(worker: Worker, dice: random.Random, timeout_s: float) -> str:
     """`answered`, or the status of the failed candidate; anything else that is raised fails the test."""
     try:
-        answer = asked(host, dice, timeout_s)
+        answer = asked(worker, dice, timeout_s)
     except CandidateFailed as failure:
         assert failure.status in ENDS and len(failure.detail) <= 8000
         assert "\x1b" not in failure.detail and failure.detail.encode()
@@ -157,7 +157,7 @@ def test_ten_thousand_hostile_frames() -> None:
     started = time.monotonic()
     for number in range(FRAMES):
         data, stays = KINDS[number % len(KINDS)](dice), number % 50 == 7
-        with worker() as (host, theirs):
+        with connected_worker() as (worker, theirs):
             theirs.settimeout(1.0)
             if number % 10 == 3:
                 send_with_files(theirs, data)
@@ -165,7 +165,7 @@ def test_ten_thousand_hostile_frames() -> None:
                 theirs.sendall(data)
             if not stays:
                 theirs.shutdown(socket.SHUT_WR)
-            found[outcome(host, dice, WAIT_S if stays else GENEROUS_S)] += 1
+            found[outcome(worker, dice, WAIT_S if stays else GENEROUS_S)] += 1
     assert found.total() == FRAMES and found[Status.CRASH] > FRAMES / 2 and found["answered"] > FRAMES / 100
     assert held()[0] - memory < 64 and held()[1] == files
     assert time.monotonic() - started < 60
@@ -185,22 +185,22 @@ def test_floods_and_dribbles() -> None:
     dribbles = (b"\0", b"\0\1", b"\0\0\1\0 ")
     memory = held()[0]
     for data, pause_s in [*((flood, 0.0) for flood in floods * 5), *((dribble, 0.005) for dribble in dribbles * 5)]:
-        with worker() as (host, theirs):
+        with connected_worker() as (worker, theirs):
             sender = threading.Thread(target=endlessly, args=(theirs, data, pause_s))
             sender.start()
             started = time.monotonic()
-            outcome(host, dice, 0.1)
+            outcome(worker, dice, 0.1)
             assert time.monotonic() - started < 2
-            host.kill()
+            worker.kill()
             sender.join(5)
             assert not sender.is_alive()
     assert held()[0] - memory < 64
 
 
 def test_a_large_frame_that_comes_slowly_to_its_end() -> None:
-    with worker() as (host, theirs):
+    with connected_worker() as (worker, theirs):
         data = framed(b" " * (ANSWER_BYTES - 15) + b'{"type":"Done"}')
         sender = threading.Thread(target=theirs.sendall, args=(data,))
         sender.start()
-        assert host.ask(Call(0), GENEROUS_S) == Done()
+        assert worker.ask(Call(0), GENEROUS_S) == Done()
         sender.join(5)

@@ -110,15 +110,15 @@ def test_every_draw_has_a_state_of_its_own(case: Arguments, task: Task, monkeypa
     monkeypatch.setattr(inputs, "secret_generator", counted)
     monkeypatch.setattr(buffers, "secret_generator", counted)
     platform = CpuPlatform()
-    host: Any = SimpleNamespace(ask=lambda *_: None, stop=lambda: None, release=lambda *_: None)
-    subject: Any = SimpleNamespace(ready=lambda _: host, host=host)
+    worker: Any = SimpleNamespace(ask=lambda *_: None, stop=lambda: None, release=lambda *_: None)
+    subject: Any = SimpleNamespace(ready=lambda _: worker, worker=worker)
     check = CorrectnessCheck(platform, reference, 3, 1.0)
-    monkeypatch.setattr(CorrectnessCheck, "_once", lambda check, host, sets, inputs: sets.scatter_canaries() or GOOD)
+    monkeypatch.setattr(CorrectnessCheck, "_once", lambda check, worker, sets, inputs: sets.scatter_canaries() or GOOD)
     assert check.run(subject, case).status is GOOD.status
     assert len(made) == 3 + 4, "three seeds, and canaries for these and for the call that is repeated"
     TimedProgram(subject, platform, 1.0).bind(case, reference, {LONG: (0,)})
-    bench: Any = SimpleNamespace(platform=platform)
-    rounds = PerformanceCheck(bench, reference, 1.0)
+    timer: Any = SimpleNamespace(platform=platform)
+    rounds = PerformanceCheck(timer, reference, 1.0)
     for _ in range(3):
         rounds._draw(case, PassPlan(1, 3))
     assert len(made) == 7 + 1 + 3

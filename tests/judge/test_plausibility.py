@@ -1,4 +1,4 @@
-"""Each doubt convicts what it is for, and nothing that noise alone explains."""
+"""Each plausibility check fails on what it is for, and on nothing that noise alone explains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from arena.judge.plausibility import PlausibilityLimits, Timing, doubt
+from arena.judge.plausibility import PlausibilityLimits, Timing, failed_check
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
@@ -29,27 +29,27 @@ def made(
 ) -> Timing:
     """A timing in which the candidate's lone call costs `single_gap_ms` more than the baseline's."""
     gap = per_call_ms - baseline_ms if single_gap_ms is None else single_gap_ms
-    host_s = per_call_ms * LONG / 1e3
+    worker_s = per_call_ms * LONG / 1e3
     measured: Sequence[Round] = [
-        Round(0.0, 0.0, 0.0, 0.0, host_s, baseline_single_s=0.2e-3, candidate_single_s=(0.2 + gap) / 1e3)
+        Round(0.0, 0.0, 0.0, 0.0, worker_s, baseline_single_s=0.2e-3, candidate_single_s=(0.2 + gap) / 1e3)
     ] * 8
     alone = about(baseline_ms)
     return Timing(alone, candidate_ms or about(per_call_ms), alone, beside_ms or alone, measured, LONG)
 
 
 def test_an_honest_speedup_is_believed() -> None:
-    assert doubt(made(0.100, 0.020), LIMITS) == (Status.PASSED, "")
+    assert failed_check(made(0.100, 0.020), LIMITS) == (Status.PASSED, "")
 
 
 @pytest.mark.parametrize("candidate_ms", [0.004, 0.0001])
 def test_faster_than_the_roofline_is_implausible(candidate_ms: float) -> None:
-    status, why = doubt(made(0.100, candidate_ms), LIMITS)
+    status, why = failed_check(made(0.100, candidate_ms), LIMITS)
     assert status is Status.IMPLAUSIBLE
     assert "roofline" in why
 
 
 def test_faster_than_an_empty_kernel_is_implausible() -> None:
-    status, why = doubt(made(0.100, 0.0004), replace(LIMITS, roofline_ms=None))
+    status, why = failed_check(made(0.100, 0.0004), replace(LIMITS, roofline_ms=None))
     assert status is Status.IMPLAUSIBLE
     assert "empty kernel" in why
 
@@ -57,39 +57,39 @@ def test_faster_than_an_empty_kernel_is_implausible() -> None:
 def test_the_least_of_kernels_is_believed() -> None:
     """As measured on an H200: one program that stores one number, and an addition of one number by PyTorch."""
     limits = replace(LIMITS, roofline_ms=1e-9, empty_call_ms=0.001013)
-    assert doubt(made(0.000668, 0.000663), limits) == (Status.PASSED, "")
+    assert failed_check(made(0.000668, 0.000663), limits) == (Status.PASSED, "")
 
 
 @pytest.mark.parametrize(("roofline_ms", "status"), [(0.0, Status.PASSED), (1e-9, Status.IMPLAUSIBLE)])
 def test_where_there_is_nothing_to_do_no_kernel_is_needed(roofline_ms: float, status: Status) -> None:
-    assert doubt(made(0.003, 0.0), replace(LIMITS, roofline_ms=roofline_ms))[0] is status
+    assert failed_check(made(0.003, 0.0), replace(LIMITS, roofline_ms=roofline_ms))[0] is status
 
 
 def test_calls_that_are_cheap_only_in_company_are_implausible() -> None:
     """Ten times faster in a long pass, but a lone call takes as long as the baseline's."""
-    status, why = doubt(made(0.200, 0.020, single_gap_ms=0.0), LIMITS)
+    status, why = failed_check(made(0.200, 0.020, single_gap_ms=0.0), LIMITS)
     assert status is Status.IMPLAUSIBLE
     assert "alone" in why
 
 
 @pytest.mark.parametrize("host_ms", [0.001, 0.2])
-def test_clocks_that_disagree_are_a_mismatch(host_ms: float) -> None:
+def test_clocks_that_disagree_are_a_mismatch(worker_ms: float) -> None:
     timing = made(0.100, 0.050)
-    lying = [replace(measured, candidate_host_s=host_ms * LONG / 1e3) for measured in timing.rounds]
-    status, why = doubt(replace(timing, rounds=lying), LIMITS)
+    lying = [replace(measured, candidate_host_s=worker_ms * LONG / 1e3) for measured in timing.rounds]
+    status, why = failed_check(replace(timing, rounds=lying), LIMITS)
     assert status is Status.TIMING_MISMATCH
     assert "clock" in why
 
 
 @pytest.mark.parametrize(("beside_ms", "status"), [(0.2, Status.TIMING_MISMATCH), (0.103, Status.PASSED)])
 def test_a_baseline_that_moved_voids_the_result(beside_ms: float, status: Status) -> None:
-    assert doubt(made(0.100, 0.050, beside_ms=about(beside_ms)), LIMITS)[0] is status
+    assert failed_check(made(0.100, 0.050, beside_ms=about(beside_ms)), LIMITS)[0] is status
 
 
 def test_a_wide_interval_convicts_nobody() -> None:
-    assert doubt(made(0.100, 0.0044), LIMITS)[0] is Status.IMPLAUSIBLE
+    assert failed_check(made(0.100, 0.0044), LIMITS)[0] is Status.IMPLAUSIBLE
     wide = made(0.100, 0.0044, candidate_ms=Estimate(0.0044, 0.001, 0.02))
-    assert doubt(wide, LIMITS)[0] is Status.PASSED
+    assert failed_check(wide, LIMITS)[0] is Status.PASSED
 
 
 IDLE_S = [2.3e-4, 2.5e-4, 2.2e-4, 2.4e-4, 2.4e-4, 2.3e-4, 2.6e-4, 2.4e-4]
@@ -109,7 +109,7 @@ BASELINE_READY_S = [2.0e-4, 2.1e-4, 1.9e-4, 2.0e-4, 2.2e-4, 2.0e-4, 1.9e-4, 2.1e
 )
 def test_work_before_the_clock_starts_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
     evidence = replace(made(0.100, 0.020), baseline_prepare_s=BASELINE_READY_S, candidate_prepare_s=candidate_s)
-    assert doubt(evidence, LIMITS)[0] is status
+    assert failed_check(evidence, LIMITS)[0] is status
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_work_before_the_clock_starts_is_a_mismatch(candidate_s: list[float], st
 def test_work_after_the_clock_stopped_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
     """The last two end late in some passes only, and shake: their own deviation hides nothing."""
     evidence = replace(made(0.100, 0.020), baseline_drain_s=IDLE_S, candidate_drain_s=candidate_s)
-    assert doubt(evidence, LIMITS)[0] is status
+    assert failed_check(evidence, LIMITS)[0] is status
 
 
 @pytest.mark.parametrize(("late_s", "status"), [(1e-4, Status.PASSED), (2e-3, Status.TIMING_MISMATCH)])
@@ -135,7 +135,7 @@ def test_after_a_long_pass_a_device_comes_back_more_slowly(late_s: float, status
     """A pass of 100 ms: what is seen of honest kernels is let be, a fiftieth of the pass is not."""
     slow = made(0.100, 1.0)
     drained = [seconds + late_s for seconds in IDLE_S]
-    assert doubt(replace(slow, baseline_drain_s=IDLE_S, candidate_drain_s=drained), LIMITS)[0] is status
+    assert failed_check(replace(slow, baseline_drain_s=IDLE_S, candidate_drain_s=drained), LIMITS)[0] is status
 
 
 SHORT = 12
@@ -171,22 +171,22 @@ def passes(candidate_extra_ms: list[float], jitter_ms: float = 0.01, call_ms: fl
 )
 def test_a_short_pass_made_longer_is_a_mismatch(extra_ms: list[float], status: Status) -> None:
     """Its time is subtracted; a spread that the data may explain is let be, and one made on purpose gains little."""
-    assert doubt(passes(extra_ms), LIMITS)[0] is status
+    assert failed_check(passes(extra_ms), LIMITS)[0] is status
 
 
 @pytest.mark.parametrize(("extra_ms", "status"), [(0.2, Status.PASSED), (2.0, Status.TIMING_MISMATCH)])
 def test_the_calls_of_a_long_pass_are_not_all_alike(extra_ms: float, status: Status) -> None:
-    assert doubt(passes([extra_ms] * 8, call_ms=1.0), LIMITS)[0] is status
+    assert failed_check(passes([extra_ms] * 8, call_ms=1.0), LIMITS)[0] is status
 
 
 def test_one_odd_round_does_not_hide_that_calls_are_deferred() -> None:
     deferred = made(0.200, 0.020, single_gap_ms=0.0)
     odd = replace(deferred.rounds[0], candidate_single_s=1.0)
-    assert doubt(replace(deferred, rounds=[odd, *deferred.rounds[1:]]), LIMITS)[0] is Status.IMPLAUSIBLE
+    assert failed_check(replace(deferred, rounds=[odd, *deferred.rounds[1:]]), LIMITS)[0] is Status.IMPLAUSIBLE
 
 
 def test_a_lone_call_costs_no_more_than_its_pass_takes() -> None:
     """A baseline a hundred times as slow, and off by a few milliseconds, says little about it (seen on an H200)."""
     slow = made(77.5, 0.589)
     rounds = [replace(slow.rounds[0], baseline_single_s=s, candidate_single_s=0.67e-3) for s in (71.1e-3, 73.4e-3)]
-    assert doubt(replace(slow, rounds=rounds), LIMITS) == (Status.PASSED, "")
+    assert failed_check(replace(slow, rounds=rounds), LIMITS) == (Status.PASSED, "")

@@ -23,7 +23,7 @@ from tests.candidates import TASK_OF, assembled, candidates
 QUICK = Options(heldout=False, seeds=1, max_work=5e4, call_timeout_s=20.0, timing_budget_s=0.02, profile=True)
 RMS_NORM = TASKS / TASK_OF["rms_norm"]
 
-# As PyTorch writes it for a GPU, shortened: host events, metadata without categories, and the device's work.
+# As PyTorch writes it for a GPU, shortened: worker events, metadata without categories, and the device's work.
 TRACE = b"""{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "a GPU"}], "traceEvents": [
   {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.5, "dur": 90.0, "args": {"Ev Idx": 0}},
   {"ph": "X", "cat": "kernel", "name": "add", "pid": 0, "tid": 7, "ts": 2.0, "dur": 1.5,

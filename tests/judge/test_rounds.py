@@ -1,4 +1,4 @@
-"""What the judge does between the passes of a round, with hosts that do as they are told and sides that note it."""
+"""What the judge does between the passes of a round, with workers that do as they are told and sides that note it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLAN = PassPlan(short=1, long=3)
 
 
 class Obedient:
-    """A host that answers every `rms_norm` at once, in the buffer that the judge sees."""
+    """A worker that answers every `rms_norm` at once, in the buffer that the judge sees."""
 
     def __init__(self, side: dict[str, TimedProgram]) -> None:
         self._side = side
@@ -54,8 +54,8 @@ class Obedient:
 
 def side() -> TimedProgram:
     own: dict[str, TimedProgram] = {}
-    host = Obedient(own)
-    subject: Any = SimpleNamespace(host=host, program=SimpleNamespace(copies=()), ready=lambda case: host)
+    worker = Obedient(own)
+    subject: Any = SimpleNamespace(worker=worker, program=SimpleNamespace(copies=()), ready=lambda case: worker)
     own["own"] = TimedProgram(subject, CpuPlatform(), 1.0)
     return own["own"]
 
@@ -76,8 +76,8 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
     """Both sides get the same data, and change places later: who finds the other's answers need not compute."""
     baseline, candidate = (bound(side(), case, task) for _ in range(2))
     platform = CpuPlatform()
-    bench: Any = SimpleNamespace(platform=platform, evict_cache=lambda: None)
-    check = PerformanceCheck(bench, Reference(task.reference_path), 1.0)
+    timer: Any = SimpleNamespace(platform=platform, evict_cache=lambda: None)
+    check = PerformanceCheck(timer, Reference(task.reference_path), 1.0)
     seen = []
 
     def run(one: TimedProgram, name: str) -> tuple[float, float]:
@@ -132,18 +132,18 @@ def test_a_probe_lies_where_the_passes_will(case: Arguments, monkeypatch: pytest
     bound: list[object] = []
     times = {PROBE: 16e-4, SINGLE: 1e-4}
     arenas = (object(), object())
-    bench: Any = SimpleNamespace(platform=SimpleNamespace(graphs=True), arenas=arenas)
+    timer: Any = SimpleNamespace(platform=SimpleNamespace(graphs=True), arenas=arenas)
     probed: Any = SimpleNamespace(bind=lambda *given: bound.append(given[-1]), unbind=lambda: None)
     nothing: Any = None
     monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (times[name], 0.0))
-    assert PerformanceCheck(bench, nothing, 1.0).probe(probed, case) == pytest.approx(1e-4)
+    assert PerformanceCheck(timer, nothing, 1.0).probe(probed, case) == pytest.approx(1e-4)
     assert bound == [arenas[0]]
 
 
 def test_a_case_has_so_many_rounds_at_most() -> None:
     """The record keeps each of them, and must fit a frame: however long the budget, and however wide the interval."""
-    bench: Any = SimpleNamespace(habits=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
+    timer: Any = SimpleNamespace(timing_config=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
     nothing: Any = None
-    check, began = PerformanceCheck(bench, nothing, 1e6), time.monotonic()
+    check, began = PerformanceCheck(timer, nothing, 1e6), time.monotonic()
     assert check._worth_more(performance._MOST_ROUNDS - 1, 0.5, began, 1e6)
     assert not check._worth_more(performance._MOST_ROUNDS, 0.5, began, 1e6)

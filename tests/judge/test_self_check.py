@@ -12,7 +12,7 @@ from arena.corpus.task_folder import load_task
 from arena.judge.self_check import CPU_BAND, GPU_BAND, SelfCheck, figures, self_check, unsteady
 from arena.judge.self_check_tasks import COUNTS, KERNELS, KnownKernel, Scale, kernels
 from arena.model.record import CaseTiming, Estimate, Mode, Round
-from arena.platforms.condition import Condition, doubts_of, parse
+from arena.platforms.condition import Condition, failed_checks_of, parse
 from tests.fakes import HERE
 
 SPIN, LOOP, COPY = KERNELS
@@ -90,7 +90,7 @@ GOOD = Condition(1980, 1980, 40, 100)
     ],
 )
 def test_a_device_in_no_condition_to_be_measured(seen: Condition | None, said: list[str]) -> None:
-    found = list(doubts_of(seen))
+    found = list(failed_checks_of(seen))
     assert len(found) == len(said) and all(text in doubt for text, doubt in zip(said, found, strict=True))
 
 

@@ -89,14 +89,14 @@ def test_two_pairs_of_hosts_count_together_and_both_are_named() -> None:
 def test_what_is_outside_the_band_is_timed_in_other_hosts(
     monkeypatch: pytest.MonkeyPatch, speedups: tuple[float, ...], outcome: CheckOutcome
 ) -> None:
-    """Luck of one pair of hosts goes, a bias stays; what is inside is not timed again."""
-    measured, hosts = iter(speedups), list[object]()
+    """Luck of one pair of workers goes, a bias stays; what is inside is not timed again."""
+    measured, workers = iter(speedups), list[object]()
     program: Any = None
 
     @contextmanager
     def one_side(*_: object) -> Iterator[object]:
-        hosts.append(object())
-        yield hosts[-1]
+        workers.append(object())
+        yield workers[-1]
 
     monkeypatch.setattr(SelfTiming, "_side", one_side)
     monkeypatch.setattr(SelfTiming, "_largest", lambda _, cases: cases)
@@ -108,7 +108,7 @@ def test_what_is_outside_the_band_is_timed_in_other_hosts(
     timing = SelfTiming(task, program, program, program, 1.0)  # type: ignore[arg-type]
     items = {item.name: item for item in timing.items(program, [Case("a", Split.SEEN, "", {})])}
     assert items["A/A"].outcome is outcome
-    assert len(hosts) == 2 * len(speedups)
+    assert len(workers) == 2 * len(speedups)
     assert next(measured, None) is None
 
 

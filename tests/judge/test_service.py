@@ -1,4 +1,4 @@
-"""The judge as a process: what hosts can see, and what happens when a judge dies."""
+"""The judge as a process: what workers can see, and what happens when a judge dies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def judge_with_secret() -> Iterator[JudgeClient]:
-    """A judge with something in its environment that hosts must not inherit."""
+    """A judge with something in its environment that workers must not inherit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ARENA_SECRET", "1")
         with JudgeClient("cpu") as judge:
@@ -54,7 +54,7 @@ def evaluate(judge: JudgeClient, folder: Path, before_entry: str) -> Evaluation:
             id="network",
         ),
         pytest.param("import os; assert 'ARENA_SECRET' not in os.environ", id="environment"),
-        pytest.param("import os; assert os.path.basename(os.getcwd()).startswith('arena-host-')", id="folder"),
+        pytest.param("import os; assert os.path.basename(os.getcwd()).startswith('arena-worker-')", id="folder"),
         pytest.param("import os; assert len(os.listdir('/proc/self/fd')) < 12", id="descriptors"),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_runner_that_is_gone_before_the_judge_has_started_is_no_error(monkeypa
     def fails(platform: object) -> None:
         raise RuntimeError("its template was ended")
 
-    monkeypatch.setattr(service, "Judge", fails)
+    monkeypatch.setattr(service, "JudgeService", fails)
     ours, theirs = socket.socketpair()
     ours.close()
     service.main("cpu", theirs.detach())

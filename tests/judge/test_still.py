@@ -44,31 +44,31 @@ Start = Callable[[str], WatchedWorker]
 @pytest.fixture
 def start() -> Iterator[Start]:
     processes: list[subprocess.Popen[bytes]] = []
-    hosts: list[WatchedWorker] = []
+    workers: list[WatchedWorker] = []
 
     def started(code: str) -> WatchedWorker:
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
         processes.append(process)
         assert process.stdout is not None
         process.stdout.readline()
-        log = tempfile.TemporaryFile()  # noqa: SIM115 - the host closes it
-        host: Any = SimpleNamespace(
-            isolation="", _template=Template(), _pid=process.pid, _channel=Channel(), _log=log, _spins=False
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - the worker closes it
+        worker: Any = SimpleNamespace(
+            isolation="", _fork_server=Template(), _pid=process.pid, _channel=Channel(), _log=log, _spins=False
         )
-        hosts.append(WatchedWorker(host, 1 << 40))
-        return hosts[-1]
+        workers.append(WatchedWorker(worker, 1 << 40))
+        return workers[-1]
 
     yield started
-    for host, process in zip(hosts, processes, strict=True):
-        host.kill()
+    for worker, process in zip(workers, processes, strict=True):
+        worker.kill()
         process.communicate()
-        host.bury()
+        worker.kill_worker()
 
 
-def stopped(host: WatchedWorker) -> WatchedWorker:
+def stopped(worker: WatchedWorker) -> WatchedWorker:
     time.sleep(0.1)
-    host.stop()
-    return host
+    worker.stop()
+    return worker
 
 
 @pytest.fixture
@@ -79,24 +79,24 @@ def no_group(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("code", [_QUIET, _BUSY])
 @pytest.mark.usefixtures("no_group")
 def test_what_is_stopped_by_a_signal_takes_no_time(start: Start, code: str) -> None:
-    host = stopped(start(code))
-    with host.still():
+    worker = stopped(start(code))
+    with worker.still():
         time.sleep(_LOOKED_AT_S)
 
 
 @pytest.mark.usefixtures("no_group")
 def test_one_that_a_timer_continues_voids_the_timing(start: Start) -> None:
-    host = stopped(start(CONTINUED_BY_A_TIMER))
-    with pytest.raises(CandidateFailed, match="of processor time while it was stopped") as failure, host.still():
+    worker = stopped(start(CONTINUED_BY_A_TIMER))
+    with pytest.raises(CandidateFailed, match="of processor time while it was stopped") as failure, worker.still():
         time.sleep(_LOOKED_AT_S)
     assert failure.value.status is Status.TIMING_MISMATCH
 
 
 @pytest.mark.usefixtures("no_group")
 def test_so_does_one_that_a_signal_continues(start: Start) -> None:
-    host = stopped(start(_BUSY))
-    with pytest.raises(CandidateFailed, match="while it was stopped"), host.still():
-        Worker.resume(host)
+    worker = stopped(start(_BUSY))
+    with pytest.raises(CandidateFailed, match="while it was stopped"), worker.still():
+        Worker.resume(worker)
         time.sleep(_LOOKED_AT_S)
 
 
@@ -106,14 +106,14 @@ def test_in_a_control_group_nothing_wakes_it(start: Start, code: str) -> None:
     if probe is None:
         pytest.skip("no control group can be made here")
     probe.remove()
-    host = start(code)
+    worker = start(code)
     deadline = time.monotonic() + 10
-    while host._watch.group is None and time.monotonic() < deadline:
+    while worker._watch.group is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    stopped(host)
-    with host.still():
+    stopped(worker)
+    with worker.still():
         time.sleep(_LOOKED_AT_S)
-    host.resume()
-    before = watchdog._processor_s(host._pid)
+    worker.resume()
+    before = watchdog._processor_s(worker._pid)
     time.sleep(_LOOKED_AT_S)
-    assert watchdog._processor_s(host._pid) > before, "it goes on when it is told to"
+    assert watchdog._processor_s(worker._pid) > before, "it goes on when it is told to"

@@ -13,7 +13,7 @@ _BUSY_S = 0.02
 
 
 class Answering:
-    """A host that does as it is told at once; what it was told, and when it was stopped."""
+    """A worker that does as it is told at once; what it was told, and when it was stopped."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -38,34 +38,34 @@ class Answering:
 
 def side_on(*, graphs: bool) -> tuple[TimedProgram, Answering]:
     """A side whose device is busy for a while whenever it is asked to do something."""
-    host = Answering()
+    worker = Answering()
 
-    def nudge() -> None:
-        host.told.append("nudge")
+    def launch_tiny_kernel() -> None:
+        worker.told.append("nudge")
         time.sleep(_BUSY_S)
 
-    platform: Any = SimpleNamespace(graphs=graphs, nudge=nudge)
-    subject: Any = SimpleNamespace(host=host)
-    return TimedProgram(subject, platform, 1.0), host
+    platform: Any = SimpleNamespace(graphs=graphs, launch_tiny_kernel=launch_tiny_kernel)
+    subject: Any = SimpleNamespace(worker=worker)
+    return TimedProgram(subject, platform, 1.0), worker
 
 
 def test_how_long_the_device_is_busy_after_a_pass_is_noted() -> None:
-    side, host = side_on(graphs=True)
+    side, worker = side_on(graphs=True)
     seconds, _ = side.run(LONG)
     assert seconds == 0.001, "it is not part of the pass"
     # Halted by a signal first: freezing takes a while, in which a device that is still busy could finish.
-    assert host.told[-4:] == [Pass(LONG), "halt", "nudge", "stop"]
+    assert worker.told[-4:] == [Pass(LONG), "halt", "nudge", "stop"]
     side.run(SHORT)
     assert len(side.drain_s) == 2
     assert all(_BUSY_S <= waited < 50 * _BUSY_S for waited in side.drain_s)
 
 
 def test_getting_ready_is_gone_through_more_than_once_and_noted_for_long_passes() -> None:
-    side, host = side_on(graphs=True)
+    side, worker = side_on(graphs=True)
     side.run(LONG)
     side.run(SHORT)
-    times = host.told.index(Pass(LONG))
-    assert host.told[:times] == [Prepare()] * times
+    times = worker.told.index(Pass(LONG))
+    assert worker.told[:times] == [Prepare()] * times
     assert times > 1
     assert side.prepare_s == [0.001 * times]
 
@@ -78,9 +78,9 @@ def test_on_the_cpu_there_is_no_device_to_wait_for() -> None:
 
 def test_on_the_cpu_processor_time_counts_from_before_the_data_came() -> None:
     """Whoever begins early, or leaves work to a thread, has it counted; a busy machine makes no difference."""
-    side, host = side_on(graphs=False)
+    side, worker = side_on(graphs=False)
     side._wakes_first = True
     side._sets = SimpleNamespace(write=lambda *_: None, poison=lambda *_: None)  # type: ignore[assignment]
     side.refresh({})
-    host.told.append("work begun early")
+    worker.told.append("work begun early")
     assert side.run(LONG)[0] == 3 * 0.25, "being woken, the work, and the pass"

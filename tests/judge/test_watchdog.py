@@ -102,7 +102,7 @@ def test_a_log_is_emptied_and_written_from_its_beginning() -> None:
         cut(log.fileno())
         assert os.fstat(log.fileno()).st_size == LOG_LIMIT_BYTES
         os.lseek(log.fileno(), 0, os.SEEK_END)
-        writer = os.dup(log.fileno())  # as a host holds it
+        writer = os.dup(log.fileno())  # as a worker holds it
         os.write(writer, b"one byte too many")
         cut(log.fileno())
         os.write(writer, b"the last words")

@@ -87,5 +87,5 @@ def test_hosts_find_room(free_gib: int, given_back: bool, monkeypatch: pytest.Mo
     """An eighth of the device is not kept for later by the judge alone."""
     platform, asked = CudaPlatform(FakeDevice(H200, free_bytes=free_gib * GIB)), []
     monkeypatch.setattr(platform, "free_cache", lambda: asked.append(True))
-    platform.leave_room()
+    platform.release_cached_memory()
     assert bool(asked) is given_back

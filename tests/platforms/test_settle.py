@@ -12,7 +12,7 @@ import pytest
 
 from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
-from arena.judge.cross_compile import Crossing
+from arena.judge.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.messages import Options
 from arena.judge.timer import Timer
@@ -45,47 +45,47 @@ class Scripted(CudaPlatform):
     def __init__(self, seconds: Iterator[float]) -> None:
         super().__init__(FakeDevice(H200))
         self._seconds = seconds
-        self.nudges = 0
+        self.tiny_launches = 0
 
-    def nudge(self) -> None:
-        self.nudges += 1
+    def launch_tiny_kernel(self) -> None:
+        self.tiny_launches += 1
         time.sleep(next(self._seconds))
 
 
 def test_an_idle_device_has_settled_at_once() -> None:
     device = Scripted(repeat(IDLE_S))
-    assert device.settle(5.0)
-    assert device.nudges < 100
+    assert device.wait_until_idle(5.0)
+    assert device.tiny_launches < 100
 
 
 def test_work_of_others_is_waited_for() -> None:
     device = Scripted(chain(repeat(IDLE_S, 5), repeat(BUSY_S, 50), repeat(IDLE_S)))
-    assert device.settle(5.0)
-    assert device.nudges > 55 + 10
+    assert device.wait_until_idle(5.0)
+    assert device.tiny_launches > 55 + 10
 
 
 def test_a_quick_nudge_between_slow_ones_is_not_enough() -> None:
     device = Scripted(cycle([IDLE_S] * 6 + [BUSY_S]))
-    assert not device.settle(0.3)
+    assert not device.wait_until_idle(0.3)
 
 
 def test_a_device_that_was_idle_once_is_known_to_be_busy_later() -> None:
     device = Scripted(chain(repeat(IDLE_S, 100), repeat(BUSY_S)))
-    assert device.settle(5.0)
-    device.nudges = 0
+    assert device.wait_until_idle(5.0)
+    device.tiny_launches = 0
     device._seconds = repeat(BUSY_S)
-    assert not device.settle(0.3)
-    assert device.nudges > 20, "slow, one like the other, is still slow"
+    assert not device.wait_until_idle(0.3)
+    assert device.tiny_launches > 20, "slow, one like the other, is still slow"
 
 
 def test_nothing_hides_on_the_cpu() -> None:
-    assert CpuPlatform().settle(0.0)
+    assert CpuPlatform().wait_until_idle(0.0)
 
 
 class Busy(CpuPlatform):
     """Never settles."""
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_until_idle(self, timeout_s: float) -> bool:
         return False
 
 
@@ -93,26 +93,26 @@ class Busy(CpuPlatform):
 def test_nothing_is_judged_on_a_busy_device() -> None:
     device = Busy()
     facts = device.facts()
-    template, crossing = ForkServers("cpu", spins=False, interprets=True), Crossing()
+    template, cross_compilation = ForkServers("cpu", spins=False, interprets=True), CrossCompilation()
     try:
         task = load_task(TASKS / "triton2triton/normalization/rms_norm")
-        shop = JudgeContext(Timer(device, facts), template, crossing, {})
+        context = JudgeContext(Timer(device, facts), template, cross_compilation, {})
         assert task.starting_kernel is not None
-        contest = CandidateEvaluation(task, task.starting_kernel, Options(heldout=False), shop)
+        candidate_evaluation = CandidateEvaluation(task, task.starting_kernel, Options(heldout=False), context)
         with pytest.raises(InfrastructureError, match="the device is busy"):
-            contest.run(lambda isolation: Environment(facts, isolation), lambda stage, done, total: None)
-        assert not contest._folder.exists()
+            candidate_evaluation.run(lambda isolation: Environment(facts, isolation), lambda stage, done, total: None)
+        assert not candidate_evaluation._folder.exists()
     finally:
-        crossing.close()
+        cross_compilation.close()
         template.close()
 
 
 @pytest.mark.gpu
 def test_on_gpu() -> None:
     device = here("auto")
-    assert device.settle(10.0)
+    assert device.wait_until_idle(10.0)
     with subprocess.Popen([sys.executable, "-c", _HAMMER], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None and other.stdout.readline() == "at it\n"
-        assert not device.settle(0.5)
-        assert device.settle(30.0)
+        assert not device.wait_until_idle(0.5)
+        assert device.wait_until_idle(30.0)
         assert other.wait(30) == 0

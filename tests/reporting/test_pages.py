@@ -18,7 +18,7 @@ from arena.reporting.measures import MEASURES
 from arena.reporting.pages import Report, write_report
 from arena.reporting.plots import PLOTS, render
 from arena.reporting.rows import trial_rows
-from arena.reporting.tables import headline_frame, markdown, write_csv
+from arena.reporting.tables import markdown, summary_frame, write_csv
 from arena.runs.records import RunRecords
 
 from . import builders as b
@@ -125,10 +125,10 @@ def test_all_numbers_are_on_the_page(page: Page, report: Report) -> None:
 
 def test_doubts_are_on_the_page_and_in_the_summary(page: Page, report: Report) -> None:
     summary = (report.index.parent / "summary.md").read_text(encoding="utf-8")
-    assert {doubt.problem.split(" ", 2)[2] for doubt in report.doubts}
-    for doubt in report.doubts:
-        assert doubt.problem in page.text
-        assert doubt.problem in summary
+    assert {warning.problem.split(" ", 2)[2] for warning in report.warnings}
+    for warning in report.warnings:
+        assert warning.problem in page.text
+        assert warning.problem in summary
     assert "arena run configs/demo.yaml" in page.text
 
 
@@ -246,4 +246,4 @@ def test_markdown_holds_no_control_codes() -> None:
 
 def test_markdown_escapes_pipes() -> None:
     assert markdown(pd.DataFrame([{"a|b": "x|y\nz"}])).splitlines()[2] == "| x\\|y z |"
-    assert markdown(headline_frame(groups(trial_rows([b.simple([2.0])])))).count("\n") == 4
+    assert markdown(summary_frame(groups(trial_rows([b.simple([2.0])])))).count("\n") == 4

@@ -125,7 +125,7 @@ def test_combined_interval_by_hand() -> None:
 
 @pytest.mark.parametrize("cases", [5, 15])
 def test_combined_interval_covers_errors_that_are_correlated(cases: int) -> None:
-    """Simulated trials: an error of the pair of hosts in every case, and one of its own, as they were measured."""
+    """Simulated trials: an error of the pair of workers in every case, and one of its own, as they were measured."""
     draws = np.random.default_rng(cases)
     held = 0
     for _ in range(600):

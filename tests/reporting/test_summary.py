@@ -9,7 +9,7 @@ from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.intervals import Method, Quantity
 from arena.reporting.measures import Unit
-from arena.reporting.report_warnings import doubts, resume_command
+from arena.reporting.report_warnings import resume_command, warnings
 from arena.reporting.rows import trial_rows
 from arena.reporting.summary import summary_table
 
@@ -61,8 +61,8 @@ def test_doubts_name_what_is_wrong_and_the_next_command() -> None:
         b.trial("hip2hip/m/d", Status.IMPLAUSIBLE),
     ]
     run = b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abcdef"], config="my configs/x.yaml")
-    found = doubts([run], trial_rows([run]))
-    problems = "\n".join(doubt.problem for doubt in found)
+    found = warnings([run], trial_rows([run]))
+    problems = "\n".join(warning.problem for warning in found)
     expected = ("without a record", "harness failed in 1 trial,", "never tried", "performance gate", "noisy")
     for words in (*expected, "without an outcome", "1 case measured twice"):
         assert words in problems
@@ -74,14 +74,14 @@ def test_doubts_name_what_is_wrong_and_the_next_command() -> None:
 
 def test_a_clean_run_has_no_doubts() -> None:
     run = b.simple([1.0, 2.0])
-    assert doubts([run], trial_rows([run])) == []
+    assert warnings([run], trial_rows([run])) == []
 
 
 def test_runs_under_different_conditions_are_doubted() -> None:
     one = b.run([b.trial("hip2hip/m/a", cases=[b.case(), b.heldout()])])
     env = b.environment(torch="2.9.0")
     two = b.run([b.trial("hip2hip/m/a", cases=[b.case(), b.heldout()], run="r2", env=env, task_hash="new")], name="r2")
-    changed, conditions = doubts([one, two], trial_rows([one, two]))
+    changed, conditions = warnings([one, two], trial_rows([one, two]))
     assert changed.items == ("hip2hip/m/a",)
     assert "torch: 2.8.0, 2.9.0" in conditions.items
 

@@ -188,7 +188,7 @@ def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> N
         def lacks(self) -> str:
             return ""
 
-        def work(self, workspace: Workspace, desk: EvaluationService) -> Submission:
+        def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
             places.append(workspace.folder)
             assert list(workspace.folder.iterdir()) == []
             (workspace.folder / "notes").write_text("mine", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Channels by which one host could leave 64 bits for a later one; each is written by the first and read by the second.
+"""Channels by which one worker could leave 64 bits for a later one: written by the first, read by the second.
 
-`python -m tests.sandbox.channels FOLDER WALLED` stands in for the process that hosts are forked from.
+`python -m tests.sandbox.channels FOLDER WALLED` stands in for the process that workers are forked from.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """`leave` is called by the first host and `find` by the second, which gives what it finds."""
+    """`leave` is called by the first worker and `find` by the second, which gives what it finds."""
 
     leave: Callable[[Place, int], object]
     find: Callable[[Place], int]
@@ -171,7 +171,7 @@ def _find_key(_: Place) -> int:
 
 
 def _leave_limit(_: Place, bits: int) -> None:
-    """In the process that hosts are forked from, and so in every later one."""
+    """In the process that workers are forked from, and so in every later one."""
     resource.prlimit(os.getppid(), resource.RLIMIT_RTTIME, (bits, resource.RLIM_INFINITY))
 
 
@@ -200,7 +200,7 @@ CHANNELS = {
     "a file in /var/tmp": _file(Path("/var/tmp")),
     "a file in /run": _file(Path("/run")),
     "a file in the user's home": _file(Path.home()),
-    "a file in the first host's home": Channel(
+    "a file in the first worker's home": Channel(
         lambda place, bits: (place.homes[0] / "left").write_bytes(struct.pack("Q", bits)),
         lambda place: _unpacked((place.homes[0] / "left").read_bytes()),
     ),
@@ -223,7 +223,7 @@ CHANNELS = {
 }
 
 
-def _host(place: Place, which: int, walled: bool, act: Callable[[], object]) -> None:
+def _worker(place: Place, which: int, walled: bool, act: Callable[[], object]) -> None:
     """In a fork: what `_become_host` does, and then this."""
     home = place.homes[which]
     if walled:
@@ -233,11 +233,11 @@ def _host(place: Place, which: int, walled: bool, act: Callable[[], object]) -> 
     act()
 
 
-def _in_a_host(place: Place, which: int, walled: bool, act: Callable[[], object]) -> None:
+def _in_a_worker(place: Place, which: int, walled: bool, act: Callable[[], object]) -> None:
     pid = os.fork()
     if pid == 0:
         try:
-            _host(place, which, walled, act)
+            _worker(place, which, walled, act)
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
@@ -269,8 +269,8 @@ def _main(folder: Path, walled: bool) -> None:
         path.write_text("x")
         os.utime(path, (_LONG_AGO, _LONG_AGO + 1))
     bits = int.from_bytes(os.urandom(8)) >> 2 | 1 << 61
-    _in_a_host(place, 0, walled, lambda: _leave_all(place, bits))
-    _in_a_host(place, 1, walled, lambda: _find_all(place, bits, 1))
+    _in_a_worker(place, 0, walled, lambda: _leave_all(place, bits))
+    _in_a_worker(place, 1, walled, lambda: _find_all(place, bits, 1))
     for left in Path("/tmp").glob(f"arena-name-{bits}"):
         left.rmdir()
     for directory in ("/dev/shm", "/tmp", "/var/tmp", "/run", str(Path.home())):

@@ -42,7 +42,7 @@ def test_a_frozen_group_stands_still_and_can_be_ended(group: ControlGroup) -> No
 
 
 def test_groups_of_harnesses_that_were_killed_are_swept(group: ControlGroup) -> None:
-    code = "from arena.sandbox.cgroup import Group; print(Group.make().path.name)"
+    code = "from arena.sandbox.cgroup import ControlGroup; print(ControlGroup.make().path.name)"
     left = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     parent = own_group()
     assert parent is not None and (parent / left).exists()

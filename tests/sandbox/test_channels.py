@@ -1,4 +1,4 @@
-"""What one host leaves for a later one: 64 bits, by every channel that we can name."""
+"""What one worker leaves for a later one: 64 bits, by every channel that we can name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gets out of a host's walls, tried for real; and that the same attempts do get out of weaker ones."""
+"""What gets out of a worker's walls, tried for real; and that the same attempts do get out of weaker ones."""
 
 from __future__ import annotations
 

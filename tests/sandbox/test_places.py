@@ -1,4 +1,4 @@
-"""What a host is allowed: decided here, without a host."""
+"""What a worker is allowed: decided here, without a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_of_a_checkout_only_the_package_is_shown(monkeypatch: pytest.MonkeyPatch
     package.mkdir(parents=True)
     monkeypatch.setattr(places, "PACKAGE", package)
     monkeypatch.setattr(sys, "path", ["", str(package.parent), str(tmp_path / "missing")])
-    allowed = places.for_host((), (), ())
+    allowed = places.for_python_worker((), (), ())
     assert str(package) in allowed.read
     assert not {str(package.parent), str(tmp_path)} & {*allowed.read, *allowed.listed}
 
@@ -27,13 +27,13 @@ def test_of_an_installation_all_but_the_tasks_is_shown(monkeypatch: pytest.Monke
         (site / name / "file").write_text("")
     monkeypatch.setattr(places, "PACKAGE", site / "arena")
     monkeypatch.setattr(sys, "path", [str(site)])
-    allowed = places.for_host((), (), (str(site / "arena/data/tasks"),))
+    allowed = places.for_python_worker((), (), (str(site / "arena/data/tasks"),))
     assert {str(site / "arena/judge"), str(site / "torch")} <= set(allowed.read)
     assert str(site) in allowed.listed and str(site / "arena/data/tasks") not in {*allowed.read, *allowed.listed}
 
 
 def test_a_host_writes_its_own_folders_and_devices_only(tmp_path: Path) -> None:
-    allowed = places.for_host((str(tmp_path),), (), ())
+    allowed = places.for_python_worker((str(tmp_path),), (), ())
     outside = [path for path in allowed.write if not path.startswith("/dev/")]
     assert outside == [str(tmp_path), "/proc/self/task"]
 
@@ -42,12 +42,12 @@ def test_hidden_folders_that_are_empty_may_be_listed(tmp_path: Path) -> None:
     (tmp_path / "emptied").mkdir()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
-    allowed = places.for_host((), (), (str(tmp_path / "emptied"), str(tmp_path / "full")))
+    allowed = places.for_python_worker((), (), (str(tmp_path / "emptied"), str(tmp_path / "full")))
     assert str(tmp_path / "emptied") in allowed.listed and str(tmp_path / "full") not in allowed.listed
 
 
 def test_the_root_and_home_folders_are_in_no_list() -> None:
-    allowed = places.for_host((), (), ())
+    allowed = places.for_python_worker((), (), ())
     for path in ("/", "/etc", "/home", "/root", "/tmp", "/var", str(Path.home())):
         assert path not in {*allowed.read, *allowed.write, *allowed.listed}, path
 
@@ -56,10 +56,10 @@ def test_shared_memory_is_open_where_it_is_the_hosts_own_or_a_gpus_libraries_nee
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(view, "device_files", list)
-    assert "/dev/shm" not in places.for_host((), (), (), "session+network").write
-    assert "/dev/shm" in places.for_host((), (), (), "session+network+mount+read-only").write
+    assert "/dev/shm" not in places.for_python_worker((), (), (), "session+network").write
+    assert "/dev/shm" in places.for_python_worker((), (), (), "session+network+mount+read-only").write
     monkeypatch.setattr(view, "device_files", lambda: ["/dev/nvidia0"])
-    assert "/dev/shm" in places.for_host((), (), (), "session+network").write
+    assert "/dev/shm" in places.for_python_worker((), (), (), "session+network").write
 
 
 def test_a_worker_without_python_is_shown_no_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_worker_without_python_is_shown_no_modules(monkeypatch: pytest.MonkeyP
         (tmp_path / name / "file").write_text("")
     monkeypatch.setattr(view, "SYSTEM", (str(tmp_path),))
     monkeypatch.setattr(sys, "path", [str(tmp_path / "dist-packages")])
-    allowed = places.for_worker((), (str(tmp_path / "program"),), (), "session")
+    allowed = places.for_native_worker((), (str(tmp_path / "program"),), (), "session")
     assert {str(tmp_path / "lib"), str(tmp_path / "program")} <= set(allowed.read)
     assert not [path for path in (*allowed.read, *allowed.write) if "dist-packages" in path or path == str(tmp_path)]
     assert not {str(folder) for folder in view.interpreter_folders()} & set(allowed.read)

@@ -49,8 +49,8 @@ def here(request: pytest.FixtureRequest) -> Machine:
 
 
 @pytest.fixture
-def host(here: Machine) -> bytes:
-    return program(Strictness.HOST, here, PID)
+def worker(here: Machine) -> bytes:
+    return program(Strictness.WORKER, here, PID)
 
 
 def test_what_no_candidate_needs_is_refused_to_all(here: Machine) -> None:
@@ -62,86 +62,86 @@ def test_what_no_candidate_needs_is_refused_to_all(here: Machine) -> None:
         assert all(answer(code, here, name) == errno.ENOSYS for name in seccomp.ABSENT)
 
 
-def test_other_machines_and_conventions_are_refused(here: Machine, host: bytes) -> None:
-    assert answer(host, here, "ioctl", audit=0x40000003) == errno.EPERM
+def test_other_machines_and_conventions_are_refused(here: Machine, worker: bytes) -> None:
+    assert answer(worker, here, "ioctl", audit=0x40000003) == errno.EPERM
     if here.foreign_from:
-        assert answer(host, here, here.foreign_from + here.numbers["ptrace"]) == errno.EPERM
+        assert answer(worker, here, here.foreign_from + here.numbers["ptrace"]) == errno.EPERM
 
 
-def test_threads_and_forks_are_allowed_and_namespaces_are_not(here: Machine, host: bytes) -> None:
+def test_threads_and_forks_are_allowed_and_namespaces_are_not(here: Machine, worker: bytes) -> None:
     thread, fork = 0x3D0F00, 0x1200011
-    assert answer(host, here, "clone", thread) == answer(host, here, "clone", fork) == ALLOWED
+    assert answer(worker, here, "clone", thread) == answer(worker, here, "clone", fork) == ALLOWED
     for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
-        assert answer(host, here, "clone", fork | flag) == errno.EPERM
-        assert answer(host, here, "unshare", flag) == errno.EPERM
-    assert answer(host, here, "unshare", 0x80) == errno.EPERM
+        assert answer(worker, here, "clone", fork | flag) == errno.EPERM
+        assert answer(worker, here, "unshare", flag) == errno.EPERM
+    assert answer(worker, here, "unshare", 0x80) == errno.EPERM
 
 
-def test_a_terminal_cannot_be_typed_into(here: Machine, host: bytes) -> None:
-    assert answer(host, here, "ioctl", 0, 0x5412) == errno.EPERM
-    assert answer(host, here, "ioctl", 0, 0x5412 | 1 << 40) == errno.EPERM, "the kernel drops the upper half"
-    assert answer(host, here, "ioctl", 0, 0xC0304627) == ALLOWED, "a call to a GPU's driver"
+def test_a_terminal_cannot_be_typed_into(here: Machine, worker: bytes) -> None:
+    assert answer(worker, here, "ioctl", 0, 0x5412) == errno.EPERM
+    assert answer(worker, here, "ioctl", 0, 0x5412 | 1 << 40) == errno.EPERM, "the kernel drops the upper half"
+    assert answer(worker, here, "ioctl", 0, 0xC0304627) == ALLOWED, "a call to a GPU's driver"
 
 
 OTHERS = (1, PID - 1, PID + 1, 1 << 22)
 
 
 @pytest.mark.parametrize("name", ["kill", "tgkill"])
-def test_no_other_process_can_be_signalled_and_none_continued(here: Machine, host: bytes, name: str) -> None:
-    """A host may raise and abort; what it has started ends with it."""
+def test_no_other_process_can_be_signalled_and_none_continued(here: Machine, worker: bytes, name: str) -> None:
+    """A worker may raise and abort; what it has started ends with it."""
     abort, go_on = ((6,), (18,)) if name == "kill" else ((PID, 6), (PID, 18))
-    assert answer(host, here, name, PID, *abort) == ALLOWED
-    assert all(answer(host, here, name, pid, *abort) == errno.EPERM for pid in (*OTHERS, -1, -PID, -7))
-    assert all(answer(host, here, name, pid, *go_on) == errno.EPERM for pid in (0, PID, *OTHERS))
+    assert answer(worker, here, name, PID, *abort) == ALLOWED
+    assert all(answer(worker, here, name, pid, *abort) == errno.EPERM for pid in (*OTHERS, -1, -PID, -7))
+    assert all(answer(worker, here, name, pid, *go_on) == errno.EPERM for pid in (0, PID, *OTHERS))
 
 
 @pytest.mark.parametrize("name", ["sched_setscheduler", "sched_setparam", "sched_setattr", "prlimit64", "move_pages"])
-def test_no_other_process_can_be_scheduled_or_limited(here: Machine, host: bytes, name: str) -> None:
-    """Not a younger one either: from its second evaluation on, the baseline's host is that."""
-    assert answer(host, here, name, 0) == answer(host, here, name, PID) == ALLOWED
-    assert all(answer(host, here, name, pid) == errno.EPERM for pid in OTHERS)
+def test_no_other_process_can_be_scheduled_or_limited(here: Machine, worker: bytes, name: str) -> None:
+    """Not a younger one either: from its second evaluation on, the baseline's worker is that."""
+    assert answer(worker, here, name, 0) == answer(worker, here, name, PID) == ALLOWED
+    assert all(answer(worker, here, name, pid) == errno.EPERM for pid in OTHERS)
 
 
 @pytest.mark.parametrize(("name", "everything_of_a_user"), [("setpriority", 2), ("ioprio_set", 3)])
-def test_no_other_process_can_be_reniced(here: Machine, host: bytes, name: str, everything_of_a_user: int) -> None:
-    assert answer(host, here, name, 0, 0) == answer(host, here, name, 0, PID) == ALLOWED
-    assert all(answer(host, here, name, 0, pid) == errno.EPERM for pid in OTHERS)
-    assert answer(host, here, name, everything_of_a_user, 0) == errno.EPERM
+def test_no_other_process_can_be_reniced(here: Machine, worker: bytes, name: str, everything_of_a_user: int) -> None:
+    assert answer(worker, here, name, 0, 0) == answer(worker, here, name, 0, PID) == ALLOWED
+    assert all(answer(worker, here, name, 0, pid) == errno.EPERM for pid in OTHERS)
+    assert answer(worker, here, name, everything_of_a_user, 0) == errno.EPERM
 
 
-def test_affinity_of_others_is_set_in_word_only(here: Machine, host: bytes) -> None:
+def test_affinity_of_others_is_set_in_word_only(here: Machine, worker: bytes) -> None:
     """ROCm's runtime sets that of each thread it starts, and else fails; a filter cannot know which ids these have."""
-    assert answer(host, here, "sched_setaffinity", 0) == answer(host, here, "sched_setaffinity", PID) == ALLOWED
-    assert all(answer(host, here, "sched_setaffinity", pid) == PRETENDED for pid in OTHERS)
+    assert answer(worker, here, "sched_setaffinity", 0) == answer(worker, here, "sched_setaffinity", PID) == ALLOWED
+    assert all(answer(worker, here, "sched_setaffinity", pid) == PRETENDED for pid in OTHERS)
 
 
-@pytest.mark.parametrize("name", sorted(seccomp.REFUSED_TO_HOSTS))
-def test_what_outlives_a_host_or_signals_for_it_is_refused(here: Machine, host: bytes, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(seccomp.REFUSED_TO_WORKERS))
+def test_what_outlives_a_host_or_signals_for_it_is_refused(here: Machine, worker: bytes, name: str) -> None:
     if name not in here.numbers:
         pytest.skip(f"{here.name} has no {name}")
-    assert answer(host, here, name) == errno.EPERM
+    assert answer(worker, here, name) == errno.EPERM
     assert name in seccomp.REFUSED or answer(program(Strictness.PROGRAM, here, PID), here, name) == ALLOWED
 
 
-def test_no_file_can_be_made_to_signal(here: Machine, host: bytes) -> None:
-    assert all(answer(host, here, "fcntl", 3, value) == errno.EPERM for value in seccomp.FILE_COMMANDS.values())
-    assert answer(host, here, "fcntl", 3, 4, 0x2000 | 0x800) == errno.EPERM, "F_SETFL with O_ASYNC"
-    assert answer(host, here, "fcntl", 3, 4, 0x800) == ALLOWED, "F_SETFL with O_NONBLOCK"
-    assert all(answer(host, here, "fcntl", 3, value, 0x2000) == ALLOWED for value in (1, 2, 3, 1030)), "no F_SETFL"
-    assert all(answer(host, here, "ioctl", 3, value) == errno.EPERM for value in seccomp.SIGNALLING_IOCTLS.values())
+def test_no_file_can_be_made_to_signal(here: Machine, worker: bytes) -> None:
+    assert all(answer(worker, here, "fcntl", 3, value) == errno.EPERM for value in seccomp.FILE_COMMANDS.values())
+    assert answer(worker, here, "fcntl", 3, 4, 0x2000 | 0x800) == errno.EPERM, "F_SETFL with O_ASYNC"
+    assert answer(worker, here, "fcntl", 3, 4, 0x800) == ALLOWED, "F_SETFL with O_NONBLOCK"
+    assert all(answer(worker, here, "fcntl", 3, value, 0x2000) == ALLOWED for value in (1, 2, 3, 1030)), "no F_SETFL"
+    assert all(answer(worker, here, "ioctl", 3, value) == errno.EPERM for value in seccomp.SIGNALLING_IOCTLS.values())
 
 
-def test_no_end_of_a_process_signals_another(here: Machine, host: bytes) -> None:
-    assert answer(host, here, "prctl", 1, 9) == errno.EPERM, "PR_SET_PDEATHSIG"
-    assert answer(host, here, "prctl", 15) == ALLOWED, "PR_SET_NAME"
+def test_no_end_of_a_process_signals_another(here: Machine, worker: bytes) -> None:
+    assert answer(worker, here, "prctl", 1, 9) == errno.EPERM, "PR_SET_PDEATHSIG"
+    assert answer(worker, here, "prctl", 15) == ALLOWED, "PR_SET_NAME"
     fork, sibling = 0x1200000, 0x8000
-    assert all(answer(host, here, "clone", fork | signal) == ALLOWED for signal in (0, 17))
-    assert all(answer(host, here, "clone", fork | signal) == errno.EPERM for signal in (9, 18, 10, 19, 64))
-    assert answer(host, here, "clone", fork | 17 | sibling) == errno.EPERM, "CLONE_PARENT"
+    assert all(answer(worker, here, "clone", fork | signal) == ALLOWED for signal in (0, 17))
+    assert all(answer(worker, here, "clone", fork | signal) == errno.EPERM for signal in (9, 18, 10, 19, 64))
+    assert answer(worker, here, "clone", fork | 17 | sibling) == errno.EPERM, "CLONE_PARENT"
 
 
-def test_no_work_goes_on_in_the_kernel(here: Machine, host: bytes) -> None:
-    assert answer(host, here, "io_setup") == answer(host, here, "io_uring_setup") == errno.ENOSYS
+def test_no_work_goes_on_in_the_kernel(here: Machine, worker: bytes) -> None:
+    assert answer(worker, here, "io_setup") == answer(worker, here, "io_uring_setup") == errno.ENOSYS
 
 
 def test_the_second_filter_leaves_threads_and_takes_processes(here: Machine) -> None:

@@ -139,7 +139,7 @@ class Endless(Timing):
         assert self.abandoned.wait(10)
         raise InfrastructureError("the judge has ended")
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         self.abandoned.set()
 
 

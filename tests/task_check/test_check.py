@@ -93,7 +93,7 @@ class Kept:
     def close(self) -> None:
         """It is needed again."""
 
-    abandon = close
+    kill = close
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_what_failed_is_checked_again_on_resume(
     def counted(platform: str, device: int | None) -> Kept:
         judge = make_judge(platform, device)
         examined.side_effect = judge.examine
-        return cast(Kept, SimpleNamespace(examine=examined, close=judge.close, abandon=judge.abandon))
+        return cast(Kept, SimpleNamespace(examine=examined, close=judge.close, kill=judge.kill))
 
     for _ in range(2):
         checked(counted, root, folder=folder, resume=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from arena.corpus.task_folder import load_task
 from arena.model.check import CheckItem, CheckOutcome
-from arena.task_check.static import find_twins, static_items
+from arena.task_check.static import find_duplicates, static_items
 from tests.corpus.folders import HELDOUT, SEEN, TASK, write_task
 
 
-def items(folder: Path, twins: dict[str, str] | None = None) -> dict[str, CheckItem]:
-    return {item.name: item for item in static_items(load_task(folder), twins or {})}
+def items(folder: Path, duplicates: dict[str, str] | None = None) -> dict[str, CheckItem]:
+    return {item.name: item for item in static_items(load_task(folder), duplicates or {})}
 
 
 def test_few_kinds_are_refused(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_a_task_under_another_name_is_found(tmp_path: Path) -> None:
         '"""Another text."""\n\ndef reference(x, alpha):\n    """Scales."""\n    return x * alpha\n', encoding="utf-8"
     )
     corpus = {task.id: task for task in map(load_task, (first, other))}
-    twins = find_twins(corpus)
-    assert twins == {"triton2triton/suite/rescale": "triton2triton/suite/scale"}
-    assert items(other, twins)["unlike others"].outcome is CheckOutcome.FAILED
+    duplicates = find_duplicates(corpus)
+    assert duplicates == {"triton2triton/suite/rescale": "triton2triton/suite/scale"}
+    assert items(other, duplicates)["unlike others"].outcome is CheckOutcome.FAILED
 
 
 def test_different_tasks_are_no_twins(tmp_path: Path) -> None:
@@ -64,4 +64,4 @@ def test_different_tasks_are_no_twins(tmp_path: Path) -> None:
     other = write_task(tmp_path, "triton2triton/suite/rescale", task=TASK.replace("name: scale", "name: rescale"))
     (other / "reference.py").write_text("def reference(x, alpha):\n    return x / alpha\n", encoding="utf-8")
     (other / "kernel.py").write_text("def scale(x, bias, alpha, flag, y):\n    y.copy_(x)\n", encoding="utf-8")
-    assert find_twins({task.id: task for task in map(load_task, (first, other))}) == {}
+    assert find_duplicates({task.id: task for task in map(load_task, (first, other))}) == {}

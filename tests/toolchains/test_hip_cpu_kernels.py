@@ -129,11 +129,11 @@ def test_atomics_across_blocks(library: Library) -> None:
 
 def test_every_kind_of_atomic(library32: Library) -> None:
     out = np.array([0, 0, 0, 255, 0, 0, 0, 0], np.int32)
-    turns, wide = np.zeros(2, np.uint32), np.zeros(1, np.uint64)
-    library32.call("atomics", out, turns, wide)
+    judge_pool, wide = np.zeros(2, np.uint32), np.zeros(1, np.uint64)
+    library32.call("atomics", out, judge_pool, wide)
     parity = int(np.bitwise_xor.reduce(np.arange(100)))
     np.testing.assert_array_equal(out, [99, -99, 255, 0, parity, -100, 200, 99])
-    np.testing.assert_array_equal(turns, [0, 0])
+    np.testing.assert_array_equal(judge_pool, [0, 0])
     assert wide[0] == 100 << 33
 
 

@@ -196,8 +196,8 @@ def test_masked_loads_stay_in_bounds(dtype):
 
 def bessel_j0(x):
     """Bessel's integral by the midpoint rule, exact for periodic functions; PyTorch's is off by 4e-7 beyond 5."""
-    turns = (torch.arange(256, dtype=torch.float64) + 0.5) * (torch.pi / 256)
-    return torch.where(x.isinf(), 0.0, torch.cos(x[:, None] * torch.sin(turns)).mean(1))
+    judge_pool = (torch.arange(256, dtype=torch.float64) + 0.5) * (torch.pi / 256)
+    return torch.where(x.isinf(), 0.0, torch.cos(x[:, None] * torch.sin(judge_pool)).mean(1))
 
 
 NAMED_AS_IN_TORCH = (

@@ -8,7 +8,7 @@ import pytest
 
 from arena.model.verdict import Status
 from tests.candidates import name
-from tests.exhibits import Entry, Exhibit, exhibits, read, table
+from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, read, table
 from tests.tools import ROOT, load
 
 
@@ -19,29 +19,29 @@ def test_the_page_is_in_step_with_the_corpus() -> None:
 
 def test_every_cheat_has_a_number_and_none_is_missing() -> None:
     assert [entry.number for entry in table()] == list(range(1, len(table()) + 1))
-    cited = {number for exhibit in exhibits() for number in exhibit.cheats}
+    cited = {number for fixture in cheat_fixtures() for number in fixture.cheats}
     assert cited <= {entry.number for entry in table()}
 
 
 @pytest.mark.parametrize("entry", table(), ids=lambda entry: str(entry.number))
 def test_every_cheat_has_an_example_a_test_or_a_confession(entry: Entry) -> None:
-    assert entry.tests or entry.limit or any(entry.number in exhibit.cheats for exhibit in exhibits())
+    assert entry.tests or entry.limit or any(entry.number in fixture.cheats for fixture in cheat_fixtures())
     for test in entry.tests:
         file, _, function = test.partition("::")
         assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8") if function else (ROOT / file).is_file()
 
 
-@pytest.mark.parametrize("exhibit", exhibits(), ids=lambda exhibit: name(exhibit.path))
-def test_headers_hold_together(exhibit: Exhibit) -> None:
-    assert exhibit.how.endswith((".", ")"))
-    assert not (exhibit.honest and exhibit.uncaught)
-    if exhibit.honest:
-        assert exhibit.expected["GPU"] == (Status.PASSED,)
-    assert len(exhibit.meaningless) < 2, "a candidate that means nothing anywhere"
+@pytest.mark.parametrize("exhibit", cheat_fixtures(), ids=lambda fixture: name(fixture.path))
+def test_headers_hold_together(fixture: CheatFixture) -> None:
+    assert fixture.how.endswith((".", ")"))
+    assert not (fixture.honest and fixture.uncaught)
+    if fixture.honest:
+        assert fixture.expected["GPU"] == (Status.PASSED,)
+    assert len(fixture.meaningless) < 2, "a candidate that means nothing anywhere"
 
 
 def test_there_are_twenty_honest_candidates_and_more() -> None:
-    assert len([exhibit for exhibit in exhibits() if exhibit.honest]) > 20
+    assert len([fixture for fixture in cheat_fixtures() if fixture.honest]) > 20
 
 
 def test_a_file_that_does_not_say_what_to_expect_is_refused(tmp_path: Path) -> None:
@@ -53,6 +53,6 @@ def test_a_file_that_does_not_say_what_to_expect_is_refused(tmp_path: Path) -> N
 
 def test_a_result_of_another_text_is_not_shown(tmp_path: Path) -> None:
     page = load("cheat_table")
-    exhibit = exhibits()[0]
-    label = f"{exhibit.path.parent.name}/{exhibit.path.name}"
-    assert page._shown(exhibit, "CPU", {label: ["passed", "0000"]}) == "not run"
+    fixture = cheat_fixtures()[0]
+    label = f"{fixture.path.parent.name}/{fixture.path.name}"
+    assert page._shown(fixture, "CPU", {label: ["passed", "0000"]}) == "not run"

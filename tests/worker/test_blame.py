@@ -1,4 +1,4 @@
-"""What a host accuses its own candidate of."""
+"""What a worker accuses its own candidate of."""
 
 from __future__ import annotations
 

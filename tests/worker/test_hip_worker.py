@@ -24,7 +24,7 @@ from arena.protocol import (
     Call,
     Done,
     Failed,
-    FromHost,
+    FromWorker,
     Language,
     Load,
     Pass,
@@ -32,7 +32,7 @@ from arena.protocol import (
     Release,
     ScalarArgument,
     TensorArgument,
-    ToHost,
+    ToWorker,
 )
 from arena.toolchains.base import Built, NativeWorker, Source, Target
 from arena.toolchains.build_cache import BuildCache
@@ -98,23 +98,23 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
     toolchain = HipCpuToolchain(BuildCache(tmp_path_factory.mktemp("builds")))
     built = toolchain.build(Source(KERNEL, HEADER), Target("cpu"))
     assert isinstance(built, Built), built.log
-    return Kit(toolchain.worker("cpu"), built.library)
+    return Kit(toolchain.native_worker("cpu"), built.library)
 
 
 class Started:
     """A worker without a sandbox around it, and the buffer that it shares with the test."""
 
-    def __init__(self, kit: Kit, channel: Channel[ToHost, FromHost], process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, kit: Kit, channel: Channel[ToWorker, FromWorker], process: subprocess.Popen[bytes]) -> None:
         self._kit, self._channel, self.process = kit, channel, process
         buffer = CpuPlatform().allocate(1 << 16)
         assert isinstance(buffer, MemoryFile)
         self.buffer = buffer
 
-    def ask(self, message: ToHost, *files: int) -> FromHost:
+    def ask(self, message: ToWorker, *files: int) -> FromWorker:
         self._channel.send(message, list(files))
         return self._channel.receive(20.0)[0]
 
-    def bind(self, entry: str, *arguments: Argument, axes: tuple[int, ...] = (), sets: int = 1) -> FromHost:
+    def bind(self, entry: str, *arguments: Argument, axes: tuple[int, ...] = (), sets: int = 1) -> FromWorker:
         loaded = self.ask(Load(Language.HIP, str(self._kit.library), entry))
         if not isinstance(loaded, Done):
             return loaded
@@ -138,7 +138,7 @@ def started(kit: Kit) -> Iterator[Started]:
         subprocess.Popen(line, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
     ):
         theirs.close()
-        one = Started(kit, Channel(ours, FromHost, encode=flat.encode), process)
+        one = Started(kit, Channel(ours, FromWorker, encode=flat.encode), process)
         try:
             yield one
         finally:
@@ -146,7 +146,7 @@ def started(kit: Kit) -> Iterator[Started]:
             one.buffer.close()
 
 
-def failure(answer: FromHost) -> tuple[Blame, str]:
+def failure(answer: FromWorker) -> tuple[Blame, str]:
     assert isinstance(answer, Failed), answer
     return answer.blame, answer.detail
 

@@ -1,4 +1,4 @@
-"""A host goes the way to the device once before a pass is timed."""
+"""A worker goes the way to the device once before a pass is timed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Touched(CpuPlatform):
 
 def test_a_rehearsal_precedes_a_pass_and_calls_nothing_of_the_candidates() -> None:
     platform, called = Touched(), []  # type: tuple[Touched, list[int]]
-    host: Any = CommandLoop(SimpleNamespace(), platform)  # type: ignore[arg-type]
-    host._entry = SimpleNamespace(call=called.append)
+    worker: Any = CommandLoop(SimpleNamespace(), platform)  # type: ignore[arg-type]
+    worker._entry = SimpleNamespace(call=called.append)
 
     def ask(message: Any) -> Any:
-        answer = host._answer(message, [])
+        answer = worker._answer(message, [])
         assert isinstance(answer, Done), answer
         return answer
 

@@ -1,7 +1,7 @@
 """./evaluate: hand a kernel to the judge and print what it says.
 
 It runs inside the agent's box, as a file of its own: standard library only, Python 3.9 and later. The judge listens at
-`$ARENA_TOOLS/desk.sock`; the kernel is `$ARENA_KERNEL` unless another file is named.
+`$ARENA_TOOLS/service.sock`; the kernel is `$ARENA_KERNEL` unless another file is named.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _socket_path() -> str:
     folder = os.environ.get("ARENA_TOOLS")
     if not folder:
         raise NoAnswer("the judge cannot be reached: ARENA_TOOLS is not set")
-    return str(Path(folder) / "desk.sock")
+    return str(Path(folder) / "service.sock")
 
 
 def _receive(connection: socket.socket) -> bytes:

@@ -29,12 +29,12 @@ class Collected:
         """What a child saw of the device."""
         return self._probe
 
-    def crossing(self) -> CrossSeen:
+    def cross_compilation(self) -> CrossSeen:
         """What a child built for other GPUs."""
-        return self._crossing
+        return self._cross_compilation
 
     def isolation(self) -> str:
-        """The level of the judge's hosts."""
+        """The level of the judge's workers."""
         return self._judge.environment.isolation
 
     def evaluation(self, candidate: str) -> Evaluation:
@@ -60,7 +60,7 @@ class Collected:
         return replace(seen, problem=seen.problem or ended)
 
     @cached_property
-    def _crossing(self) -> CrossSeen:
+    def _cross_compilation(self) -> CrossSeen:
         seen, ended = ask_child("arena.judge.self_test.cross", (), CrossSeen, _CHILD_S)
         return replace(seen, problem=seen.problem or ended)
 

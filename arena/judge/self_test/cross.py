@@ -16,7 +16,7 @@ from pathlib import Path
 
 from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError
-from arena.judge.cross_compile import Crossing, Limit
+from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.self_test.candidates import RMS_NORM
 from arena.judge.self_test.children import problem_of, write_down
 from arena.judge.self_test.evidence import Crossed, CrossSeen
@@ -84,12 +84,14 @@ def build_triton(targets: Sequence[str]) -> tuple[TargetBuild, ...]:
     """The starting kernel of RMS norm on its smallest case, for each target; in hosts, whose caches are their own."""
     task = load_task(RMS_NORM)
     assert task.starting_kernel is not None
-    crossing = Crossing()
+    cross_compilation = CrossCompilation()
     try:
         limit = Limit(_TIMEOUT_S)
-        return crossing.build(task, task.starting_kernel, task.seen[:1], targets, limit, lambda done, total: None)
+        return cross_compilation.build(
+            task, task.starting_kernel, task.seen[:1], targets, limit, lambda done, total: None
+        )
     finally:
-        crossing.close()
+        cross_compilation.close()
 
 
 if __name__ == "__main__":

@@ -54,13 +54,13 @@ def wave_size(probe: ProbeSeen) -> Answer:
 
 
 def shared_buffer(probe: ProbeSeen) -> Answer:
-    """Fails where the host could not map the buffer, or either side missed what the other wrote."""
+    """Fails where the worker could not map the buffer, or either side missed what the other wrote."""
     seen = probe.exchange
     if seen is None:
         return _not_seen(probe)
     if seen.wrong_elements:
         return Answer(ItemOutcome.FAIL, f"{seen.wrong_elements} of {seen.elements} elements came back wrong")
-    return Answer(ItemOutcome.PASS, f"{seen.elements} elements there and back, host behind {seen.isolation}")
+    return Answer(ItemOutcome.PASS, f"{seen.elements} elements there and back, worker behind {seen.isolation}")
 
 
 def memory_returned(probe: ProbeSeen) -> Answer:
@@ -91,7 +91,7 @@ def isolation(level: str) -> Answer:
     """Warns where a candidate would not be behind both walls; fails where it does not even have its own session."""
     walls = level.partition(";")[0].split("+")
     if "session" not in walls:
-        return Answer(ItemOutcome.FAIL, f"hosts say they are behind {level!r}")
+        return Answer(ItemOutcome.FAIL, f"workers say they are behind {level!r}")
     missing = [f"no {wall} wall: {cost}" for wall, cost in _WALLS.items() if wall not in walls]
     if missing:
         return Answer(ItemOutcome.WARNING, "; ".join([*missing, "allow user namespaces, or run as root"]))

@@ -61,7 +61,7 @@ class DeviceSeen:
 
 @dataclass(frozen=True)
 class ExchangeSeen:
-    """A small kernel, run by a host on a buffer that the judge's side shares.
+    """A small kernel, run by a worker on a buffer that the judge's side shares.
 
     `wrong_elements` of `elements` came back as something else than what had been written, plus one. `wave_size` is
     what the kernel read from `warpSize`.
@@ -118,11 +118,11 @@ class Evidence(Protocol):
     def probe(self) -> ProbeSeen:
         """Device, probe kernel and shared buffer."""
 
-    def crossing(self) -> CrossSeen:
+    def cross_compilation(self) -> CrossSeen:
         """Builds for other GPUs."""
 
     def isolation(self) -> str:
-        """The level that the judge's hosts are behind. Raises `InfrastructureError` where no judge starts."""
+        """The level that the judge's workers are behind. Raises `InfrastructureError` where no judge starts."""
 
     def evaluation(self, candidate: str) -> Evaluation:
         """What the judge says of one of the self-test's candidates. Raises `InfrastructureError`."""

@@ -51,16 +51,16 @@ def _against_itself(evidence: Evidence) -> Answer:
 
 
 def _crossed(language: str, vendor: str) -> Callable[[Evidence], Answer]:
-    return lambda evidence: looks.crossed(evidence.crossing(), language, vendor)
+    return lambda evidence: looks.crossed(evidence.cross_compilation(), language, vendor)
 
 
 ITEMS = (
     SelfTestItem("device facts", _facts),
     SelfTestItem("wave size", lambda e: device_looks.wave_size(e.probe())),
-    SelfTestItem("buffer shared with a host", lambda e: device_looks.shared_buffer(e.probe())),
+    SelfTestItem("buffer shared with a worker", lambda e: device_looks.shared_buffer(e.probe())),
     SelfTestItem("memory given back", lambda e: device_looks.memory_returned(e.probe())),
     SelfTestItem("hip-python agrees", _hip_python, ("rocm",)),
-    SelfTestItem("isolation of hosts", lambda e: device_looks.isolation(e.isolation())),
+    SelfTestItem("isolation of workers", lambda e: device_looks.isolation(e.isolation())),
     SelfTestItem("HIP kernel", lambda e: looks.passes(e.evaluation(c.START_HIP))),
     SelfTestItem("Triton kernel", lambda e: looks.passes(e.evaluation(c.START_TRITON))),
     SelfTestItem("graph capture", lambda e: looks.captured(e.evaluation(c.START_HIP)), GPUS),

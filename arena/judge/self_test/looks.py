@@ -69,7 +69,7 @@ def not_captured(evaluation: Evaluation) -> Answer:
 
 
 def clocks(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer:
-    """Fails where the judge's clock and the host's (device events on a GPU) disagree on the longest kernel."""
+    """Fails where the judge's clock and the worker's (device events on a GPU) disagree on the longest kernel."""
     timing = _longest(evaluations)
     if timing is None:
         return Answer(ItemOutcome.FAIL, "no case was timed")
@@ -78,10 +78,10 @@ def clocks(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer:
             ItemOutcome.SKIPPED, f"the longest kernel takes {timing.candidate_ms.value:.3f} ms: too short to tell"
         )
     judge = timing.candidate_ms.value
-    host = float(np.median([r.candidate_host_s for r in timing.rounds])) * 1e3 / timing.calls_long
+    worker = float(np.median([r.candidate_host_s for r in timing.rounds])) * 1e3 / timing.calls_long
     allowed_ms = allowed.clocks * judge + allowed.clock_slack_ms / timing.calls_long
-    seen = f"judge {judge:.3f} ms, host {host:.3f} ms a call, {allowed_ms:.3f} ms apart allowed"
-    return Answer(ItemOutcome.PASS if abs(host - judge) <= allowed_ms else ItemOutcome.FAIL, seen)
+    seen = f"judge {judge:.3f} ms, worker {worker:.3f} ms a call, {allowed_ms:.3f} ms apart allowed"
+    return Answer(ItemOutcome.PASS if abs(worker - judge) <= allowed_ms else ItemOutcome.FAIL, seen)
 
 
 def against_itself(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer:

@@ -1,6 +1,6 @@
 """The device seen from a child, `python -m arena.judge.self_test.probe FILE PLATFORM`.
 
-It does what a judge does with one buffer: allocates it, has a host behind its walls map it and run a kernel on it,
+It does what a judge does with one buffer: allocates it, has a worker behind its walls map it and run a kernel on it,
 looks at the result, has it unmapped and frees it.
 """
 
@@ -50,9 +50,11 @@ class Probe:
         self._note(replace(self._seen, device=_device(device)))
         facts = device.facts()
         with ExitStack() as cleanup:
-            library, worker, seconds = _compile(facts, Path(cleanup.enter_context(tempfile.TemporaryDirectory())))
+            library, native_worker, seconds = _compile(
+                facts, Path(cleanup.enter_context(tempfile.TemporaryDirectory()))
+            )
             self._note(replace(self._seen, compiled_s=seconds))
-            peer = Peer(device, library, worker)
+            peer = Peer(device, library, native_worker)
             cleanup.callback(peer.close)
             try:
                 exchange, _ = peer.exchange(_SMALL_BYTES)
@@ -61,7 +63,7 @@ class Probe:
                 _, during = peer.exchange(_LARGE_BYTES)
                 self._note(replace(self._seen, memory=MemorySeen(_LARGE_BYTES, before, during, held_bytes(device))))
             except CandidateFailed as failure:
-                raise InfrastructureError(f"the host: {failure}") from None
+                raise InfrastructureError(f"the worker: {failure}") from None
 
     def _note(self, seen: ProbeSeen) -> None:
         self._seen = seen
@@ -69,25 +71,25 @@ class Probe:
 
 
 class Peer:
-    """A host with the probe kernel loaded."""
+    """A worker with the probe kernel loaded."""
 
-    def __init__(self, device: Platform, library: Path, worker: NativeWorker) -> None:
+    def __init__(self, device: Platform, library: Path, native_worker: NativeWorker) -> None:
         self._device = device
-        self._home = tempfile.TemporaryDirectory(prefix="arena-host-")
-        self._template = ForkServers(device.name, spins=device.spins, interprets=device.name == "cpu")
-        self._host: Worker | None = None
-        self._library, self._worker = library, worker
+        self._home = tempfile.TemporaryDirectory(prefix="arena-worker-")
+        self._fork_servers = ForkServers(device.name, spins=device.spins, interprets=device.name == "cpu")
+        self._worker: Worker | None = None
+        self._library, self._native_worker = library, native_worker
 
     def exchange(self, num_bytes: int) -> tuple[ExchangeSeen, int]:
         """Share a new buffer, have the kernel answer in it, take it back; also the bytes in use while it was shared."""
-        host = self._started()
+        worker = self._started()
         buffer = self._device.allocate(num_bytes)
         try:
-            return self._call(host, buffer), held_bytes(self._device)
+            return self._call(worker, buffer), held_bytes(self._device)
         finally:
             buffer.close()
 
-    def _call(self, host: Worker, buffer: SharedBuffer) -> ExchangeSeen:
+    def _call(self, worker: Worker, buffer: SharedBuffer) -> ExchangeSeen:
         import torch
 
         whole = buffer.tensor.fill_(0xA5).view(torch.int32)  # touches every page of it
@@ -95,26 +97,28 @@ class Peer:
         x.copy_(torch.arange(_ELEMENTS, dtype=torch.int32) + secrets.randbits(30))
         self._device.synchronize()
         files = [] if buffer.file is None else [buffer.file]
-        host.ask(Bind(buffer.handle, 1, _arguments(buffer.handle.num_bytes), (_ELEMENTS,)), _TIMEOUT_S, files)
-        host.ask(Call(0), _TIMEOUT_S)
+        worker.ask(Bind(buffer.handle, 1, _arguments(buffer.handle.num_bytes), (_ELEMENTS,)), _TIMEOUT_S, files)
+        worker.ask(Call(0), _TIMEOUT_S)
         wrong = int((y[1:] != x[1:] + 1).sum())
-        seen = ExchangeSeen(int(y[0]), _ELEMENTS - 1, wrong, host.isolation)
-        host.release(_TIMEOUT_S)
+        seen = ExchangeSeen(int(y[0]), _ELEMENTS - 1, wrong, worker.isolation)
+        worker.release(_TIMEOUT_S)
         return seen
 
     def _started(self) -> Worker:
-        if self._host is None:
+        if self._worker is None:
             home = Path(self._home.name)
-            self._host = self._template.spawn(WorkerFolder(home, home, self._library.parent, self._worker), ())
-            self._host.ask(Prepare(), _TIMEOUT_S)
-            self._host.ask(Load(Language.HIP, str(self._library), ENTRY), _TIMEOUT_S)
-        return self._host
+            self._worker = self._fork_servers.spawn(
+                WorkerFolder(home, home, self._library.parent, self._native_worker), ()
+            )
+            self._worker.ask(Prepare(), _TIMEOUT_S)
+            self._worker.ask(Load(Language.HIP, str(self._library), ENTRY), _TIMEOUT_S)
+        return self._worker
 
     def close(self) -> None:
-        """End the host and its template."""
-        if self._host is not None:
-            self._host.bury()
-        self._template.close()
+        """End the worker and its template."""
+        if self._worker is not None:
+            self._worker.kill_worker()
+        self._fork_servers.close()
         self._home.cleanup()
 
 
@@ -153,7 +157,7 @@ def _compile(facts: DeviceFacts, cache: Path) -> tuple[Path, NativeWorker, float
     built = toolchain.build(probe_source(), target)
     if not isinstance(built, Built):
         raise InfrastructureError(f"the probe kernel does not compile for {facts.arch}: {built.log.strip()}")
-    return built.library, toolchain.worker(facts.arch), built.seconds
+    return built.library, toolchain.native_worker(facts.arch), built.seconds
 
 
 def _arguments(num_bytes: int) -> tuple[TensorArgument, ...]:

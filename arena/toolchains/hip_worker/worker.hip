@@ -152,7 +152,7 @@ class Worker {
     static std::string done(double seconds) {
         char number[64];
         std::snprintf(number, sizeof number, "%.9g", seconds);
-        return std::string("{\"type\":\"Done\",\"host_s\":") + number + "}";
+        return std::string("{\"type\":\"Done\",\"worker_s\":") + number + "}";
     }
 
     static std::string failed(const char* blame, const std::string& detail) {

@@ -72,11 +72,12 @@ def test_files_have_a_limit(kind: str, plan: BoxPlan) -> None:
 
 
 def test_a_socket_among_the_tools_can_be_connected_to(kind: str, plan: BoxPlan) -> None:
-    path = plan.tools / "desk.sock"
+    path = plan.tools / "service.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        asker = "import os,socket; s=socket.socket(socket.AF_UNIX); s.connect(os.environ['ARENA_TOOLS']+'/desk.sock'); "
+        asker = "import os,socket; s=socket.socket(socket.AF_UNIX); "
+        asker += "s.connect(os.environ['ARENA_TOOLS']+'/service.sock'); "
         with boxes.make(kind, plan) as box:
             boxed = box.start([boxes.python(kind), "-c", asker + "print(s.recv(9).decode())"])
             listener.settimeout(20)

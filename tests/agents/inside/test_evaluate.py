@@ -21,7 +21,7 @@ from arena.agents.workspace_server import WorkspaceServer
 from arena.corpus.task_folder import TASKS, load_task
 from arena.model.session import Limits
 from arena.service.workspace import prepare
-from tests.agents.desks import FakeDesk, feedback
+from tests.agents.services import FakeService, feedback
 from tests.service.examples import CPU, environment
 
 CLIENT = Path(evaluate.__file__)
@@ -49,33 +49,33 @@ def call(
     )
 
 
-def serving(desk: FakeDesk, place: Path) -> WorkspaceServer:
-    return WorkspaceServer(desk, place / "tools" / "desk.sock")
+def serving(service: FakeService, place: Path) -> WorkspaceServer:
+    return WorkspaceServer(service, place / "tools" / "service.sock")
 
 
 @pytest.mark.parametrize(
     ("status", "code"), [("passed", 0), ("wrong_result", 1), ("timeout", 1), ("harness_error", 3), (None, 3)]
 )
 def test_the_exit_code_is_the_verdict(place: Path, status: str | None, code: int) -> None:
-    with serving(FakeDesk(lambda kernel: feedback(status, "what ×")), place):
+    with serving(FakeService(lambda kernel: feedback(status, "what ×")), place):
         done = call(place)
     assert (done.returncode, done.stdout, done.stderr) == (code, "what ×\n", "")
 
 
 def test_the_workspaces_kernel_is_sent_from_anywhere(place: Path) -> None:
-    desk = FakeDesk()
+    service = FakeService()
     (place / "work" / "other.hip").write_text("another\n", encoding="utf-8")
     (place / "work" / "kernel.py").write_text("not the kernel\n", encoding="utf-8")
-    with serving(desk, place):
+    with serving(service, place):
         assert call(place).returncode == 0
         assert call(place, cwd=".").returncode == 0
         assert call(place, "other.hip", "--profile").returncode == 0
     kernel = (place / "work" / "kernel.hip").read_bytes()
-    assert desk.kernels == [kernel, kernel, b"another\n"] and desk.profiled == [False, False, True]
+    assert service.kernels == [kernel, kernel, b"another\n"] and service.profiled == [False, False, True]
 
 
 def test_json_is_the_result(place: Path) -> None:
-    with serving(FakeDesk(lambda kernel: feedback("wrong_result", "error × tolerance")), place):
+    with serving(FakeService(lambda kernel: feedback("wrong_result", "error × tolerance")), place):
         done = call(place, "--json", more={"LC_ALL": "C"})
     assert json.loads(done.stdout) == {"status": "wrong_result", "detail": "error × tolerance"}
     assert "×" in done.stdout and done.returncode == 1
@@ -97,15 +97,15 @@ def test_help_says_what_the_exit_codes_mean(place: Path) -> None:
 )
 def test_a_wrong_call_is_told_so(place: Path, arguments: tuple[str, ...], why: str) -> None:
     (place / "work" / "large.hip").write_bytes(b"x" * (evaluate.MAX_KERNEL_BYTES + 1))
-    desk = FakeDesk()
-    with serving(desk, place):
+    service = FakeService()
+    with serving(service, place):
         done = call(place, *arguments)
-    assert done.returncode == 2 and why in done.stderr and done.stdout == "" and desk.kernels == []
+    assert done.returncode == 2 and why in done.stderr and done.stdout == "" and service.kernels == []
 
 
 def test_a_kernel_that_is_no_text_is_told_so(place: Path) -> None:
     (place / "work" / "kernel.hip").write_bytes(b"int \xff")
-    with serving(FakeDesk(), place):
+    with serving(FakeService(), place):
         done = call(place)
     assert done.returncode == 2 and "not UTF-8 text at byte 4" in done.stderr
 
@@ -122,7 +122,7 @@ def test_a_judge_that_is_not_there_is_told_so(place: Path) -> None:
 )
 def test_an_answer_that_is_none_is_told_so(place: Path, answer: bytes, why: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(place / "tools" / "desk.sock"))
+        listener.bind(str(place / "tools" / "service.sock"))
         listener.listen()
 
         def serve() -> None:
@@ -138,23 +138,23 @@ def test_an_answer_that_is_none_is_told_so(place: Path, answer: bytes, why: str)
 
 
 def test_it_waits_for_its_turn(place: Path) -> None:
-    desk = FakeDesk()
-    desk.go_on.clear()
-    with serving(desk, place):
+    service = FakeService()
+    service.go_on.clear()
+    with serving(service, place):
         environ = {"PATH": os.environ["PATH"], "ARENA_TOOLS": str(place / "tools")}
         waits = subprocess.Popen([str(place / "work" / "evaluate")], env=environ, stdout=subprocess.PIPE)
-        assert desk.busy.wait(PATIENCE_S)
+        assert service.busy.wait(PATIENCE_S)
         time.sleep(0.3)
         assert waits.poll() is None
-        desk.go_on.set()
+        service.go_on.set()
         out, _ = waits.communicate(timeout=PATIENCE_S)
     assert waits.returncode == 0 and out.startswith(b"judged ")
 
 
 def test_the_largest_kernel_fits_into_a_request(place: Path) -> None:
     (place / "work" / "kernel.hip").write_text("\n" * evaluate.MAX_KERNEL_BYTES, encoding="utf-8")
-    desk = FakeDesk(lambda kernel: feedback("passed", str(len(kernel))))
-    with serving(desk, place):
+    service = FakeService(lambda kernel: feedback("passed", str(len(kernel))))
+    with serving(service, place):
         assert call(place).stdout == f"{evaluate.MAX_KERNEL_BYTES}\n"
 
 

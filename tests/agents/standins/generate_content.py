@@ -42,11 +42,11 @@ class GenerateContentStandIn(StandIn):
 def look(body: Json) -> Seen:
     """What a request shows. Calls have no names of their own here: each content with calls is a turn."""
     contents: list[Json] = body["contents"]
-    turns = [index for index, content in enumerate(contents) if any("functionCall" in p for p in content["parts"])]
-    after = contents[turns[-1] + 1 :] if turns else []
+    judge_pool = [index for index, content in enumerate(contents) if any("functionCall" in p for p in content["parts"])]
+    after = contents[judge_pool[-1] + 1 :] if judge_pool else []
     declared = [tool for tools in body["tools"] for tool in tools.get("functionDeclarations", ())]
     return Seen(
-        turn=len(turns),
+        turn=len(judge_pool),
         prompt="\n".join(
             part["text"]
             for content in contents

@@ -14,8 +14,8 @@ os.environ.pop("TRITON_INTERPRET", None)
 spec = importlib.util.spec_from_file_location("arena", folder + "/__init__.py", submodule_search_locations=[folder])
 sys.modules["arena"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["arena"])
-from arena import host, platforms, protocol, wire
-from arena.worker.command_loop import Host
+from arena import platforms, protocol, wire
+from arena.worker.command_loop import CommandLoop
 
 class Computed:
     def bind(self, binding):
@@ -28,8 +28,8 @@ class Computed:
     def deliver(self, index):
         pass
 
-to_judge = wire.Channel(socket.socket(fileno=channel), protocol.ToHost, takes_files=True)
-served = Host(to_judge, platforms.platform("cpu"))
+to_judge = wire.Channel(socket.socket(fileno=channel), protocol.ToWorker, takes_files=True)
+served = CommandLoop(to_judge, platforms.platform("cpu"))
 served._entry = Computed()
 to_judge.send(protocol.Done(0.0))
 os._exit(served.run())

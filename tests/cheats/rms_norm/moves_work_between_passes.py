@@ -8,7 +8,7 @@ import sys
 
 
 def _harness():
-    return next(thing for thing in gc.get_objects() if type(thing).__name__ == "Host")
+    return next(thing for thing in gc.get_objects() if type(thing).__name__ == "CommandLoop")
 
 
 _host = []

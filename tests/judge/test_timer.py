@@ -28,8 +28,8 @@ class Allocating(CudaPlatform):
 @pytest.mark.parametrize("memory_bytes", [150_109_880_320, 24 * GIB - 12345, 192 * GIB])
 def test_arenas_hold_items_of_every_size_and_leave_room(memory_bytes: int) -> None:
     device = Allocating(memory_bytes)
-    bench = Timer(device, device.facts())
-    first, second = bench.arenas
+    timer = Timer(device, device.facts())
+    first, second = timer.arenas
     assert first is not None and second is not None
     assert len(device.asked) == 2
     for num_bytes in device.asked:

@@ -32,7 +32,7 @@ class Slow(FakeEvaluator):
         self.entered.set()
         assert self.go.wait(10)
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         self.failing.add("scale")
         self.go.set()
 
@@ -63,7 +63,7 @@ class Refusing:
         verdict = Verdict(Stage.COMPILE, Status.COMPILE_ERROR, "no")
         return Evaluation("t", "triton2triton", "h", "c", environment, (verdict,), ())
 
-    def abandon(self) -> None:
+    def kill(self) -> None:
         """Nothing in hand."""
 
 
@@ -80,11 +80,11 @@ def kernel(tmp_path: Path, name: str) -> Path:
 
 def test_whoever_waited_longest_is_next(task: Task, tmp_path: Path) -> None:
     judge = Slow()
-    turns = JudgePool([judge])
+    judge_pool = JudgePool([judge])
     threads = []
     for index in range(6):
         file = kernel(tmp_path, f"k{index}")
-        thread = threading.Thread(target=turns.evaluate, args=(task, file, Options()))
+        thread = threading.Thread(target=judge_pool.evaluate, args=(task, file, Options()))
         thread.start()
         threads.append(thread)
         time.sleep(0.02)  # so that they come in this order
@@ -96,13 +96,13 @@ def test_whoever_waited_longest_is_next(task: Task, tmp_path: Path) -> None:
 
 def test_agents_stand_still_while_something_is_measured(task: Task, tmp_path: Path) -> None:
     judge, early, late = Slow(), Workers(), Workers()
-    turns = JudgePool([judge])
-    with turns.attend(early):
-        measuring = threading.Thread(target=turns.evaluate, args=(task, kernel(tmp_path, "k"), Options()))
+    judge_pool = JudgePool([judge])
+    with judge_pool.attend(early):
+        measuring = threading.Thread(target=judge_pool.evaluate, args=(task, kernel(tmp_path, "k"), Options()))
         measuring.start()
         assert judge.entered.wait(10)
         assert early.heard == ["pause"]
-        with turns.attend(late):
+        with judge_pool.attend(late):
             assert late.heard == ["pause"]
             judge.go.set()
             measuring.join(10)
@@ -111,10 +111,10 @@ def test_agents_stand_still_while_something_is_measured(task: Task, tmp_path: Pa
 
 def test_two_judges_measure_side_by_side_and_the_last_wakes_the_agents(task: Task, tmp_path: Path) -> None:
     one, two, agent = Slow(), Slow(), Workers()
-    turns = JudgePool([one, two])
-    with turns.attend(agent):
+    judge_pool = JudgePool([one, two])
+    with judge_pool.attend(agent):
         threads = [
-            threading.Thread(target=turns.evaluate, args=(task, kernel(tmp_path, f"k{index}"), Options()))
+            threading.Thread(target=judge_pool.evaluate, args=(task, kernel(tmp_path, f"k{index}"), Options()))
             for index in range(2)
         ]
         for thread in threads:
@@ -130,42 +130,42 @@ def test_two_judges_measure_side_by_side_and_the_last_wakes_the_agents(task: Tas
 
 def test_a_harness_that_fails_gives_its_turn_back(task: Task, tmp_path: Path) -> None:
     judge, agent = FakeEvaluator(failing={"scale"}), Workers()
-    turns = JudgePool([judge])
-    with turns.attend(agent):
+    judge_pool = JudgePool([judge])
+    with judge_pool.attend(agent):
         for _ in range(2):
             with pytest.raises(InfrastructureError):
-                turns.evaluate(task, kernel(tmp_path, "k"), Options())
+                judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
     assert agent.heard == ["pause", "resume"] * 2
 
 
 def test_what_does_not_compile_takes_no_turn(task: Task, tmp_path: Path) -> None:
     judge, agent = FakeEvaluator(), Workers()
-    turns = JudgePool([judge], Refusing())
-    with turns.attend(agent):
-        evaluation = turns.evaluate(task, kernel(tmp_path, "k"), Options())
+    judge_pool = JudgePool([judge], Refusing())
+    with judge_pool.attend(agent):
+        evaluation = judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
     assert evaluation.status is Status.COMPILE_ERROR and judge.seen == [] and agent.heard == []
 
 
 def test_giving_up_ends_agents_and_whoever_waits(task: Task, tmp_path: Path) -> None:
     judge, agent, errors = Slow(environment=HERE), Workers(), []
-    turns = JudgePool([judge])
+    judge_pool = JudgePool([judge])
 
     def ask() -> None:
         try:
-            turns.evaluate(task, kernel(tmp_path, "k"), Options())
+            judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
         except InfrastructureError as problem:
             errors.append(str(problem))
 
     threads = [threading.Thread(target=ask) for _ in range(3)]
-    with pytest.raises(InfrastructureError, match="given up"), turns.attend(agent):
+    with pytest.raises(InfrastructureError, match="given up"), judge_pool.attend(agent):
         for thread in threads:
             thread.start()
         assert judge.entered.wait(10)
         time.sleep(0.05)
-        turns.give_up()
+        judge_pool.cancel()
         for thread in threads:
             thread.join(10)
     assert sorted(errors) == ["the device fell over", "the run was given up", "the run was given up"]
     assert "kill" in agent.heard
     with pytest.raises(InfrastructureError, match="given up"):
-        turns.evaluate(task, kernel(tmp_path, "k"), Options())
+        judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())

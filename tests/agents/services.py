@@ -9,7 +9,7 @@ from collections.abc import Callable
 from arena.agents.base import Feedback
 
 
-class FakeDesk:
+class FakeService:
     """Answers at once, or when it is let; keeps the kernels that reached it, in order."""
 
     def __init__(self, answer: Callable[[bytes], Feedback] | None = None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from arena.judge.cross_compile import Crossing
+from arena.judge.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.messages import Options
 from arena.judge.timer import Timer
@@ -26,20 +26,24 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def shop() -> Iterator[JudgeContext]:
-    device, template, crossing = CpuPlatform(), ForkServers("cpu", spins=False, interprets=True), Crossing()
-    yield JudgeContext(Timer(device, device.facts()), template, crossing, {})
-    crossing.close()
-    template.close()
+def context() -> Iterator[JudgeContext]:
+    device, fork_servers, cross_compilation = (
+        CpuPlatform(),
+        ForkServers("cpu", spins=False, interprets=True),
+        CrossCompilation(),
+    )
+    yield JudgeContext(Timer(device, device.facts()), fork_servers, cross_compilation, {})
+    cross_compilation.close()
+    fork_servers.close()
 
 
 def unheard(stage: Stage, done: int, total: int) -> None:
     """Nobody follows the progress."""
 
 
-def evaluated(task: Task, shop: JudgeContext, kernel: Path, options: Options = QUICK) -> Evaluation:
-    return CandidateEvaluation(task, kernel, options, shop).run(
-        lambda isolation: Environment(shop.bench.facts, isolation), unheard
+def evaluated(task: Task, context: JudgeContext, kernel: Path, options: Options = QUICK) -> Evaluation:
+    return CandidateEvaluation(task, kernel, options, context).run(
+        lambda isolation: Environment(context.timer.facts, isolation), unheard
     )
 
 
@@ -57,35 +61,35 @@ def spoiled(task: Task, folder: Path, first_line: str) -> Path:
     return file
 
 
-def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, shop: JudgeContext) -> None:
+def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: JudgeContext) -> None:
     """Also where the baseline is known, so that nothing else had to start it."""
     for _ in range(2):
-        contest = CandidateEvaluation(task, kernel_of(task), QUICK, shop)
-        assert contest._compile(unheard).status is Status.PASSED
-        contest._await_baseline()
-        assert contest._baselines.subject.host.isolation
-        contest._clean_up()
+        candidate_evaluation = CandidateEvaluation(task, kernel_of(task), QUICK, context)
+        assert candidate_evaluation._compile(unheard).status is Status.PASSED
+        candidate_evaluation._await_baseline()
+        assert candidate_evaluation._baselines.subject.worker.isolation
+        candidate_evaluation._clean_up()
 
 
-def test_every_case_is_checked_and_timed(task: Task, shop: JudgeContext) -> None:
-    evaluation = evaluated(task, shop, kernel_of(task))
+def test_every_case_is_checked_and_timed(task: Task, context: JudgeContext) -> None:
+    evaluation = evaluated(task, context, kernel_of(task))
     assert evaluation.status is Status.PASSED
     assert [verdict.stage for verdict in evaluation.verdicts] == list(Stage)
     assert all(case.timing is not None and case.error_ratio is not None for case in evaluation.cases)
 
 
-def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, shop: JudgeContext, tmp_path: Path) -> None:
-    evaluation = evaluated(task, shop, spoiled(task, tmp_path, "y.fill_(0.0); return"))
+def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, context: JudgeContext, tmp_path: Path) -> None:
+    evaluation = evaluated(task, context, spoiled(task, tmp_path, "y.fill_(0.0); return"))
     seen = [case for case in evaluation.cases if case.split == "seen"]
     assert {case.candidate for case in seen} == {Status.WRONG_RESULT}
     assert evaluation.verdicts[-1].detail.startswith(seen[0].label)
 
 
-def test_after_a_call_without_end_no_case_begins(task: Task, shop: JudgeContext, tmp_path: Path) -> None:
+def test_after_a_call_without_end_no_case_begins(task: Task, context: JudgeContext, tmp_path: Path) -> None:
     patience = structs.replace(QUICK, call_timeout_s=2.0)
-    evaluated(task, shop, kernel_of(task), patience)
+    evaluated(task, context, kernel_of(task), patience)
     started = time.monotonic()
-    evaluation = evaluated(task, shop, spoiled(task, tmp_path, "while y.dim() > 0: pass"), patience)
+    evaluation = evaluated(task, context, spoiled(task, tmp_path, "while y.dim() > 0: pass"), patience)
     assert evaluation.status is Status.TIMEOUT
     assert time.monotonic() - started < 4 * patience.call_timeout_s
     ends = [case.candidate for case in evaluation.cases if case.split == "seen"]

@@ -24,13 +24,13 @@ def task(tmp_path: Path) -> Task:
     return load_task(write_task(tmp_path / "tasks"))
 
 
-def desk(task: Task, evaluations: int = 10) -> tuple[TrialService, Timing]:
+def service(task: Task, evaluations: int = 10) -> tuple[TrialService, Timing]:
     judge = Timing(speeds=SPEEDS)
     return TrialService(task, Options(), JudgePool([judge]), Limits(evaluations=evaluations)), judge
 
 
 def test_an_evaluation_is_of_seen_cases_only_and_is_counted(task: Task) -> None:
-    place, judge = desk(task)
+    place, judge = service(task)
     answer = place.evaluate(b"fast")
     assert answer.evaluated is not None
     assert (answer.evaluated.number, answer.evaluated.speedup, answer.evaluated.status) == (1, 2.0, Status.PASSED)
@@ -40,20 +40,20 @@ def test_an_evaluation_is_of_seen_cases_only_and_is_counted(task: Task) -> None:
 
 
 def test_the_limit_is_enforced(task: Task) -> None:
-    place, judge = desk(task, evaluations=2)
+    place, judge = service(task, evaluations=2)
     answers = [place.evaluate(b"fast") for _ in range(4)]
     assert [answer.evaluated is not None for answer in answers] == [True, True, False, False]
     assert "all 2 evaluations are used up" in answers[3].text and len(judge.seen) == 2
 
 
 def test_a_huge_kernel_is_refused_and_not_counted(task: Task) -> None:
-    place, _ = desk(task, evaluations=1)
+    place, _ = service(task, evaluations=1)
     assert place.evaluate(b"#" * (KERNEL_LIMIT_BYTES + 1)).evaluated is None
     assert place.evaluate(b"same").evaluated is not None
 
 
 def test_a_harness_that_fails_is_not_counted(task: Task) -> None:
-    place, judge = desk(task, evaluations=1)
+    place, judge = service(task, evaluations=1)
     judge.failing.add("scale")
     answer = place.evaluate(b"same")
     assert answer.evaluated is None and "not counted: the device fell over" in answer.text
@@ -78,7 +78,7 @@ def test_a_harness_that_fails_is_not_counted(task: Task) -> None:
 def test_which_kernel_counts(
     task: Task, asked: tuple[bytes, ...], left: bytes | None, chosen: bytes | None, says: str
 ) -> None:
-    place, _ = desk(task, evaluations=len(asked))
+    place, _ = service(task, evaluations=len(asked))
     for one in asked:
         place.evaluate(one)
     kernel, why = place.choose(left)

@@ -26,7 +26,7 @@ _NOTHING = re.compile(r"Means nothing on (?:the|a) (CPU|GPU): (.+?)\.?$", re.M)
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class CheatFixture:
     """One candidate file. Reasons by platform, `CPU` and `GPU`: why it is not caught there, or means nothing there."""
 
     path: Path
@@ -55,12 +55,12 @@ class Entry:
     """what of it is not caught"""
 
 
-def exhibits() -> list[Exhibit]:
+def cheat_fixtures() -> list[CheatFixture]:
     """Every file of the corpus."""
     return [read(path) for path in candidates("cheats")]
 
 
-def read(path: Path) -> Exhibit:
+def read(path: Path) -> CheatFixture:
     """What a file says of itself; `ValueError` where it does not say what to expect."""
     text = _said(path)
     found = _HEADER.match(text)
@@ -71,7 +71,7 @@ def read(path: Path) -> Exhibit:
     uncaught: dict[str, str] = {}
     for where, why in _EXCUSE.findall(text):
         uncaught.update(dict.fromkeys([where] if where else ["CPU", "GPU"], why.rstrip(".")))
-    return Exhibit(
+    return CheatFixture(
         path=path,
         expected={"CPU": emulated, "GPU": status},
         how=re.sub(r" (With held-out cases|Means nothing on .*)\.$", "", found.group(3).strip()),

@@ -12,7 +12,7 @@ import pytest
 from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
-from arena.judge.cross_compile import Crossing, Limit, _compile_triton
+from arena.judge.cross_compile import CrossCompilation, Limit, _compile_triton
 from arena.judge.messages import Options
 from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only
 from arena.model.task import Case, Task, TaskType
@@ -25,8 +25,8 @@ LIMIT = Limit(60.0)
 
 
 @pytest.fixture(scope="module")
-def crossing() -> Iterator[Crossing]:
-    kept = Crossing()
+def cross_compilation() -> Iterator[CrossCompilation]:
+    kept = CrossCompilation()
     yield kept
     kept.close()
 
@@ -49,15 +49,23 @@ def few_cases(task: Task) -> list[Case]:
 def test_nothing_asked_for_costs_nothing(tmp_path: Path) -> None:
     """Not even the arguments of a case, of which the largest take half a minute to draw."""
     task = load_task(TASKS / "triton2triton/normalization/rms_norm")
-    assert Crossing().build(task, tmp_path / "not there", task.cases, (), LIMIT, _never) == ()
+    assert CrossCompilation().build(task, tmp_path / "not there", task.cases, (), LIMIT, _never) == ()
 
 
-def test_each_signature_once_is_less_work_and_finds_what_does_not_build(crossing: Crossing, tmp_path: Path) -> None:
+def test_each_signature_once_is_less_work_and_finds_what_does_not_build(
+    cross_compilation: CrossCompilation, tmp_path: Path
+) -> None:
     task = load_task(TASKS / "triton2triton/normalization/rms_norm")
     assert task.starting_kernel is not None
     lanes = {
         once: _compile_triton(
-            crossing._template, task, task.starting_kernel, task.cases, ["sm_90"], replace(LIMIT, once=once), _unheard
+            cross_compilation._fork_servers,
+            task,
+            task.starting_kernel,
+            task.cases,
+            ["sm_90"],
+            replace(LIMIT, once=once),
+            _unheard,
         )[0]
         for once in (False, True)
     }
@@ -71,7 +79,7 @@ def test_each_signature_once_is_less_work_and_finds_what_does_not_build(crossing
     spoiled.write_text(
         text.replace(line, f"{indent}tl.static_assert(x_ptr.dtype.element_ty != tl.float16)\n{line}"), encoding="utf-8"
     )
-    result = crossing.build(task, spoiled, task.cases, ["sm_90"], replace(LIMIT, once=True), _unheard)[0]
+    result = cross_compilation.build(task, spoiled, task.cases, ["sm_90"], replace(LIMIT, once=True), _unheard)[0]
     assert result.outcome is BuildOutcome.FAILED
     assert "float16" in result.detail
 
@@ -84,9 +92,11 @@ def _never(done: int, total: int) -> None:
     pytest.fail(f"{done} of {total} cases were gone through")
 
 
-def build(crossing: Crossing, path: Path, folder: Path, targets: list[str]) -> dict[str, TargetBuild]:
+def build(cross_compilation: CrossCompilation, path: Path, folder: Path, targets: list[str]) -> dict[str, TargetBuild]:
     task = load_task(TASKS / TASK_OF[path.parent.name])
-    done = crossing.build(task, assembled(path, folder), few_cases(task), targets, LIMIT, lambda done, total: None)
+    done = cross_compilation.build(
+        task, assembled(path, folder), few_cases(task), targets, LIMIT, lambda done, total: None
+    )
     assert [each.target for each in done] == targets
     return {each.target: each for each in done}
 
@@ -107,9 +117,9 @@ def available(path: Path, targets: dict[str, bool]) -> list[str]:
 
 @pytest.mark.system
 @pytest.mark.parametrize("path", FILES, ids=name)
-def test_what_builds_for_what(crossing: Crossing, path: Path, tmp_path: Path) -> None:
+def test_what_builds_for_what(cross_compilation: CrossCompilation, path: Path, tmp_path: Path) -> None:
     wanted = expected(path)
-    for target, found in build(crossing, path, tmp_path, available(path, wanted)).items():
+    for target, found in build(cross_compilation, path, tmp_path, available(path, wanted)).items():
         assert (found.outcome is BuildOutcome.BUILT) == wanted[target], (target, found.outcome, found.detail)
         if found.outcome is BuildOutcome.BUILT:
             assert found.kernels and all(0 < use.registers <= 512 for use in found.kernels)
@@ -119,17 +129,19 @@ def test_what_builds_for_what(crossing: Crossing, path: Path, tmp_path: Path) ->
 
 
 @pytest.mark.system
-def test_an_unknown_backend_is_not_checked(crossing: Crossing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_backend_is_not_checked(
+    cross_compilation: CrossCompilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("arena.toolchains.triton_cross.missing", lambda target: "no backend")
     path = next(path for path in FILES if path.stem == "autotuned")
-    found = build(crossing, path, tmp_path, ["gfx942"])["gfx942"]
+    found = build(cross_compilation, path, tmp_path, ["gfx942"])["gfx942"]
     assert found == replace(found, outcome=BuildOutcome.NOT_CHECKED, detail="no backend", builds=0, kernels=())
 
 
 @pytest.mark.system
-def test_shared_memory_beyond_the_device_is_named(crossing: Crossing, tmp_path: Path) -> None:
+def test_shared_memory_beyond_the_device_is_named(cross_compilation: CrossCompilation, tmp_path: Path) -> None:
     path = next(path for path in FILES if path.stem == "too_much_shared")
-    found = build(crossing, path, tmp_path, ["gfx942", "sm_90"])
+    found = build(cross_compilation, path, tmp_path, ["gfx942", "sm_90"])
     assert "out of resource: shared memory" in found["gfx942"].detail and "65536" in found["gfx942"].detail
     assert max(use.shared_bytes for use in found["sm_90"].kernels) > 65536
 
