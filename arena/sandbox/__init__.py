@@ -61,7 +61,9 @@ def enter(walls: Walls) -> str:
 
 def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    most = FILE_LIMIT_BYTES if hard == resource.RLIM_INFINITY else min(hard, FILE_LIMIT_BYTES)  # never raised
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
 def _unshare(libc: ctypes.CDLL, flag: int) -> bool:

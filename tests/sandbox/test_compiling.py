@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -120,3 +121,16 @@ def test_walls_cost_little(way: str, tmp_path: Path) -> None:
         assert compiling.run_walled(["/bin/true"], timeout_s=30.0, cwd=tmp_path, env={}).ok
         took.append(time.perf_counter() - started)
     assert min(took) < 0.5
+
+
+def test_what_a_compiler_writes_is_limited(way: str, tmp_path: Path) -> None:
+    """The limit is there before the walls are, which may not raise it."""
+
+    def write(mebibytes: int) -> int:
+        source = f"open('made', 'wb').write(bytes({mebibytes} << 20))"
+        command = [sys.executable, "-c", source]
+        done = compiling.run_walled(command, timeout_s=60, cwd=tmp_path, env={}, file_bytes=2 << 20)
+        return done.returncode
+
+    assert write(1) == 0
+    assert write(3) != 0
