@@ -36,7 +36,7 @@ def test_the_exit_code_is_the_answer(monkeypatch: pytest.MonkeyPatch, band: floa
     monkeypatch.setattr(evaluate_self_check, "self_check", lambda platform, began: replace(FOUND, band=band))
     shown = CliRunner().invoke(app, ["evaluate", "--self-check"])
     assert shown.exit_code == code
-    assert "doubtful: the device is at 90 °C" in shown.output
+    assert "warning: the device is at 90 °C" in shown.output
 
 
 def test_without_a_file_there_is_nothing_to_evaluate() -> None:

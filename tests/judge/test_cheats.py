@@ -26,7 +26,7 @@ GPU_OPTIONS = structs.replace(OPTIONS, max_work=1e7)
 
 
 def shown(platform: str) -> list[object]:
-    """The exhibits as parameters: those not caught yet must fail, or the corpus is out of date."""
+    """The fixtures as parameters: those not caught yet must fail, or the corpus is out of date."""
     found = []
     for fixture in cheat_fixtures():
         marks = []
@@ -39,7 +39,7 @@ def shown(platform: str) -> list[object]:
 
 
 def evaluate(judge: JudgeClient, fixture: CheatFixture, folder: Path, options: Options) -> Evaluation:
-    """One exhibit through the gates, with held-out cases where it is about these."""
+    """One fixture through the gates, with held-out cases where it is about these."""
     task = TASKS / TASK_OF[fixture.path.parent.name]
     return judge.evaluate(task, assembled(fixture.path, folder), structs.replace(options, heldout=fixture.heldout))
 
@@ -61,7 +61,7 @@ def check(evaluation: Evaluation, wanted: tuple[Status, ...]) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("exhibit", shown("CPU"))
+@pytest.mark.parametrize("fixture", shown("CPU"))
 def test_on_cpu(cpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -> None:
     wanted, busy = fixture.expected["CPU"], Status.TIMING_MISMATCH
     for _ in range(_CPU_TRIES):
@@ -72,6 +72,6 @@ def test_on_cpu(cpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("exhibit", shown("GPU"))
+@pytest.mark.parametrize("fixture", shown("GPU"))
 def test_on_gpu(gpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -> None:
     check(evaluate(gpu_judge, fixture, tmp_path, GPU_OPTIONS), fixture.expected["GPU"])

@@ -72,7 +72,7 @@ def test_calls_that_are_cheap_only_in_company_are_implausible() -> None:
     assert "alone" in why
 
 
-@pytest.mark.parametrize("host_ms", [0.001, 0.2])
+@pytest.mark.parametrize("worker_ms", [0.001, 0.2])
 def test_clocks_that_disagree_are_a_mismatch(worker_ms: float) -> None:
     timing = made(0.100, 0.050)
     lying = [replace(measured, candidate_host_s=worker_ms * LONG / 1e3) for measured in timing.rounds]

@@ -161,7 +161,7 @@ def test_modes_that_are_not_the_wanted_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "host_ms", "outcome"),
+    ("ms", "worker_ms", "outcome"),
     [
         (0.2, 0.2, ItemOutcome.PASS),
         (0.2, 0.212, ItemOutcome.PASS),

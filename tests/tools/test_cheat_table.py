@@ -31,7 +31,7 @@ def test_every_cheat_has_an_example_a_test_or_a_confession(entry: Entry) -> None
         assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8") if function else (ROOT / file).is_file()
 
 
-@pytest.mark.parametrize("exhibit", cheat_fixtures(), ids=lambda fixture: name(fixture.path))
+@pytest.mark.parametrize("fixture", cheat_fixtures(), ids=lambda fixture: name(fixture.path))
 def test_headers_hold_together(fixture: CheatFixture) -> None:
     assert fixture.how.endswith((".", ")"))
     assert not (fixture.honest and fixture.uncaught)

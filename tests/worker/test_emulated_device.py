@@ -85,13 +85,13 @@ y = torch.empty(64)
 module.double[(1,)](x[0], y, N=64)
 assert y.tolist() == [4.0] * 64
 host = torch.frombuffer(bytearray(256), dtype=torch.float32)
-for arguments in ((worker, y), (x[0], worker)):
+for arguments in ((host, y), (x[0], host)):
     try:
         module.double[(1,)](*arguments, N=64)
     except Exception as problem:
         assert "outside of device memory" in str(problem), problem
     else:
-        raise SystemExit("a kernel used memory of the worker")
+        raise SystemExit("a kernel used memory of the host")
 """
     done = run(script)
     assert done.returncode == 0, done.stderr
