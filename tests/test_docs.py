@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+
+from arena.runs.config import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 _NAMED = re.compile(r"`((?:tests|docs|tools|configs|arena)/[\w./-]+?)(?:::\w+)?`")
@@ -24,3 +27,15 @@ def test_every_wall_of_the_threat_model_has_a_test() -> None:
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     assert rows
     assert [row for row in rows if "`tests/" not in row.rsplit(" | ", 1)[1]] == []
+
+
+def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    schema = json.loads((ROOT / "arena" / "schemas" / "run.json").read_text(encoding="utf-8"))["properties"]
+    keys = {*schema, *schema["agents"]["items"]["properties"], *schema["evaluation"]["properties"]}
+    assert {key for key in keys if f"| `{key}` |" not in page} == set()
+    (tmp_path / "candidates").mkdir()
+    (tmp_path / "configs").mkdir()
+    example = tmp_path / "configs" / "monday.yaml"
+    example.write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    assert load_config(example).evaluation == {"seeds": 3, "targets": ("gfx942",)}
