@@ -15,6 +15,7 @@ from arena.cli.app import app
 from arena.corpus.task_folder import TASKS
 from arena.errors import UsageError
 from arena.model.task import TaskType
+from tests.corpus.folders import write_task
 
 COMMANDS = [
     ["run"],
@@ -53,6 +54,17 @@ def test_every_help_ends_in_examples(command: list[str]) -> None:
 def test_the_module_and_the_command_say_their_version() -> None:
     done = subprocess.run([sys.executable, "-m", "arena", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"arena {__version__}\n" == CliRunner().invoke(app, ["--version"]).stdout
+
+
+def test_a_corpus_of_ones_own_is_listed_and_shown(tmp_path: Path) -> None:
+    write_task(tmp_path)
+    listed = CliRunner().invoke(app, ["tasks", "list", "--tasks-dir", str(tmp_path), "--json"])
+    (task,) = msgspec.json.decode(listed.stdout)
+    assert (task["id"], task["seen"], task["dtypes"]) == ("triton2triton/suite/scale", 5, ["float16", "float32"])
+    assert "scale" in CliRunner().invoke(app, ["tasks", "show", "scale", "--tasks-dir", str(tmp_path)]).stdout
+    (tmp_path / "triton2triton" / "suite" / "scale" / "seen.yaml").write_text("[", encoding="utf-8")
+    broken = CliRunner().invoke(app, ["tasks", "list", "--tasks-dir", str(tmp_path), "--json"])
+    assert "not valid YAML" in msgspec.json.decode(broken.stdout)[0]["problem"]
 
 
 def test_tasks_list_counts_by_type() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from arena.agents.base import AgentSpec
 from arena.corpus.strict_yaml import SCHEMAS
-from arena.errors import FileError
+from arena.errors import FileError, UsageError
 from arena.model.session import Limits
-from arena.runs.config import Overrides, RunConfig, load_config, override
+from arena.runs.config import Overrides, RunConfig, find_config, load_config, override
 from arena.toolchains.targets import TARGETS
 
 SMALL = "tasks: ['*']\nagents:\n  - {kind: noop}\n"
@@ -64,6 +64,23 @@ def test_the_file_comes_above_the_defaults(tmp_path: Path) -> None:
         AgentSpec("mine", "replay", (tmp_path / "candidates").resolve()),
     )
     assert config.heldout == (tmp_path / "configs" / "fresh").resolve()
+
+
+def test_corpora_of_ones_own(tmp_path: Path) -> None:
+    """The file's paths are relative to it; those of the command line replace them."""
+    (tmp_path / "tasks").mkdir()
+    config = load_config(written(tmp_path, f"corpora: [../tasks]\n{SMALL}"))
+    assert config.corpora == ((tmp_path / "tasks").resolve(),)
+    assert override(config, Overrides(corpora=(tmp_path,))).corpora == (tmp_path,)
+    with pytest.raises(FileError, match="is not a folder"):
+        load_config(written(tmp_path, f"corpora: [../nowhere]\n{SMALL}"))
+
+
+def test_a_configuration_is_found_by_path_and_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL)
+    assert find_config(str(path)) == path and find_config("quickstart") == CONFIGS / "quickstart.yaml"
+    with pytest.raises(UsageError, match="no such file; shipped configurations are coding_agents, full, quickstart"):
+        find_config("quickstrat")
 
 
 def test_the_command_line_comes_above_the_file(tmp_path: Path) -> None:
