@@ -1,4 +1,4 @@
-"""What an agent is: whatever turns a workspace into a candidate."""
+"""The agent protocol, and what an agent gets and returns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Attended(Pausable, Protocol):
 
 
 class Evaluates(Protocol):
-    """What `./evaluate` needs of a desk."""
+    """What `./evaluate` needs of an evaluation service."""
 
     def evaluate(self, kernel: bytes, profile: bool = False) -> Feedback:
         """Evaluate a kernel on the seen cases; waits for the device. One call at a time, others wait."""
@@ -123,7 +123,7 @@ class Agent(Protocol):
         >>> class Copy(arena.Agent):
         ...     name = "copy"
         ...
-        ...     def work(self, workspace, desk):
+        ...     def work(self, workspace, service):
         ...         return arena.Submission(workspace.task.starting_kernel)
     """
 
@@ -143,7 +143,7 @@ class Agent(Protocol):
 
         Args:
             workspace: the folder to work in, the task, and the number of the attempt.
-            desk: evaluates kernels on the seen cases meanwhile.
+            service: evaluates kernels on the seen cases meanwhile.
 
         Returns:
             The candidate's file, or None and the reason.
