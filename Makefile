@@ -20,7 +20,7 @@ test: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest -n auto --dist loadfile -m "not system"
 
-# Every task proves itself, on the CPU platform; and the mutants of its kernel, which take longer and can be resumed.
+# Check every task, on the CPU platform; and the mutants of its kernel, which take longer and can be resumed.
 corpus: $(STAMP)
 	$(BIN)/arena tasks check --platform cpu
 

@@ -40,12 +40,12 @@ def evaluate(
     eager_stream: Annotated[bool, typer.Option(help="torch2hip: also time PyTorch eager without a graph.")] = False,
     torch_compile: Annotated[bool, typer.Option(help="torch2hip: also time torch.compile.")] = False,
     targets: Annotated[
-        list[str] | None, typer.Option(help="Also build for these GPUs, which need not be there: gfx942,sm_90.")
+        list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")] = False,
     tasks_dir: TasksDirs = None,
     self_check: Annotated[
-        bool, typer.Option("--self-check", help="Instead: time kernels of known cost, and say how far off that is.")
+        bool, typer.Option("--self-check", help="Instead: measure the timing error on kernels of known duration.")
     ] = False,
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases.

@@ -1,4 +1,4 @@
-"""`arena evaluate --self-check`: kernels of known cost, what was measured, and the error of the whole path."""
+"""`arena evaluate --self-check`: the timing error on kernels of known duration."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def serve(
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     tasks_dir: TasksDirs = None,
     targets: Annotated[
-        list[str] | None, typer.Option(help="Also build for these GPUs, which need not be there: gfx942,sm_90.")
+        list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
     ] = None,
 ) -> None:
     """Offer one task to a learning or tool-calling loop: GET /task, POST /evaluate and /finish. See docs/serve.md.

@@ -56,7 +56,7 @@ def check(
     details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
-    """Have every task prove itself: its definition, its cases, its kernel, its mutants. Exit code 1 if one fails."""
+    """Check task definitions, cases, kernels and mutants. Exit code 1 if a task fails."""
     from arena.corpus.corpora import open_corpora
     from arena.judge.messages import Options
     from arena.platforms import detect

@@ -1,4 +1,4 @@
-"""Does a task prove itself? Its definition, and a plain kernel for it, held against everything a task must be.
+"""Check a task: its definition, and a plain kernel for it.
 
 The kernel is the starting kernel, or, where the task type has none, that of the task with the same operator.
 """

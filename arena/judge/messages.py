@@ -26,7 +26,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     torch_compile: bool = False
     """for torch2hip: also measure `torch.compile`, and label it"""
     targets: tuple[str, ...] = ()
-    """also build for these GPUs, which need not be there: `gfx942`, `sm_90`"""
+    """cross-compile for these architectures; no such GPU is needed: `gfx942`, `sm_90`"""
     host_memory_bytes: int | None = None
     """resident memory that a candidate's worker may take with all its descendants; None: half of the machine's"""
     profile: bool = False

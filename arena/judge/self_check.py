@@ -1,4 +1,4 @@
-"""`arena evaluate --self-check`: kernels of known cost through the whole path, and how far its figures are off.
+"""`arena evaluate --self-check`: measure the timing error on kernels of known duration.
 
 What a launch costs is in every latency and is not known independently: the first case of each kernel carries it, and
 the others are held against it. So the check says whether differences of latency are right, in units of a clock that is

@@ -83,7 +83,7 @@ def check_definition(
         others = [Draw.of(reference, draw.arguments, generator) for draw in draws]
         if not all(draw.accepts(draw.answers) for draw in draws):
             yield CheckItem(
-                "reference", CheckOutcome.FAILED, "its own answers do not pass: is it a function of its inputs?"
+                "reference", CheckOutcome.FAILED, "it does not reproduce its own outputs; is it deterministic?"
             )
             return
     except Exception as problem:  # a reference is the task's own code, and may raise whatever it likes

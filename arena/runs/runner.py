@@ -105,7 +105,7 @@ def run(plan: RunPlan, folder: Path, judge_pool: JudgePool, watcher: Watcher | N
     sweep()
     with records.locked(folder):
         for aside in records.put_aside_broken(folder):
-            watcher.noted(f"{aside}: was no whole record (a power cut, a full disk?) and counts as none; kept aside")
+            watcher.noted(f"incomplete record ignored and moved to {aside}")
         for environment in judge_pool.environments:
             info = _open(plan, folder, environment)
         settled = {trial.key for trial in records.read_run(folder).trials if _settled(trial)}
@@ -230,7 +230,8 @@ class Stages:
         try:
             known = records.read(path, HandedIn)
         except BrokenRecord:
-            self.watcher.noted(f"{records.put_aside(path)}: was no whole record; the agent works again")
+            aside = records.put_aside(path)
+            self.watcher.noted(f"incomplete record ignored and moved to {aside}; the agent works again")
             return None
         return Submission(self._submissions(key) / known.kernel if known.kernel else None, known.detail, known.session)
 

@@ -1,1 +1,1 @@
-"""`arena tasks check`: does every task prove itself?"""
+"""`arena tasks check`: check task definitions, cases, kernels and mutants."""
