@@ -138,6 +138,10 @@ class Agent(Protocol):
         """Return what keeps the agent from starting here, and what to do; an empty string where nothing does."""
         return ""
 
+    def candidate(self, task: Task, attempt: int) -> Path | None:
+        """Return the file that the agent will hand in, where that is known before it works; None elsewhere."""
+        return None
+
     def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Work on one task.
 

@@ -5,41 +5,52 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from arena.agents.base import EvaluationService, Submission, Workspace
+from arena.agents.base import Agent, EvaluationService, Submission, Workspace
 from arena.errors import UsageError
+from arena.model.task import Task
 
 
-class _Copies:
+class _Copies(Agent):
     """What agents share that only copy a file."""
 
-    limits = None
+    absence = ""
 
-    def lacks(self) -> str:
-        """Nothing: it needs no program."""
-        return ""
+    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
+        """Copy the file to where the candidate is expected; where there is none, nothing is handed in."""
+        file = self.candidate(workspace.task, workspace.attempt)
+        if file is None:
+            return Submission(None, self._absence(workspace.task))
+        shutil.copyfile(file, workspace.candidate)
+        return Submission(workspace.candidate)
+
+    def _absence(self, task: Task) -> str:
+        return self.absence
 
 
 class Noop(_Copies):
-    """Hands in the starting kernel: any speedup it shows is the harness's own error."""
+    """Hands in the baseline: any speedup it shows is the harness's own error."""
+
+    absence = "a torch2hip task has no starting kernel to hand in"
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
-        """Copy the starting kernel; torch2hip has none, and a translation is not made up."""
-        absence = "a torch2hip task has no starting kernel to hand in"
-        return _hand_in(workspace, workspace.task.starting_kernel, absence)
+    def candidate(self, task: Task, attempt: int) -> Path | None:
+        """Return the starting kernel; torch2hip has none, and a translation is not made up."""
+        return task.starting_kernel
 
 
 class Expert(_Copies):
     """Hands in the task's expert file, where it has one."""
 
+    absence = "the task has no expert"
+
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
-        """Copy the expert."""
-        return _hand_in(workspace, workspace.task.expert, "the task has no expert")
+    def candidate(self, task: Task, attempt: int) -> Path | None:
+        """Return the expert."""
+        return task.expert
 
 
 class Replay(_Copies):
@@ -51,17 +62,11 @@ class Replay(_Copies):
         if not folder.is_dir():
             raise UsageError(f"agent {name}: {folder} is not a folder of candidates")
 
-    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
-        """Copy the candidate of this attempt, else the one for all attempts."""
-        base, name = self._folder / workspace.task.id, workspace.candidate.name
-        places = (base / str(workspace.attempt) / name, base / name)
-        file = next((place for place in places if place.is_file()), None)
-        return _hand_in(workspace, file, f"{self._folder.name}/{workspace.task.id} holds no {name}")
+    def candidate(self, task: Task, attempt: int) -> Path | None:
+        """Return the candidate of this attempt, else the one for all attempts."""
+        base, name = self._folder / task.id, task.task_type.kernel_file
+        places = (base / str(attempt) / name, base / name)
+        return next((place for place in places if place.is_file()), None)
 
-
-def _hand_in(workspace: Workspace, file: Path | None, absence: str) -> Submission:
-    """Put `file` where the candidate is expected; where there is none, nothing is handed in, for the reason given."""
-    if file is None:
-        return Submission(None, absence)
-    shutil.copyfile(file, workspace.candidate)
-    return Submission(workspace.candidate)
+    def _absence(self, task: Task) -> str:
+        return f"{self._folder.name}/{task.id} holds no {task.task_type.kernel_file}"

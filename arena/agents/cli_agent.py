@@ -11,7 +11,7 @@ from pathlib import Path
 
 from arena.agents import tripwire
 from arena.agents.availability import Availability, look, places_of
-from arena.agents.base import EvaluationService, Submission, Workspace
+from arena.agents.base import Agent, EvaluationService, Submission, Workspace
 from arena.agents.box import Box, Boxed, BoxPlan, open_box, read_candidate
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.definition import Definition, PromptBy, endpoint, fill_in
@@ -21,7 +21,7 @@ from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
 from arena.agents.workspace_server import WorkspaceServer
 from arena.errors import InfrastructureError
-from arena.model.session import KERNEL_LIMIT_BYTES, Ending, Session
+from arena.model.session import KERNEL_LIMIT_BYTES, Ending, Limits, Session
 from arena.scratch import clear, scratch
 from arena.transcripts import TranscriptWriter
 
@@ -33,15 +33,19 @@ _PIPES_S = 5.0
 _ALWAYS = {"LANG": "C.UTF-8", "TRITON_DEFAULT_FP_FUSION": "1"}
 
 
-class CliAgent:
+class CliAgent(Agent):
     """An agent whose definition is data. `environ`: where its credentials and settings are taken from."""
 
     def __init__(
         self, name: str, definition: Definition, model: str = "", environ: Mapping[str, str] = os.environ
     ) -> None:
         self.name = name
-        self.limits = definition.limits
         self._definition, self._model, self._environ = definition, model, environ
+
+    @property
+    def limits(self) -> Limits:
+        """What one trial may use up, as the definition and the run configuration say."""
+        return self._definition.limits
 
     def lacks(self) -> str:
         """Its program, or a credential."""

@@ -134,11 +134,13 @@ def run(
 
     overrides = Overrides(name=name, platform=platform, tasks=tuple(tasks), agents=tuple(agents))
     chosen = override(load_config(find_config(str(config))), overrides)
-    plan = runner.plan_run(chosen)
+    plan, folder = runner.plan_run(chosen), Path(runs_dir) / chosen.name
+    if (done := runner.finished(plan, folder)) is not None:
+        return Run(done)
     with ExitStack() as judges:
         evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in devices or (None,)]
         builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
-        return Run(runner.run(plan, Path(runs_dir) / chosen.name, JudgePool(evaluators, builder)))
+        return Run(runner.run(plan, folder, JudgePool(evaluators, builder)))
 
 
 def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:

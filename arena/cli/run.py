@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,12 +54,8 @@ def run(
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
-    from arena.cli.progress import RunDisplay
-    from arena.judge.builder_client import BuilderClient
-    from arena.judge.client import JudgeClient
     from arena.runs import runner
     from arena.runs.config import Overrides, find_config, load_config, override
-    from arena.service.judge_pool import JudgePool
     from arena.toolchains.targets import parse
 
     wanted = Overrides(
@@ -68,14 +65,29 @@ def run(
     chosen = override(load_config(find_config(config)), wanted)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
-    _require_agents(plan, folder)
-    with ExitStack() as judges, RunDisplay(err) as display:
-        evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in chosen_devices(devices)]
-        builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
-        done = runner.run(plan, folder, JudgePool(evaluators, builder), display)
+    done = runner.finished(plan, folder)
+    if done is not None:
+        err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
+    else:
+        done = _run(plan, folder, chosen_devices(devices))
     if with_report:
         report_command.write_and_show([done], reports_dir / chosen.name)
     _require_verdicts(done, folder)
+
+
+def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecords:
+    """Start judges, run what is missing, and show it."""
+    from arena.cli.progress import RunDisplay
+    from arena.judge.builder_client import BuilderClient
+    from arena.judge.client import JudgeClient
+    from arena.runs import runner
+    from arena.service.judge_pool import JudgePool
+
+    _require_agents(plan)
+    with ExitStack() as judges, RunDisplay(err) as display:
+        evaluators = [judges.enter_context(JudgeClient(plan.config.platform, device)) for device in devices]
+        builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
+        return runner.run(plan, folder, JudgePool(evaluators, builder), display)
 
 
 def _require_verdicts(done: RunRecords, folder: Path) -> None:
@@ -88,12 +100,8 @@ def _require_verdicts(done: RunRecords, folder: Path) -> None:
         raise typer.Exit(3)
 
 
-def _require_agents(plan: RunPlan, folder: Path) -> None:
-    """Raise `UsageError` where an agent cannot start here, before anything else has; a finished run needs none."""
-    from arena.runs.records import HEAD, read_run
-
-    if (folder / HEAD).is_file() and read_run(folder).missing == 0:
-        return
+def _require_agents(plan: RunPlan) -> None:
+    """Raise `UsageError` where an agent cannot start here, before anything else has."""
     lacking = [f"agent {name}: {lack}" for name, agent in plan.agents.items() if (lack := agent.lacks())]
     if lacking:
         raise UsageError(f"{'; '.join(lacking)}. `arena agents` lists all; `--agents` runs only those named")

@@ -213,6 +213,8 @@ class RunInfo:
     config: str
     arena_version: str
     config_text: str = ""
+    evaluation: dict[str, object] = field(default_factory=dict)
+    """the evaluation options; empty in heads of versions that did not store them"""
     schema_version: int = SCHEMA_VERSION
 
     @property

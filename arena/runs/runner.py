@@ -23,6 +23,7 @@ from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
+from arena.runs.identity import described, outdated, require_same
 from arena.scratch import scratch, sweep
 from arena.service.judge_pool import JudgePool
 from arena.service.trial import TrialService
@@ -81,6 +82,7 @@ class RunPlan:
             config=self.config.path,
             config_text=self.config.text,
             arena_version=arena.__version__,
+            evaluation=described(self.options),
         )
 
 
@@ -91,6 +93,13 @@ def plan_run(config: RunConfig) -> RunPlan:
     fresh = {name: config.heldout and _fresh_cases(config.heldout, name) for name in chosen}
     tasks = {name: corpora.load(name, fresh[name]) for name in chosen}
     agents = {spec.name: make_agent(spec) for spec in config.agents}
+    for spec in config.agents:
+        wanted = [(task, attempt) for task in tasks.values() for attempt in range(1, config.attempts + 1)]
+        if spec.kind == "replay" and not any(agents[spec.name].candidate(*one) for one in wanted):
+            raise UsageError(
+                f"agent {spec.name}: {spec.folder} holds candidates for none of the {len(tasks)} tasks; "
+                f"expected {spec.folder}/{next(iter(tasks))}/kernel.py or kernel.hip"
+            )
     options = Options(**config.evaluation)  # type: ignore[arg-type]
     return RunPlan(config, tasks, agents, options)
 
@@ -108,7 +117,11 @@ def run(plan: RunPlan, folder: Path, judge_pool: JudgePool, watcher: Watcher | N
             watcher.noted(f"incomplete record ignored and moved to {aside}")
         for environment in judge_pool.environments:
             info = _open(plan, folder, environment)
-        settled = {trial.key for trial in records.read_run(folder).trials if _settled(trial)}
+        trials = records.read_run(folder).trials
+        changed = outdated(trials, plan.tasks, plan.agents)
+        for (agent, task, _), change in changed.items():
+            watcher.noted(f"{agent} on {task}: {change} since it was recorded; it runs again")
+        settled = {trial.key for trial in trials if _settled(trial) and trial.key not in changed}
         missing = [key for key in info.planned if key not in settled]
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
         stages = Stages(plan, folder, info, judge_pool, watcher)
@@ -117,6 +130,16 @@ def run(plan: RunPlan, folder: Path, judge_pool: JudgePool, watcher: Watcher | N
             records.write_trial(folder, trial)
             watcher.finished(trial)
         return records.read_run(folder)
+
+
+def finished(plan: RunPlan, folder: Path) -> records.RunRecords | None:
+    """Return a run that is recorded whole, for these tasks, candidates and options; None where work is left."""
+    if not (folder / records.HEAD).is_file():
+        return None
+    done = records.read_run(folder)
+    require_same(done.info, plan.info(done.info.environment), folder)
+    left = done.missing or any(not _settled(trial) for trial in done.trials)
+    return None if left or outdated(done.trials, plan.tasks, plan.agents) else done
 
 
 def _fresh_cases(folder: Path, task_id: str) -> Path:
@@ -133,11 +156,7 @@ def _open(plan: RunPlan, folder: Path, environment: Environment) -> RunInfo:
         records.write_head(folder, info)
         return info
     old = records.read_head(folder)
-    if old.planned != info.planned:
-        raise UsageError(
-            f"{folder} holds a run of other tasks, agents or attempts; "
-            "give this one another --name, or remove the folder with `arena clean`"
-        )
+    require_same(old, info, folder)
     if not old.environment.comparable_with(environment):
         raise UsageError(f"{folder} was begun on {old.environment.device.name}; resume it there, or use another --name")
     return old

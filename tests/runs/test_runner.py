@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.agents import make_agent
-from arena.agents.base import AgentSpec, EvaluationService, Submission, Workspace
+from arena.agents.base import Agent, AgentSpec, EvaluationService, Submission, Workspace
 from arena.errors import FileError, RecordError, UsageError
 from arena.judge.messages import Progress
 from arena.model.environment import Environment
@@ -179,14 +179,10 @@ def test_what_was_handed_in_can_be_replayed(tasks: Path, tmp_path: Path, failing
 def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> None:
     places: list[Path] = []
 
-    class Curious:
+    class Curious(Agent):
         """Looks around, and hands in nothing."""
 
         name = "curious"
-        limits = None
-
-        def lacks(self) -> str:
-            return ""
 
         def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
             places.append(workspace.folder)

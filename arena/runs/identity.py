@@ -1,0 +1,75 @@
+"""What recorded trials depend on: whether a run folder is of the planned run, and which trials still stand.
+
+Used by the runner before it starts, and by the command line to see that nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from arena.agents.base import Agent
+from arena.errors import UsageError
+from arena.judge.messages import Options
+from arena.model.record import RunInfo, Trial
+from arena.model.task import Task
+from arena.model.verdict import Status
+
+_ADVICE = "give this run another --name, or remove the folder with `arena clean`"
+
+
+def described(options: Options) -> dict[str, object]:
+    """Return evaluation options as the head of a run folder stores them."""
+    return dict(msgspec.json.decode(msgspec.json.encode(options)))
+
+
+def require_same(old: RunInfo, new: RunInfo, folder: Path) -> None:
+    """Raise `UsageError` unless a folder was begun with the same trials and evaluation options.
+
+    Heads of older versions do not say which options they had; for these, options are not compared.
+    """
+    if old.planned != new.planned:
+        raise UsageError(f"{folder} holds a run of other tasks, agents or attempts; {_ADVICE}")
+    if old.evaluation and old.evaluation != new.evaluation:
+        changes = ", ".join(_changes(old.evaluation, new.evaluation))
+        raise UsageError(f"{folder} was recorded with other evaluation options: {changes}; {_ADVICE}")
+
+
+def outdated(
+    trials: Sequence[Trial], tasks: Mapping[str, Task], agents: Mapping[str, Agent]
+) -> dict[tuple[str, str, int], str]:
+    """Return the keys of trials whose task or candidate has changed since they were recorded, each with what changed.
+
+    Raises:
+        UsageError: one of them is an agent's session, which is not repeated without being asked for.
+    """
+    found = {}
+    for trial in trials:
+        change = _change(trial, tasks[trial.task], agents[trial.agent])
+        if change and agents[trial.agent].limits is not None:
+            raise UsageError(f"{trial.agent} on {trial.task}: {change} since its session; {_ADVICE}")
+        if change:
+            found[trial.key] = change
+    return found
+
+
+def _change(trial: Trial, task: Task, agent: Agent) -> str:
+    if trial.status is Status.HARNESS_ERROR:
+        return ""
+    if trial.task_hash != task.content_hash:
+        return "the task has changed"
+    if agent.limits is not None:
+        return ""
+    file = agent.candidate(task, trial.attempt)
+    now = hashlib.sha256(file.read_bytes()).hexdigest() if file is not None else ""
+    recorded = trial.evaluation.candidate_hash if trial.evaluation is not None else ""
+    return "" if now == recorded else "the candidate has changed"
+
+
+def _changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            yield f"{key} {old.get(key)} → {new.get(key)}"
