@@ -206,8 +206,11 @@ def _mean_log(ratios: Sequence[float]) -> float:
 
 
 def _signed_rank(logs: Sequence[float]) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test; pairs without a difference say nothing and are dropped."""
+    """Return the two-sided p of Wilcoxon's signed-rank test; pairs without a difference are dropped.
+
+    Logarithms are rounded, so that those of a ratio and of its inverse have the same rank.
+    """
     from scipy.stats import wilcoxon
 
-    moved = np.array([log for log in logs if log != 0.0])
+    moved = np.array([rounded for log in logs if (rounded := round(log, 12)) != 0.0])
     return float(wilcoxon(moved).pvalue) if moved.size else 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arena.errors import UsageError
@@ -167,6 +167,7 @@ def test_rendering_states_every_conclusion() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=6, max_size=12))
+@example([(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 2.0)])
 def test_swapping_the_sides_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
     first, second = b.simple([one for one, _ in pairs]), b.simple([two for _, two in pairs], name="r2")
     there, back = compare_runs(first, second).speed, compare_runs(second, first).speed
