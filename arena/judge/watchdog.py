@@ -33,8 +33,8 @@ MOST_THREADS = 4096
 STOPPING_S = 1e-4
 """what threads that count as stopped may still take to leave their processors"""
 FROZEN_S = 1e-3
-"""in a frozen control group: the kernel wakes a process for each signal, a timer's too, and freezes it again before any of
-its code runs, which took 0.11 ms in a second on a busy machine"""
+"""in a frozen control group: the kernel wakes a process for each signal, a timer's too, and freezes it again before any
+of its code runs, which took 0.11 ms in a second on a busy machine"""
 _CPU_CLOCK = 2
 """of clock_getcpuclockid(3): by the scheduler's own account"""
 _AT_REST = "TtZXx"
