@@ -110,7 +110,8 @@ def test_here_on_the_cpu_platform() -> None:
     found = self_check("cpu")
     assert [(one.kernel, one.count) for one in found.known] == [(k, c) for k in ("spin", "loop") for c in COUNTS]
     assert found.band == CPU_BAND and found.worst is not None
-    assert all(one.measured_ms > 0.5 * one.count * 10 for one in found.known if one.kernel == "spin")
+    # It spins by the wall clock and is timed by processor time, of which a busy machine gives less and none more.
+    assert all(0 < one.measured_ms < 1.5 * one.count * 10 for one in found.known if one.kernel == "spin")
     assert found.holds or found.warnings, json.dumps([one.error for one in found.known])
 
 
