@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -26,11 +25,6 @@ class Run:
 
     Attributes:
         records: the head of the run folder and its trial records.
-
-    Example:
-        >>> import arena
-        >>> run = arena.load_run("reports/example-run")  # doctest: +SKIP
-        >>> run.trials.groupby("agent").speedup.mean()  # doctest: +SKIP
     """
 
     records: RunRecords
@@ -125,22 +119,27 @@ def run(
     Raises:
         UsageError: the configuration is malformed, or the folder holds another run.
         StorageError: the run folder cannot be written.
+
+    Example:
+        >>> import arena, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = arena.run("quickstart", tasks=["rms_norm"], agents=["hardcoded"], runs_dir=folder)
+        ...     again = arena.load_run(run.path)
+        ...     page = arena.report(run, folder + "/report").name
+        >>> run.trials.status.tolist(), bool(again.trials.heldout_correct.any()), page
+        (['passed'], False, 'index.html')
     """
-    from arena.judge.builder_client import BuilderClient
-    from arena.judge.client import JudgeClient
     from arena.runs import runner
     from arena.runs.config import Overrides, find_config, load_config, override
-    from arena.service.judge_pool import JudgePool
+    from arena.service.judge_pool import started
 
     overrides = Overrides(name=name, platform=platform, tasks=tuple(tasks), agents=tuple(agents))
     chosen = override(load_config(find_config(str(config))), overrides)
     plan, folder = runner.plan_run(chosen), Path(runs_dir) / chosen.name
     if (done := runner.finished(plan, folder)) is not None:
         return Run(done)
-    with ExitStack() as judges:
-        evaluators = [judges.enter_context(JudgeClient(chosen.platform, device)) for device in devices or (None,)]
-        builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
-        return Run(runner.run(plan, folder, JudgePool(evaluators, builder)))
+    with started(chosen.platform, devices or (None,), builds=plan.has_sessions) as judges:
+        return Run(runner.run(plan, folder, judges))
 
 
 def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:

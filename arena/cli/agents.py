@@ -71,12 +71,10 @@ def try_agent(
     """Let an agent do one small task, and show what came of it. Exit code 1 if what it handed in did not pass."""
     from arena.agents.base import AgentSpec
     from arena.cli.progress import RunDisplay
-    from arena.judge.builder_client import BuilderClient
-    from arena.judge.client import JudgeClient
     from arena.model.verdict import Status
     from arena.runs import runner
     from arena.runs.config import RunConfig
-    from arena.service.judge_pool import JudgePool
+    from arena.service.judge_pool import started
 
     path = Path(kind)
     name = path.stem if path.suffix == ".yaml" else kind
@@ -91,8 +89,8 @@ def try_agent(
     )
     plan = runner.plan_run(config)
     folder = runs_dir / config.name
-    with JudgeClient(platform) as judge, BuilderClient() as builder, RunDisplay(err) as display:
-        (trial,) = runner.run(plan, folder, JudgePool([judge], builder), display).trials
+    with started(platform, builds=True) as judges, RunDisplay(err) as display:
+        (trial,) = runner.run(plan, folder, judges, display).trials
     if trial.session is not None:
         session = trial.session
         out.print(

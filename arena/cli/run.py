@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,16 +77,12 @@ def run(
 def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecords:
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
-    from arena.judge.builder_client import BuilderClient
-    from arena.judge.client import JudgeClient
     from arena.runs import runner
-    from arena.service.judge_pool import JudgePool
+    from arena.service.judge_pool import started
 
     _require_agents(plan)
-    with ExitStack() as judges, RunDisplay(err) as display:
-        evaluators = [judges.enter_context(JudgeClient(plan.config.platform, device)) for device in devices]
-        builder = judges.enter_context(BuilderClient()) if plan.has_sessions else None
-        return runner.run(plan, folder, JudgePool(evaluators, builder), display)
+    with started(plan.config.platform, devices, builds=plan.has_sessions) as judges, RunDisplay(err) as display:
+        return runner.run(plan, folder, judges, display)
 
 
 def _require_verdicts(done: RunRecords, folder: Path) -> None:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -183,3 +183,20 @@ class _Ticket:
     def __init__(self) -> None:
         self.called = threading.Event()
         self.evaluator: Evaluator | None = None
+
+
+@contextmanager
+def started(platform: str, devices: Sequence[int | None] = (None,), *, builds: bool = False) -> Iterator[JudgePool]:
+    """Start a judge for each device, and stop them at the end.
+
+    Args:
+        platform: `cpu`, `cuda`, `rocm` or `auto`.
+        devices: numbers of GPUs; None is the first, or the CPU.
+        builds: whether candidates are also compiled without a device, as sessions of agents want.
+    """
+    from arena.judge.builder_client import BuilderClient
+    from arena.judge.client import JudgeClient
+
+    with ExitStack() as judges:
+        evaluators = [judges.enter_context(JudgeClient(platform, device)) for device in devices]
+        yield JudgePool(evaluators, judges.enter_context(BuilderClient()) if builds else None)
