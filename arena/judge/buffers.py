@@ -153,6 +153,12 @@ class Sets:
                 return tensor.name
         return ""
 
+    def held_poison(self, name: str, index: int) -> torch.Tensor:
+        """For one set: True at the elements of output `name` that still hold poison."""
+        tensor = self.arguments.tensors[name]
+        assert tensor is not None
+        return self._strided(tensor, _integer_dtype(tensor.item_bytes))[index] == self._poison[name]
+
     def element_mask(self, name: str) -> torch.Tensor:
         """For set 0: True at the bytes of the buffer that are elements of the tensor `name`."""
         import torch
