@@ -66,6 +66,8 @@ class RunDisplay(Watcher):
             f"{_cases(trial)} {trial.seconds:6.1f} s",
             highlight=False,
         )
+        if trial.status is Status.HARNESS_ERROR:
+            self._console.print(escape(trial.detail), highlight=False, soft_wrap=True)
 
     def noted(self, text: str) -> None:
         """A line of its own, which stays."""

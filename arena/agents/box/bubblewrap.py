@@ -141,7 +141,9 @@ class BubblewrapBox(Opened):
             outside = own[holder] / place.relative_to(holder) if holder else place
             if os.access(outside, os.X_OK) and (holder or view.is_shown(str(place), self._mounts)):
                 return
-        raise FileNotFoundError(f"{name}: no such program in the box; `show` the folder in which it is installed")
+        raise FileNotFoundError(
+            f"{name}: no such program in the box; add the folder in which it is installed to the agent's `show`"
+        )
 
 
 def _set_variables(variables: Mapping[str, str]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from arena.agents.box import BoxPlan
+from arena.agents.box import PYTHONS, BoxPlan
 from arena.agents.box.confined import Confined
 from arena.agents.box.outlet import Outlet
 from arena.scratch import scratch
@@ -43,7 +43,7 @@ class Opened:
         """
         folder = self._support / "programs"
         folder.mkdir()
-        for name in ("python3", "python"):
+        for name in PYTHONS:
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(interpreter)} "$@"\n', encoding="utf-8")
             (folder / name).chmod(0o755)
         return folder
