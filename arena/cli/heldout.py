@@ -63,12 +63,12 @@ def sample(
         if max_work is None and judge.environment.device.emulated:
             max_work = CPU_MAX_WORK
         for name, task in corpus.items():
-            complete &= _sample(judge, task, out_dir / name, Draw(count, seed, max_work))
+            complete &= _sample(judge, task, out_dir / name, CaseDraw(count, seed, max_work))
     if not complete:
         raise typer.Exit(1)
 
 
-class Draw(NamedTuple):
+class CaseDraw(NamedTuple):
     """How many cases to draw for a task, from which seed, and how large they may be."""
 
     cases: int
@@ -76,7 +76,7 @@ class Draw(NamedTuple):
     max_work: float | None
 
 
-def _sample(judge: JudgeClient, task: Task, folder: Path, draw: Draw) -> bool:
+def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> bool:
     """Draw cases for one task, write those that are proven, and return whether all are."""
     from arena.corpus.sampling import sample_cases, to_yaml
     from arena.corpus.task_folder import HELDOUT

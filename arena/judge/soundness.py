@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from arena.errors import FileError
 from arena.judge.inputs import draw_inputs
 from arena.judge.verify import check_outputs, compared
 from arena.model.check import CheckItem, CheckOutcome
@@ -87,7 +88,8 @@ def check_definition(
             )
             return
     except Exception as problem:  # a reference is the task's own code, and may raise whatever it likes
-        yield CheckItem("reference", CheckOutcome.FAILED, f"{type(problem).__name__}: {problem}")
+        said = str(problem) if isinstance(problem, FileError) else f"{type(problem).__name__}: {problem}"
+        yield CheckItem("reference", CheckOutcome.FAILED, said)
         return
     yield CheckItem("reference", CheckOutcome.PASSED, f"its answers pass in {len(draws)} cases")
     yield _unless_declared(task, _degenerate(draws))
@@ -329,7 +331,7 @@ def _gradients(draw: Draw) -> Tensors | None:
         changed = [value.detach() != draw.inputs[name] if name in leaves else 1.0 for name, value in found.items()]
         weights = [torch.rand_like(value) * where for value, where in zip(results, changed, strict=True)]
         gradients = torch.autograd.grad(results, list(leaves.values()), weights, allow_unused=True)
-    except RuntimeError:
+    except (RuntimeError, FileError):
         return None
     return {
         name: torch.zeros_like(leaf) if gradient is None else gradient
