@@ -81,7 +81,9 @@ class HipCpuToolchain:
         recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **self._headers}, link, ASSEMBLY_NAME)
         outcome = build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run)
         texts = {source.name: source.kernel, "task.h": source.task_header}
-        return replace(outcome, log=explain(outcome.log, texts, failed=isinstance(outcome, BuildFailed)))
+        if isinstance(outcome, BuildFailed):
+            return replace(outcome, log=explain(outcome.log, texts), printed=outcome.log)
+        return replace(outcome, log=explain(outcome.log, texts, failed=False))
 
     @cached_property
     def compiler(self) -> str:
