@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import load_task
+from arena.judge.mutation import telling_cases
+from arena.model.task import FLOATING, MOST_HELD_BYTES, Tolerance
+from arena.numerics.dtypes import bounds
 from arena.runs.config import load_config
+from tests.corpus.folders import write_task
 
+GUIDE = "contributing-tasks.md"
 ROOT = Path(__file__).resolve().parents[1]
 _NAMED = re.compile(r"`((?:tests|docs|tools|configs|arena)/[\w./-]+?)(?:::\w+)?`")
 
@@ -39,3 +45,26 @@ def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: 
     example = tmp_path / "configs" / "monday.yaml"
     example.write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     assert load_config(example).evaluation == {"seeds": 3, "targets": ("gfx942",)}
+
+
+def test_the_authors_guide_has_the_default_tolerances_and_the_limit_on_sizes() -> None:
+    page = (ROOT / "docs" / GUIDE).read_text(encoding="utf-8")
+    said = {
+        name: float(row[2])
+        for row in re.findall(r"^\| ((`\w+`(?:, )?)+) \| (\d+e-\d+) \|$", page, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row[0])
+    }
+    assert {name: (value, value) for name, value in said.items()} == {d: bounds(Tolerance(), d) for d in FLOATING}
+    assert f"at most {MOST_HELD_BYTES >> 30} GiB" in page
+
+
+@pytest.mark.parametrize(("count", "chosen"), [(5, 5), (9, 9), (10, 6), (14, 8), (40, 6)])
+def test_mutants_run_on_as_many_cases_as_the_authors_guide_says(tmp_path: Path, count: int, chosen: int) -> None:
+    """Of float16 there are as many, and larger ones; the cheapest float32 case comes first, the largest last."""
+    page = " ".join((ROOT / "docs" / GUIDE).read_text(encoding="utf-8").split())
+    assert "on each of up to nine, else on six to eight from the cheapest to the most expensive" in page
+    fine = "".join(f"- {{M: {m}, N: 8, D: 64, dtype: float32}}\n" for m in range(2, count + 2))
+    task = load_task(write_task(tmp_path, seen=fine + fine.replace("float32", "float16").replace("N: 8", "N: 16")))
+    few = telling_cases(task, task.seen)
+    assert len(few) == chosen and {case.values["dtype"] for case in few} == {"float32"}
+    assert [case.values["M"] for case in (few[0], few[-1])] == [2, count + 1]
