@@ -62,6 +62,7 @@ def run(
         corpora=tuple(folder.resolve() for folder in tasks_dir or ()),
     )
     chosen = override(load_config(find_config(config)), wanted)
+    err.print(f"{chosen.name}: loading the tasks", highlight=False)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
     done = runner.finished(plan, folder)
@@ -81,7 +82,12 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecor
     from arena.service.judge_pool import started
 
     _require_agents(plan)
-    with started(plan.config.platform, devices, builds=plan.has_sessions) as judges, RunDisplay(err) as display:
+    agents, tasks, attempts = len(plan.agents), len(plan.tasks), plan.config.attempts
+    planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
+    judges_here = "a judge" if len(devices) == 1 else f"{len(devices)} judges"
+    err.print(f"{planned}; starting {judges_here}, platform {plan.config.platform}", highlight=False)
+    builds = plan.has_sessions
+    with RunDisplay(err) as display, started(plan.config.platform, devices, builds=builds) as judges:
         return runner.run(plan, folder, judges, display)
 
 
