@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.markup import escape
 
-from arena.cli.console import err, examples, out
+from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 from arena.errors import UsageError
 from arena.model.verdict import Status
@@ -45,6 +46,7 @@ def sample(
     max_work: Annotated[
         float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="What was written and left out, as JSON.")] = False,
 ) -> None:
     """Draw fresh held-out cases from the declared domains and prove the baseline right on them.
 
@@ -58,13 +60,17 @@ def sample(
     from arena.judge.messages import CPU_MAX_WORK
 
     corpus = open_corpora(tasks_dir or ()).load_selected(tasks or ["*"])
-    complete = True
+    samples = []
     with JudgeClient(platform) as judge:
         if max_work is None and judge.environment.device.emulated:
             max_work = CPU_MAX_WORK
         for name, task in corpus.items():
-            complete &= _sample(judge, task, out_dir / name, CaseDraw(count, seed, max_work))
-    if not complete:
+            samples.append(_sample(judge, task, out_dir / name, CaseDraw(count, seed, max_work)))
+            if not as_json:
+                _show(samples[-1])
+    if as_json:
+        print_json(samples)
+    if any(one.file is None or one.left_out for one in samples):
         raise typer.Exit(1)
 
 
@@ -76,8 +82,19 @@ class CaseDraw(NamedTuple):
     max_work: float | None
 
 
-def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> bool:
-    """Draw cases for one task, write those that are proven, and return whether all are."""
+@dataclass(frozen=True)
+class Sample:
+    """What came of one task: `left_out` gives the reason for each case by its sizes; without a file, see `problem`."""
+
+    task: str
+    file: str | None
+    proven: int
+    left_out: dict[str, str]
+    problem: str = ""
+
+
+def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> Sample:
+    """Draw cases for one task, and write those that are proven."""
     from arena.corpus.sampling import sample_cases, to_yaml
     from arena.corpus.task_folder import HELDOUT
     from arena.judge.messages import Options
@@ -86,24 +103,25 @@ def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> boo
     try:
         cases = sample_cases(task, *draw)
     except UsageError as problem:
-        err.print(f"[red]no cases for {escape(str(problem))}[/red]", highlight=False)
-        return False
+        return Sample(task.id, None, 0, {}, str(problem))
     with scratch("heldout") as place:
         drawn = Path(place, HELDOUT)
         drawn.write_text(to_yaml(cases), encoding="utf-8")
         found = judge.prove(task.path, drawn, Options(max_work=draw.max_work))
     proven = tuple(case for case in cases if found.get(case.id) == Status.PASSED)
-    for case in cases:
-        if case not in proven:
-            why = found.get(case.id, "too large for this platform")
-            err.print(
-                f"[red]left out: {task.id} {escape(f'{case.label}: {why}')}[/red]", highlight=False, soft_wrap=True
-            )
-    written = len(proven) >= _FEWEST
-    if written:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / HELDOUT).write_text(to_yaml(proven), encoding="utf-8")
-    where = folder / HELDOUT if written else f"{task.id}: no file, since a file has at least {_FEWEST} cases"
-    said = f"{where}: {len(proven)} cases, all proven; {len(cases) - len(proven)} left out"
-    out.print(said, highlight=False, soft_wrap=True)
-    return len(proven) == len(cases)
+    left_out = {case.label: found.get(case.id, "too large here") for case in cases if case not in proven}
+    if len(proven) < _FEWEST:
+        return Sample(task.id, None, len(proven), left_out, f"no file, since a file has at least {_FEWEST} cases")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / HELDOUT
+    file.write_text(to_yaml(proven), encoding="utf-8")
+    return Sample(task.id, str(file), len(proven), left_out)
+
+
+def _show(sample: Sample) -> None:
+    for label, why in sample.left_out.items():
+        text = escape(f"{sample.task} {label}: {why}")
+        err.print(f"[red]left out: {text}[/red]", highlight=False, soft_wrap=True)
+    where = sample.file or f"{sample.task}: {sample.problem}"
+    text = f"{where}: {sample.proven} cases, all proven; {len(sample.left_out)} left out"
+    out.print(escape(text), highlight=False, soft_wrap=True)

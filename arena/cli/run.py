@@ -50,6 +50,7 @@ def run(
     runs_dir: Annotated[Path, typer.Option(help="Where run folders live.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Where reports go.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, as `arena report` does.")] = False,
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
@@ -70,8 +71,8 @@ def run(
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
     else:
         done = _run(plan, folder, chosen_devices(devices))
-    if with_report:
-        report_command.write_and_show([done], reports_dir / chosen.name)
+    if with_report or as_json:
+        report_command.write_and_show([done], reports_dir / chosen.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
 
 

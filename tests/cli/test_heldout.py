@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -63,6 +64,13 @@ def test_what_is_not_proven_is_left_out(
     for why in failing.values():
         assert f"left out: {load_task(folder).id} M=" in done.output and why in done.output
     assert judge.limits == [CPU_MAX_WORK]
+    (told,) = json.loads(CliRunner().invoke(app, [*typed, "--out", str(out), "--json"]).stdout)
+    assert (told["task"], told["proven"], list(told["left_out"].values())) == (
+        load_task(folder).id,
+        kept,
+        list(failing.values()),
+    )
+    assert told["file"] == (str(file) if file else None)
 
 
 def test_a_domain_without_enough_cases_stops_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,4 +78,4 @@ def test_a_domain_without_enough_cases_stops_no_other_task(tmp_path: Path, monke
     write_task(tmp_path / "tasks")
     typed = ["heldout", "sample", "--seed", "7", "--max-work", "1", "--tasks-dir", str(tmp_path / "tasks")]
     done = CliRunner().invoke(app, [*typed, "--out", str(tmp_path / "private")])
-    assert done.exit_code == 1 and "no cases for" in done.output and "only 0 of 8 fresh cases found" in done.output
+    assert done.exit_code == 1 and "only 0 of 8 fresh cases found" in done.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -57,15 +58,18 @@ def test_a_run_says_at_once_what_it_does(tmp_path: Path) -> None:
         "evaluation: {max_work: 2.0e+5, timing_budget_s: 0.05, heldout: false}\n",
         encoding="utf-8",
     )
-    line = [sys.executable, "-m", "arena", "run", "small.yaml", "--no-report"]
+    line = [sys.executable, "-m", "arena", "run", "small.yaml", "--no-report", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-    with subprocess.Popen(line, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stderr is not None and process.stdout is not None
         began = time.monotonic()
         first = process.stderr.readline()
         took_s = time.monotonic() - began
         rest = process.stderr.read()
+        (summary,) = json.loads(process.stdout.read())
     assert first == "small: loading the tasks\n"
     assert took_s < 3, "a second on a machine that does nothing else"
     assert rest.startswith("2 trials (1 agents × 1 tasks × 2 attempts); starting a judge, platform cpu\n1/2 passed")
     assert "s left\n2/2 passed" in rest and process.returncode == 0
+    assert {row["trials"] for row in summary["rows"]} == {2} and not (tmp_path / "reports").exists()
