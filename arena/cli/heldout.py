@@ -55,7 +55,7 @@ def sample(
             path = out_dir / name / HELDOUT
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(to_yaml(cases), encoding="utf-8")
-            proven = judge.prove(task.path, path, Options())
+            proven = judge.check_baseline(task.path, path, Options())
             failed = {case: why for case, why in proven.items() if why != "passed"}
             wrong += len(failed)
             unproven = len(cases) - len(proven)
