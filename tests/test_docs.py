@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arena.corpus.task_folder import load_task
-from arena.judge.mutation import telling_cases
+from arena.task_check.mutation import telling_cases
 from arena.model.task import FLOATING, MOST_HELD_BYTES, Tolerance
 from arena.numerics.dtypes import bounds
 from arena.runs.config import load_config

@@ -23,7 +23,7 @@ def clean(
 ) -> None:
     """Delete build caches, or run folders that are named. Records are never deleted unless asked for."""
     from arena.runs.records import HEAD
-    from arena.toolchains.hip_compilers import default_cache_root
+    from arena.toolchains.hip_build import default_cache_root
 
     folders = run or [default_cache_root().parent]
     for folder in folders:

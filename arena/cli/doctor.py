@@ -2,60 +2,78 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from arena.cli.console import examples, out, print_json
-from arena.cli.doctor_checks import Check, all_checks
+from arena.cli.console import examples, out
+from arena.cli.devices import DEVICES
+from arena.errors import UsageError
 from arena.platforms import NAMES
 
 EXAMPLES = examples(
     "arena doctor",
     "arena doctor --json",
-    "arena doctor --self-test",
-    "arena doctor --self-test --platform rocm",
-    "arena doctor --self-test --platform rocm --item 'buffer shared' --item 'two clocks'",
-    "arena doctor --self-test --platform cpu --json",
+    "arena doctor --quick",
+    "arena doctor --quick --platform rocm --item 'buffer shared' --item 'two clocks'",
+    "arena doctor --timing --platform cuda",
+    "arena doctor --full --platform cuda --devices all --out runs/doctor --seconds 1500",
+    "arena doctor --full --item tests --item cheats",
 )
+QUICK = typer.Option("--quick", help="Run kernels, share buffers, cross-compile; a minute.")
+TIMING = typer.Option("--timing", help="Measure the timing error on kernels of known duration.")
+FULL = typer.Option("--full", help="Both, all tests and all tasks; hours; can be resumed.")
+OUT = typer.Option("--out", help="With --full: where logs and results are kept.")
+ITEM = typer.Option(help="With --quick: only items with this text in their names. With --full: only this step.")
 
 
 def doctor(
-    self_test: Annotated[
-        bool, typer.Option("--self-test", help="Try it: run kernels, share buffers, time, cross-compile.")
-    ] = False,
-    platform: Annotated[str, typer.Option(help="For --self-test: auto, cpu, cuda or rocm.")] = "auto",
-    item: Annotated[
-        list[str] | None, typer.Option(help="For --self-test: only items with this text in their names.")
-    ] = None,
+    quick: Annotated[bool, QUICK] = False,
+    timing: Annotated[bool, TIMING] = False,
+    full: Annotated[bool, FULL] = False,
+    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    item: Annotated[list[str] | None, ITEM] = None,
+    devices: Annotated[str, DEVICES] = "",
+    folder: Annotated[Path, OUT] = Path("runs/doctor"),
+    seconds: Annotated[float | None, typer.Option(help="With --full: time for all of it.", min=1)] = None,
+    again: Annotated[bool, typer.Option("--again", help="With --full: also what has passed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Say what this machine has, what it lacks, and what that costs. Exit code 1 if nothing can be evaluated here.
+    """Test this installation: what the machine has and lacks, and what that costs.
 
-    With --self-test: try everything that measuring needs, item by item. Exit code 1 if an item fails.
+    Exit code 1 if nothing can be evaluated here, an item fails, or the timing error is too large; 2 if
+    --full ran out of time.
     """
     if platform not in ("auto", *NAMES):
         raise typer.BadParameter(f"expected auto, {', '.join(NAMES)}", param_hint="--platform")
-    if self_test:
-        from arena.cli.doctor_self_test import show
+    if quick + timing + full > 1:
+        raise UsageError("--quick, --timing and --full exclude each other; --full does all of it")
+    if as_json and full:
+        raise UsageError("--full has no --json: its results are in the folder of --out, in steps.json")
+    if full:
+        raise typer.Exit(_full(platform, item or (), devices, folder.resolve(), seconds, again=again))
+    from arena.cli import doctor_output as output
+    from arena.doctor.inventory import all_checks
 
-        raise typer.Exit(0 if show(platform, item or (), as_json=as_json) else 1)
-    checks = all_checks()
-    if as_json:
-        print_json(checks)
+    if quick:
+        good = output.show_quick(platform, item or (), as_json=as_json)
+    elif timing:
+        good = output.show_timing(platform, as_json=as_json)
     else:
-        out.print(_table(checks))
-    if any(check.needed and not check.present for check in checks):
-        raise typer.Exit(1)
+        good = output.show_inventory(all_checks(), as_json=as_json)
+    raise typer.Exit(0 if good else 1)
 
 
-def _table(checks: tuple[Check, ...]) -> Table:
-    table = Table("", "what", "found", "without it")
-    for check in checks:
-        colour = "green" if check.present else ("red" if check.needed else "yellow")
-        mark = "yes" if check.present else "no"
-        cost = "" if check.present else escape(check.cost)
-        table.add_row(f"[{colour}]{mark}[/{colour}]", check.name, escape(check.found), cost)
-    return table
+def _full(
+    platform: str, only: list[str] | tuple[str, ...], devices: str, folder: Path, seconds: float | None, *, again: bool
+) -> int:
+    """Run the steps, a line for each; return the exit code."""
+    from arena.doctor.full import checkout, chosen_steps, run_full, steps
+
+    if checkout() is None:
+        out.print("no checkout of the repository here: the steps with tests and cheat fixtures are left out")
+    chosen = chosen_steps(steps(platform, devices, folder), only)
+    deadline = time.monotonic() + seconds if seconds is not None else float("inf")
+    return run_full(chosen, folder, deadline, lambda line: out.print(line, markup=False, soft_wrap=True), again=again)

@@ -25,13 +25,12 @@ EXAMPLES = examples(
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
-    "arena evaluate --self-check  # how far are the figures of this machine off?",
 )
 
 
 def evaluate(
-    task: Annotated[str | None, typer.Argument(help="Task id, its bare name, or a task folder.")] = None,
-    file: Annotated[Path | None, typer.Argument(help="The candidate: kernel.py or kernel.hip.")] = None,
+    task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
+    file: Annotated[Path, typer.Argument(help="The candidate: kernel.py or kernel.hip.")],
     platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
     heldout: Annotated[bool, typer.Option(help="Also evaluate the held-out cases.")] = True,
     max_work: Annotated[
@@ -46,22 +45,11 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")] = False,
     tasks_dir: TasksDirs = None,
-    self_check: Annotated[
-        bool, typer.Option("--self-check", help="Instead: measure the timing error on kernels of known duration.")
-    ] = False,
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases.
 
     Exit code 0: every case passed; 1: the candidate failed, on seen or held-out cases; 3: no verdict.
     """
-    if self_check:
-        from arena.cli.evaluate_self_check import show_self_check
-
-        if not show_self_check(platform, as_json=as_json):
-            raise typer.Exit(1)
-        return
-    if task is None or file is None:
-        raise UsageError("a task and a file are needed: `arena evaluate TASK FILE`; see `arena evaluate --help`")
     from arena.corpus.corpora import open_corpora
     from arena.judge.messages import Options
     from arena.toolchains.targets import parse

@@ -107,7 +107,7 @@ def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> Sam
     with scratch("heldout") as place:
         drawn = Path(place, HELDOUT)
         drawn.write_text(to_yaml(cases), encoding="utf-8")
-        found = judge.prove(task.path, drawn, Options(max_work=draw.max_work))
+        found = judge.check_baseline(task.path, drawn, Options(max_work=draw.max_work))
     proven = tuple(case for case in cases if found.get(case.id) == Status.PASSED)
     left_out = {case.label: found.get(case.id, "too large here") for case in cases if case not in proven}
     if len(proven) < _FEWEST:

@@ -18,7 +18,7 @@ from arena.model.record import Estimate
 from arena.model.task import Arguments, Case, Task, TaskType, arguments
 from arena.model.verdict import Status
 from arena.protocol import Language
-from arena.toolchains.hip_compilers import default_cache_root
+from arena.toolchains.hip_build import default_cache_root
 
 
 @dataclass(frozen=True)

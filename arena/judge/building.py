@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena import process
+from arena.judge.hip_toolchains import toolchain_for
 from arena.judge.watchdog import memory_limit_bytes
 from arena.judge.worker_program import Program
 from arena.judge.workers import CandidateFailed
@@ -18,7 +19,7 @@ from arena.model.verdict import Status
 from arena.protocol import Language
 from arena.sandbox import compiling
 from arena.toolchains.base import BuildFailed, Built, HipToolchain, NativeWorker, Source, Target
-from arena.toolchains.hip_compilers import default_cache_root, toolchain_for
+from arena.toolchains.hip_build import default_cache_root
 from arena.toolchains.hip_reads import forbidden_reads
 from arena.toolchains.hip_symbols import broken_rules
 from arena.toolchains.kernel_library import inlined

@@ -7,24 +7,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge import control
 from arena.judge.messages import (
+    BaselineChecked,
+    CheckBaseline,
     Evaluate,
     EvaluationAnswer,
-    Examine,
-    Examined,
     FromJudge,
     HarnessFailed,
     Hello,
     Options,
     Progress,
-    Prove,
-    Proved,
     ToJudge,
 )
-from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.process import kill_group
@@ -38,6 +36,9 @@ _SILENCE_S = 1800.0
 class JudgeClient:
     """A judge process for one platform (`auto`: the best one here), on its first device or the one with this number."""
 
+    module = "arena.judge.service"
+    """what the process runs"""
+
     def __init__(self, platform: str, device: int | None = None) -> None:
         self._platform = platform
         self._device = device
@@ -47,7 +48,7 @@ class JudgeClient:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "arena.judge.service", self._platform, str(theirs.fileno())]
+        command = [sys.executable, "-m", self.module, self._platform, str(theirs.fileno())]
         self._process = subprocess.Popen(
             command if self._device is None else [*command, str(self._device)],
             pass_fds=[theirs.fileno()],
@@ -109,27 +110,12 @@ class JudgeClient:
         assert isinstance(answer, EvaluationAnswer)
         return answer.evaluation
 
-    def prove(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         """Check the baseline on these held-out cases, or the task's own: by case id `passed`, or what is wrong."""
         cases = str(heldout.resolve()) if heldout else ""
-        answer = self._ask(Prove(str(task.resolve()), cases, options), lambda progress: None)
-        assert isinstance(answer, Proved)
+        answer = self._ask(CheckBaseline(str(task.resolve()), cases, options), lambda progress: None)
+        assert isinstance(answer, BaselineChecked)
         return answer.cases
-
-    def examine(
-        self,
-        task: Path,
-        options: Options,
-        most_mutants: int = 0,
-        *,
-        every_launch: bool = False,
-        timing: bool = True,
-        on_progress: Callable[[Progress], None] = lambda progress: None,
-    ) -> TaskCheck:
-        """Check a task itself: its items, or with `most_mutants` how its mutants fare."""
-        answer = self._ask(Examine(str(task.resolve()), options, most_mutants, every_launch, timing), on_progress)
-        assert isinstance(answer, Examined)
-        return answer.check
 
     def _ask(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
         """Ask; after any failure the next question goes to a new judge, since the old one's device may be poisoned."""
@@ -173,7 +159,7 @@ class JudgeClient:
         if self._process.poll() is None:
             kill_group(self._process.pid)
 
-    def __enter__(self) -> JudgeClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -48,7 +48,7 @@ class Judging(Protocol):
     ) -> Evaluation:
         """Evaluate; raises `InfrastructureError` where the judge failed, `JudgeUnavailable` where none starts."""
 
-    def prove(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         """Check the baseline on the held-out cases: by case id `passed`, or what is wrong."""
 
 
@@ -84,7 +84,7 @@ def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
     """Whether a fresh judge can evaluate the baseline: the starting kernel, or PyTorch running the reference."""
     try:
         if task.starting_kernel is None:
-            found = judge.prove(request.task, request.heldout, request.options)
+            found = judge.check_baseline(request.task, request.heldout, request.options)
             return all(status == Status.PASSED for status in found.values())
         options = structs.replace(request.options, profile=False)
         control = judge.evaluate_once(request.task, task.starting_kernel, options, _ignore, request.heldout)

@@ -16,6 +16,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from arena.cross import triton as triton_cross
+from arena.cross.compilers import hip_cross_toolchain
 from arena.errors import InfrastructureError
 from arena.judge.buffers import Sets
 from arena.judge.building import hip_sources
@@ -30,9 +32,7 @@ from arena.numerics.reference import Reference
 from arena.platforms import platform
 from arena.protocol import Call, Language, Prepare
 from arena.sandbox.compiling import run_walled
-from arena.toolchains import triton_cross
 from arena.toolchains.base import BuildFailed, Built, Target
-from arena.toolchains.cross import hip_cross_toolchain
 from arena.toolchains.targets import TARGETS
 
 Report = Callable[[int, int], None]

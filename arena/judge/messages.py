@@ -50,7 +50,7 @@ class Evaluate(JudgeMessage, frozen=True):
     """a file of held-out cases in place of the task's own"""
 
 
-class Prove(JudgeMessage, frozen=True):
+class CheckBaseline(JudgeMessage, frozen=True):
     """Is the baseline right on held-out cases: fresh ones, before anybody relies on them, or ("") the task's own?"""
 
     task: str
@@ -58,7 +58,7 @@ class Prove(JudgeMessage, frozen=True):
     options: Options
 
 
-class Examine(JudgeMessage, frozen=True):
+class CheckTask(JudgeMessage, frozen=True):
     """Check a task itself: every item but the mutants, or, with `most_mutants`, at most so many of these.
 
     For other GPUs each signature of a Triton kernel is built once, or `every_launch` of every case.
@@ -116,18 +116,18 @@ class HarnessFailed(JudgeMessage, frozen=True):
     detail: str
 
 
-class Proved(JudgeMessage, frozen=True):
+class BaselineChecked(JudgeMessage, frozen=True):
     """By case id: `passed`, or what is wrong. A case too large for this platform is not in it."""
 
     cases: dict[str, str]
 
 
-class Examined(JudgeMessage, frozen=True):
+class TaskChecked(JudgeMessage, frozen=True):
     """The check asked for."""
 
     check: TaskCheck
 
 
-ToJudge = Evaluate | Prove | Examine
+ToJudge = Evaluate | CheckBaseline | CheckTask
 FromBuilder = Compiled | HarnessFailed
-FromJudge = Hello | Progress | EvaluationAnswer | Proved | Examined | HarnessFailed
+FromJudge = Hello | Progress | EvaluationAnswer | BaselineChecked | TaskChecked | HarnessFailed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform as host_platform
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,25 +16,21 @@ from arena.errors import ArenaError, InfrastructureError, what_was_raised
 from arena.judge.baselines import Baselines
 from arena.judge.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext, checks
-from arena.judge.examine import Examination
 from arena.judge.fitting import fit
 from arena.judge.messages import (
+    BaselineChecked,
+    CheckBaseline,
     Evaluate,
     EvaluationAnswer,
-    Examine,
-    Examined,
     FromJudge,
     HarnessFailed,
     Hello,
     Progress,
-    Prove,
-    Proved,
     ToJudge,
 )
 from arena.judge.selection import bounded, select_cases
 from arena.judge.timer import Timer
 from arena.judge.workers import DETAIL_CHARACTERS, CandidateFailed, ForkServers, WorkerFolder
-from arena.model.check import TaskCheck
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task, arguments
@@ -64,7 +61,7 @@ class JudgeService:
             _load_linear_algebra(device.torch_device)
         device.wait_until_idle(_CALM_S)  # while no candidate exists: what later nudges are held against
         self._timer.calibrate()
-        self._context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
+        self.context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
         self._isolation = self._walls()
 
     def environment(self, isolation: str = "") -> Environment:
@@ -94,14 +91,14 @@ class JudgeService:
         def report(stage: Stage, done: int, total: int) -> None:
             channel.send(Progress(stage, done, total))
 
-        task = _supported(_task(request))
+        task = supported(_task(request))
         options = bounded(request.options, self._timer.facts)
-        candidate_evaluation = CandidateEvaluation(task, Path(request.candidate), options, self._context)
+        candidate_evaluation = CandidateEvaluation(task, Path(request.candidate), options, self.context)
         return candidate_evaluation.run(self.environment, report)
 
-    def prove(self, request: Prove) -> dict[str, str]:
+    def check_baseline(self, request: CheckBaseline) -> dict[str, str]:
         """Check the baseline on the held-out cases that this platform can run."""
-        task, options = _supported(_task(request)), bounded(request.options, self._timer.facts)
+        task, options = supported(_task(request)), bounded(request.options, self._timer.facts)
         cases = select_cases(task, task.heldout, options.max_work)
         right, fast = checks(task, options, self._timer)
         baselines = Baselines(task, cases, options, self._fork_servers, right, fast, {})
@@ -111,37 +108,40 @@ class JudgeService:
             baselines.close()
         return {name: f.status if f.status is Status.PASSED else f"{f.status}: {f.detail}" for name, f in found.items()}
 
-    def examine(self, request: Examine, channel: Channel[FromJudge, ToJudge]) -> TaskCheck:
-        """Check a task."""
-
-        def report(done: int, total: int) -> None:
-            channel.send(Progress(Stage.CORRECTNESS, done, total))
-
-        task = _supported(load_task(Path(request.task)))
-        options = bounded(request.options, self._timer.facts)
-        examination = Examination(
-            task, options, self._context, every_launch=request.every_launch, timing=request.timing
-        )
-        return examination.run(request.most_mutants, report)
+    def answer(self, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
+        """Answer one request. Raises `ArenaError` where the harness fails with it."""
+        if isinstance(request, CheckBaseline):
+            return BaselineChecked(self.check_baseline(request))
+        if isinstance(request, Evaluate):
+            return EvaluationAnswer(fit(self.evaluate(request, channel)))
+        raise InfrastructureError(f"this judge does not answer {type(request).__name__}")
 
     def close(self) -> None:
         """End the templates and with them every worker."""
-        self._context.cross_compilation.close()
+        self.context.cross_compilation.close()
         self._fork_servers.close()
 
 
-def main(platform_name: str, descriptor: int, device: int | None = None) -> None:
-    """Serve until the runner closes the channel, which may be at any time."""
-    channel: Channel[FromJudge, ToJudge] = Channel(socket.socket(fileno=descriptor), ToJudge)
+def main(arguments: Sequence[str], kind: type[JudgeService] = JudgeService) -> None:
+    """Serve until the runner closes the channel, which may be at any time.
+
+    Args:
+        arguments: platform, descriptor of the channel, and on a GPU machine the number of the device.
+        kind: the judge to serve.
+    """
+    platform_name, descriptor, *device = arguments
+    channel: Channel[FromJudge, ToJudge] = Channel(socket.socket(fileno=int(descriptor)), ToJudge)
     with suppress(ChannelClosed), closing(channel):
-        _serve(channel, platform_name, device)
+        _serve(channel, platform_name, int(device[0]) if device else None, kind)
 
 
-def _serve(channel: Channel[FromJudge, ToJudge], platform_name: str, device: int | None) -> None:
+def _serve(
+    channel: Channel[FromJudge, ToJudge], platform_name: str, device: int | None, kind: type[JudgeService]
+) -> None:
     try:
         if device is not None:
             show_only(device)
-        judge = JudgeService(here(platform_name))
+        judge = kind(here(platform_name))
     except ArenaError as problem:
         channel.send(HarnessFailed(str(problem)))
         return
@@ -157,7 +157,7 @@ def _serve(channel: Channel[FromJudge, ToJudge], platform_name: str, device: int
         judge.close()
 
 
-def _task(request: Evaluate | Prove) -> Task:
+def _task(request: Evaluate | CheckBaseline) -> Task:
     return load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
 
 
@@ -175,7 +175,7 @@ def _load_linear_algebra(device: str) -> None:
     torch.linalg.inv(torch.eye(2, device=device))
 
 
-def _supported(task: Task) -> Task:
+def supported(task: Task) -> Task:
     """The task, or `InfrastructureError` where its kernels need a newer Triton than there is."""
     have = _versions().get("triton", "0.0")
     if task.least_triton and _release(have) < _release(task.least_triton):
@@ -190,11 +190,7 @@ def _release(text: str) -> tuple[int, ...]:
 
 def _answer(judge: JudgeService, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
     try:
-        if isinstance(request, Prove):
-            return Proved(judge.prove(request))
-        if isinstance(request, Examine):
-            return Examined(judge.examine(request, channel))
-        return EvaluationAnswer(fit(judge.evaluate(request, channel)))
+        return judge.answer(request, channel)
     except ArenaError as problem:
         return HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))
     except ChannelClosed:
@@ -214,4 +210,4 @@ def _versions() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(sys.argv[1:])

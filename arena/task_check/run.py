@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Protocol
 
 from arena.errors import InfrastructureError, RecordError
-from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.check import CheckItem, CheckOutcome, TaskCheck
 from arena.model.task import Task
 from arena.runs import records
 from arena.sharing import share_out
+from arena.task_check.judge import TaskCheckClient
 from arena.task_check.static import find_duplicates, static_items
 
 Watch = Callable[[TaskCheck], None]
 
 
 class TaskJudge(Protocol):
-    """What examines one task at a time."""
+    """A judge that checks one task at a time."""
 
-    def examine(
+    def check(
         self, task: Path, options: Options, most_mutants: int = 0, *, every_launch: bool = False, timing: bool = True
     ) -> TaskCheck:
         """Check a task folder; raises `InfrastructureError` where no verdict can be given."""
@@ -75,7 +75,7 @@ def check_tasks(
     corpus: Mapping[str, Task],
     plan: CheckPlan,
     ended: Watch,
-    make_judge: Callable[[str, int | None], TaskJudge] = JudgeClient,
+    make_judge: Callable[[str, int | None], TaskJudge] = TaskCheckClient,
 ) -> list[TaskCheck]:
     """Check the chosen tasks, in any order; `corpus` holds all that they must differ from. `ended` is told of each."""
     duplicates = find_duplicates(corpus)
@@ -118,7 +118,7 @@ def _run(
 def _checked(task: Task, judge: TaskJudge, plan: CheckPlan, duplicates: Mapping[str, str]) -> TaskCheck:
     static = () if plan.most_mutants else tuple(static_items(task, duplicates))
     try:
-        found = judge.examine(
+        found = judge.check(
             task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch, timing=plan.timing
         )
     except InfrastructureError as problem:

@@ -1,4 +1,4 @@
-"""Which HIP toolchain builds for a target, and which compilers this machine has."""
+"""The HIP compilers that this machine has."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.toolchains.base import HipToolchain, Target
-from arena.toolchains.build_cache import BuildCache
-from arena.toolchains.hip_build import Runner, run_plainly
-from arena.toolchains.hip_build import default_cache_root as default_cache_root
-from arena.toolchains.hip_cpu import HipCpuToolchain
-from arena.toolchains.hip_hipcc import HipccToolchain, find_hipcc
-from arena.toolchains.hip_nvcc import HipNvccToolchain
+from arena.toolchains.hip_hipcc import find_hipcc
 
 
 @dataclass(frozen=True)
@@ -40,16 +34,6 @@ _PROGRAMS = (
 def find() -> tuple[Compiler, ...]:
     """Return one entry per vendor, the missing ones included."""
     return tuple(_find(vendor, programs, package) for vendor, programs, package in _PROGRAMS)
-
-
-def toolchain_for(target: Target, cache_root: Path | None = None, *, run: Runner = run_plainly) -> HipToolchain:
-    """Return the toolchain of the target's vendor; it looks for its compiler at the first build."""
-    cache = BuildCache(cache_root if cache_root is not None else default_cache_root())
-    if target.vendor == "cpu":
-        return HipCpuToolchain(cache, run=run)
-    if target.vendor == "nvidia":
-        return HipNvccToolchain(cache, run=run)
-    return HipccToolchain(cache, run=run)
 
 
 def _find(vendor: str, programs: tuple[str, ...], package: str) -> Compiler:

@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+from arena import process
 from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.hip_build import UNIT, SdkToolchain
-from arena.toolchains.hip_clang import known_archs
 from arena.toolchains.hip_resources import AMD_FLAGS
 from arena.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, build_worker
 
@@ -68,3 +68,10 @@ def find_hipcc(environment: Mapping[str, str] = os.environ, usual: Path = _USUAL
     roots = [Path(named), usual] if named else [usual]
     compilers = (root / "bin" / "hipcc" for root in roots)
     return next((path for path in compilers if os.access(path, os.X_OK) and path.is_file()), None)
+
+
+@cache
+def known_archs(clang: Path) -> frozenset[str]:
+    """The AMD GPUs that a clang can compile for, by its own word; none where it lacks the target."""
+    done = process.run([clang, "--target=amdgcn", "--print-supported-cpus"], timeout_s=30.0)
+    return frozenset(re.findall(r"^\s+(gfx[0-9a-f]+)$", done.output, re.MULTILINE)) if done.ok else frozenset()

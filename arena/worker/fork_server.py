@@ -74,11 +74,11 @@ def _import_libraries() -> None:
     if os.environ.get("TRITON_INTERPRET") == "1":
         import scipy.special  # noqa: F401 - the interpreter's functions need it: once here, not in every worker
 
-        from arena.toolchains import interpreter
+        from arena.emulation import triton as interpreter
 
         interpreter.install()
     else:
-        from arena.toolchains import triton_cross
+        from arena.cross import triton as triton_cross
 
         triton_cross.warm()
 

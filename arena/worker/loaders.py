@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from arena.cross import triton as triton_cross
 from arena.model.portability import KernelUse
 from arena.numerics.reference import FUNCTION, load_module, results
 from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument, TensorArgument
-from arena.toolchains import triton_cross
 from arena.worker.binding import Binding
 from arena.worker.operators import Operators, RuleViolation
 
 if TYPE_CHECKING:
-    from arena.toolchains.interpreter.device_memory import Region
+    from arena.emulation.triton.device_memory import Region
 
 _WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
@@ -91,7 +91,7 @@ class PythonEntry:
         self._values = [] if binding is None else binding.values
 
     def _protect(self, binding: Binding | None) -> None:
-        from arena.toolchains.interpreter import device_memory, fence
+        from arena.emulation.triton import device_memory, fence
 
         if self._region is not None:
             device_memory.forget(self._region)
@@ -106,7 +106,7 @@ class PythonEntry:
     def call(self, index: int) -> None:
         """Call the function; what it returns is ignored."""
         if self._interprets:
-            from arena.toolchains.interpreter import device_memory
+            from arena.emulation.triton import device_memory
 
             device_memory.begin_call()
         self._function(*self._values[index])

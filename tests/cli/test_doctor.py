@@ -1,4 +1,4 @@
-"""`arena doctor`: rows for what this machine can compile for, and the self-test's output and exit codes."""
+"""`arena doctor`: rows for what this machine can compile for, and the output of --quick and exit codes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from arena.cli.doctor_checks import of_ability
-from arena.cli.doctor_self_test import line, total
-from arena.judge.self_test import running
-from arena.judge.self_test.evidence import ItemOutcome, ItemResult
-from arena.toolchains.cross import Ability
+from arena.cli.doctor_output import item_counts, item_line
+from arena.cross.compilers import Ability
+from arena.doctor import quick
+from arena.doctor.evidence import ItemOutcome, ItemResult
+from arena.doctor.inventory import of_ability
+from arena.errors import UsageError
 
 GOOD = ItemResult("device facts", ItemOutcome.PASS, "AMD Instinct MI300X [gfx942]", 2.5)
 DOUBTFUL = ItemResult("isolation of hosts", ItemOutcome.WARNING, "no mount wall", 0.1)
@@ -22,7 +23,7 @@ LACKING = ItemResult("HIP for AMD GPUs", ItemOutcome.SKIPPED, "missing: clang++"
 
 
 class Prepared:
-    """Stands in for `running.self_test`: tells of the same results whatever the machine."""
+    """Stands in for `quick.run_quick`: tells of the same results whatever the machine."""
 
     def __init__(self, *results: ItemResult) -> None:
         self.results = results
@@ -57,9 +58,9 @@ def test_doctor_has_a_row_for_each_language_and_vendor() -> None:
     assert {"g++ (cpu)", "nvcc (nvidia)", "hipcc (amd)"} <= rows.keys()
 
 
-def test_help_shows_the_self_test() -> None:
+def test_help_shows_the_quick_test() -> None:
     shown = CliRunner().invoke(app, ["doctor", "--help"])
-    assert "arena doctor --self-test --platform rocm" in shown.output.split("Examples")[-1]
+    assert "arena doctor --quick --platform rocm" in shown.output.split("Examples")[-1]
 
 
 @pytest.mark.parametrize(("results", "code"), [((GOOD, DOUBTFUL, LACKING), 0), ((GOOD, BAD), 1)])
@@ -67,25 +68,30 @@ def test_the_exit_code_says_whether_an_item_failed(
     monkeypatch: pytest.MonkeyPatch, results: tuple[ItemResult, ...], code: int
 ) -> None:
     prepared = Prepared(*results)
-    monkeypatch.setattr(running, "self_test", prepared)
-    shown = CliRunner().invoke(app, ["doctor", "--self-test", "--platform", "cpu", "--item", "clocks"])
+    monkeypatch.setattr(quick, "run_quick", prepared)
+    shown = CliRunner().invoke(app, ["doctor", "--quick", "--platform", "cpu", "--item", "clocks"])
     assert shown.exit_code == code and prepared.asked == [("cpu", ("clocks",))]
     for result in results:
         assert result.name in shown.stdout and result.seen in shown.stdout
 
 
 def test_json_is_nothing_but_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "self_test", Prepared(GOOD, BAD))
-    shown = CliRunner().invoke(app, ["doctor", "--self-test", "--json"])
+    monkeypatch.setattr(quick, "run_quick", Prepared(GOOD, BAD))
+    shown = CliRunner().invoke(app, ["doctor", "--quick", "--json"])
     assert shown.exit_code == 1
     assert msgspec.json.decode(shown.stdout, type=list[ItemResult]) == [GOOD, BAD]
 
 
 def test_lines_are_read_by_people() -> None:
-    assert line(GOOD).endswith("2.5 s  AMD Instinct MI300X \\[gfx942]")
-    assert total((GOOD, BAD, GOOD, LACKING)) == "2 pass, 1 fail, 1 skipped in 5 s"
+    assert item_line(GOOD).endswith("2.5 s  AMD Instinct MI300X \\[gfx942]")
+    assert item_counts((GOOD, BAD, GOOD, LACKING)) == "2 pass, 1 fail, 1 skipped in 5 s"
 
 
 def test_an_unknown_platform_is_a_usage_error() -> None:
-    shown = CliRunner().invoke(app, ["doctor", "--self-test", "--platform", "metal"])
+    shown = CliRunner().invoke(app, ["doctor", "--quick", "--platform", "metal"])
     assert shown.exit_code == 2
+
+
+def test_one_kind_at_a_time() -> None:
+    shown = CliRunner().invoke(app, ["doctor", "--quick", "--timing"])
+    assert isinstance(shown.exception, UsageError) and "exclude each other" in str(shown.exception)

@@ -18,6 +18,7 @@ from arena.errors import InfrastructureError
 from arena.judge.builder_client import BuilderClient
 from arena.judge.building import build_program
 from arena.judge.client import JudgeClient
+from arena.judge.hip_toolchains import toolchain_for
 from arena.judge.messages import Options
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.portability import BuildOutcome
@@ -25,7 +26,6 @@ from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.toolchains.hip_build import Runner
-from arena.toolchains.hip_compilers import toolchain_for
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 SOFTMAX = TASKS / "hip2hip/modules/softmax"

@@ -50,7 +50,7 @@ class Failing:
         status = self.baseline if text == START else Status.PASSED
         return Evaluation("t", "triton2triton", "h", "c", HERE, (Verdict(Stage.CORRECTNESS, status, "so"),), ())
 
-    def prove(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         self.asked.append("proof")
         self._fail("proof")
         return {"heldout-01": self.baseline, "heldout-02": "passed"}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from arena.corpus.task_folder import TASKS, load_task
+from arena.cross.compilers import hip_cross_toolchain
 from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
 from arena.judge.cross_compile import CrossCompilation, Limit, _compile_triton
@@ -17,7 +18,6 @@ from arena.judge.messages import Options
 from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only
 from arena.model.task import Case, Task, TaskType
 from arena.model.verdict import Status
-from arena.toolchains.cross import hip_cross_toolchain
 from tests.candidates import TASK_OF, assembled, candidates, name
 
 FILES = candidates("portability")
@@ -132,7 +132,7 @@ def test_what_builds_for_what(cross_compilation: CrossCompilation, path: Path, t
 def test_an_unknown_backend_is_not_checked(
     cross_compilation: CrossCompilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena.toolchains.triton_cross.missing", lambda target: "no backend")
+    monkeypatch.setattr("arena.cross.triton.missing", lambda target: "no backend")
     path = next(path for path in FILES if path.stem == "autotuned")
     found = build(cross_compilation, path, tmp_path, ["gfx942"])["gfx942"]
     assert found == replace(found, outcome=BuildOutcome.NOT_CHECKED, detail="no backend", builds=0, kernels=())

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -115,13 +116,12 @@ def test_a_timing_holds_what_it_was_made_from(tmp_path: Path, cpu_judge: JudgeCl
         assert len(timing.rounds) >= 4
 
 
-def test_a_runner_that_is_gone_before_the_judge_has_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runner_that_is_gone_before_the_judge_has_started_is_no_error() -> None:
     """It found that a file is missing, and has told its user so: nothing is to be said after that."""
 
     def fails(platform: object) -> None:
         raise RuntimeError("its template was ended")
 
-    monkeypatch.setattr(service, "JudgeService", fails)
     ours, theirs = socket.socketpair()
     ours.close()
-    service.main("cpu", theirs.detach())
+    service.main(["cpu", str(theirs.detach())], cast(type[service.JudgeService], fails))

@@ -14,10 +14,10 @@ import torch
 
 from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.inputs import draw_inputs
-from arena.judge.soundness import Draw
 from arena.model.task import Arguments, Scalar, arguments
 from arena.numerics.reference import Reference
 from arena.semantics.ragged import spans
+from arena.task_check.soundness import Draw
 
 DRAWS = 12
 Tensors = dict[str, torch.Tensor]

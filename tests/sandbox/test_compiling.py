@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from arena.cross.compilers import abilities, hip_cross_toolchain
+from arena.judge.hip_toolchains import toolchain_for
 from arena.sandbox import bubblewrap, compiling
 from arena.sandbox.bubblewrap import Features
 from arena.toolchains.base import BuildFailed, Built, Source, Target
-from arena.toolchains.cross import abilities, hip_cross_toolchain
-from arena.toolchains.hip_compilers import find, toolchain_for
+from arena.toolchains.hip_compilers import find
 
 SECRET = "held_out_sizes: 12345"
 HEADER = """#pragma once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +13,9 @@ import pytest
 
 from arena.corpus.corpora import load_corpus
 from arena.errors import FileError
-from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.check import CheckOutcome, TaskCheck
+from arena.task_check.judge import TaskCheckClient
 from arena.task_check.run import CheckPlan, check_tasks
 
 pytestmark = pytest.mark.system
@@ -87,8 +87,8 @@ def write(tmp_path: Path) -> Write:
 class Kept:
     """A judge that outlives a check: starting one takes longer than most checks here."""
 
-    def __init__(self, judge: JudgeClient) -> None:
-        self.examine = judge.examine
+    def __init__(self, judge: TaskCheckClient) -> None:
+        self.check = judge.check
 
     def close(self) -> None:
         """It is needed again."""
@@ -97,8 +97,9 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def make_judge(cpu_judge: JudgeClient) -> MakeJudge:
-    return lambda platform, device: Kept(cpu_judge)
+def make_judge() -> Iterator[MakeJudge]:
+    with TaskCheckClient("cpu") as judge:
+        yield lambda platform, device: Kept(judge)
 
 
 def checked(
@@ -144,8 +145,8 @@ def test_what_failed_is_checked_again_on_resume(
 
     def counted(platform: str, device: int | None) -> Kept:
         judge = make_judge(platform, device)
-        examined.side_effect = judge.examine
-        return cast(Kept, SimpleNamespace(examine=examined, close=judge.close, kill=judge.kill))
+        examined.side_effect = judge.check
+        return cast(Kept, SimpleNamespace(check=examined, close=judge.close, kill=judge.kill))
 
     for _ in range(2):
         checked(counted, root, folder=folder, resume=True)

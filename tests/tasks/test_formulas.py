@@ -13,10 +13,10 @@ import torch
 
 from arena.corpus.corpora import load_corpus
 from arena.judge.selection import emulation_work
-from arena.judge.soundness import Draw
 from arena.model.record import Split
 from arena.model.task import Case, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
 from arena.numerics.reference import Reference, call_by_name, expected_names, known_values
+from arena.task_check.soundness import Draw
 from tests.tasks import formulas
 from tests.tasks.formulas import Array, Results
 

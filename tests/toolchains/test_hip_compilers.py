@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from arena.errors import InfrastructureError
+from arena.judge.hip_toolchains import toolchain_for
 from arena.toolchains.base import BuildFailed, Built, Source, Target
 from arena.toolchains.build_cache import BuildCache
-from arena.toolchains.hip_compilers import default_cache_root, find, toolchain_for
+from arena.toolchains.hip_build import default_cache_root
+from arena.toolchains.hip_compilers import find
 from arena.toolchains.hip_hipcc import HipccToolchain
 from arena.toolchains.hip_nvcc import HipNvccToolchain
 from arena.toolchains.hip_nvcc_headers import header_set, runtime_names

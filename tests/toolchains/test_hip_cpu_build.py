@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from arena.emulation.hip.diagnosis import MOST_LINES, explain
+from arena.emulation.hip.toolchain import HipCpuToolchain
 from arena.toolchains.base import BuildFailed, Built, Source, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_compilers import find
-from arena.toolchains.hip_cpu import HipCpuToolchain
-from arena.toolchains.hip_diagnosis import MOST_LINES, explain
 from arena.toolchains.kernel_library import inlined
 
 needs_compiler = pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine")

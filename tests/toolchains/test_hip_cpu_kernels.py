@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arena.emulation.hip.toolchain import HipCpuToolchain
 from arena.toolchains.base import Built, Source, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_compilers import find
-from arena.toolchains.hip_cpu import HipCpuToolchain
 
 pytestmark = [
     pytest.mark.system,

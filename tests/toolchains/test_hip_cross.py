@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from arena.cross import hip_clang, hip_headers, hip_overlay
+from arena.cross.compilers import abilities, hip_cross_toolchain
 from arena.errors import InfrastructureError, UsageError
 from arena.model.portability import KernelUse
-from arena.toolchains import hip_clang, hip_headers, hip_nvcc, hip_overlay
+from arena.toolchains import hip_nvcc
 from arena.toolchains.base import BuildFailed, Built, HipToolchain, Source, Target
-from arena.toolchains.cross import abilities, hip_cross_toolchain
 from arena.toolchains.targets import TARGETS
 
 HEADER = """#pragma once

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from arena import process
+from arena.cross import hip_headers, hip_overlay
 from arena.errors import InfrastructureError
-from arena.toolchains import hip_headers, hip_overlay
 from arena.toolchains.build_cache import BuildCache
 
 INSIDE = "triton/backends/amd/include"
@@ -82,7 +82,7 @@ def test_headers_are_looked_for_in_the_environment_then_in_the_cache(
 def test_missing_headers_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hip_headers, "find", lambda: None)
     monkeypatch.setattr(hip_overlay, "device_libraries", lambda: tmp_path)
-    with pytest.raises(InfrastructureError, match=r"HIP headers are missing: python -m arena\.toolchains\.hip_headers"):
+    with pytest.raises(InfrastructureError, match=r"HIP headers are missing: python -m arena\.cross\.hip_headers"):
         hip_overlay.overlay(BuildCache(tmp_path), tmp_path / "clang++")
 
 

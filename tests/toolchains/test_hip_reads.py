@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from arena.cross import compilers as cross
+from arena.emulation.hip.toolchain import HipCpuToolchain
 from arena.errors import InfrastructureError
-from arena.toolchains import cross
 from arena.toolchains.base import Built, HipToolchain, Source, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_compilers import find
-from arena.toolchains.hip_cpu import HipCpuToolchain
 from arena.toolchains.hip_reads import READS_NAME, Readable, collect, forbidden_reads
 from arena.toolchains.targets import TARGETS
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from arena.emulation.hip.source import rewrite
 from arena.toolchains.hip_scan import Directives, TooLong, is_namespace_scope, mask, split_top_level
-from arena.toolchains.hip_source import rewrite
 
 
 def body(text: str) -> str:

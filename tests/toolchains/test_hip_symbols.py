@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from arena.emulation.hip.toolchain import HipCpuToolchain
 from arena.toolchains.base import Built, Source, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_compilers import find
-from arena.toolchains.hip_cpu import HipCpuToolchain
 from arena.toolchains.hip_nvcc import HipNvccToolchain, find_nvcc
 from arena.toolchains.hip_symbols import broken_rules
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from arena.emulation.hip.toolchain import HipCpuToolchain
 from arena.toolchains.base import Built, Source, Target
 from arena.toolchains.build_cache import BuildCache
-from arena.toolchains.hip_cpu import HipCpuToolchain
 from arena.toolchains.hip_reads import probe
 from arena.toolchains.hip_symbols import broken_rules
 from arena.toolchains.hip_texts import note_odd_names, odd_names

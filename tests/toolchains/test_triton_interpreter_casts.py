@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from arena.toolchains.interpreter import install
+from arena.emulation.triton import install
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)

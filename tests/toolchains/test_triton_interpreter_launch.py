@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from arena.emulation.triton import MENDS, describe, install, installer
+from arena.emulation.triton.internals import Internals
 from arena.errors import InfrastructureError
-from arena.toolchains.interpreter import MENDS, describe, install, installer
-from arena.toolchains.interpreter.internals import Internals
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)

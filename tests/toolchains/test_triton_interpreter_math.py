@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from arena.toolchains.interpreter import install
+from arena.emulation.triton import install
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)

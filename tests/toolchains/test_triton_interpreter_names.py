@@ -12,7 +12,7 @@ import pytest
 SCRIPT = """
 import json, os, sys
 os.environ["TRITON_INTERPRET"] = "1"
-from arena.toolchains.interpreter import install
+from arena.emulation.triton import install
 install()
 import importlib.util, torch
 outcomes = {}
@@ -124,8 +124,8 @@ def test_every_kernel_of_the_corpus_names_what_it_may() -> None:
     script = (
         "import os, sys; os.environ['TRITON_INTERPRET'] = '1'\n"
         "from pathlib import Path\n"
-        "from arena.toolchains.interpreter import install, names; install()\n"
-        "from arena.toolchains.interpreter.internals import Internals\n"
+        "from arena.emulation.triton import install, names; install()\n"
+        "from arena.emulation.triton.internals import Internals\n"
         "from arena.numerics.reference import load_module\n"
         "at = Internals(); kind = at.interpreter.InterpretedFunction; allows = names._allowing(at, kind); kernels = 0\n"
         "for file in sorted(Path(sys.argv[1]).rglob('*.py')):\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from arena.toolchains.triton_cross.signatures import signature_of
+from arena.cross.triton.signatures import signature_of
 
 NAMES = ("x", "bias", "n", "HAS_BIAS", "BLOCK")
 KERNEL = SimpleNamespace(params=[SimpleNamespace(name=name, is_constexpr=name.isupper()) for name in NAMES])

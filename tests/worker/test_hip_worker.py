@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from arena.emulation.hip.toolchain import HipCpuToolchain
 from arena.judge import flat
 from arena.platforms.cpu import CpuPlatform, MemoryFile
 from arena.protocol import (
@@ -37,7 +38,6 @@ from arena.protocol import (
 from arena.toolchains.base import Built, NativeWorker, Source, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_compilers import find
-from arena.toolchains.hip_cpu import HipCpuToolchain
 from arena.wire import Channel, ChannelClosed
 
 pytestmark = [

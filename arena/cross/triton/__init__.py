@@ -1,0 +1,58 @@
+"""Compiles Triton kernels for a GPU that is not here, by the launches that a candidate's own code makes.
+
+The candidate's entry is called with the arguments of a real case. A stand-in driver answers for the target, so every
+launch is specialized, autotuned over and compiled as there; the binary is read for what it uses and not run. One
+process serves one target, since PyTorch and Triton are changed for good. Resource limits are enforced by Triton's own
+checks against the target's figures.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from arena.cross.triton.driver import Records
+from arena.toolchains.targets import TARGETS
+
+
+def missing(arch: str) -> str:
+    """What this machine lacks in order to compile Triton kernels for `arch`; empty where it lacks nothing."""
+    found = importlib.util.find_spec("triton")
+    if found is None or found.origin is None:
+        return "Triton is not installed: `pip install triton`"
+    vendor = TARGETS[arch].vendor
+    backend = Path(found.origin).parent / "backends" / vendor
+    return "" if backend.is_dir() else f"this Triton has no backend for {vendor}: `pip install triton`"
+
+
+def install(arch: str, *, each_once: bool = False) -> Records:
+    """Make this process compile for `arch` (a name in `targets.TARGETS`) and return where launches are recorded.
+
+    With `each_once`, launches whose signature has been built are passed over. `TRITON_INTERPRET` must not be set.
+    Imports torch and triton.
+    """
+    import triton.testing
+    from triton.runtime.driver import driver
+
+    from arena.cross.triton import pretend, signatures
+    from arena.cross.triton.driver import StandInDriver, benchmark_once
+
+    records = Records()
+    driver.set_active(StandInDriver(arch, records))
+    for name in ("do_bench", "do_bench_cudagraph"):
+        setattr(triton.testing, name, benchmark_once)
+    pretend.install(arch)
+    if each_once:
+        signatures.build_each_once()
+    return records
+
+
+def warm() -> None:
+    """Do once, before hosts are forked, what every first compilation spends most of its time on: hashing Triton."""
+    from importlib import import_module
+
+    for name in ("triton.runtime.cache", "triton.compiler.compiler"):  # it moved between versions
+        hashed = getattr(import_module(name), "triton_key", None)
+        if hashed is not None:
+            hashed()
+            return

@@ -1,0 +1,150 @@
+"""A Triton driver for a GPU that is not here: kernels are compiled for it, checked against it, and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from arena.cross.triton.binaries import kernel_use
+from arena.model.portability import KernelUse
+from arena.toolchains.targets import TARGETS, Multiprocessor
+
+_MAX_BLOCK_THREADS = 1024
+_ONE_MS = 1.0
+
+
+class Records:
+    """The kernels that were compiled and would have been launched."""
+
+    def __init__(self) -> None:
+        self.kernels: list[KernelUse] = []
+
+    def take(self) -> tuple[KernelUse, ...]:
+        """What was recorded since the last time."""
+        taken = tuple(self.kernels)
+        self.kernels.clear()
+        return taken
+
+
+class _Utils:
+    """What Triton asks of a device while it loads a kernel."""
+
+    def __init__(self, facts: Multiprocessor, records: Records) -> None:
+        self._facts, self._records = facts, records
+        self._with_threads = _expects_thread_limit()
+        self.block_waves = 1
+
+    def get_device_properties(self, device: int) -> dict[str, object]:
+        """The fields that Triton and its kernels' Python code read; clocks and bus are not known, and are 0."""
+        facts = self._facts
+        return {
+            "max_shared_mem": facts.block_shared_bytes,
+            "max_num_regs": facts.registers * facts.simds * facts.wave_size,
+            "multiprocessor_count": facts.count,
+            "warpSize": facts.wave_size,
+            "arch": facts.arch,
+            "sm_clock_rate": 0,
+            "mem_clock_rate": 0,
+            "mem_bus_width": 0,
+        }
+
+    def load_binary(self, name: str, binary: bytes, shared_bytes: int, device: int) -> tuple[object, ...]:
+        """Read what the kernel uses; answers as the real ones do: module, function, registers, spills, thread limit."""
+        use = kernel_use(binary, name, self._facts.arch, shared_bytes=shared_bytes, block_waves=self.block_waves)
+        self._records.kernels.append(use)
+        loaded = (None, 0, use.registers, use.spill_bytes)
+        return (*loaded, _MAX_BLOCK_THREADS) if self._with_threads else loaded
+
+    def unload_module(self, module: object) -> None:
+        """Nothing was loaded."""
+
+    def set_printf_fifo_size(self, num_bytes: int) -> None:
+        """Nothing prints."""
+
+
+class StandInDriver:
+    """Answers for one target as the drivers of Triton's backends do for the device that is there."""
+
+    def __init__(self, arch: str, records: Records) -> None:
+        from triton.backends.compiler import GPUTarget
+
+        facts = TARGETS[arch]
+        backend, name = ("hip", arch) if facts.vendor == "amd" else ("cuda", int(arch.removeprefix("sm_")))
+        self._target = GPUTarget(backend, name, facts.wave_size)
+        self._arch = arch
+        self.utils = _Utils(facts, records)
+        self.launcher_cls = self._launcher
+
+    def _launcher(self, source: object, metadata: Any) -> Callable[..., None]:
+        """A launch that does nothing. Triton makes it just before it loads the binary: note how large a block is."""
+        self.utils.block_waves = int(metadata.num_warps)
+        return lambda *args, **kwargs: None
+
+    def get_current_target(self) -> object:
+        """What Triton compiles for."""
+        return self._target
+
+    def get_current_device(self) -> int:
+        """There is one device."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one device."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The default stream."""
+        return 0
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """Compute capability, or the like of it that PyTorch gives on ROCm."""
+        return capability(self._arch)
+
+    def get_active_torch_device(self) -> object:
+        """Where tensors seem to be."""
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> object:
+        """The module that a backend's driver names, itself pretended."""
+        import torch
+
+        return torch.cuda
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        """For the autotuner: every configuration is compiled, and none is faster than another."""
+        return benchmark_once
+
+    def get_empty_cache_for_benchmark(self) -> object:
+        """Nothing is measured, so nothing need be evicted."""
+        import torch
+
+        return torch.empty(0)
+
+    def clear_cache(self, cache: object) -> None:
+        """Nothing is measured."""
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        """Only launchers ask."""
+        return kind
+
+
+def benchmark_once(kernel_call: Callable[[], object], *args: object, **kwargs: object) -> list[float]:
+    """Call once, so that the kernel is compiled, and answer in the three quantiles that the autotuner wants, in ms."""
+    kernel_call()
+    return [_ONE_MS] * 3
+
+
+def capability(arch: str) -> tuple[int, int]:
+    """(9, 0) for sm_90, (9, 4) for gfx942, (12, 0) for gfx1201: as `torch.cuda.get_device_capability` has it."""
+    digits = arch.removeprefix("gfx").removeprefix("sm_")
+    if arch.startswith("gfx"):
+        return int(digits[:-2]), int(digits[-2], 16)
+    return int(digits[:-1]), int(digits[-1])
+
+
+def _expects_thread_limit() -> bool:
+    """Newer versions of Triton (from 3.4 or so) unpack a fifth value."""
+    from triton.compiler.compiler import CompiledKernel
+
+    return "n_max_threads" in CompiledKernel._init_handles.__code__.co_names

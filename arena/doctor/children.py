@@ -1,0 +1,48 @@
+"""Children that write down what they see: a file that is replaced whole, so that it survives their sudden end."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from arena import process
+from arena.errors import ArenaError
+
+T = TypeVar("T")
+_TAIL = 600
+
+
+def ask_child(module: str, arguments: tuple[str, ...], kind: type[T], timeout_s: float) -> tuple[T, str]:
+    """Run `python -m module FILE arguments…`; what it wrote last, and how it ended if it should have gone on."""
+    with tempfile.TemporaryDirectory(prefix="arena-doctor-") as folder:
+        file = Path(folder) / "seen.json"
+        done = process.run([sys.executable, "-m", module, str(file), *arguments], timeout_s=timeout_s)
+        seen = msgspec.json.decode(file.read_bytes(), type=kind) if file.is_file() else kind()
+    if done.ok:
+        return seen, ""
+    how = "ran out of time" if done.timed_out else f"ended with code {done.returncode}"
+    return seen, f"the child {how}: {done.output.strip()[-_TAIL:]}"
+
+
+def write_down(file: Path, seen: object) -> None:
+    """Replace the file by what has been seen so far."""
+    staged = file.with_suffix(".new")
+    staged.write_bytes(msgspec.json.encode(seen))
+    staged.replace(file)
+
+
+def problem_of(work: Callable[[], None]) -> str:
+    """Do it; what went wrong, or nothing."""
+    try:
+        work()
+    except ArenaError as problem:
+        return str(problem)
+    except Exception:
+        return traceback.format_exc()[-_TAIL:]
+    return ""

@@ -1,0 +1,232 @@
+"""Check a task: its definition, and a plain kernel for it.
+
+The kernel is the starting kernel, or, where the task type has none, that of the task with the same operator.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.judge.baselines import triton_cache
+from arena.judge.building import build_program
+from arena.judge.conditioning import MARGIN
+from arena.judge.cross_compile import Limit
+from arena.judge.evaluate import JudgeContext, checks
+from arena.judge.inputs import secret_generator
+from arena.judge.messages import Options
+from arena.judge.selection import emulation_work, select_cases
+from arena.judge.verify import OutputCheck
+from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.workers import CandidateFailed
+from arena.model.check import CheckItem, CheckOutcome, MutantFate, TaskCheck
+from arena.model.portability import BuildOutcome
+from arena.model.task import Case, Task, arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+from arena.protocol import Language
+from arena.sharing import share_out
+from arena.task_check.mutation import mutants_item, try_mutants
+from arena.task_check.omissions import omissions_item, try_omissions
+from arena.task_check.self_timing import SelfTiming
+from arena.task_check.soundness import Draw, check_definition, count_bytes
+
+if TYPE_CHECKING:
+    import torch
+
+_MOST_WORKERS = 6
+_DEFINITION_CASES = 4
+_DEFINITION_WORK = 3e5
+_COUNTED = (0.5, 1.15)
+_DRAWS = 20
+_ENOUGH_S = 2.0
+"""seconds after which an emulation of a case is not called again"""
+Report = Callable[[int, int], None]
+
+
+class TaskExamination:
+    """The check of one task on one platform."""
+
+    def __init__(
+        self, task: Task, options: Options, context: JudgeContext, *, every_launch: bool = False, timing: bool = True
+    ) -> None:
+        self._task, self._options, self._context = task, options, context
+        self._times = timing and not context.timer.facts.emulated
+        self._limit = Limit(options.call_timeout_s, once=not every_launch)
+        self._cases = select_cases(task, task.cases, options.max_work)
+        self._reference = Reference(task.reference_path)
+        right, self._fast = checks(task, options, context.timer)
+        self._right = replace(right, enough_s=_ENOUGH_S) if context.timer.facts.emulated else right
+        self._timing = SelfTiming(task, context, self._fast, self._subject, options.call_timeout_s)
+
+    def run(self, most_mutants: int, report: Report) -> TaskCheck:
+        """Every item in turn; or, where mutants are asked for, the items about them alone."""
+        started = time.monotonic()
+        fates: tuple[MutantFate, ...] = ()
+        items: list[CheckItem] = []
+        if most_mutants:
+            fates = try_mutants(self._task, self._cases, self._reference, self._context, most_mutants, report)
+            omissions = try_omissions(self._task, self._reference, secret_generator("cpu"))
+            items += [mutants_item(self._task, fates), omissions_item(omissions)]
+            fates += omissions
+        else:
+            before = started
+            for item in self._items():
+                now = time.monotonic()
+                items.append(replace(item, seconds=now - before))
+                before = now
+                report(len(items), 0)
+        return TaskCheck(
+            task=self._task.id,
+            task_hash=self._task.content_hash,
+            platform=self._context.timer.facts.platform,
+            items=tuple(items),
+            mutants=fates,
+            seconds=time.monotonic() - started,
+            aa_worst=self._timing.worst,
+            speeds=tuple(self._timing.speeds),
+            device=self._context.timer.facts.name,
+        )
+
+    def _items(self) -> Iterator[CheckItem]:
+        # On the CPU, whatever is examined: an index that an exchanged input puts out of range ends a GPU context.
+        generator = secret_generator("cpu")
+        small = self._small_cases()
+        definition = list(check_definition(self._task, self._reference, small, generator))
+        yield from definition
+        if definition[0].outcome is CheckOutcome.FAILED:
+            return
+        yield self._work(small[-1], generator)
+        kernel = self._task.known_right
+        if kernel is None:
+            yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, "there is no kernel that is known to be right")
+            return
+        yield from self._kernel_items(kernel)
+        yield from self._targets(kernel)
+        if self._task.expert not in (None, kernel):
+            yield self._expert(self._task.expert)
+
+    def _small_cases(self) -> list[Case]:
+        """The largest of the cases that cost little, of different dtypes first."""
+        by_work = sorted(self._cases, key=lambda case: emulation_work(arguments(self._task, case)))
+        cheap = [c for c in by_work if emulation_work(arguments(self._task, c)) <= _DEFINITION_WORK]
+        cheap = cheap or by_work[:_DEFINITION_CASES]
+        firsts = {tuple(case.values[name] for name in self._task.dtypes): case for case in cheap}
+        rest = [case for case in reversed(cheap) if case not in firsts.values()]
+        wanted = [*firsts.values(), *rest][: max(_DEFINITION_CASES, len(firsts))]
+        return sorted(wanted, key=lambda case: emulation_work(arguments(self._task, case)))
+
+    def _work(self, case: Case, generator: torch.Generator) -> CheckItem:
+        """Declared bytes against those that a call must move, counted by gradients where there are any.
+
+        What is moved may depend on the data (lengths), and the declared least be far from what was drawn: so several
+        draws are looked at, and one that agrees is enough.
+        """
+        declared_off = self._task.exceptions.get("work")
+        for _ in range(1 if declared_off else _DRAWS):
+            draw = Draw.of(self._reference, arguments(self._task, case), generator)
+            declared, counted = draw.arguments.num_bytes, count_bytes(draw, generator)
+            if counted is None:
+                return CheckItem("work", CheckOutcome.NOT_CHECKED, "the reference has no gradients to count by")
+            share = declared / counted if counted else float("inf")
+            seen = f"declared {declared:.4g} bytes, counted {counted:.4g} in {case.label}"
+            if _COUNTED[0] <= share <= _COUNTED[1]:
+                return CheckItem("work", CheckOutcome.PASSED, seen)
+        if declared_off:
+            return CheckItem("work", CheckOutcome.DECLARED, declared_off)
+        return CheckItem(
+            "work", CheckOutcome.FAILED, f"{seen}: declare `work.bytes` as what must be read and written at least"
+        )
+
+    def _kernel_items(self, kernel: Path) -> Iterator[CheckItem]:
+        facts = self._context.timer.facts
+        try:
+            program = build_program(self._task, kernel, self._cases, facts).program
+            other = build_other_wave(self._task, kernel, self._cases, facts)
+        except CandidateFailed as failure:
+            yield CheckItem("builds", CheckOutcome.FAILED, f"{failure.status}: {failure.detail}")
+            return
+        yield CheckItem("builds", CheckOutcome.PASSED, f"for {facts.arch}")
+        yield from self._correct(program, other.program if other else None)
+        if self._times:
+            yield from self._timing.items(program, self._cases)
+
+    def _expert(self, kernel: Path) -> CheckItem:
+        """A better solution must be as right; on a GPU its speed is noted."""
+        facts = self._context.timer.facts
+        try:
+            program = build_program(self._task, kernel, self._cases, facts).program
+            other = build_other_wave(self._task, kernel, self._cases, facts)
+        except CandidateFailed as failure:
+            return CheckItem("expert", CheckOutcome.FAILED, f"{failure.status}: {failure.detail}")
+        items = list(self._correct(program, other.program if other else None))
+        if items[0].outcome is CheckOutcome.PASSED and self._times:
+            self._timing.note(program, self._cases)
+        return CheckItem("expert", items[0].outcome, items[0].detail)
+
+    def _subject(self, program: Program) -> WorkerProgram:
+        """Return a worker for a kernel of the task's own; what Triton compiles in it is there for the next worker."""
+        cache, timeout_s = triton_cache(), self._options.call_timeout_s
+        return WorkerProgram(self._context.fork_servers, cache, (), timeout_s).adopt(program)
+
+    def _crew(self, program: Program, other_wave: Program | None) -> list[list[WorkerProgram]]:
+        """Workers to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
+        several = program.language is Language.TRITON and not self._context.timer.facts.emulated
+        size = max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
+        return [[self._subject(one) for one in (program, other_wave) if one is not None] for _ in range(size)]
+
+    def _correct(self, program: Program, other_wave: Program | None) -> Iterator[CheckItem]:
+        """Right on every case, at both wave sizes where there is a `twin`, and by which margin."""
+        crew = self._crew(program, other_wave)
+
+        def run(case: Case, subjects: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
+            finding, *others = [self._right.run(subject, arguments(self._task, case)) for subject in subjects]
+            return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
+
+        try:
+            findings = dict(share_out(self._cases, crew, run, _discard))
+        finally:
+            for subjects in crew:
+                _discard(subjects)
+        for case in self._cases:
+            finding = findings[case.id]
+            if finding.status is not Status.PASSED:
+                said = f"{case.id} ({case.label}): {finding.status}: {finding.detail}"
+                yield CheckItem("correct", CheckOutcome.FAILED, said)
+                return
+        worst = max(finding.error_ratio or 0.0 for finding in findings.values())
+        left = len(self._task.cases) - len(self._cases)
+        waves = ", at wave sizes 32 and 64" if other_wave is not None else ""
+        skipped = f"; {left} too large for this platform were not run" if left else ""
+        within = f" within {_ENOUGH_S:g} s a case" if self._right.enough_s == _ENOUGH_S else ""
+        looked = f"{len(self._cases)} cases, {self._options.seeds} seeds{within}{waves}{skipped}"
+        yield CheckItem("correct", CheckOutcome.PASSED, looked)
+        outcome = CheckOutcome.PASSED if worst < MARGIN else CheckOutcome.FAILED
+        if outcome is CheckOutcome.FAILED and "margin" in self._task.exceptions:
+            yield CheckItem("margin", CheckOutcome.DECLARED, self._task.exceptions["margin"])
+            return
+        yield CheckItem("margin", outcome, f"worst error is {worst:.3g} of the tolerance, at most {MARGIN} is allowed")
+
+    def _targets(self, kernel: Path) -> Iterator[CheckItem]:
+        wanted = self._options.targets
+        builds = self._context.cross_compilation.build(
+            self._task, kernel, self._task.cases, wanted, self._limit, lambda done, total: None
+        )
+        outcomes = {
+            BuildOutcome.BUILT: CheckOutcome.PASSED,
+            BuildOutcome.FAILED: CheckOutcome.FAILED,
+            BuildOutcome.NOT_CHECKED: CheckOutcome.NOT_CHECKED,
+        }
+        for build in builds:
+            detail = build.detail or f"all {build.builds}, {build.seconds:.1f} s"
+            yield CheckItem(f"builds for {build.target}", outcomes[build.outcome], detail)
+
+
+def _discard(subjects: Sequence[WorkerProgram]) -> None:
+    for subject in subjects:
+        subject.discard()

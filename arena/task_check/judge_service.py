@@ -1,0 +1,37 @@
+"""The judge's half of a task check: evaluations, and checks of tasks, in one process with one device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from arena.corpus.task_folder import load_task
+from arena.judge.messages import CheckTask, FromJudge, Progress, TaskChecked, ToJudge
+from arena.judge.selection import bounded
+from arena.judge.service import JudgeService, supported
+from arena.model.verdict import Stage
+from arena.task_check.examination import TaskExamination
+from arena.wire import Channel
+
+
+class TaskCheckService(JudgeService):
+    """A judge that also checks tasks."""
+
+    def answer(self, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
+        """Answer one request, also `CheckTask`."""
+        if isinstance(request, CheckTask):
+            return self._check_task(request, channel)
+        return super().answer(request, channel)
+
+    def _check_task(self, request: CheckTask, channel: Channel[FromJudge, ToJudge]) -> TaskChecked:
+        def report(done: int, total: int) -> None:
+            channel.send(Progress(Stage.CORRECTNESS, done, total))
+
+        task = supported(load_task(Path(request.task)))
+        examination = TaskExamination(
+            task,
+            bounded(request.options, self.context.timer.facts),
+            self.context,
+            every_launch=request.every_launch,
+            timing=request.timing,
+        )
+        return TaskChecked(examination.run(request.most_mutants, report))

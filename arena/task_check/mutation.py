@@ -1,0 +1,166 @@
+"""Mutants of a task's plain kernel, tried like candidates on the CPU: a good task rejects them.
+
+All mutants of a HIP kernel are built as one library, each in a namespace and under an entry of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from arena.judge.correctness import CorrectnessCheck
+from arena.judge.evaluate import JudgeContext
+from arena.judge.hip_toolchains import toolchain_for
+from arena.judge.selection import emulation_work
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.workers import CandidateFailed
+from arena.model.check import CheckItem, CheckOutcome, MutantFate, scored
+from arena.model.task import Case, Task, TaskType, arguments
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+from arena.protocol import Language
+from arena.task_check.mutants import hip, triton
+from arena.task_check.mutants.base import Mutant, choose
+from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
+from arena.toolchains.kernel_library import inlined
+from arena.toolchains.task_header import dtype_key, task_header
+
+_TIMEOUT_S = 3.0
+_BUILD_TIMEOUT_S = 60.0
+_SEEDS = 3
+"""as many as an evaluation has by default"""
+_REBUILDS = 4
+_CASES = 5
+_FINENESS = ("float64", "float32", "float16", "bfloat16")
+_NAMED = re.compile(r"^(m\d+):\d+(?::\d+)?: +(?:(?:fatal )?error:|required from)", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include\b|define[ \t]+ARENA_WORKSPACE\b)[^\n]*$", re.MULTILINE)
+Report = Callable[[int, int], None]
+Programs = Mapping[str, Program]
+
+
+def try_mutants(
+    task: Task, cases: Sequence[Case], reference: Reference, context: JudgeContext, most: int, report: Report
+) -> tuple[MutantFate, ...]:
+    """The fates of at most `most` mutants, on a few cases of the finest dtype."""
+    kernel = task.known_right
+    if kernel is None:
+        return ()
+    text = kernel.read_text(encoding="utf-8")
+    is_triton = task.task_type is TaskType.TRITON2TRITON
+    chosen = choose((triton if is_triton else hip).derive(text), most)
+    few = telling_cases(task, cases)
+    right = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)
+    fates = []
+    with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
+        build = _triton_programs if is_triton else _hip_programs
+        programs = build(task, chosen, few[0], Path(folder))
+        for done, mutant in enumerate(chosen):
+            report(done, len(chosen))
+            program = programs.get(mutant.name)
+            status = Status.COMPILE_ERROR if program is None else _fate(program, few, right, context)
+            reason = task.equivalent_mutants.get(mutant.name, "")
+            fates.append(MutantFate(mutant.name, mutant.line, mutant.change, status, reason))
+    return tuple(fates)
+
+
+def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
+    """Enough of them rejected, and no declaration that means nothing."""
+    if not fates:
+        return CheckItem("mutants", CheckOutcome.NOT_CHECKED, "there is no kernel to make mutants of")
+    declared = {name for name in task.equivalent_mutants if name[0].isdigit()}  # the others are omissions
+    strange = sorted(declared - {fate.name for fate in fates if fate.status is Status.PASSED})
+    if strange:
+        return CheckItem(
+            "mutants", CheckOutcome.FAILED, f"declared equivalent, but no surviving mutant: {', '.join(strange)}"
+        )
+    counted = [fate for fate in fates if fate.built and not fate.equivalent]
+    if not counted:
+        return CheckItem(
+            "mutants", CheckOutcome.FAILED, f"of {len(fates)} mutants none builds: does the kernel itself?"
+        )
+    return scored("mutants", counted)
+
+
+def telling_cases(task: Task, cases: Sequence[Case]) -> list[Case]:
+    """A few cases of the finest dtypes that there are, cheap ones first: most mutants get no further."""
+
+    def dtypes(case: Case) -> list[str]:
+        return [str(case.values[name]) for name in task.dtypes]
+
+    def fineness(case: Case) -> list[int]:
+        return [_FINENESS.index(name) if name in _FINENESS else len(_FINENESS) for name in dtypes(case)]
+
+    by_work = sorted(cases, key=lambda case: emulation_work(arguments(task, case)))
+    same = [case for case in by_work if dtypes(case) == dtypes(min(by_work, key=fineness))]
+    step = max(1, len(same) // _CASES)
+    return [*same[:-1:step], same[-1]]
+
+
+def _fate(program: Program, cases: Sequence[Case], right: CorrectnessCheck, context: JudgeContext) -> Status:
+    """How a mutant ends: the status of the first case that it fails."""
+    subject = WorkerProgram(context.fork_servers, None, (), _TIMEOUT_S).adopt(program)
+    try:
+        for case in cases:
+            finding = right.run(subject, arguments(program.task, case))
+            if finding.status is not Status.PASSED:
+                return finding.status
+        return Status.PASSED
+    except CandidateFailed as failure:
+        return failure.status
+    finally:
+        subject.discard()
+
+
+def _triton_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path) -> Programs:
+    """A module for each; whether it builds shows when it is called."""
+    programs = {}
+    for index, mutant in enumerate(chosen):
+        file = folder / f"mutant_{index}.py"
+        file.write_text(mutant.text, encoding="utf-8")
+        programs[mutant.name] = Program(task, Language.TRITON, {"": file})
+    return programs
+
+
+def _hip_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path) -> Programs:
+    """One library for all that build: those whose lines the compiler complains of are left out of the next attempt."""
+    target = Target("cpu", 32)
+    toolchain = toolchain_for(target)
+    left = {f"m{index}": mutant for index, mutant in enumerate(chosen)}
+    for _ in range(_REBUILDS):
+        if not left:
+            break
+        source = Source(_together(task, left), task_header(task, case), "mutants.hip")
+        outcome = toolchain.build(source, target, _BUILD_TIMEOUT_S)
+        if isinstance(outcome, Built):
+            native_worker = toolchain.native_worker(target.arch)
+            return {
+                mutant.name: _program(task, case, outcome.library, tag, native_worker) for tag, mutant in left.items()
+            }
+        left = _without_broken(left, outcome)
+    return {}
+
+
+def _without_broken(left: Mapping[str, Mutant], outcome: BuildFailed) -> dict[str, Mutant]:
+    """Those that no error names or comes from; none where errors name none, since nothing would then change."""
+    broken = set(_NAMED.findall(outcome.printed or outcome.log))
+    return {tag: mutant for tag, mutant in left.items() if tag not in broken} if broken else {}
+
+
+def _program(task: Task, case: Case, library: Path, tag: str, native_worker: NativeWorker) -> Program:
+    entry = replace(task, entry=f"{tag}_{task.entry}")
+    return Program(entry, Language.HIP, {dtype_key(task, case): library}, native_worker=native_worker)
+
+
+def _together(task: Task, left: Mapping[str, Mutant]) -> str:
+    """One source: what all include, then each mutant in a namespace, its entry and workspace function renamed."""
+    first = next(iter(left.values())).text
+    heads = "\n".join(found.group() for found in _INCLUDE.finditer(first))
+    parts = [inlined(heads, "mutants.hip"), hip.PRELUDE]
+    names = re.compile(rf"\b({re.escape(task.entry)}(?:_workspace)?)(?=\()")
+    for tag, mutant in left.items():
+        body = names.sub(rf"{tag}_\1", _INCLUDE.sub("", mutant.text))
+        parts.append(f'namespace {tag} {{\n#line 1 "{tag}"\n{body}\n}}')
+    return "\n".join(parts) + "\n"
