@@ -41,7 +41,7 @@ class Availability:
         return f"set {' or '.join(self.missing)}" if self.missing else ""
 
 
-def look(definition: Definition, environ: Mapping[str, str] = os.environ) -> Availability:
+def find_availability(definition: Definition, environ: Mapping[str, str] = os.environ) -> Availability:
     """Look for a program and ask it for its version. One of the credentials is enough."""
     program = definition.command[0]
     found = sys.executable if program in PYTHONS else shutil.which(program, path=environ.get("PATH"))

@@ -11,7 +11,7 @@ from arena.api.result import Result
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 from arena.errors import UsageError
-from arena.headline import telling_line
+from arena.headline import first_error_line
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 
@@ -93,7 +93,7 @@ def _show(evaluation: Evaluation) -> None:
     for verdict in evaluation.verdicts:
         if verdict.status is not Status.PASSED:
             told = any(case.detail and verdict.detail.endswith(case.detail) for case in evaluation.cases)
-            detail = telling_line(verdict.detail, _LINE_CHARACTERS) if told else verdict.detail
+            detail = first_error_line(verdict.detail, _LINE_CHARACTERS) if told else verdict.detail
             out.print(f"{verdict.stage}: {verdict.status}: {detail}", markup=False)
     if evaluation.targets:
         out.print(render.targets_table(evaluation))

@@ -88,7 +88,7 @@ class Sample:
 
     task: str
     file: str | None
-    proven: int
+    checked: int
     left_out: dict[str, str]
     problem: str = ""
 
@@ -108,14 +108,14 @@ def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> Sam
         drawn = Path(place, HELDOUT)
         drawn.write_text(to_yaml(cases), encoding="utf-8")
         found = judge.check_baseline(task.path, drawn, Options(max_work=draw.max_work))
-    proven = tuple(case for case in cases if found.get(case.id) == Status.PASSED)
-    left_out = {case.label: found.get(case.id, "too large here") for case in cases if case not in proven}
-    if len(proven) < _FEWEST:
-        return Sample(task.id, None, len(proven), left_out, f"no file, since a file has at least {_FEWEST} cases")
+    checked = tuple(case for case in cases if found.get(case.id) == Status.PASSED)
+    left_out = {case.label: found.get(case.id, "too large here") for case in cases if case not in checked}
+    if len(checked) < _FEWEST:
+        return Sample(task.id, None, len(checked), left_out, f"no file, since a file has at least {_FEWEST} cases")
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / HELDOUT
-    file.write_text(to_yaml(proven), encoding="utf-8")
-    return Sample(task.id, str(file), len(proven), left_out)
+    file.write_text(to_yaml(checked), encoding="utf-8")
+    return Sample(task.id, str(file), len(checked), left_out)
 
 
 def _show(sample: Sample) -> None:

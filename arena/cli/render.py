@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.markup import escape
 from rich.table import Table
 
-from arena.headline import telling_line
+from arena.headline import first_error_line
 from arena.model.environment import ratio_heading
 from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.record import CaseResult, Evaluation
@@ -54,7 +54,7 @@ def failures_table(summary: Summary) -> Table | None:
     for heading in ("agent", "task", "status", "detail"):
         table.add_column(heading, overflow="fold")
     for failure in failed:
-        table.add_row(escape(failure.agent), failure.task, failure.status, escape(telling_line(failure.detail)))
+        table.add_row(escape(failure.agent), failure.task, failure.status, escape(first_error_line(failure.detail)))
     return table
 
 
@@ -103,7 +103,7 @@ def targets_table(evaluation: Evaluation) -> Table:
     for build in evaluation.targets:
         colour = _OUTCOME_COLOURS[build.outcome]
         outcome = f"[{colour}]{str(build.outcome).replace('_', ' ')}[/{colour}]"
-        detail = escape(telling_line(build.detail))
+        detail = escape(first_error_line(build.detail))
         table.add_row(build.target, outcome, f"{build.seconds:.1f}", *_use(build), detail)
     return table
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from arena.headline import telling_line
+from arena.headline import first_error_line
 from arena.model.portability import KernelUse, TargetBuild, vendor_of
 from arena.reporting.rows import TrialRow
 from arena.reporting.target_views import TargetsView

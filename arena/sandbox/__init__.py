@@ -31,14 +31,14 @@ SHARED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class Walls:
+class Namespaces:
     """What is asked for: folders to hide behind empty ones, and where `own` is given, no others to be written."""
 
     hide: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
 
 
-def enter(walls: Walls) -> str:
+def enter(walls: Namespaces) -> str:
     """Put this process behind walls and return the level in force, such as `session+network+mount`."""
     level = ["session"]
     if os.getsid(0) != os.getpid():

@@ -25,7 +25,7 @@ _OPTION = re.compile(r"^(?:-[A-Za-z]|-[\w-]+=)?(?P<path>/.+)$")
 _PROBE_S = 20.0
 
 
-def run_walled(
+def run_confined(
     command: Sequence[str | Path],
     *,
     timeout_s: float,

@@ -39,7 +39,7 @@ from arena.sandbox import seal
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
-from arena.worker.passes import GraphPass, PlainPass, TimedPass
+from arena.worker.passes import GraphPass, EagerPass, TimedPass
 from arena.worker.profiling import profiled
 from arena.worker.tracebacks import explain
 
@@ -102,7 +102,7 @@ class CommandLoop:
                 self._platform.free_cache()
             case Call(set=index):
                 self._loaded.call(index)
-                self._loaded.deliver(index)
+                self._loaded.copy_back(index)
                 self._platform.synchronize()
             case Arrange():
                 self._passes[message.name] = self._arrange(message)
@@ -112,7 +112,7 @@ class CommandLoop:
                 worker_s = self._passes[name].run()
             case Flush(name=name):
                 for index in self._passes[name].sets:
-                    self._loaded.deliver(index)
+                    self._loaded.copy_back(index)
                 self._platform.synchronize()
         return Done(worker_s)
 
@@ -139,7 +139,7 @@ class CommandLoop:
     def _arrange(self, message: Arrange) -> TimedPass:
         """A pass; and, beside the first, one of next to nothing, by which the way to the device is gone beforehand."""
         platform = self._platform
-        kind: type[GraphPass] | type[PlainPass] = GraphPass if message.graph else PlainPass
+        kind: type[GraphPass] | type[EagerPass] = GraphPass if message.graph else EagerPass
         if self._rehearsal is None:
             platform.launch_tiny_kernel()
             self._rehearsal = kind(lambda _: platform.touch(), platform, (0,))

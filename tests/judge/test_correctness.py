@@ -68,8 +68,8 @@ def test_a_case_that_has_taken_long_enough_is_not_called_again(
 
     monkeypatch.setattr(correctness, "Sets", sets)
     check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), 3, 1.0, enough_s)
-    subject: Any = SimpleNamespace(ready=lambda case: worker)
-    assert check.run(subject, case).status is status
+    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
+    assert check.run(worker_program, case).status is status
     assert worker.calls == calls
 
 
@@ -95,8 +95,8 @@ def test_elements_that_were_not_written_are_counted_and_located(
 
     monkeypatch.setattr(correctness, "Sets", sets)
     check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), 3, 1.0)
-    subject: Any = SimpleNamespace(ready=lambda case: worker)
-    finding = check.run(subject, case)
+    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
+    finding = check.run(worker_program, case)
     rows, columns = int(case.names["M"]), int(case.names["N"])
     said = f"y: {columns} of {rows * columns} elements not written, [{rows - 1}, 0] to [{rows - 1}, {columns - 1}]"
     assert finding.status is Status.WRONG_RESULT and finding.detail == f"{said}: from row {rows - 1} of {rows} on"

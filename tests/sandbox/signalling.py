@@ -244,7 +244,7 @@ def _main(way: str, filtered: bool) -> None:
     if attacker == 0:
         try:
             if filtered:
-                assert "+seccomp" in seal.close(seal.Seal(strictness=Strictness.WORKER))
+                assert "+seccomp" in seal.close(seal.Confinement(strictness=Strictness.WORKER))
             with tempfile.TemporaryDirectory() as folder, suppress(OSError):
                 WAYS[way](victim, folder)
         finally:

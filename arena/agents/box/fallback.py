@@ -102,13 +102,13 @@ class FallbackBox(Opened):
             raise FileNotFoundError(f"{command[0]}: no such program")
         if self._user != os.geteuid():
             self._hand_over()
-        report, tell = os.pipe()
+        report, reporter = os.pipe()
         wait, go = os.pipe()
-        order = self._order(command, {**self._plan.environment, **(environment or {})}, path, (tell, wait))
+        order = self._order(command, {**self._plan.environment, **(environment or {})}, path, (reporter, wait))
         try:
             supervisor = self._supervisor(order, stdin)
         finally:
-            os.close(tell)
+            os.close(reporter)
             os.close(wait)
         with open(report, "rb") as said, open(go, "wb", buffering=0) as begin:  # noqa: PTH123
             level = said.readline().decode().strip()

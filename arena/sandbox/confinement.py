@@ -20,7 +20,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seal:
+class Confinement:
     """What is left to a process."""
 
     strictness: Strictness
@@ -38,7 +38,7 @@ def is_basic() -> bool:
     return wanted == "basic"
 
 
-def close(seal: Seal) -> str:
+def close(seal: Confinement) -> str:
     """Put the walls up and return those in force, such as `+capabilities+landlock7+seccomp`."""
     if is_basic():
         return "+basic"
