@@ -293,7 +293,7 @@ def check(results: tuple[ItemResult, ...]) -> None:
     assert [result.name for result in never_skipped if result.outcome is ItemOutcome.SKIPPED] == []
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_here_on_the_cpu_platform() -> None:
     check(run_quick("cpu", lambda result: None))
 
@@ -303,7 +303,6 @@ def test_here_on_the_gpu() -> None:
     check(run_quick("auto", lambda result: None))
 
 
-@pytest.mark.system
 @pytest.mark.skipif(HAS_GPU, reason="there is a device")
 def test_here_a_device_that_is_absent_is_one_failed_item() -> None:
     first, *rest = run_quick("rocm", lambda result: None)

@@ -232,6 +232,7 @@ except PermissionError:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow(but=["timer_create"])
 @pytest.mark.parametrize("name", sorted(signalling.WAYS))
 def test_nobody_is_signalled_by_way_of_the_kernel(name: str) -> None:
     """Behind the filter alone, so that Landlock's scope of signals keeps none; and each way works without a filter."""

@@ -42,7 +42,6 @@ def failed(toolchain: HipCpuToolchain, kernel: str, wave_size: int = 32) -> str:
     return result.log
 
 
-@pytest.mark.system
 @needs_compiler
 @pytest.mark.parametrize(
     ("statement", "name"),
@@ -58,7 +57,6 @@ def test_unknown_names_of_hip_are_said_in_the_last_line(toolchain: HipCpuToolcha
     assert last == f"kernel.hip:3: {MISSING} {name}; this may still build for a GPU target"
 
 
-@pytest.mark.system
 @needs_compiler
 def test_errors_name_the_candidates_lines(toolchain: HipCpuToolchain) -> None:
     log = failed(
@@ -70,14 +68,12 @@ def test_errors_name_the_candidates_lines(toolchain: HipCpuToolchain) -> None:
     assert "\n    3 |     y[threadIdx.x] = x[threadIdx.x];  int a = ;" in log
 
 
-@pytest.mark.system
 @needs_compiler
 def test_a_wrong_signature_conflicts_with_task_h(toolchain: HipCpuToolchain) -> None:
     log = failed(toolchain, RIGHT.replace("int64_t n", "int n"))
     assert "conflicting declaration" in log
 
 
-@pytest.mark.system
 @needs_compiler
 def test_a_32_bit_mask_is_refused_at_wave_size_64(toolchain: HipCpuToolchain) -> None:
     kernel = RIGHT.replace("// HERE", "y[0] = __shfl_xor_sync(0xffffffff, x[0], 1);")
@@ -85,7 +81,6 @@ def test_a_32_bit_mask_is_refused_at_wave_size_64(toolchain: HipCpuToolchain) ->
     assert "The mask must be a 64-bit integer" in failed(toolchain, kernel, 64)
 
 
-@pytest.mark.system
 @needs_compiler
 def test_the_same_source_is_built_once_per_target(tmp_path: Path) -> None:
     toolchain = HipCpuToolchain(BuildCache(tmp_path))
@@ -98,7 +93,6 @@ def test_the_same_source_is_built_once_per_target(tmp_path: Path) -> None:
     assert not list((tmp_path / "staging").iterdir())
 
 
-@pytest.mark.system
 @needs_compiler
 def test_a_build_that_takes_too_long_fails_as_a_value(toolchain: HipCpuToolchain) -> None:
     result = toolchain.build(Source(RIGHT + "\n// late", HEADER), Target("cpu"), timeout_s=0.01)
