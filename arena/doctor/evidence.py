@@ -95,7 +95,7 @@ class ProbeSeen:
 
 
 @dataclass(frozen=True)
-class Crossed:
+class VendorBuilds:
     """One language for one vendor: what was built for GPUs that are not here, or what this machine lacks for it."""
 
     language: str
@@ -108,7 +108,7 @@ class Crossed:
 class CrossSeen:
     """What has been cross-compiled so far; `problem` is what stopped it."""
 
-    crossed: tuple[Crossed, ...] = ()
+    vendors: tuple[VendorBuilds, ...] = ()
     problem: str = ""
 
 
