@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: run test unit corpus mutants check setup clean help
+.PHONY: run test test-all corpus mutants check setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -14,11 +14,12 @@ help:
 run: $(STAMP)
 	$(BIN)/arena run quickstart
 
+# Every module and each mechanism once, in three minutes; and everything, as CI does.
 test: $(STAMP)
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
-unit: $(STAMP)
-	$(BIN)/pytest -n auto --dist loadfile -m "not system"
+test-all: $(STAMP)
+	$(BIN)/pytest -n auto --dist loadfile
 
 # Check every task, on the CPU platform; and the mutants of its kernel, which take longer and can be resumed.
 corpus: $(STAMP)

@@ -1,4 +1,4 @@
-"""What all tests share: the interpreter where there is no GPU, one warm judge, and the hook for the `gpu` marker."""
+"""What all tests share: the interpreter where there is no GPU, one warm judge, and the markers `gpu` and `slow`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 from arena.judge.client import JudgeClient  # noqa: E402
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a GPU where there is none; take `slow` from parameters that its `but` names."""
     skip = pytest.mark.skip(reason="needs a CUDA or ROCm device")
     for item in items:
         if "gpu" in item.keywords and not HAS_GPU:
             item.add_marker(skip)
+        for marker in item.iter_markers("slow"):
+            if any(text in item.name for text in marker.kwargs.get("but", ())):
+                item.own_markers = [own for own in item.own_markers if own.name != "slow"]
 
 
 @pytest.fixture(scope="session")

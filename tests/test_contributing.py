@@ -14,7 +14,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "contributing-tasks.md"
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_the_walk_through_ends_in_a_green_check(tmp_path: Path) -> None:
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))

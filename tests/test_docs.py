@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from arena.corpus.task_folder import load_task
-from arena.task_check.mutation import discriminating_cases
 from arena.model.task import FLOATING, MOST_HELD_BYTES, Tolerance
 from arena.numerics.dtypes import bounds
 from arena.runs.config import load_config
+from arena.task_check.mutation import discriminating_cases
 from tests.corpus.folders import write_task
 
 GUIDE = "contributing-tasks.md"

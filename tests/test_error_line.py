@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arena.headline import LINE_CHARACTERS, first_error_line
+from arena.error_line import LINE_CHARACTERS, first_error_line
 
 TRACED = "Traceback (most recent call last):\n  File 'k.py', line 3\n"
 

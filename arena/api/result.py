@@ -66,12 +66,13 @@ class Result:
     def cases(self) -> pd.DataFrame:
         """One row per case.
 
-        Columns: case, split, kind, shape, baseline, candidate (statuses), error_ratio (error / tolerance), baseline_ms,
-        candidate_ms, speedup, speedup_low, speedup_high (95 % interval), detail.
+        Columns: case, split, kind, shape, baseline and candidate (statuses), outcome (of held-out cases), error_ratio
+        (error / tolerance), baseline_ms, candidate_ms, speedup (each with _low and _high, a 95 % interval),
+        roofline_fraction, mode, noisy, detail. They are those of `cases.csv` in a report.
         """
-        import pandas as pd
+        from arena.reporting.case_frame import evaluation_frame
 
-        return pd.DataFrame([_cells(case) for case in self.evaluation.cases])
+        return evaluation_frame(self.evaluation)
 
     def __str__(self) -> str:
         """Summarise in one line, followed by one line per failing case."""
@@ -101,22 +102,3 @@ class Result:
 
     def _failing(self) -> list[CaseResult]:
         return [case for case in self.evaluation.cases if case.candidate not in (Status.PASSED, Status.NOT_RUN)]
-
-
-def _cells(case: CaseResult) -> dict[str, object]:
-    timing, speedup = case.timing, case.speedup
-    return {
-        "case": case.case,
-        "split": str(case.split),
-        "kind": case.kind,
-        "shape": case.label,
-        "baseline": str(case.baseline),
-        "candidate": str(case.candidate),
-        "error_ratio": case.error_ratio,
-        "baseline_ms": timing.baseline_ms.value if timing else None,
-        "candidate_ms": timing.candidate_ms.value if timing else None,
-        "speedup": speedup.value if speedup else None,
-        "speedup_low": speedup.low if speedup else None,
-        "speedup_high": speedup.high if speedup else None,
-        "detail": case.detail,
-    }

@@ -10,8 +10,8 @@ import typer
 from arena.api.result import Result
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
+from arena.error_line import first_error_line
 from arena.errors import UsageError
-from arena.headline import first_error_line
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 

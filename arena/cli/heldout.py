@@ -42,18 +42,18 @@ def sample(
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; all without.")] = None,
     count: Annotated[int, typer.Option(help="Cases per task.", min=_FEWEST)] = 8,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="Where to prove them: auto, cpu, cuda or rocm.")] = "auto",
+    platform: Annotated[str, typer.Option(help="Where to check them: auto, cpu, cuda or rocm.")] = "auto",
     max_work: Annotated[
         float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="What was written and left out, as JSON.")] = False,
 ) -> None:
-    """Draw fresh held-out cases from the declared domains and prove the baseline right on them.
+    """Draw fresh held-out cases from the declared domains and check the baseline on them.
 
     Use them with `heldout: FOLDER` in a run configuration. Cases on which the baseline fails are left out; with
     fewer than five no file is written. On the CPU platform --max-work is 3e6 unless it is given.
 
-    Exit code 0: every case was proven; 1: some were left out; 3: the judge failed.
+    Exit code 0: every case passed; 1: some were left out; 3: the judge failed.
     """
     from arena.corpus.corpora import open_corpora
     from arena.judge.client import JudgeClient
@@ -94,7 +94,7 @@ class Sample:
 
 
 def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> Sample:
-    """Draw cases for one task, and write those that are proven."""
+    """Draw cases for one task, and write those that pass."""
     from arena.corpus.sampling import sample_cases, to_yaml
     from arena.corpus.task_folder import HELDOUT
     from arena.judge.messages import Options
@@ -123,5 +123,5 @@ def _show(sample: Sample) -> None:
         text = escape(f"{sample.task} {label}: {why}")
         err.print(f"[red]left out: {text}[/red]", highlight=False, soft_wrap=True)
     where = sample.file or f"{sample.task}: {sample.problem}"
-    text = f"{where}: {sample.proven} cases, all proven; {len(sample.left_out)} left out"
+    text = f"{where}: {sample.checked} cases, all pass; {len(sample.left_out)} left out"
     out.print(escape(text), highlight=False, soft_wrap=True)

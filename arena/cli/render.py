@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from arena.headline import first_error_line
+from arena.error_line import first_error_line
 from arena.model.environment import ratio_heading
 from arena.model.portability import BuildOutcome, TargetBuild
-from arena.model.record import CaseResult, Evaluation
+from arena.model.record import Evaluation
 from arena.model.verdict import Status
 from arena.reporting import formats
+from arena.reporting.case_frame import estimate_of, evaluation_frame
 from arena.reporting.formats import EMULATED
 from arena.reporting.intervals import Quantity
 from arena.reporting.summary import Summary
 
+_NUMBERS = {
+    "error_ratio": ".3g",
+    "baseline_ms": ".4g",
+    "candidate_ms": ".4g",
+    "speedup": ".3f",
+    "roofline_fraction": ".0%",
+}
 _OUTCOME_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", BuildOutcome.NOT_CHECKED: "dim"}
 
 
@@ -77,8 +86,9 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     ratio = ratio_heading(emulated)
     for heading in ("error / tolerance", "baseline ms", "candidate ms", ratio, "roofline"):
         table.add_column(heading, justify="right")
-    for result in evaluation.cases:
-        table.add_row(result.case, result.kind, result.label, _status(result.candidate), *_numbers(result))
+    for cells in evaluation_frame(evaluation).to_dict("records"):
+        status = Status(cells["candidate"])
+        table.add_row(cells["case"], cells["kind"], cells["shape"], _status(status), *_numbers(cells))
     return table
 
 
@@ -117,15 +127,14 @@ def _use(build: TargetBuild) -> tuple[str, str, str, str, str]:
     return str(len(build.kernels)), str(most.registers), shared, spills, occupancy
 
 
-def _numbers(result: CaseResult) -> tuple[str, str, str, str, str]:
-    error = "–" if result.error_ratio is None else f"{result.error_ratio:.3g}"
-    timing = result.timing
-    if timing is None:
-        return error, "–", "–", "–", "–"
-    speedup = f"{timing.speedup.value:.3f} [{timing.speedup.low:.3f}, {timing.speedup.high:.3f}]"
-    fraction = "–" if timing.roofline_fraction is None else f"{timing.roofline_fraction:.0%}"
-    noisy = " ~" if timing.noisy else ""
-    return error, f"{timing.baseline_ms.value:.4g}", f"{timing.candidate_ms.value:.4g}", speedup + noisy, fraction
+def _numbers(cells: Mapping[Hashable, Any]) -> list[str]:
+    """Error over tolerance, both latencies, speedup and roofline fraction as text."""
+    row = {str(name): None if cell != cell else cell for name, cell in cells.items()}  # NaN: no value
+    numbers = [formats.NONE if row[name] is None else f"{row[name]:{spec}}" for name, spec in _NUMBERS.items()]
+    speedup = estimate_of(row, "speedup")
+    if speedup is not None:
+        numbers[3] = f"{speedup.value:.3f} [{speedup.low:.3f}, {speedup.high:.3f}]{' ~' if row['noisy'] else ''}"
+    return numbers
 
 
 def _status(status: Status) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arena.doctor.evidence import Answer, VendorBuilds, CrossSeen, ItemOutcome
+from arena.doctor.evidence import Answer, CrossSeen, ItemOutcome, VendorBuilds
 from arena.model.environment import DeviceFacts
 from arena.model.portability import BuildOutcome
 from arena.model.record import CaseTiming, Evaluation, Mode

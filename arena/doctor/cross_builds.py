@@ -18,7 +18,7 @@ from arena.corpus.task_folder import load_task
 from arena.cross.compilers import abilities, hip_cross_toolchain
 from arena.doctor.candidates import RMS_NORM
 from arena.doctor.children import problem_of, write_down
-from arena.doctor.evidence import VendorBuilds, CrossSeen
+from arena.doctor.evidence import CrossSeen, VendorBuilds
 from arena.doctor.probe import probe_source
 from arena.errors import InfrastructureError
 from arena.judge.cross_compile import CrossCompilation, Limit

@@ -73,7 +73,7 @@ class Baselines:
 
     def close(self) -> None:
         """End its worker."""
-        if "subject" in self.__dict__:
+        if "worker_program" in self.__dict__:
             self.worker_program.discard()
 
     def _worker_program(self, language: Language) -> WorkerProgram:
@@ -96,7 +96,9 @@ class Baselines:
         for label, (asked, language, graphs) in wanted.items():
             if asked and self.task.task_type is TaskType.TORCH2HIP:
                 worker_program = self._worker_program(language)
-                side = TimedProgram(worker_program, self.correctness.platform, self.correctness.timeout_s, graphs=graphs)
+                side = TimedProgram(
+                    worker_program, self.correctness.platform, self.correctness.timeout_s, graphs=graphs
+                )
                 found[label] = self._time(side, worked_out)[0].value
                 worker_program.discard()
         return found

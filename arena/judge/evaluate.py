@@ -70,7 +70,9 @@ class CandidateEvaluation:
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
         cases = (*self._seen, *self._heldout)
         asked = structs.replace(options, profile=False)  # which makes no difference to a baseline
-        self._baselines = Baselines(task, cases, asked, context.fork_servers, self._correctness, self._performance, context.cache)
+        self._baselines = Baselines(
+            task, cases, asked, context.fork_servers, self._correctness, self._performance, context.cache
+        )
         self._candidate: WorkerProgram | None = None
         self._other_wave: WorkerProgram | None = None
         self._interleaved = ThreadPoolExecutor(max_workers=1)
@@ -84,8 +86,8 @@ class CandidateEvaluation:
         verdicts: list[Verdict] = []
         gates: list[tuple[Stage, Callable[[Report], OutputCheck]]] = [
             (Stage.COMPILE, self._compile),
-            (Stage.CORRECTNESS, self._correctness),
-            (Stage.PERFORMANCE, self._performance),
+            (Stage.CORRECTNESS, self._check_correctness),
+            (Stage.PERFORMANCE, self._check_performance),
             (Stage.HELDOUT, self._generalization),
         ]
         try:
@@ -177,10 +179,10 @@ class CandidateEvaluation:
         wanted = self._options.targets
         self._targets = self._context.cross_compilation.build(self._task, self._file, cases, wanted, limit, show)
 
-    def _correctness(self, report: Report) -> OutputCheck:
+    def _check_correctness(self, report: Report) -> OutputCheck:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
 
-    def _performance(self, report: Report) -> OutputCheck:
+    def _check_performance(self, report: Report) -> OutputCheck:
         self._await_baseline()
         return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
 

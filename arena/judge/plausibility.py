@@ -199,10 +199,12 @@ def _clocks_disagree(timing: Timing, limits: PlausibilityLimits) -> tuple[Status
 
 def _baseline_moved(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     isolated, interleaved = _widened(timing.isolated_ms), _widened(timing.interleaved_ms)
-    if interleaved.low > isolated.high * (1 + limits.baseline_drift) or interleaved.high < isolated.low / (1 + limits.baseline_drift):
+    ratio, slack_ms = 1 + limits.baseline_drift, limits.clock_slack_ms / timing.long
+    slower = interleaved.low > isolated.high * ratio + slack_ms
+    if slower or interleaved.high * ratio + slack_ms < isolated.low:
         return (
             Status.TIMING_MISMATCH,
-            f"the baseline takes {beside.value:.4g} ms beside this candidate, {alone.value:.4g} ms alone",
+            f"the baseline takes {interleaved.value:.4g} ms beside this candidate, {isolated.value:.4g} ms alone",
         )
     return Status.PASSED, ""
 

@@ -18,7 +18,10 @@ _MOST_KERNELS = 50
 
 
 def profile_largest(
-    check: CorrectnessCheck, worker_program: WorkerProgram | None, passed: Sequence[Arguments], targets: Sequence[TargetBuild]
+    check: CorrectnessCheck,
+    worker_program: WorkerProgram | None,
+    passed: Sequence[Arguments],
+    targets: Sequence[TargetBuild],
 ) -> Profile:
     """Profile the candidate, in a fresh worker, on the largest of the cases that it passed.
 

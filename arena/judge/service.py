@@ -39,7 +39,7 @@ from arena.platforms import here, show_only
 from arena.platforms.base import Platform
 from arena.printable import shortened
 from arena.protocol import Prepare
-from arena.sandbox import compiling, seal
+from arena.sandbox import compiling, confinement
 from arena.scratch import scratch
 from arena.wire import Channel, ChannelClosed
 
@@ -59,7 +59,7 @@ class JudgeService:
         if not self._timer.facts.emulated:
             _share_processor()
             _load_linear_algebra(device.torch_device)
-        device.wait_until_idle(_CALM_S)  # while no candidate exists: what later nudges are held against
+        device.wait_until_idle(_CALM_S)  # while no candidate exists: with which later waits are compared
         self._timer.calibrate()
         self.context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
         self._isolation = self._worker_isolation()
@@ -77,7 +77,7 @@ class JudgeService:
             try:
                 worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
-                advice = f"{seal.SWITCH}=basic leaves the newer walls out; see docs/isolation.md"
+                advice = f"{confinement.SWITCH}=basic leaves the newer walls out; see docs/isolation.md"
                 raise InfrastructureError(
                     f"a worker cannot use the device: {failure.detail.strip()}; {advice}"
                 ) from None

@@ -57,7 +57,9 @@ class PassPlan:
 class TimedProgram:
     """Baseline or candidate while it is timed."""
 
-    def __init__(self, worker_program: WorkerProgram, platform: Platform, timeout_s: float, *, graphs: bool = True) -> None:
+    def __init__(
+        self, worker_program: WorkerProgram, platform: Platform, timeout_s: float, *, graphs: bool = True
+    ) -> None:
         self._worker_program, self._platform, self._timeout_s = worker_program, platform, timeout_s
         self._sets: Sets | None = None
         self._wakes_first = False

@@ -46,7 +46,7 @@ from arena.protocol import (
     ToForkServer,
     ToWorker,
 )
-from arena.sandbox import seal
+from arena.sandbox import confinement
 from arena.toolchains.base import NativeWorker
 from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
@@ -65,7 +65,7 @@ _KEPT = (
     "ROCR_VISIBLE_DEVICES",
     "HSA_ENABLE_IPC_MODE_LEGACY",
     "HSA_OVERRIDE_GFX_VERSION",
-    seal.SWITCH,
+    confinement.SWITCH,
 )
 _BLAMED = {
     Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
@@ -201,7 +201,7 @@ class Worker:
         try:
             answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
-            raise InfrastructureError(f"no worker can be started ({problem!r}): {self._obituary()}") from None
+            raise InfrastructureError(f"no worker can be started ({problem!r}): {self._exit_reason()}") from None
         if not isinstance(answer, Ready):
             raise InfrastructureError("a worker did not say what walls it is behind")
         return answer.isolation

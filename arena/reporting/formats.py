@@ -46,7 +46,7 @@ def latency(value: Estimate | None) -> str:
     return f"{1000 * value.value:.3g} µs"
 
 
-def ratio_of(part: int, whole: int) -> str:
+def ratio_of(part: object, whole: object) -> str:
     """`4/5`, or a dash where there is nothing to count."""
     return f"{part}/{whole}" if whole else NONE
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.model.verdict import Status
+from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
 from arena.reporting.measures import MEASURES, Attempts, Measure, fast
-from arena.reporting.rows import HeldoutOutcome, TrialRow
+from arena.reporting.rows import TrialRow
 
 ALL = "all"
 MISSING = "missing"

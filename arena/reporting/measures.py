@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import NOTHING, Tally, identity
-from arena.reporting.rows import CaseRow, HeldoutOutcome, TrialRow
+from arena.reporting.rows import CaseRow, TrialRow
 from arena.reporting.targets import checked, portable
 
 Attempts = Sequence[TrialRow]

@@ -12,11 +12,12 @@ import pandas as pd
 from arena.errors import UsageError
 from arena.printable import printable
 from arena.reporting import formats, tables, views
+from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.figures import DARK
 from arena.reporting.groups import ALL, Group, groups
 from arena.reporting.plots import PLOTS, render
 from arena.reporting.report_warnings import ReportWarning, warnings
-from arena.reporting.rows import HeldoutOutcome, TrialRow, trial_rows
+from arena.reporting.rows import TrialRow, trial_rows
 from arena.reporting.session_views import HEADINGS, sessions_frame, sessions_markdown, sessions_views
 from arena.reporting.target_tables import targets_frame, targets_markdown
 from arena.reporting.target_views import TargetsView, targets_view

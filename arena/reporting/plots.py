@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.figures import LIGHT, Palette, colour, drawing, legend_below, png
 from arena.reporting.groups import ALL, CURVE, KINDS, Group
 from arena.reporting.intervals import Quantity
-from arena.reporting.rows import HeldoutOutcome
 
 EMULATED = "Latencies of an emulation (cpu platform)"
 

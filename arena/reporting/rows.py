@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from arena.errors import RecordError
 from arena.model.portability import TargetBuild
@@ -14,24 +13,12 @@ from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
 from arena.model.reward import reward
 from arena.model.session import Session
 from arena.model.verdict import Stage, Status
+from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords
 
-CORRECT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
-"""Statuses of a case whose outputs were right; the last two cost the speedup, not the correctness."""
-
 _CORRELATION = 0.07
 """of the errors of two cases of a trial, as measured on kernels against themselves (docs/measurement.md)"""
-_UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
-
-
-class HeldoutOutcome(StrEnum):
-    """How baseline and candidate did on one held-out case."""
-
-    BOTH_PASS = "both_pass"
-    REGRESSION = "regression"
-    BOTH_FAIL = "both_fail"
-    IMPROVEMENT = "improvement"
 
 
 @dataclass(frozen=True)
@@ -195,7 +182,7 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
     passed = correct and row.status is Status.PASSED
     seen = [result for result in evaluation.split(Split.SEEN) if result.speedup]
     heldout = evaluation.split(Split.HELDOUT)
-    ran = any(result.candidate not in _UNJUDGED for result in heldout)
+    ran = heldout_ran(evaluation)
     return replace(
         row,
         compiled=compiled,
@@ -207,7 +194,7 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
         heldout_speedup=combine(result.speedup for result in heldout if result.speedup) if passed else None,
         roofline=_roofline(seen) if passed and not row.emulated else None,
         sol=_sol(seen) if passed and not row.emulated else None,
-        cases=tuple(CaseRow(result, _outcome(result, ran)) for result in evaluation.cases),
+        cases=tuple(CaseRow(result, heldout_outcome(result, ran)) for result in evaluation.cases),
         arch=evaluation.environment.device.arch,
         targets=evaluation.targets,
     )
@@ -217,23 +204,6 @@ def _held(evaluation: Evaluation, stage: Stage) -> bool:
     """Whether the stage was reached and everything said of it is `passed`."""
     verdicts = [verdict.passed for verdict in evaluation.verdicts if verdict.stage is stage]
     return bool(verdicts) and all(verdicts)
-
-
-def _outcome(result: CaseResult, ran: bool) -> HeldoutOutcome | None:
-    """Outcome of a held-out case, or None where the harness failed or the held-out stage never ran.
-
-    A case that the candidate did not reach, since it hung on an earlier one, is a regression even where the record
-    does not repeat the baseline's result: baselines are proven on held-out cases, and no candidate may shrink its
-    own denominator.
-    """
-    if not ran or result.split is Split.SEEN or Status.HARNESS_ERROR in (result.baseline, result.candidate):
-        return None
-    if result.baseline is Status.NOT_RUN:
-        return HeldoutOutcome.REGRESSION if result.candidate is Status.NOT_RUN else None
-    passes = result.candidate in CORRECT
-    if result.baseline in CORRECT:
-        return HeldoutOutcome.BOTH_PASS if passes else HeldoutOutcome.REGRESSION
-    return HeldoutOutcome.IMPROVEMENT if passes else HeldoutOutcome.BOTH_FAIL
 
 
 def _roofline(seen: Sequence[CaseResult]) -> float | None:

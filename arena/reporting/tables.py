@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from arena.model.record import Estimate
+from arena.model.record import Split
 from arena.printable import printable
 from arena.reporting import formats
+from arena.reporting.case_frame import Cell, case_cells, estimate_cells
 from arena.reporting.compare import Comparison
 from arena.reporting.groups import CURVE, MISSING, Group
 from arena.reporting.intervals import Quantity
@@ -23,7 +24,6 @@ from arena.reporting.targets import portability
 from arena.runs.records import RunRecords
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-Cell = str | int | float | bool | None
 JSON_VERSION = 1
 CLOCKS = {True: "emulation", False: "device"}
 """What the latencies of a row are: of a device, or of an emulation on the cpu platform."""
@@ -31,7 +31,7 @@ CLOCKS = {True: "emulation", False: "device"}
 
 def trials_frame(rows: Sequence[TrialRow]) -> pd.DataFrame:
     """One row per planned trial."""
-    return pd.DataFrame([_trial_cells(row) for row in rows])
+    return pd.DataFrame([trial_cells(row) for row in rows])
 
 
 def cases_frame(rows: Sequence[TrialRow]) -> pd.DataFrame:
@@ -129,12 +129,16 @@ def comparison_markdown(comparison: Comparison) -> str:
     return "\n".join([*lines, "", markdown(pd.DataFrame(cells)) if cells else ""])
 
 
-def _trial_cells(row: TrialRow) -> dict[str, Cell]:
+def trial_cells(row: TrialRow) -> dict[str, Cell]:
+    """Return the cells of a trial by column: status, gates, counts of cases, speedups and scores."""
     cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
     cells |= {"task_type": row.task_type, "attempt": row.attempt, "status": str(row.status or MISSING)}
     cells |= {"compiled": row.compiled, "correct": row.correct, "performed": row.performed}
     cells |= {"heldout_ran": row.heldout_ran, "heldout_correct": row.heldout_correct}
-    cells |= _estimate_cells("speedup", row.speedup) | _estimate_cells("heldout_speedup", row.heldout_speedup)
+    for split in Split:
+        results = row.split(split)
+        cells |= {f"{split}_passed": sum(case.correct for case in results), f"{split}_cases": len(results)}
+    cells |= estimate_cells("speedup", row.speedup) | estimate_cells("heldout_speedup", row.heldout_speedup)
     cells |= {"retention": row.retention, "points": row.points, "reward": row.reward}
     cells |= {"roofline_fraction": row.roofline, "sol_score": row.sol, "seconds": row.seconds}
     return cells | {"detail": row.detail, "latencies": CLOCKS[row.emulated]}
@@ -142,25 +146,13 @@ def _trial_cells(row: TrialRow) -> dict[str, Cell]:
 
 def _trial_document(row: TrialRow) -> dict[str, object]:
     found = portability(row)
-    return {**_trial_cells(row), "portability": found.word if found else None, "targets": target_cells(row)}
+    return {**trial_cells(row), "portability": found.word if found else None, "targets": target_cells(row)}
 
 
 def _case_cells(row: TrialRow, case: CaseRow) -> dict[str, Cell]:
-    result, timing = case.result, case.result.timing
     cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
-    cells |= {"attempt": row.attempt, "case": result.case, "split": str(result.split), "kind": result.kind}
-    cells |= {"shape": result.label, "baseline": str(result.baseline), "candidate": str(result.candidate)}
-    cells |= {"outcome": str(case.outcome) if case.outcome else None, "error_ratio": result.error_ratio}
-    cells |= _estimate_cells("baseline_ms", timing.baseline_ms if timing else None)
-    cells |= _estimate_cells("candidate_ms", timing.candidate_ms if timing else None)
-    cells |= _estimate_cells("speedup", result.speedup)
-    cells |= {"mode": str(timing.mode) if timing else None, "noisy": case.noisy}
-    return cells | {"detail": result.detail, "latencies": CLOCKS[row.emulated]}
-
-
-def _estimate_cells(name: str, value: Estimate | None) -> dict[str, Cell]:
-    known = (value.value, value.low, value.high) if value else (None, None, None)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), known, strict=True))
+    cells |= {"attempt": row.attempt} | case_cells(case.result, case.outcome)
+    return cells | {"latencies": CLOCKS[row.emulated]}
 
 
 def _quantity_cells(value: Quantity | None) -> dict[str, Cell]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arena.headline import first_error_line
+from arena.error_line import first_error_line
 from arena.model.portability import vendor_of
 from arena.reporting import formats, targets
 from arena.reporting.groups import ALL, Group

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from arena.model.session import Ending, Flag
 from arena.reporting import formats, views
+from arena.reporting.case_frame import case_cells
 from arena.reporting.curve import CAPTION, draw_curve
 from arena.reporting.figures import DARK, LIGHT
 from arena.reporting.plain import plain
@@ -119,7 +120,7 @@ def _render(row: TrialRow, transcript: Transcript, back: str, limit: int) -> str
         speedup=formats.speedup(row.speedup),
         heldout_speedup=formats.speedup(row.heldout_speedup),
         detail=plain(row.detail),
-        cases=[views.case_view(case) for case in row.cases],
+        cases=[views.case_view(case_cells(case.result, case.outcome)) for case in row.cases],
         limit=limit,
         script=SCRIPT,
         script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode("ascii"),

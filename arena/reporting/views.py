@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.model.record import Split
 from arena.model.verdict import Status
 from arena.reporting import formats
-from arena.reporting.groups import MISSING, Group
+from arena.reporting.case_frame import Cell, HeldoutOutcome, case_cells, estimate_of
+from arena.reporting.groups import Group
 from arena.reporting.measures import MEASURES, Unit
-from arena.reporting.rows import CaseRow, HeldoutOutcome, TrialRow
+from arena.reporting.rows import TrialRow
+from arena.reporting.tables import trial_cells
 from arena.reporting.target_views import Reach, UseView, reach, use_views
 from arena.runs.records import RunRecords
 
@@ -165,18 +167,19 @@ def _plan(run: RunRecords) -> str:
 
 
 def _trial(row: TrialRow, several: bool) -> TrialView:
+    cells = trial_cells(row)
     return TrialView(
         agent=row.label,
         attempt=f"#{row.attempt}" if several else "",
-        status=str(row.status or MISSING).replace("_", " "),
+        status=str(cells["status"]).replace("_", " "),
         tone=tone(row),
-        speedup=formats.speedup(row.speedup),
-        seen=_passed(row, Split.SEEN),
-        heldout=_passed(row, Split.HELDOUT) if row.heldout_ran else formats.NONE,
+        speedup=formats.speedup(estimate_of(cells, "speedup")),
+        seen=_passed(cells, Split.SEEN),
+        heldout=_passed(cells, Split.HELDOUT) if row.heldout_ran else formats.NONE,
         heldout_tone=("good" if row.heldout_correct else "bad") if row.heldout_ran else "none",
         reach=reach(row),
         detail=row.detail,
-        cases=tuple(case_view(case) for case in row.cases),
+        cases=tuple(case_view(case_cells(case.result, case.outcome)) for case in row.cases),
         uses=use_views(row),
         transcript=row.page,
     )
@@ -189,26 +192,22 @@ def tone(row: TrialRow) -> str:
     return "good" if row.status is Status.PASSED else "bad"
 
 
-def _passed(row: TrialRow, split: Split) -> str:
-    cases = row.split(split)
-    return formats.ratio_of(sum(case.correct for case in cases), len(cases))
+def _passed(cells: Mapping[str, Cell], split: Split) -> str:
+    return formats.ratio_of(cells[f"{split}_passed"], cells[f"{split}_cases"])
 
 
-def case_view(case: CaseRow) -> CaseView:
+def case_view(cells: Mapping[str, Cell]) -> CaseView:
     """One case of a trial as text."""
-    result, timing = case.result, case.result.timing
-    latencies = ""
-    if timing:
-        latencies = f"{formats.latency(timing.baseline_ms)} → {formats.latency(timing.candidate_ms)}"
+    before, after = (estimate_of(cells, name) for name in ("baseline_ms", "candidate_ms"))
     return CaseView(
-        label=result.label,
-        split="held-out" if result.split is Split.HELDOUT else "seen",
-        kind=result.kind,
-        baseline=str(result.baseline).replace("_", " "),
-        candidate=str(result.candidate).replace("_", " "),
-        outcome=outcome_name(case.outcome) if case.outcome else "",
-        latency=latencies or formats.NONE,
-        speedup=formats.speedup(result.speedup),
-        noisy=case.noisy,
-        detail=result.detail,
+        label=str(cells["shape"]),
+        split="held-out" if cells["split"] == Split.HELDOUT else "seen",
+        kind=str(cells["kind"]),
+        baseline=str(cells["baseline"]).replace("_", " "),
+        candidate=str(cells["candidate"]).replace("_", " "),
+        outcome=str(cells["outcome"] or "").replace("_", " "),
+        latency=f"{formats.latency(before)} → {formats.latency(after)}" if before and after else formats.NONE,
+        speedup=formats.speedup(estimate_of(cells, "speedup")),
+        noisy=bool(cells["noisy"]),
+        detail=str(cells["detail"]),
     )

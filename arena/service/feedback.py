@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from arena.agents.base import Feedback
-from arena.headline import first_error_line
+from arena.error_line import first_error_line
 from arena.model.environment import ratio_heading
 from arena.model.portability import KernelUse
 from arena.model.profile import Profile
@@ -123,7 +123,7 @@ def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
         yield from ("", "built for other GPUs, not run there:")
         for target in targets:
             what = f"{target.target}: {target.outcome.replace('_', ' ')}"
-            yield what + (f": {telling_line(target.detail, _FIRST_LINE_CHARACTERS)}" if target.detail else "")
+            yield what + (f": {first_error_line(target.detail, _FIRST_LINE_CHARACTERS)}" if target.detail else "")
             for use in target.kernels:
                 yield f"  {use.kernel}: {_use(use)}"
 

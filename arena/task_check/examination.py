@@ -185,7 +185,9 @@ class TaskExamination:
         crew = self._crew(program, other_wave)
 
         def run(case: Case, worker_programs: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
-            finding, *others = [self._correctness.run(worker_program, arguments(self._task, case)) for worker_program in worker_programs]
+            finding, *others = [
+                self._correctness.run(worker_program, arguments(self._task, case)) for worker_program in worker_programs
+            ]
             return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
 
         try:

@@ -90,7 +90,8 @@ class Omission:
 def try_omissions(task: Task, reference: Reference, generator: torch.Generator) -> tuple[MutantFate, ...]:
     """Return the fate of every omission mutant over a few cases, each drawn several times."""
     drawn = [
-        [Draw.of(reference, arguments(task, case), generator) for _ in range(_DRAWS)] for case in discriminating_cases(task)
+        [Draw.of(reference, arguments(task, case), generator) for _ in range(_DRAWS)]
+        for case in discriminating_cases(task)
     ]
     fates = []
     for omission in derive(task, [draws[0] for draws in drawn]):

@@ -35,11 +35,11 @@ from arena.protocol import (
     ReportKernels,
     ToWorker,
 )
-from arena.sandbox import seal
+from arena.sandbox import confinement
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
-from arena.worker.passes import GraphPass, EagerPass, TimedPass
+from arena.worker.passes import EagerPass, GraphPass, TimedPass
 from arena.worker.profiling import profiled
 from arena.worker.tracebacks import explain
 
@@ -119,7 +119,7 @@ class CommandLoop:
     def _load(self, message: Load) -> None:
         """Load the program; one for which no compiler is called starts no process and no other program from here on."""
         if not _compiles(message):
-            seal.refuse_processes()
+            confinement.refuse_processes()
         self._path = message.path
         self._entry = load(message, self._platform.torch_device)
 

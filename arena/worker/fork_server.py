@@ -17,7 +17,7 @@ from pathlib import Path
 
 from arena.platforms.base import Platform
 from arena.protocol import Ended, FromForkServer, FromWorker, Ready, Reap, Spawn, Spawned, ToForkServer, ToWorker
-from arena.sandbox import Namespaces, enter, places, seal
+from arena.sandbox import Namespaces, confinement, enter, places
 from arena.sandbox.seccomp import Strictness
 from arena.wire import Channel, ChannelClosed
 
@@ -128,7 +128,7 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
 
 def _become_native_worker(program: str, channel_file: int) -> None:
     """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
-    seal.refuse_processes(programs=True)  # the worker, which is one
+    confinement.refuse_processes(programs=True)  # the worker, which is one
     os.set_inheritable(channel_file, True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}
     os.execve(program, [program, str(channel_file)], kept)
@@ -141,7 +141,7 @@ def _enter_sandbox(message: Spawn) -> str:
     files = (places.for_native_worker if message.worker else places.for_python_worker)(
         own, message.show, message.hide, level
     )
-    return level + seal.close(seal.Confinement(strictness=Strictness.WORKER, files=files))
+    return level + confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files))
 
 
 def _own_environment(message: Spawn) -> None:

@@ -51,7 +51,10 @@ def test_a_program_is_asked_for_its_version_once(tmp_path: Path, definition: Def
         found = find_availability(definition, environ)
         assert (found.version, found.binary, found.can_start) == ("coder 1.0", folder / "coder", True)
     assert asked(folder) == 1
-    assert find_availability(replace(definition, version=("coder", "-v")), environ).version == "coder 1.0" and asked(folder) == 2
+    assert (
+        find_availability(replace(definition, version=("coder", "-v")), environ).version == "coder 1.0"
+        and asked(folder) == 2
+    )
 
 
 def test_another_program_is_asked_anew(tmp_path: Path, definition: Definition) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from arena.model.session import Event, EventKind, Tokens
 from tests.agents.clis import cli
 from tests.agents.standins.base import Call, Fault, StandIn, Turn
@@ -13,8 +11,6 @@ from tests.agents.standins.chat_completions import ChatCompletionsStandIn
 from tests.agents.standins.generate_content import GenerateContentStandIn
 from tests.agents.standins.openai_responses import OpenAIResponsesStandIn
 from tests.agents.started import Ran, make_workspace, start
-
-pytestmark = pytest.mark.system
 
 KEY = "test-0123456789abcdef"
 REFUSED = Fault(400, "INVALID_ARGUMENT", "this key is not known")

@@ -12,7 +12,7 @@ from tests.agents.standins.base import Call, Fault, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn
 from tests.agents.started import Ran, make_workspace, start
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]  # the first one installs it
+pytestmark = pytest.mark.timeout(400)  # the first one installs it
 
 
 def bash(command: str) -> Call:
@@ -32,6 +32,7 @@ def work(folder: Path, stand_in: ChatCompletionsStandIn) -> Ran:
     return start("mini_swe_agent", make_workspace(folder), given, "openai/some-model", mini_folder())
 
 
+@pytest.mark.slow
 def test_edits_fails_fixes_passes_and_submits(tmp_path: Path) -> None:
     with ChatCompletionsStandIn(SCRIPT) as stand_in:
         ran = work(tmp_path, stand_in)
@@ -58,6 +59,7 @@ def check_results(ran: Ran) -> None:
     assert [event.call for event in results] == calls[:-1]  # the last one ends the session instead of answering
 
 
+@pytest.mark.slow
 def test_a_refused_key_is_an_error(tmp_path: Path) -> None:
     with ChatCompletionsStandIn([Fault(401, "invalid_api_key", "this key is not known")]) as stand_in:
         ran = work(tmp_path, stand_in)
@@ -65,6 +67,7 @@ def test_a_refused_key_is_an_error(tmp_path: Path) -> None:
     assert "AuthenticationError" in ran.error and "this key is not known" in ran.error
 
 
+@pytest.mark.slow
 def test_an_answer_without_a_command_is_counted_and_answered(tmp_path: Path) -> None:
     with ChatCompletionsStandIn([Turn("I only talk.")]) as stand_in:
         ran = work(tmp_path, stand_in)

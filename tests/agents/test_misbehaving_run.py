@@ -19,8 +19,6 @@ from tests.agents.scripted_run import SPEEDS, Counting
 from tests.corpus.folders import HELDOUT, write_task
 from tests.fakes import Timing, planned
 
-pytestmark = pytest.mark.system
-
 SCRIPTS = Path(__file__).parent / "box" / "misbehaving"
 SECRET = "sk-test-" + "5e0c71b9" * 4
 LEAKING = """
@@ -76,6 +74,7 @@ def session(trial: Trial) -> Session:
     return trial.session
 
 
+@pytest.mark.slow
 def test_each_ends_as_designed(trials: dict[str, Trial], tmp_path: Path) -> None:
     endings = {name: session(trial).ending for name, trial in trials.items()}
     assert endings == {

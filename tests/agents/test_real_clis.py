@@ -19,7 +19,7 @@ from tests.agents.standins.anthropic import AnthropicStandIn
 from tests.agents.standins.base import Call, Fault, Seen, StandIn, Step, Turn
 from tests.agents.standins.openai_responses import PATCH, OpenAIResponsesStandIn
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300)]
 
 TIMEOUT_S = 30
 START = "def scale(x):\n    return x * 1\n"
@@ -159,6 +159,7 @@ def test_claude_code_follows_the_script(tmp_path: Path) -> None:
     assert {request.headers["x-api-key"] for request in asked} == {"sk-ant-test-0123456789"}
 
 
+@pytest.mark.slow
 def test_claude_code_nests_what_a_subagent_does(tmp_path: Path) -> None:
     place = workspace(tmp_path)
     errand = {"description": "Look", "prompt": "ERRAND: look at the kernel", "subagent_type": "general-purpose"}
@@ -170,14 +171,20 @@ def test_claude_code_nests_what_a_subagent_does(tmp_path: Path) -> None:
 
     with AnthropicStandIn(script) as api:
         session = start("claude_code", place, claude_environment(api), model="claude-sonnet-4-5")
-    agent, find_availability = session.kinds(EventKind.TOOL_CALL)
-    assert (agent.tool, agent.parent, find_availability.tool, find_availability.parent) == ("Agent", "", "Bash", agent.call)
+    agent, look = session.kinds(EventKind.TOOL_CALL)
+    assert (agent.tool, agent.parent, look.tool, look.parent) == (
+        "Agent",
+        "",
+        "Bash",
+        agent.call,
+    )
     answer, whole = session.kinds(EventKind.TOOL_RESULT)
     assert (answer.parent, answer.text, whole.call) == (agent.call, START.rstrip(), agent.call)
     assert session.tokens == Tokens(400, 80, 160)
     assert session.model == "claude-sonnet-4-5"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "said"), [("", "Not logged in"), ("sk-ant-test-0123456789", "Credit balance is too low")]
 )
@@ -227,6 +234,7 @@ def test_codex_follows_the_script(tmp_path: Path) -> None:
     assert {request.headers["authorization"] for request in asked} == {"Bearer sk-test-0123456789"}
 
 
+@pytest.mark.slow
 def test_codex_calls_its_tools_from_javascript_with_its_own_model(tmp_path: Path) -> None:
     """The model that it takes by itself has one tool, `exec`, which runs a script that calls the others."""
     place = workspace(tmp_path)

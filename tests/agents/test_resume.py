@@ -65,7 +65,7 @@ def scratch_of_the_dead() -> list[Path]:
     ]
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_killed_and_resumed(tmp_path: Path) -> None:
     tasks = tmp_path / "tasks"

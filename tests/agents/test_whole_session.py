@@ -28,7 +28,7 @@ from tests.agents.standins.base import Call, Seen, StandIn, Step, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn
 from tests.agents.standins.openai_responses import OpenAIResponsesStandIn
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(450)]
+pytestmark = [pytest.mark.timeout(450)]
 
 TASK = "triton2triton/fundamentals/add"
 SECRET = "sk-test-" + "8f3a91c2d7" * 3
@@ -149,6 +149,7 @@ def work(
     return trial
 
 
+@pytest.mark.slow(but=["claude_code"])
 def test_a_session(
     kit: Kit,
     judge_pool: JudgePool,
@@ -178,6 +179,7 @@ def test_a_session(
     assert len(names) > 10 and not [path for path in names if SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kit", ["claude_code"], indirect=True)
 def test_the_budget_is_enforced(
     kit: Kit, judge_pool: JudgePool, tmp_path: Path, settings: Callable[[StandIn], None]

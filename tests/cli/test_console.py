@@ -64,7 +64,7 @@ def test_an_error_gives_no_orders(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "passed" in (said := capsys.readouterr().err) and harmless(said)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_evaluate_prints_no_control_codes(tmp_path: Path) -> None:
     file = tmp_path / "kernel.py"
     file.write_text(RAISES, encoding="utf-8")
@@ -75,7 +75,7 @@ def test_evaluate_prints_no_control_codes(tmp_path: Path) -> None:
         assert harmless(done.output)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_run_and_its_report_hold_no_control_codes(tmp_path: Path) -> None:
     folder = tmp_path / "handed_in"
     (folder / RMS_NORM).mkdir(parents=True)

@@ -29,8 +29,6 @@ agents:
 evaluation: {{max_work: 2.0e+5, timing_budget_s: 0.1, call_timeout_s: 20}}
 """
 
-pytestmark = pytest.mark.system
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -62,12 +60,14 @@ def evaluation(run: RunRecords, agent: str, task: str) -> Evaluation:
     return found
 
 
+@pytest.mark.slow
 def test_every_planned_trial_has_a_record(finished: RunRecords) -> None:
     assert finished.missing == 0
     assert len(finished.trials) == 12
     assert finished.info.environment.isolation
 
 
+@pytest.mark.slow
 def test_the_starting_kernel_is_as_fast_as_itself(finished: RunRecords) -> None:
     for task in ("rms_norm", "softmax"):
         ratios = [case.speedup.value for case in evaluation(finished, "noop", task).cases if case.speedup]
@@ -75,6 +75,7 @@ def test_the_starting_kernel_is_as_fast_as_itself(finished: RunRecords) -> None:
         assert 0.5 < sorted(ratios)[len(ratios) // 2] < 2.0, "an emulation on a loaded machine; the GPU test is strict"
 
 
+@pytest.mark.slow
 def test_the_hard_coded_candidate_loses_on_cases_it_never_saw(finished: RunRecords) -> None:
     for task in ("rms_norm", "softmax", "silu"):
         judged = evaluation(finished, "hardcoded", task)
@@ -83,6 +84,7 @@ def test_the_hard_coded_candidate_loses_on_cases_it_never_saw(finished: RunRecor
         assert lost and all(case.kind and case.baseline is Status.PASSED for case in lost)
 
 
+@pytest.mark.slow
 def test_the_broken_candidate_has_its_status(finished: RunRecords) -> None:
     found = {task: trial(finished, "broken", task).status for task in ("rms_norm", "softmax", "silu")}
     assert found == {
@@ -92,10 +94,12 @@ def test_the_broken_candidate_has_its_status(finished: RunRecords) -> None:
     }
 
 
+@pytest.mark.slow
 def test_torch2hip_has_nothing_for_noop_to_hand_in(finished: RunRecords) -> None:
     assert trial(finished, "noop", "silu").status is Status.NOTHING_SUBMITTED
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_run_again(place: Path, finished: RunRecords) -> None:
     before = {path: path.stat().st_mtime_ns for path in (place / "runs").rglob("*.json")}
     done = CliRunner().invoke(app, _run(place))
@@ -104,6 +108,7 @@ def test_a_finished_run_is_not_run_again(place: Path, finished: RunRecords) -> N
     assert {path: path.stat().st_mtime_ns for path in (place / "runs").rglob("*.json")} == before
 
 
+@pytest.mark.slow
 def test_a_lost_record_alone_is_run_again(place: Path, finished: RunRecords) -> None:
     path = place / "runs" / "small" / "trials" / "broken" / "torch2hip.modules.silu.1.json"
     path.unlink()
@@ -113,6 +118,7 @@ def test_a_lost_record_alone_is_run_again(place: Path, finished: RunRecords) -> 
     assert path.is_file()
 
 
+@pytest.mark.slow
 def test_the_report_says_that_latencies_are_emulated(place: Path, finished: RunRecords) -> None:
     folder = place / "reports" / "small"
     for name in ("index.html", "summary.md"):
@@ -122,6 +128,7 @@ def test_the_report_says_that_latencies_are_emulated(place: Path, finished: RunR
     assert list((folder / "plots").glob("*.png"))
 
 
+@pytest.mark.slow
 def test_agents_can_be_compared(place: Path, finished: RunRecords) -> None:
     run = str(place / "runs" / "small")
     shown = CliRunner().invoke(app, ["compare", run, run, "--first-agent", "noop", "--second-agent", "expert"])
@@ -139,6 +146,7 @@ def test_evaluate_exits_with_1_for_a_failure_and_speaks_json() -> None:
     assert judged.status is Status.WRONG_RESULT
 
 
+@pytest.mark.slow
 def test_evaluate_exits_with_1_where_only_held_out_cases_fail() -> None:
     kernel = CANDIDATES / "hardcoded" / "triton2triton" / "normalization" / "rms_norm" / "kernel.py"
     typed = ["evaluate", "rms_norm", str(kernel), "--platform", "cpu", "--max-work", "1e6"]
@@ -148,12 +156,13 @@ def test_evaluate_exits_with_1_where_only_held_out_cases_fail() -> None:
     assert (done.exit_code, judged.status) == (1, Status.PASSED)
 
 
+@pytest.mark.slow
 def test_fresh_heldout_cases_are_proven_and_used(tmp_path: Path) -> None:
     private = tmp_path / "private"
     options = ["--seed", "7", "--count", "5", "--max-work", "2e5", "--platform", "cpu", "--out", str(private)]
     drawn = CliRunner().invoke(app, ["heldout", "sample", "--tasks", "rms_norm", *options])
     assert drawn.exit_code == 0, drawn.output
-    assert "5 cases, all proven; 0 left out" in drawn.output
+    assert "5 cases, all pass; 0 left out" in drawn.output
     (tmp_path / "fresh.yaml").write_text(
         "platform: cpu\ntasks: [rms_norm]\nattempts: 1\nagents: [{kind: noop}]\nheldout: private\n"
         "evaluation: {max_work: 2.0e+5, timing_budget_s: 0.05}\n",

@@ -54,7 +54,7 @@ def test_what_is_not_proven_is_left_out(
     typed = ["heldout", "sample", "--seed", "7", "--count", "6", "--tasks-dir", str(tmp_path / "tasks")]
     done = CliRunner().invoke(app, [*typed, "--out", str(out)])
     assert done.exit_code == code, done.output
-    assert f"{kept} cases, all proven; {6 - kept} left out" in done.output
+    assert f"{kept} cases, all pass; {6 - kept} left out" in done.output
     file = next(out.rglob("heldout.yaml"), None)
     if kept >= 5:
         assert file is not None and len(yaml.safe_load(file.read_text())) == kept
@@ -65,7 +65,7 @@ def test_what_is_not_proven_is_left_out(
         assert f"left out: {load_task(folder).id} M=" in done.output and why in done.output
     assert judge.limits == [CPU_MAX_WORK]
     (told,) = json.loads(CliRunner().invoke(app, [*typed, "--out", str(out), "--json"]).stdout)
-    assert (told["task"], told["proven"], list(told["left_out"].values())) == (
+    assert (told["task"], told["checked"], list(told["left_out"].values())) == (
         load_task(folder).id,
         kept,
         list(failing.values()),

@@ -27,10 +27,10 @@ agents:
 evaluation: {{max_work: 2.0e+4, timing_budget_s: 0.05, targets: [gfx942, sm_90]}}
 """
 
-pytestmark = pytest.mark.system
 missing = [f"{a.language} for {a.vendor}" for a in abilities() if a.language == "hip" and not a.able]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(missing), reason=f"this machine cannot compile {', '.join(missing)}")
 def test_each_breaks_in_its_own_way(tmp_path: Path) -> None:
     task, lines = TASK_OF["softmax"], []

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.system
-
 _PROGRAM = "import typer; from arena.cli.serve import serve; typer.run(serve)"
 _QUICK = ("rms_norm", "--platform", "cpu", "--max-work", "2e4", "--seeds", "1")
 
@@ -80,6 +78,7 @@ def test_an_episode_then_ctrl_c() -> None:
         assert interrupted(process) == (0, [final])
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_a_call(tmp_path: Path) -> None:
     path = tmp_path / "arena.sock"
     with serving("--socket", str(path)) as (process, server):
@@ -93,6 +92,7 @@ def test_ctrl_c_in_the_middle_of_a_call(tmp_path: Path) -> None:
         assert not path.exists()
 
 
+@pytest.mark.slow
 def test_two_at_once_do_not_share_a_socket(tmp_path: Path) -> None:
     path = tmp_path / "arena.sock"
     taken = socket.socket(socket.AF_UNIX)

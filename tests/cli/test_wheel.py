@@ -12,7 +12,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,7 @@ def test_tasks_and_agents_travel_with_the_package(installed: Path, tmp_path: Pat
     assert "mini_swe_agent" in said(installed, tmp_path, "agents")
 
 
+@pytest.mark.slow
 def test_the_shipped_quickstart_runs(installed: Path, tmp_path: Path) -> None:
     shown = said(installed, tmp_path, "run", "quickstart", "--tasks", "rms_norm", "--agents", "hardcoded")
     assert "hardcoded" in shown and (tmp_path / "reports" / "quickstart" / "index.html").is_file()
@@ -49,6 +50,7 @@ def test_the_shipped_quickstart_runs(installed: Path, tmp_path: Path) -> None:
     assert '"passed"' in record.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_no_candidate_can_read_the_shipped_tasks(installed: Path, tmp_path: Path) -> None:
     """They lie inside the package, which workers import from."""
     (tasks,) = installed.parents[1].glob("lib/python*/site-packages/arena/data/tasks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from arena.doctor import candidates as c
-from arena.doctor.evidence import VendorBuilds, CrossSeen, DeviceSeen, ExchangeSeen, MemorySeen, ProbeSeen
+from arena.doctor.evidence import CrossSeen, DeviceSeen, ExchangeSeen, MemorySeen, ProbeSeen, VendorBuilds
 from arena.errors import InfrastructureError
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.portability import BuildOutcome, TargetBuild

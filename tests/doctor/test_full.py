@@ -42,7 +42,7 @@ def words(code: int | str) -> tuple[str, ...]:
     return (sys.executable, "-c", f"import sys, time; print('seen'); {code}")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_every_option_is_one_that_the_command_has(tmp_path: Path) -> None:
     for step in full.steps("cuda", "all", tmp_path):
         options = [word for word in step.command if re.fullmatch("--[a-z-]+", word)]

@@ -13,13 +13,13 @@ from arena.doctor.candidates import CANDIDATES
 from arena.doctor.children import ask_child, problem_of, write_down
 from arena.doctor.cross_builds import families
 from arena.doctor.evidence import (
-    VendorBuilds,
     CrossSeen,
     DeviceSeen,
     ItemOutcome,
     ItemResult,
     MemorySeen,
     ProbeSeen,
+    VendorBuilds,
 )
 from arena.doctor.items import ITEMS, DoctorItem, chosen
 from arena.doctor.quick import run_items, run_quick
@@ -105,7 +105,7 @@ def test_memory_that_stays(during: int, after: int, said: str) -> None:
     assert answer.outcome is ItemOutcome.FAIL and said in answer.seen
 
 
-@pytest.mark.parametrize("look", [device_checks.wave_size, device_checks.shared_buffer, device_checks.memory_returned])
+@pytest.mark.parametrize("check", [device_checks.wave_size, device_checks.shared_buffer, device_checks.memory_returned])
 def test_a_probe_that_was_stopped_fails_what_it_did_not_reach(check: object) -> None:
     assert callable(check)
     stopped = ProbeSeen(device=device(), problem="hipIpcOpenMemHandle returned error 17")
@@ -293,7 +293,7 @@ def check(results: tuple[ItemResult, ...]) -> None:
     assert [result.name for result in never_skipped if result.outcome is ItemOutcome.SKIPPED] == []
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_here_on_the_cpu_platform() -> None:
     check(run_quick("cpu", lambda result: None))
 
@@ -303,7 +303,6 @@ def test_here_on_the_gpu() -> None:
     check(run_quick("auto", lambda result: None))
 
 
-@pytest.mark.system
 @pytest.mark.skipif(HAS_GPU, reason="there is a device")
 def test_here_a_device_that_is_absent_is_one_failed_item() -> None:
     first, *rest = run_quick("rocm", lambda result: None)

@@ -103,7 +103,7 @@ def test_what_the_vendors_tool_prints() -> None:
         assert parse(other) is None
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_here_on_the_cpu_platform() -> None:
     """That it runs and answers: how good the answer is depends on what else runs here."""

@@ -31,12 +31,14 @@ def wall_clocks_read(path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_module_reads_the_clock_on_the_wall() -> None:
     package = Path(arena.__file__).parent
     read = {str(path.relative_to(package.parent)): wall_clocks_read(path) for path in package.rglob("*.py")}
     assert {path: clocks for path, clocks in read.items() if clocks} == MAY_READ_IT
 
 
+@pytest.mark.slow
 def test_clock_stepped_under_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = iter(range(1, 10**6))
     monkeypatch.setattr(time, "time", lambda: float(next(steps)) * 86400 * (-1) ** next(steps))
@@ -44,7 +46,7 @@ def test_clock_stepped_under_the_runner(tmp_path: Path, monkeypatch: pytest.Monk
     assert run.missing == 0 and all(0 < trial.seconds < 60 for trial in run.trials)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_clock_stepped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under judge, template and worker: limits on time hold, a right kernel passes, latencies are those of always."""
     seen = tmp_path / "stepped"

@@ -34,18 +34,17 @@ def build(tmp_path: Path, bomb: str) -> CandidateFailed:
     return caught.value
 
 
-@pytest.mark.system
 def test_template_recursion(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     check(Faulty(tmp_path, SOFTMAX, DEEP + start(SOFTMAX)).run(cpu_judge), Status.COMPILE_ERROR, "depth")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_templates_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "COMPILER_S", 3.0)
     assert build(tmp_path, WIDE).status is Status.TIMEOUT
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_macro_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "COMPILER_BYTES", 1 << 30)
     failure = build(tmp_path, MACROS)

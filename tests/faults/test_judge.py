@@ -38,7 +38,7 @@ def alive(pids: set[int]) -> set[int]:
     }
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_judge_killed(tmp_path: Path) -> None:
     """In the middle of an evaluation: a new judge gives the verdict, and nothing is left of the old one."""
     family: set[int] = set()
@@ -60,7 +60,7 @@ def test_judge_killed(tmp_path: Path) -> None:
         assert faulty.run(judge).trials == run.trials, "what has a verdict is not judged again"
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_candidate_that_kills_every_judge(tmp_path: Path) -> None:
     """It has failed: the baseline lives on where it did not."""
     killed: list[int] = []
@@ -76,7 +76,7 @@ def test_a_candidate_that_kills_every_judge(tmp_path: Path) -> None:
     assert len(killed) == 2
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_device_that_disappears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever was being judged has no verdict, the run ends soon and says why, and goes on when the device is back."""
     monkeypatch.setenv("PYTHONPATH", f"{UNPLUGGED}:{Path(arena.__file__).parents[1]}")
@@ -102,6 +102,7 @@ def test_a_device_that_disappears(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert all(unharmed(trial) for trial in after.trials)
 
 
+@pytest.mark.slow
 @pytest.mark.gpu
 def test_a_gpu_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device that is hidden stands for one that is gone: the judge does not start, and says so."""

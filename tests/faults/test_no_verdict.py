@@ -33,8 +33,6 @@ except OSError:
     pass"""
 HOSTILE = in_python("pass  # ENDS ITS JUDGE")
 
-pytestmark = pytest.mark.system
-
 
 @pytest.fixture(autouse=True)
 def fragile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,11 +45,13 @@ def judge(fragile: None) -> Iterator[JudgeClient]:
         yield judge
 
 
+@pytest.mark.slow
 def test_a_run_records_it_and_goes_on(tmp_path: Path, judge: JudgeClient) -> None:
     trial = check(Faulty(tmp_path, RMS_NORM, HOSTILE).run(judge), Status.CRASH, DETAIL)
     assert trial.evaluation is not None and not trial.evaluation.verdicts[0].passed
 
 
+@pytest.mark.slow
 def test_an_episode_counts_it(judge: JudgeClient) -> None:
     """Nor is a builder that dies of it a way to another try."""
     with BuilderClient() as builder:
@@ -66,6 +66,7 @@ def test_an_episode_counts_it(judge: JudgeClient) -> None:
         assert episodes.evaluate(start(RMS_NORM).encode()).left == 2
 
 
+@pytest.mark.slow
 def test_evaluate_says_so_and_exits_as_for_any_failed_candidate(tmp_path: Path) -> None:
     file = tmp_path / "kernel.py"
     file.write_text(HOSTILE, encoding="utf-8")
@@ -87,6 +88,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.slow
 def test_a_candidate_that_fills_the_disk(tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is right, and leaves the judge no room to begin the held-out cases with."""
     monkeypatch.setenv("TMPDIR", str(small_disk))

@@ -162,7 +162,7 @@ def scripted(tasks: Path, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "tests.agents.scripted_run", str(tasks), str(folder)])
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_two_runners_at_the_same_time(tmp_path: Path) -> None:
     """Started together, one runs everything and the other nothing."""
     tasks = make_tasks(tmp_path / "tasks")

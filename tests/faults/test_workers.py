@@ -45,43 +45,41 @@ BODIES = {
 GIB = 1 << 30
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_segfault(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     check(Faulty(tmp_path, RMS_NORM, in_python(SEGFAULT)).run(cpu_judge), Status.CRASH, "SIGSEGV")
 
 
-@pytest.mark.system
 def test_segfault_in_a_kernel(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     kernel = in_hip("*reinterpret_cast<volatile int*>(16) = 1;")
     check(Faulty(tmp_path, SOFTMAX, kernel).run(cpu_judge), Status.CRASH, "SIGSEGV")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_hang_in_a_kernel(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     kernel = in_hip("for (volatile int spin = 0; spin >= 0;) spin = 1;")
     check(Faulty(tmp_path, SOFTMAX, kernel, {"call_timeout_s": 3.0}).run(cpu_judge), Status.TIMEOUT, "within 3 s")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_hang_in_python(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     faulty = Faulty(tmp_path, RMS_NORM, in_python(HANG), {"call_timeout_s": 3.0})
     check(faulty.run(cpu_judge), Status.TIMEOUT, "within 3 s")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_host_out_of_memory(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     faulty = Faulty(tmp_path, RMS_NORM, in_python(HOG), {"host_memory_bytes": 2 * GIB})
     check(faulty.run(cpu_judge), Status.OUT_OF_MEMORY, "at most 2.0 GiB")
 
 
-@pytest.mark.system
 def test_a_child_cannot_be_started_to_take_memory(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     if "seccomp" not in cpu_judge.environment.isolation:
         pytest.skip("without a system call filter a child can be started")
     check(Faulty(tmp_path, RMS_NORM, in_python(HOG_IN_A_CHILD)).run(cpu_judge), Status.LAUNCH_ERROR, "not permitted")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_gigabyte_of_output(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     """A chatty kernel is a right one: what it prints is cut, and no file grows to the limit on files."""
     before = shutil.disk_usage("/tmp").free
@@ -119,14 +117,14 @@ def test_device_out_of_memory(tmp_path: Path, gpu_judge: JudgeClient, at_once: b
     check(Faulty(tmp_path, RMS_NORM, in_python(fault)).run(gpu_judge), Status.OUT_OF_MEMORY)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_hip_entry_that_says_out_of_memory(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     """What `hipMalloc` answers on a full device, returned by an entry that hands errors on."""
     kernel = in_hip("").replace("return hipGetLastError();", "return hipErrorOutOfMemory;")
     check(Faulty(tmp_path, SOFTMAX, kernel).run(cpu_judge), Status.OUT_OF_MEMORY, "no memory left")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_hostile_answers(tmp_path: Path, cpu_judge: JudgeClient, body: str) -> None:
     """A candidate that answers for its worker ends itself; the very same judge goes on."""

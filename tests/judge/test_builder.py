@@ -33,8 +33,6 @@ QUICK = Options(heldout=False, seeds=1, max_work=2e4, call_timeout_s=20.0, timin
 CPU = Environment(DeviceFacts("cpu", "cpu", "cpu", "a processor", 32, 1 << 30, 0), "session")
 GPU = Environment(DeviceFacts("cuda", "nvidia", "sm_90", "NVIDIA H200", 32, 140 << 30, 60 << 20), "session")
 
-pytestmark = pytest.mark.system
-
 
 @pytest.fixture(scope="module")
 def builder() -> Iterator[BuilderClient]:
@@ -59,6 +57,7 @@ def refused(found: Evaluation | None) -> Evaluation:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [RMS_NORM, SOFTMAX], ids=["triton", "hip"])
 def test_starting_kernels_are_not_refused(builder: BuilderClient, tmp_path: Path, task: Path) -> None:
     name = load_task(task).task_type.kernel_file
@@ -95,6 +94,7 @@ def test_what_is_refused_is_what_the_judge_refuses(
     assert set(mine.seconds) == set(theirs.seconds)
 
 
+@pytest.mark.slow
 def test_a_file_that_never_loads_is_a_timeout(builder: BuilderClient, tmp_path: Path) -> None:
     options = Options(heldout=False, call_timeout_s=1.0)
     for environment in (CPU, GPU):
@@ -170,6 +170,7 @@ def test_targets_of_what_is_refused_are_there(builder: BuilderClient, tmp_path: 
     assert [(build.target, build.outcome) for build in found.targets] == [("gfx942", BuildOutcome.FAILED)]
 
 
+@pytest.mark.slow
 def test_requests_do_not_wait_for_each_other(builder: BuilderClient, tmp_path: Path) -> None:
     slow = tmp_path / "slow"
     slow.mkdir()
@@ -184,6 +185,7 @@ def test_requests_do_not_wait_for_each_other(builder: BuilderClient, tmp_path: P
     assert refused(answers[0]).status is Status.LOAD_ERROR
 
 
+@pytest.mark.slow
 def test_a_builder_that_dies_is_replaced(tmp_path: Path) -> None:
     file = candidate(tmp_path, "x =\n")
     with BuilderClient() as builder:
@@ -195,6 +197,7 @@ def test_a_builder_that_dies_is_replaced(tmp_path: Path) -> None:
         assert builder.pid != first
 
 
+@pytest.mark.slow
 def test_a_harness_that_fails_is_no_verdict(tmp_path: Path) -> None:
     with BuilderClient() as builder:
         with pytest.raises(InfrastructureError):

@@ -25,8 +25,6 @@ from arena.service.feedback import feedback
 
 QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=5.0)
 
-pytestmark = pytest.mark.system
-
 
 @pytest.fixture(scope="module")
 def context() -> Iterator[JudgeContext]:
@@ -88,6 +86,7 @@ def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, context:
     assert evaluation.verdicts[-1].detail.startswith(seen[0].label)
 
 
+@pytest.mark.slow
 def test_after_a_call_without_end_no_case_begins(task: Task, context: JudgeContext, tmp_path: Path) -> None:
     patience = structs.replace(QUICK, call_timeout_s=2.0)
     evaluated(task, context, kernel_of(task), patience)

@@ -26,10 +26,16 @@ GPU_OPTIONS = structs.replace(OPTIONS, max_work=1e7)
 
 
 def shown(platform: str) -> list[object]:
-    """The fixtures as parameters: those not caught yet must fail, or the corpus is out of date."""
+    """The fixtures as parameters: those not caught yet must fail, or the corpus is out of date.
+
+    The first fixture of each status and language is quick to run with every change, the others are slow.
+    """
     found = []
+    quick = set()
     for fixture in cheat_fixtures():
-        marks = []
+        what = (fixture.path.suffix, fixture.expected.get(platform))
+        marks = [pytest.mark.slow] if what in quick or "loops_forever" in fixture.path.name else []
+        quick.add(what)
         if platform in fixture.meaningless:
             marks.append(pytest.mark.skip(reason=fixture.meaningless[platform]))
         elif platform in fixture.uncaught:
@@ -60,7 +66,6 @@ def check(evaluation: Evaluation, wanted: tuple[Status, ...]) -> None:
     assert all(case.speedup is None for case in evaluation.cases if case.candidate is not Status.PASSED)
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("fixture", shown("CPU"))
 def test_on_cpu(cpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -> None:
     wanted, busy = fixture.expected["CPU"], Status.TIMING_MISMATCH

@@ -22,7 +22,6 @@ SOFTMAX = TASKS / "hip2hip" / "modules" / "softmax"
 OPTIONS = Options(heldout=False, seeds=1, call_timeout_s=20.0, timing_budget_s=0.05, max_work=5e4)
 
 
-@pytest.mark.system
 def test_a_candidate_learns_nothing_of_held_out_cases(cpu_judge: JudgeClient, tmp_path: Path) -> None:
     if compiling.level() == "none":
         pytest.skip("no walls for compilers on this machine")

@@ -52,6 +52,7 @@ def test_nothing_asked_for_costs_nothing(tmp_path: Path) -> None:
     assert CrossCompilation().build(task, tmp_path / "not there", task.cases, (), LIMIT, _never) == ()
 
 
+@pytest.mark.slow
 def test_each_signature_once_is_less_work_and_finds_what_does_not_build(
     cross_compilation: CrossCompilation, tmp_path: Path
 ) -> None:
@@ -115,7 +116,7 @@ def available(path: Path, targets: dict[str, bool]) -> list[str]:
     return found or pytest.skip("no cross compiler for HIP")
 
 
-@pytest.mark.system
+@pytest.mark.slow(but=["softmax-large_lds"])
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_what_builds_for_what(cross_compilation: CrossCompilation, path: Path, tmp_path: Path) -> None:
     wanted = expected(path)
@@ -128,7 +129,6 @@ def test_what_builds_for_what(cross_compilation: CrossCompilation, path: Path, t
             assert len(found.detail) > 20
 
 
-@pytest.mark.system
 def test_an_unknown_backend_is_not_checked(
     cross_compilation: CrossCompilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +138,6 @@ def test_an_unknown_backend_is_not_checked(
     assert found == replace(found, outcome=BuildOutcome.NOT_CHECKED, detail="no backend", builds=0, kernels=())
 
 
-@pytest.mark.system
 def test_shared_memory_beyond_the_device_is_named(cross_compilation: CrossCompilation, tmp_path: Path) -> None:
     path = next(path for path in FILES if path.stem == "too_much_shared")
     found = build(cross_compilation, path, tmp_path, ["gfx942", "sm_90"])
@@ -146,7 +145,7 @@ def test_shared_memory_beyond_the_device_is_named(cross_compilation: CrossCompil
     assert max(use.shared_bytes for use in found["sm_90"].kernels) > 65536
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_targets_are_no_gate(cpu_judge: JudgeClient, tmp_path: Path) -> None:
     path = next(path for path in FILES if path.stem == "inline_ptx" and path.suffix == ".py")
     options = Options(heldout=False, seeds=1, max_work=5e4, timing_budget_s=0.05, targets=("gfx942", "sm_90"))

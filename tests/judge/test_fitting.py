@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from arena.corpus.corpora import load_corpus
 from arena.judge import performance
@@ -52,6 +53,7 @@ def largest() -> Evaluation:
     )
 
 
+@pytest.mark.slow
 def test_the_largest_evaluation_fits_a_frame() -> None:
     fitted = fit(largest())
     data = msgspec.json.encode(EvaluationAnswer(fitted))

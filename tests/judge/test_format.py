@@ -13,7 +13,6 @@ from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 
-pytestmark = pytest.mark.system
 QUICK = Options(seeds=2, timing_budget_s=0.02)
 CASES = {"seen": ["4", "8", "16", "32", "64"], "heldout": ["1", "5", "13", "48", "100"]}
 
@@ -50,6 +49,7 @@ def _statuses(evaluation: Evaluation) -> set[Status]:
     return {evaluation.status, *(case.candidate for case in evaluation.cases)}
 
 
+@pytest.mark.slow
 def test_addresses_are_those_of_the_host(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     yaml = """
         axes: {N: {doc: rows, domain: [1, 1000]}}
@@ -169,6 +169,7 @@ def test_strides_optional_inputs_scratch_and_state_in_hip(tmp_path: Path, cpu_ju
     check(cpu_judge, folder, "state[i] += y[i]", "state[i] -= y[i]")
 
 
+@pytest.mark.slow
 def test_one_code_step_off_is_allowed_to_a_quantization(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     yaml = """
         axes: {N: {doc: rows, domain: [1, 1000]}}

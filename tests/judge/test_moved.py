@@ -36,8 +36,6 @@ _move()
 """
 """Only other workers of its own judge are made nice: one run has no filter, and the machine has other processes."""
 
-pytestmark = pytest.mark.system
-
 
 def _second_evaluation(folder: Path) -> Evaluation:
     """The baseline is known by then, and its worker started after the candidate's."""
@@ -49,6 +47,7 @@ def _second_evaluation(folder: Path) -> Evaluation:
         return judge.evaluate(RMS_NORM, candidate, QUICK)
 
 
+@pytest.mark.slow
 def test_a_baseline_that_the_candidate_moved_voids_the_timing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARENA_SANDBOX", "basic")
     done = _second_evaluation(tmp_path)

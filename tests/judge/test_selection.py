@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from arena.corpus.corpora import load_corpus
 from arena.judge.messages import CPU_MAX_WORK
 from arena.judge.selection import emulation_work, select_cases
@@ -15,11 +17,13 @@ def test_every_task_has_two_cases_of_each_split_that_an_emulation_can_run() -> N
             assert len(small) >= 2, f"{task.id}: {len(small)} small cases"
 
 
+@pytest.mark.slow
 def test_without_a_bound_every_case_is_run() -> None:
     task = load_corpus()[0]
     assert select_cases(task, task.seen, None) == task.seen
 
 
+@pytest.mark.slow
 def test_the_bound_keeps_the_order_and_at_least_two_cases() -> None:
     for task in load_corpus():
         chosen = select_cases(task, task.heldout, CPU_MAX_WORK)
@@ -27,6 +31,7 @@ def test_the_bound_keeps_the_order_and_at_least_two_cases() -> None:
         assert len(select_cases(task, task.heldout, 1e-9)) == 2
 
 
+@pytest.mark.slow
 def test_a_large_cache_counts_although_little_of_it_is_touched() -> None:
     (task,) = [task for task in load_corpus() if task.name == "chunked_prefill_paged_decode"]
     one = next(case for case in task.heldout if case.note == "one long sequence")

@@ -24,8 +24,6 @@ RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 START = RMS_NORM / "kernel.py"
 QUICK = Options(heldout=False, seeds=1, max_work=2e4, timing_budget_s=0.02)
 
-pytestmark = pytest.mark.system
-
 
 @pytest.fixture(scope="module")
 def judge_with_secret() -> Iterator[JudgeClient]:
@@ -43,6 +41,7 @@ def evaluate(judge: JudgeClient, folder: Path, before_entry: str) -> Evaluation:
     return judge.evaluate(RMS_NORM, candidate, QUICK)
 
 
+@pytest.mark.slow(but=["[tasks]"])
 @pytest.mark.parametrize(
     "look",
     [
@@ -68,6 +67,7 @@ def test_what_a_host_can_see(tmp_path: Path, judge_with_secret: JudgeClient, loo
     assert evaluation.status is wanted, [verdict.detail for verdict in evaluation.verdicts]
 
 
+@pytest.mark.slow
 def test_a_judge_that_dies_is_replaced(tmp_path: Path) -> None:
     with JudgeClient("cpu") as judge:
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
@@ -100,6 +100,7 @@ def test_cases_are_those_of_the_task(tmp_path: Path, cpu_judge: JudgeClient) -> 
     assert {case.case for case in evaluation.cases} <= {case.id for case in task.seen}
 
 
+@pytest.mark.slow
 def test_a_task_that_needs_a_newer_triton_says_so(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     folder = write_task(tmp_path, task=f"least_triton: '99.0'\n{TASK}")
     with pytest.raises(InfrastructureError, match=r"needs Triton 99\.0 or newer"):

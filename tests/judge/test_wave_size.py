@@ -43,7 +43,6 @@ def test_a_device_or_triton_has_no_other_wave_size() -> None:
     assert build_other_wave(rms_norm, Path("none"), (), FACTS) is None
 
 
-@pytest.mark.system
 def test_what_builds_at_one_wave_size_only_is_told_apart(tmp_path: Path) -> None:
     candidate = tmp_path / "kernel.hip"
     text = (SOFTMAX.path / "kernel.hip").read_text(encoding="utf-8")

@@ -89,7 +89,6 @@ class Busy(CpuPlatform):
         return False
 
 
-@pytest.mark.system
 def test_nothing_is_judged_on_a_busy_device() -> None:
     device = Busy()
     facts = device.facts()

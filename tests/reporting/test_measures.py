@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.model.verdict import Status
+from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.groups import ALL, CURVE, Group, group, groups
 from arena.reporting.intervals import Method, Quantity
 from arena.reporting.measures import MEASURES
-from arena.reporting.rows import HeldoutOutcome, trial_rows
+from arena.reporting.rows import trial_rows
 from arena.runs.records import RunRecords
 
 from . import builders as b

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from arena.errors import RecordError
 from arena.model.record import Estimate, Split
 from arena.model.verdict import Stage, Status, Verdict
-from arena.reporting.rows import HeldoutOutcome, combine, trial_rows
+from arena.reporting.case_frame import HeldoutOutcome
+from arena.reporting.rows import combine, trial_rows
 
 from . import builders as b
 

@@ -149,6 +149,7 @@ def test_subagents_are_nested_and_never_in_a_circle() -> None:
     assert Page(transcript_page.transcript_page(row(), transcript(*deep[:100]))).open == []
 
 
+@pytest.mark.slow
 def test_five_thousand_long_events_stay_usable() -> None:
     many = [Event(K.TOOL_RESULT, '"<&>' * 2500, float(n), call=str(n)) for n in range(5000)]
     html = transcript_page.transcript_page(row(), transcript(*many))
@@ -232,6 +233,7 @@ def test_without_sessions_the_report_says_nothing_of_them_and_stale_pages_go(tmp
     assert "Sessions" not in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_report_into_the_run_folder_itself_keeps_its_transcripts(tmp_path: Path) -> None:
     run = sessions_run(tmp_path)
     write_report([run], tmp_path)

@@ -66,6 +66,7 @@ def build(arch: str, cache: Path, text: str) -> Built | BuildFailed:
     return toolchain.build(Source(text, HEADER), Target(arch, 64 if arch.startswith("gfx9") else 32))
 
 
+@pytest.mark.slow(but=["-cpu"])
 @needs_compiler
 @pytest.mark.parametrize("arch", TARGETS)
 def test_compilers_build_behind_walls_and_the_cache_keeps_it(way: str, arch: str, tmp_path: Path) -> None:
@@ -76,6 +77,7 @@ def test_compilers_build_behind_walls_and_the_cache_keeps_it(way: str, arch: str
     assert isinstance(again, Built) and again.cached
 
 
+@pytest.mark.slow(but=["include"])
 @needs_compiler
 @pytest.mark.parametrize("attempt", READS.values(), ids=READS)
 def test_a_secret_file_is_in_no_log(way: str, secret: Path, tmp_path: Path, attempt: str) -> None:
@@ -95,6 +97,7 @@ def test_the_same_source_shows_the_secret_where_there_are_no_walls(
     assert isinstance(outcome, BuildFailed) and "held_out_sizes" in outcome.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", TARGETS[1:])
 def test_compilers_for_gpus_take_in_no_secret(secret: Path, tmp_path: Path, arch: str) -> None:
     if compiling.level() == "none":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.headline import first_error_line
+from arena.error_line import first_error_line
 from arena.numerics.reference import load_module
 from arena.service.logs import cleaned, shortened
 

@@ -18,8 +18,6 @@ from arena.model.check import CheckOutcome, TaskCheck
 from arena.task_check.judge import TaskCheckClient
 from arena.task_check.run import CheckPlan, check_tasks
 
-pytestmark = pytest.mark.system
-
 TASK = """\
 name: affine
 summary: Every row of x times its gain, plus an offset for each column.
@@ -137,6 +135,7 @@ def test_a_good_task_passes_and_its_check_can_be_resumed(
     assert checked(make_judge, root, folder=folder, resume=True).task_hash != check.task_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "made"), [(KERNEL, 1), (KERNEL.replace("x * gain + offset", "x * gain"), 2)])
 def test_what_failed_is_checked_again_on_resume(
     make_judge: MakeJudge, write: Write, tmp_path_factory: pytest.TempPathFactory, kernel: str, made: int
@@ -153,6 +152,7 @@ def test_what_failed_is_checked_again_on_resume(
     assert examined.call_count == made
 
 
+@pytest.mark.slow
 def test_mutants_of_a_good_task_are_rejected(make_judge: MakeJudge, write: Write) -> None:
     check = checked(make_judge, write({}), most_mutants=40)
     assert check.mutation_score is not None and check.mutation_score > 0.5
@@ -161,6 +161,7 @@ def test_mutants_of_a_good_task_are_rejected(make_judge: MakeJudge, write: Write
     assert len(check.mutants) > 15 and any(fate.status == "out_of_bounds" for fate in check.mutants)
 
 
+@pytest.mark.slow(but=["changed3", "changed7", "changed10"])
 @pytest.mark.parametrize(
     ("changed", "item", "said"),
     [
@@ -209,6 +210,7 @@ def test_a_scalar_that_shapes_or_other_inputs_are_made_by_matters(make_judge: Ma
     assert outcomes["copies matters"].detail == "shapes depend on it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -223,6 +225,7 @@ def test_what_cannot_be_loaded_is_refused(
         checked(make_judge, write(changed))
 
 
+@pytest.mark.slow
 def test_a_declared_equivalent_must_be_one(make_judge: MakeJudge, write: Write) -> None:
     text = f'{TASK}equivalent_mutants: {{"1:1 mask": "there is no such mutant"}}\n'
     found = refused(checked(make_judge, write({"task.yaml": text}), most_mutants=5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from arena.corpus.task_folder import load_task
@@ -11,7 +12,7 @@ from arena.model.check import CheckOutcome, MutantFate
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
-from arena.task_check.omissions import EQUIVALENT, omissions_item, discriminating_cases, try_omissions
+from arena.task_check.omissions import EQUIVALENT, discriminating_cases, omissions_item, try_omissions
 from tests.corpus.folders import TASK, write_task
 
 ROW_SUM = TASK.replace("y: {shape: [M, N], dtype: $dtype}\nwork", "y: {shape: [M], dtype: $dtype}\nwork")
@@ -35,12 +36,14 @@ def test_a_sum_needs_every_part(tmp_path: Path) -> None:
     assert [fate.name for fate in found.values() if fate.survived] == []
 
 
+@pytest.mark.slow
 def test_what_nobody_has_to_read_is_equivalent(tmp_path: Path) -> None:
     found = fates(task(tmp_path, "def reference(x, alpha):\n    return (x * alpha)[:, :4].sum(-1)\n", ROW_SUM))
     assert found["x:1 suffix"].equivalent == EQUIVALENT
     assert found["x:1 prefix"].status is Status.WRONG_RESULT
 
 
+@pytest.mark.slow
 def test_a_wide_tolerance_lets_mutants_survive_and_the_item_names_them(tmp_path: Path) -> None:
     wide = ROW_SUM.replace(
         "y: {shape: [M], dtype: $dtype}", "y: {shape: [M], dtype: $dtype, compare: {close: {atol: 9}}}"
@@ -52,6 +55,7 @@ def test_a_wide_tolerance_lets_mutants_survive_and_the_item_names_them(tmp_path:
     assert "x:1 suffix (the last eighth of x along dimension 1 in M=" in item.detail
 
 
+@pytest.mark.slow
 def test_an_average_hides_what_rows_of_one_scale_leave_out(tmp_path: Path) -> None:
     """Of even data (a uniform fill) a mean needs an eighth less: the survivors say so."""
     text = ROW_SUM.replace(

@@ -13,7 +13,6 @@ import pytest
 from arena.toolchains.elf import LIBRARY, RELOCATABLE, Elf, ElfError, Tag
 
 pytestmark = [
-    pytest.mark.system,
     pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler on this machine"),
 ]
 

@@ -125,7 +125,7 @@ def test_the_name_table_gives_cuda_names() -> None:
     assert header.count("#define hipError_t ") == 1
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.skipif(NVCC_MISSING, reason="no nvcc on this machine")
 def test_nvcc_builds_hip_source(tmp_path: Path) -> None:
     toolchain = HipNvccToolchain(BuildCache(tmp_path))
@@ -138,7 +138,6 @@ def test_nvcc_builds_hip_source(tmp_path: Path) -> None:
     assert isinstance(again, Built) and again.cached
 
 
-@pytest.mark.system
 @pytest.mark.skipif(NVCC_MISSING, reason="no nvcc on this machine")
 def test_nvcc_errors_name_the_candidates_lines(tmp_path: Path) -> None:
     kernel = '#include "task.h"\n\nint a = ;\nextern "C" int entry(const float*, float*, int64_t, hipStream_t);\n'

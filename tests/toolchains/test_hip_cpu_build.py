@@ -44,7 +44,6 @@ def failed(toolchain: HipCpuToolchain, kernel: str, wave_size: int = 32) -> str:
     return result.log
 
 
-@pytest.mark.system
 @needs_compiler
 @pytest.mark.parametrize(
     ("statement", "name"),
@@ -60,7 +59,6 @@ def test_unknown_names_of_hip_are_said_in_the_last_line(toolchain: HipCpuToolcha
     assert last == f"kernel.hip:3: {MISSING} {name}; this may still build for a GPU target"
 
 
-@pytest.mark.system
 @needs_compiler
 def test_errors_name_the_candidates_lines(toolchain: HipCpuToolchain) -> None:
     log = failed(
@@ -76,7 +74,6 @@ CANDIDATE = RIGHT.replace('"task.h"', '"task.h"\n#include "block.h"')
 LAUNCH = "k<<<1, 32, 0, stream>>>(x, y, n);"
 
 
-@pytest.mark.system
 @needs_compiler
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
@@ -146,7 +143,6 @@ def test_real_mistakes_are_told_by_the_candidates_own_lines(
         assert log == said
 
 
-@pytest.mark.system
 @needs_compiler
 def test_a_missing_semicolon_shows_the_line_that_lacks_it(toolchain: HipCpuToolchain) -> None:
     log = failed(toolchain, RIGHT.replace(LAUNCH, LAUNCH[:-1]))
@@ -156,7 +152,6 @@ def test_a_missing_semicolon_shows_the_line_that_lacks_it(toolchain: HipCpuToolc
     ]
 
 
-@pytest.mark.system
 @needs_compiler
 def test_many_errors_fill_twenty_lines_and_name_no_path(toolchain: HipCpuToolchain) -> None:
     many = "\n".join(f"name_{number} += __intrinsic_{number}();" for number in range(40))
@@ -173,7 +168,6 @@ def test_many_errors_fill_twenty_lines_and_name_no_path(toolchain: HipCpuToolcha
     assert not re.search(r"(?<![\w<*&])/\w", log), log
 
 
-@pytest.mark.system
 @needs_compiler
 def test_warnings_show_the_candidates_lines(toolchain: HipCpuToolchain) -> None:
     built = toolchain.build(Source(RIGHT.replace("// HERE", "y[0] = 1 / 0;"), HEADER), Target("cpu"))
@@ -189,14 +183,12 @@ def test_what_is_no_message_of_a_compiler_is_kept() -> None:
     assert explain(killed) == killed.splitlines()[0] + "\n"
 
 
-@pytest.mark.system
 @needs_compiler
 def test_a_wrong_signature_conflicts_with_task_h(toolchain: HipCpuToolchain) -> None:
     log = failed(toolchain, RIGHT.replace("int64_t n", "int n"))
     assert "conflicting declaration" in log
 
 
-@pytest.mark.system
 @needs_compiler
 def test_a_32_bit_mask_is_refused_at_wave_size_64(toolchain: HipCpuToolchain) -> None:
     kernel = RIGHT.replace("// HERE", "y[0] = __shfl_xor_sync(0xffffffff, x[0], 1);")
@@ -204,7 +196,6 @@ def test_a_32_bit_mask_is_refused_at_wave_size_64(toolchain: HipCpuToolchain) ->
     assert "The mask must be a 64-bit integer" in failed(toolchain, kernel, 64)
 
 
-@pytest.mark.system
 @needs_compiler
 def test_the_same_source_is_built_once_per_target(tmp_path: Path) -> None:
     toolchain = HipCpuToolchain(BuildCache(tmp_path))
@@ -217,7 +208,6 @@ def test_the_same_source_is_built_once_per_target(tmp_path: Path) -> None:
     assert not list((tmp_path / "staging").iterdir())
 
 
-@pytest.mark.system
 @needs_compiler
 def test_a_build_that_takes_too_long_fails_as_a_value(toolchain: HipCpuToolchain) -> None:
     result = toolchain.build(Source(RIGHT + "\n// late", HEADER), Target("cpu"), timeout_s=0.01)

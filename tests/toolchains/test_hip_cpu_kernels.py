@@ -18,7 +18,6 @@ from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_compilers import find
 
 pytestmark = [
-    pytest.mark.system,
     pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine"),
 ]
 

@@ -129,7 +129,7 @@ def only_kernel(kernel: str, arch: str, cache: Path) -> KernelUse:
     return built.kernels[0]
 
 
-@pytest.mark.system
+@pytest.mark.slow(but=["gfx942", "sm_90"])
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1201", "sm_90"])
 def test_what_hip_kernels_use_builds_everywhere(arch: str, cache: Path) -> None:
     built = build(FEATURES, arch, cache)
@@ -145,7 +145,6 @@ def test_what_hip_kernels_use_builds_everywhere(arch: str, cache: Path) -> None:
     assert use.occupancy is not None and 0.5 <= use.occupancy <= 1.0
 
 
-@pytest.mark.system
 def test_nothing_is_left_to_be_found_in_the_process(cache: Path) -> None:
     """PyTorch has cuBLAS in every process that imports it, where a loader would find what was only declared."""
     declared = 'extern "C" int cublasDestroy_v2(void*);\nint (*kept)(void*) = cublasDestroy_v2;\n'
@@ -154,7 +153,7 @@ def test_nothing_is_left_to_be_found_in_the_process(cache: Path) -> None:
     assert "cublasDestroy_v2" in failed.log and "undefined" in failed.log
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "good", "bad"), [(AMD_ONLY, "gfx942", "sm_90"), (NVIDIA_ONLY, "sm_90", "gfx942")])
 def test_what_only_one_vendor_has(kernel: str, good: str, bad: str, cache: Path) -> None:
     assert isinstance(build(kernel, good, cache), Built)
@@ -164,7 +163,7 @@ def test_what_only_one_vendor_has(kernel: str, good: str, bad: str, cache: Path)
     assert "kernel-resource-usage" not in failed.log and "ptxas info" not in failed.log
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_too_much_shared_memory_is_refused_with_the_limit(cache: Path) -> None:
     for arch, limit in (("gfx942", "exceeds limit (65536)"), ("sm_90", "0xc000 max")):
         failed = build(BIG_SHARED, arch, cache)
@@ -173,7 +172,7 @@ def test_too_much_shared_memory_is_refused_with_the_limit(cache: Path) -> None:
     assert only_kernel(BIG_SHARED, "gfx950", cache).shared_bytes == 100 * 1024
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx1201", "sm_90"])
 def test_spills_are_counted(arch: str, cache: Path) -> None:
     spilling, plain = only_kernel(SPILLING, arch, cache), only_kernel(PLAIN, arch, cache)
@@ -184,7 +183,7 @@ def test_spills_are_counted(arch: str, cache: Path) -> None:
     assert spilling.occupancy <= plain.occupancy
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx942", "sm_90"])
 def test_a_candidate_that_prints_resource_lines_gains_nothing(arch: str, cache: Path) -> None:
     built = build(PLAIN + TALKING, arch, cache)

@@ -53,13 +53,13 @@ def said(arch: str, kernel: str, cache: Path) -> list[str]:
     return forbidden_reads(built.library, toolchain, target)
 
 
-@pytest.mark.system
+@pytest.mark.slow(but=["cpu"])
 @pytest.mark.parametrize("arch", ARCHS)
 def test_documented_headers_may_be_read(arch: str, cache: Path) -> None:
     assert said(arch, "#define _GNU_SOURCE 1\n#define NDEBUG\n#define _GLIBCXX_ASSERTIONS\n" + HONEST, cache) == []
 
 
-@pytest.mark.system
+@pytest.mark.slow(but=["cpu"])
 @needs_foreign
 @pytest.mark.parametrize("arch", ARCHS)
 def test_every_way_to_include_is_seen(arch: str, cache: Path) -> None:
@@ -82,13 +82,13 @@ def test_every_way_to_include_is_seen(arch: str, cache: Path) -> None:
         assert f"read `/usr/include/boost/{name}.hpp`, no documented header; include task.h" in reasons
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.skipif(not ABLE["sm_90"], reason="no compiler")
 def test_kernel_libraries_of_cuda_are_none_of_its_runtime(cache: Path) -> None:
     assert any("/cub/" in one for one in said("sm_90", f"%:include <cub/block/block_reduce.cuh>\n{HONEST}", cache))
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.skipif(not ABLE["sm_90"], reason="no compiler")
 def test_what_the_assembler_reads_is_seen(cache: Path, tmp_path: Path) -> None:
     files = {directive: tmp_path / f"{directive}.s" for directive in ("incbin", "include")}

@@ -139,6 +139,7 @@ def test_a_text_made_to_take_long_does_not(piece: str) -> None:
     assert time.monotonic() - began < 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

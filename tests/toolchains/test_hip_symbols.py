@@ -31,7 +31,6 @@ extern "C" hipError_t entry(const float* x, float* y, int64_t n, hipStream_t str
 }
 """
 pytestmark = [
-    pytest.mark.system,
     pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine"),
 ]
 
@@ -48,6 +47,7 @@ def said(toolchain: HipCpuToolchain, before: str, here: str) -> str:
     return "; ".join(broken_rules(built.library, "cpu"))
 
 
+@pytest.mark.slow(but=["[-"])
 @pytest.mark.parametrize(
     ("before", "here"),
     [
@@ -70,6 +70,7 @@ def test_what_kernels_need_is_allowed(toolchain: HipCpuToolchain, before: str, h
     assert said(toolchain, before, here) == ""
 
 
+@pytest.mark.slow(but=["stdio", "unistd"])
 @pytest.mark.parametrize(
     ("before", "here", "names"),
     [
@@ -109,6 +110,7 @@ def test_a_library_on_the_candidates_word_is_named(toolchain: HipCpuToolchain, t
     assert "`libcublasX.so` may not be linked" in "; ".join(broken_rules(tmp_path / "kernel.so", "cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc on this machine")
 def test_nvidia_objects_may_need_the_runtime_and_not_what_loads_code(tmp_path: Path) -> None:
     toolchain = HipNvccToolchain(BuildCache(tmp_path), compiler=str(find_nvcc()))

@@ -47,6 +47,7 @@ def test_names_and_other_texts_are_let_be(tmp_path: Path, text: str) -> None:
     assert odd_names(tmp_path / "kernel.so") == []
 
 
+@pytest.mark.slow
 def test_a_build_is_refused_for_it_and_no_documented_header_has_it(tmp_path: Path) -> None:
     toolchain = HipCpuToolchain(BuildCache(tmp_path))
     called = "#define CALLED(x) __attribute__((section(x)))\n"

@@ -39,6 +39,7 @@ def run(text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", START + text], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow(but=["a view"])
 @pytest.mark.parametrize("name", TOUCHES)
 def test_a_touch_ends_the_process_and_says_why(name: str) -> None:
     done = run(TOUCHES[name])
@@ -97,6 +98,7 @@ for arguments in ((host, y), (x[0], host)):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_memory_is_given_back() -> None:
     script = (
         "from arena.emulation.triton import device_memory\n"

@@ -41,7 +41,6 @@ from arena.toolchains.hip_compilers import find
 from arena.wire import Channel, ChannelClosed
 
 pytestmark = [
-    pytest.mark.system,
     pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine"),
 ]
 HEADER = "".join(f"#include <{name}>\n" for name in ("stdint.h", "stdio.h", "errno.h", "unistd.h", "hip/hip_runtime.h"))

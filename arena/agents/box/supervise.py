@@ -20,7 +20,7 @@ from typing import NoReturn
 from arena.agents.box import processes
 from arena.agents.inside.relay import bring_up_loopback
 from arena.process_table import descendants
-from arena.sandbox import Namespaces, enter, landlock, mounts, places, seal
+from arena.sandbox import Namespaces, confinement, enter, landlock, mounts, places
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.seccomp import Strictness
 
@@ -127,7 +127,7 @@ def _confine(order: Order) -> str:
     files = landlock.without((*places.system(), *order.readable), order.hide)
     write = (*order.writable, *places.PLAIN_DEVICES, *_TERMINALS, *(places.devices() if order.device else ()))
     allowed = Allowed(files.read, write, files.listed)
-    return seal.close(seal.Confinement(strictness=Strictness.PROGRAM, files=allowed, network=True))
+    return confinement.confine(confinement.Confinement(strictness=Strictness.PROGRAM, files=allowed, network=True))
 
 
 def _limit(order: Order) -> None:

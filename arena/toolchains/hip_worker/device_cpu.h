@@ -55,7 +55,7 @@ class Device {
     }
 
     static void synchronize() {}
-    static void nudge() {}
+    static void wait_until_idle() {}
     static Stream stream() { return nullptr; }
 
     static const char* error_name(int code) { return hip_cpu_worker_error_name(code); }

@@ -75,6 +75,7 @@ def test_a_daemon_ends_with_its_box(kind: str, marked: BoxPlan) -> None:
     assert not left_in(marked)
 
 
+@pytest.mark.slow(but=["bubblewrap-False"])
 @pytest.mark.parametrize("paused", [False, True])
 def test_nothing_outlives_a_harness_that_is_killed(kind: str, marked: BoxPlan, paused: bool) -> None:
     """The harness is a process of its own here, and gets SIGKILL while its agent has left a daemon."""
@@ -188,6 +189,7 @@ def secrets_outside(place: Path) -> Iterator[tuple[list[Path], int]]:
             other.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [False, True])
 def test_one_that_searches_finds_nothing(place: Path, plan: BoxPlan, network: bool) -> None:
     with secrets_outside(place) as (paths, _):
@@ -210,6 +212,7 @@ def test_one_that_searches_finds_nothing(place: Path, plan: BoxPlan, network: bo
     assert all(path.exists() for path in paths)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [("--unshare-user", "--uid", "1000", "--gid", "1000"), ()])
 def test_a_weaker_bubblewrap_shows_nothing_either(place: Path, plan: BoxPlan, users: tuple[str, ...]) -> None:
     """One that lets user namespaces be nested, and one of root without any."""
@@ -267,6 +270,7 @@ def listening() -> Iterator[tuple[int, str]]:
         yield server.getsockname()[1], name
 
 
+@pytest.mark.slow(but=["bubblewrap-allowed0"])
 @pytest.mark.parametrize("allowed", [(), ("192.0.2.1:443", "127.0.0.1:1")])
 def test_connections_lead_nowhere(kind: str, plan: BoxPlan, allowed: tuple[str, ...]) -> None:
     with listening() as (port, name), boxes.make(kind, replace(plan, network=allowed)) as box:
