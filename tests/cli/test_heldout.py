@@ -35,7 +35,7 @@ class FakeJudge:
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
-    def prove(self, task: Path, heldout: Path, options: Options) -> dict[str, str]:
+    def check_baseline(self, task: Path, heldout: Path, options: Options) -> dict[str, str]:
         self.limits.append(options.max_work)
         cases = load_task(task, heldout).heldout
         return {case.id: self.failing.get(number, "passed") for number, case in enumerate(cases, 1)}
