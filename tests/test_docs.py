@@ -14,15 +14,38 @@ ROOT = Path(__file__).resolve().parents[1]
 _NAMED = re.compile(r"`((?:tests|docs|tools|configs|arena)/[\w./-]+?)(?:::\w+)?`")
 
 
-@pytest.mark.parametrize("page", ["threat-model.md", "attacking.md", "isolation.md"])
+@pytest.mark.parametrize("page", ["develop/threat-model.md", "contribute/attacking.md", "develop/isolation.md"])
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     names = _NAMED.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert names
     assert [name for name in names if not (ROOT / name).exists()] == []
 
 
+_LINK = re.compile(r"\]\(([^)#\s:]*)(?:#([\w-]*))?\)")
+
+_CODE = re.compile(r"^```.*?^```|^(?: {4}|\t).*?$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    """Links within fenced blocks are code; those with a scheme lead elsewhere."""
+    broken = []
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "reports").glob("*.md")]
+    for page in [*pages, *(ROOT / "reports" / "tables").glob("*.md")]:
+        text = _CODE.sub("", page.read_text(encoding="utf-8"))
+        for target, anchor in _LINK.findall(text):
+            to = (page.parent / target) if target else page
+            if not to.exists() or (anchor and anchor not in _anchors(to)):
+                broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
+    assert broken == []
+
+
 def test_every_wall_of_the_threat_model_has_a_test() -> None:
-    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "develop" / "threat-model.md").read_text(encoding="utf-8")
     table = text.split("## Walls")[1].split("##")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     assert rows
@@ -30,7 +53,7 @@ def test_every_wall_of_the_threat_model_has_a_test() -> None:
 
 
 def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evaluate" / "configuration.md").read_text(encoding="utf-8")
     schema = json.loads((ROOT / "arena" / "schemas" / "run.json").read_text(encoding="utf-8"))["properties"]
     keys = {*schema, *schema["agents"]["items"]["properties"], *schema["evaluation"]["properties"]}
     assert {key for key in keys if f"| `{key}` |" not in page} == set()

@@ -43,7 +43,7 @@ class Run:
     def trials(self) -> pd.DataFrame:
         """One row per planned trial: agent, task, attempt, status, whether it compiled and passed, speedups.
 
-        The columns are those of `trials.csv` in a report; see docs/measures.md.
+        The columns are those of `trials.csv` in a report; see docs/evaluate/measures.md.
         """
         from arena.reporting.tables import trials_frame
 

@@ -20,7 +20,7 @@ app = typer.Typer(help="Look at the tasks, and check them.", no_args_is_help=Tru
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 
 
-@app.command("quality", epilog=examples("arena tasks quality > docs/task-quality.md"))
+@app.command("quality", epilog=examples("arena tasks quality > reports/tables/task-quality.md"))
 def quality(
     checks: Annotated[Path, typer.Option(help="Where `arena tasks check` keeps its checks.")] = tasks_check.CHECKS,
     tasks_dir: TasksDirs = None,

@@ -124,7 +124,7 @@ def of_escape(tried: Escape) -> Check:
     """What a process behind the walls of a host could do all the same."""
     out = "; ".join(attempt.what for attempt in tried.open)
     found = f"{len(tried.attempts) - len(tried.open)} of {len(tried.attempts)} attempts refused"
-    return Check("escape from a host", not tried.open, found, f"a candidate can: {out}; see docs/isolation.md")
+    return Check("escape from a host", not tried.open, found, f"a candidate can: {out}; see docs/develop/isolation.md")
 
 
 def _places() -> Iterator[Check]:

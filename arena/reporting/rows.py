@@ -18,7 +18,7 @@ from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords
 
 _CORRELATION = 0.07
-"""of the errors of two cases of a trial, as measured on kernels against themselves (docs/measurement.md)"""
+"""of the errors of two cases of a trial, as measured on kernels against themselves (docs/develop/measurement.md)"""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """For which GPUs candidates build: one verdict in words per trial, and counts per agent and target.
 
 Denominators: a target that the machine could not build for is not checked, and a planned trial without an evaluation
-was never built; neither counts. Definitions: docs/measures.md.
+was never built; neither counts. Definitions: docs/evaluate/measures.md.
 """
 
 from __future__ import annotations

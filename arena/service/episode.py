@@ -1,4 +1,4 @@
-"""The loop of a trial without an agent's program: look at the task, evaluate kernels, finish. docs/serve.md."""
+"""The loop of a trial without an agent's program: look at the task, evaluate kernels, finish. docs/evaluate/serve.md."""
 
 from __future__ import annotations
 
