@@ -77,7 +77,7 @@ class CliAgent(Agent):
         """Nothing was done: that is an agent's own affair, unless its program failed before it said a word."""
         if session.ending is Ending.FAILED and not session.tokens.total:
             raise InfrastructureError(f"agent {self.name} did not get going: {session.detail}")
-        return Submission(None, "the starting kernel was left as it was, and nothing was evaluated", session)
+        return Submission(None, "the baseline kernel was left as it was, and nothing was evaluated", session)
 
     def _session(
         self, place: Path, workspace: Workspace, service: EvaluationService, recorder: Recorder, found: Availability

@@ -31,14 +31,14 @@ def sample(
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; all without.")] = None,
     count: Annotated[int, typer.Option(help="Cases per task.", min=5)] = 8,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="Where to prove them: auto, cpu, cuda or rocm.")] = "auto",
+    platform: Annotated[str, typer.Option(help="Where to check them: auto, cpu, cuda or rocm.")] = "auto",
     max_work: Annotated[
         float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
     ] = None,
 ) -> None:
-    """Draw fresh held-out cases from the declared domains and prove the baseline right on them.
+    """Draw fresh held-out cases from the declared domains and check that the baseline passes them.
 
-    Use them with `heldout: FOLDER` in a run configuration. On the CPU platform only small cases can be proven: without
+    Use them with `heldout: FOLDER` in a run configuration. On the CPU platform only small cases can be checked: without
     --max-work the output says how many were not.
     """
     from arena.corpus.corpora import open_corpora
@@ -59,8 +59,8 @@ def sample(
             failed = {case: why for case, why in proven.items() if why != "passed"}
             wrong += len(failed)
             unproven = len(cases) - len(proven)
-            note = f", {unproven} too large for this platform and not proven" if unproven else ""
-            out.print(f"{path}: {len(cases)} cases, {len(proven) - len(failed)} proven{note}", highlight=False)
+            note = f", {unproven} too large for this platform and not checked" if unproven else ""
+            out.print(f"{path}: {len(cases)} cases, {len(proven) - len(failed)} checked{note}", highlight=False)
             for case, why in failed.items():
                 err.print(f"[red]{name} {case}: {why}[/red]", highlight=False)
     if wrong:

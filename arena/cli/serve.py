@@ -47,7 +47,7 @@ def serve(
         list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
     ] = None,
 ) -> None:
-    """Offer one task to a learning or tool-calling loop: GET /task, POST /evaluate and /finish. See docs/evaluate/serve.md.
+    """Serve one task over HTTP to a learning or tool-calling loop: GET /task, POST /evaluate, POST /finish.
 
     One line of JSON on stdout says where, and one each finished attempt what came of it. Ctrl-C ends it.
     """

@@ -16,7 +16,7 @@ from arena.cli.corpora import TasksDirs
 if TYPE_CHECKING:
     from arena.corpus.corpora import Corpora, Overview
 
-app = typer.Typer(help="Look at the tasks, and check them.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True, rich_markup_mode="rich")
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 
 

@@ -169,8 +169,8 @@ class PerformanceCheck:
     ) -> tuple[Round | None, OutputCheck]:
         """Fresh data, each pass once on each side in random order.
 
-        A pass finds its data just before it, and is looked at just after it: work must not move from one to another.
-        Both sides are looked at alike, for the device remembers what it did last; what takes longer comes at the end.
+        A pass finds its data just before it, and is checked just after it: work must not move from one to another.
+        Both sides are checked alike, for the device remembers what it did last; what takes longer comes at the end.
         """
         inputs = self._draw(arguments, plan)
         secret = self._sampled(arguments, plan, names)

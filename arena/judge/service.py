@@ -59,13 +59,13 @@ class JudgeService:
         if not self._timer.facts.emulated:
             _share_processor()
             _load_linear_algebra(device.torch_device)
-        device.wait_until_idle(_CALM_S)  # while no candidate exists: what later nudges are held against
+        device.wait_until_idle(_CALM_S)  # while no candidate exists: what later marker kernels are compared with
         self._timer.calibrate()
         self.context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
         self._isolation = self._walls()
 
     def environment(self, isolation: str = "") -> Environment:
-        """Device, versions and the walls that workers and compilers are behind."""
+        """Device, versions and the sandbox of workers and compilers."""
         versions = {**_versions(), **self._device.versions()}
         level = f"{isolation or self._isolation}; compilers {compiling.level()}"
         return Environment(self._timer.facts, level, versions)
@@ -77,7 +77,7 @@ class JudgeService:
             try:
                 worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
-                advice = f"{seal.SWITCH}=basic leaves the newer walls out; see docs/develop/isolation.md"
+                advice = f"{seal.SWITCH}=basic leaves the newer restrictions out; see docs/develop/isolation.md"
                 raise InfrastructureError(
                     f"a worker cannot use the device: {failure.detail.strip()}; {advice}"
                 ) from None

@@ -1,6 +1,6 @@
 """Every measure, defined once: what a task adds to it, its unit, and whether it rests on latencies.
 
-Formulas and sources: docs/evaluate/measures.md. A measure is the sum over tasks of a total divided by the sum of a weight.
+Formulas and sources: docs/evaluate/measures.md. A measure is a sum of totals over tasks, divided by a sum of weights.
 The mean over a task's attempts is the default; `best` takes the best attempt instead.
 """
 

@@ -1,4 +1,4 @@
-"""The walls around untrusted code.
+"""Confinement of untrusted code.
 
 `enter` is called in a freshly forked process: own session, no network, folders hidden, the others read-only, limits,
 no new privileges. What follows in `arena.sandbox.seal` cannot be taken down again: no capabilities, Landlock, a filter
@@ -39,7 +39,7 @@ class Walls:
 
 
 def enter(walls: Walls) -> str:
-    """Put this process behind walls and return the level in force, such as `session+network+mount`."""
+    """Confine this process and return the level in force, such as `session+network+mount`."""
     level = ["session"]
     if os.getsid(0) != os.getpid():
         os.setsid()

@@ -35,7 +35,7 @@ class CaseContent:
 
 @dataclass(frozen=True)
 class TargetContent:
-    """The kernel built for a GPU that is not here."""
+    """The kernel built for a cross-compilation target."""
 
     target: str
     outcome: BuildOutcome

@@ -29,7 +29,7 @@ _LEAST_POSITIONS = 8
 _SKIPPED = 8
 """one position in so many is skipped"""
 _LEAST_RESULTS = 1024
-"""elements of all outputs; rounding of fewer is not looked at: chance decides, and nobody gains by it"""
+"""elements of all outputs; rounding of fewer is not checked: chance decides, and nobody gains by it"""
 _LEAST_ROW = 32
 """elements of a row that share a scale in int8 and fp8; fewer are as exact as 16 bits"""
 _SMALL = 0.25
