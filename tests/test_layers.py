@@ -21,7 +21,7 @@ LAYERS = {
     "transcripts": 2,
     "process": 2,
     "process_table": 2,
-    "headline": 2,
+    "error_line": 2,
     "printable": 2,
     "sharing": 2,
     "sandbox": 2,

@@ -75,7 +75,7 @@ def print_drift(trials: Sequence[Trial]) -> None:
     """How far a baseline beside a candidate is from the same one alone, in the same place."""
     for low, high in BANDS_MS:
         band = [t for *_, t in timed_cases(trials) if t.alone_ms and low <= t.baseline_ms.value < high]
-        drifts = sorted(abs(beside_ms(timing) / timing.alone_ms.value - 1) for timing in band if timing.alone_ms)
+        drifts = sorted(abs(interleaved_ms(timing) / timing.alone_ms.value - 1) for timing in band if timing.alone_ms)
         if len(drifts) > 1:
             cuts = statistics.quantiles(drifts, n=100, method="inclusive")
             print(
@@ -84,7 +84,7 @@ def print_drift(trials: Sequence[Trial]) -> None:
             )
 
 
-def beside_ms(timing: CaseTiming) -> float:
+def interleaved_ms(timing: CaseTiming) -> float:
     """The baseline in turn with the candidate, where it lay when it was alone."""
     there = [measured for measured in timing.rounds if not measured.swapped]
     slopes = estimates.baseline_slopes(there, timing.calls_long - timing.calls_short)

@@ -16,9 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import yaml
+
 from arena.corpus.corpora import open_corpora
 from arena.corpus.selection import select
-from arena.corpus.task_folder import TASKS, load_task
+from arena.corpus.task_folder import SHARED, TASKS, load_task
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
@@ -43,6 +45,9 @@ def with_five_cases(task: Task, root: Path) -> Task:
     """A copy of a task with the first and the last of its seen cases, five in all."""
     folder = root / task.id
     shutil.copytree(task.path, folder)
+    definition = yaml.safe_load((folder / "task.yaml").read_text(encoding="utf-8"))
+    if SHARED in definition:  # the task that it has its operator from
+        shutil.copytree(TASKS / definition[SHARED], root / definition[SHARED], dirs_exist_ok=True)
     lines = (folder / "seen.yaml").read_text(encoding="utf-8").splitlines()
     cases = [line for line in lines if line.startswith("-")]
     assert len(cases) == len(task.seen), f"{task.id}: a case a line is expected"
@@ -91,7 +96,8 @@ def main() -> None:
                     parts[part].append(evaluation.seconds.get(part, 0.0))
                 split = ", ".join(f"{part} {evaluation.seconds.get(part, 0.0):.2f}" for part in PARTS)
                 print(f"{seconds:6.2f} s  {evaluation.status:<10} {name:<7} {task.id}  ({split})", flush=True)
-    cuts = [min(totals), *statistics.quantiles(totals, n=4), max(totals)]
+    quartiles = statistics.quantiles(totals, n=4) if len(totals) > 1 else totals
+    cuts = [min(totals), *quartiles, max(totals)]
     print(f"{len(totals)} evaluations, seconds (least, quartiles, most): {', '.join(f'{cut:.2f}' for cut in cuts)}")
     for part, seconds_of_part in parts.items():
         print(f"    {part:<12} median {statistics.median(seconds_of_part):.2f}, most {max(seconds_of_part):.2f}")

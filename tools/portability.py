@@ -51,7 +51,7 @@ def main() -> int:
 
 def kernels(task: Task) -> list[Path]:
     """The starting kernel of a task and its expert, as far as it has them."""
-    return [path for path in (task.known_right, task.expert) if path is not None and path.parent == task.path]
+    return [path for path in (task.trusted_kernel, task.expert) if path is not None and path.parent == task.path]
 
 
 def built(cross_compilation: CrossCompilation, task: Task, kernel: Path, target: str) -> tuple[TargetBuild, ...]:

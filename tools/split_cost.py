@@ -38,7 +38,7 @@ from arena.judge.service import JudgeService  # noqa: E402
 from arena.judge.workers import ForkServers, Worker  # noqa: E402
 from arena.platforms import here  # noqa: E402
 from arena.protocol import Bind, Prepare, Release, ToWorker  # noqa: E402
-from arena.sandbox import seal  # noqa: E402
+from arena.sandbox import confinement  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
 REPEATS = 3
@@ -119,7 +119,9 @@ def main() -> None:
     levels = {}
     for level in ("full", "basic"):
         command = [sys.executable, __file__, "--here", "--platform", asked.platform]
-        said = subprocess.run(command, env={**os.environ, seal.SWITCH: level}, stdout=subprocess.PIPE, check=True)
+        said = subprocess.run(
+            command, env={**os.environ, confinement.SWITCH: level}, stdout=subprocess.PIPE, check=True
+        )
         levels[level] = json.loads(said.stdout.splitlines()[-1])
     for name in CHOSEN:
         print(f"{name}: seconds in an evaluation, median of {REPEATS}; full walls, then basic ones")

@@ -38,7 +38,7 @@ class Availability:
         return f"set {' or '.join(self.missing)}" if self.missing else ""
 
 
-def look(definition: Definition, environ: Mapping[str, str] = os.environ) -> Availability:
+def find_availability(definition: Definition, environ: Mapping[str, str] = os.environ) -> Availability:
     """Look for a program and ask it for its version. One of the credentials is enough."""
     found = shutil.which(definition.command[0], path=environ.get("PATH"))
     binary = None if found is None else Path(found).absolute()

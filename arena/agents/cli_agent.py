@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from arena.agents import tripwire
-from arena.agents.availability import Availability, look, places_of
+from arena.agents.availability import Availability, find_availability, places_of
 from arena.agents.base import Agent, EvaluationService, Submission, Workspace
 from arena.agents.box import Box, Boxed, BoxPlan, open_box, read_candidate
 from arena.agents.budget import Budget, Reached, Stopwatch
@@ -27,8 +27,8 @@ from arena.transcripts import TranscriptWriter
 
 INSIDE = Path(__file__).parent / "inside"
 FILE_LIMIT_BYTES = 1 << 30
-_LOOK_S = 0.1
-_DISK_LOOK_S = 1.0
+_POLL_S = 0.1
+_DISK_POLL_S = 1.0
 _PIPES_S = 5.0
 _ALWAYS = {"LANG": "C.UTF-8", "TRITON_DEFAULT_FP_FUSION": "1"}
 
@@ -49,14 +49,14 @@ class CliAgent(Agent):
 
     def lacks(self) -> str:
         """Its program, or a credential."""
-        return look(self._definition, self._environ).lacks(self._definition)
+        return find_availability(self._definition, self._environ).lacks(self._definition)
 
     def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Start the program on TASK.md, follow it until it ends or a limit does, and take what it left.
 
         Raises `InfrastructureError` where the program cannot start here.
         """
-        found = look(self._definition, self._environ)
+        found = find_availability(self._definition, self._environ)
         if not found.can_start:
             raise InfrastructureError(f"agent {self.name}: {found.lacks(self._definition)}")
         secrets = self._values(self._definition.credentials)
@@ -167,12 +167,12 @@ class CliAgent(Agent):
 def _follow(boxed: Boxed, watch: Stopwatch, recorder: Recorder) -> Reached:
     """Write down what the program prints until it ends, or a limit ends it."""
     lines = Lines(boxed.stdout, boxed.stderr)
-    reached, disk_bytes, look_again = None, 0, 0.0
+    reached, disk_bytes, next_poll = None, 0, 0.0
     while boxed.poll() is None and reached is None:
-        for line in lines.take(_LOOK_S):
+        for line in lines.take(_POLL_S):
             recorder.line(*line)
-        if time.monotonic() > look_again:
-            disk_bytes, look_again = boxed.disk_used(), time.monotonic() + _DISK_LOOK_S
+        if time.monotonic() > next_poll:
+            disk_bytes, next_poll = boxed.disk_used(), time.monotonic() + _DISK_POLL_S
         reached = recorder.budget.reached(watch.active_s(), disk_bytes)
     code = boxed.poll()
     boxed.kill()

@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 LINE_LIMIT_BYTES = 8 << 20
 _AHEAD = 64
 _PIECE_BYTES = 1 << 16
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 class Line(NamedTuple):
@@ -49,9 +49,9 @@ class Lines:
         """The rest, once the program has ended: whoever still holds its pipes is not waited for longer than this."""
         deadline = time.monotonic() + timeout_s
         while any(reader.is_alive() for reader in self._readers) and time.monotonic() < deadline:
-            yield from self.take(_LOOK_S)
+            yield from self.take(_POLL_S)
         while not self._queue.empty() and time.monotonic() < deadline:
-            yield from self.take(_LOOK_S)
+            yield from self.take(_POLL_S)
 
     def _read(self, name: str, pipe: IO[bytes]) -> None:
         """Ends with the pipe, also where that is closed under it."""

@@ -153,7 +153,7 @@ class WorkspaceServer:
     def _serve(self) -> None:
         """Hand requests to the service in order, until the server is closed."""
         while (request := self._queue.get()) is not None:
-            if self._closed or _hung_up(request.connection):
+            if self._closed or _disconnected(request.connection):
                 request.answer.cancel()
             elif request.answer.set_running_or_notify_cancel():
                 request.answer.set_result(self._evaluate(request))
@@ -206,7 +206,7 @@ def _parse(line: bytes) -> tuple[bytes, bool]:
         raise BadRequest("`kernel` holds characters that are no text") from None
 
 
-def _hung_up(connection: socket.socket) -> bool:
+def _disconnected(connection: socket.socket) -> bool:
     """Whether the peer has closed its end; one that only sends no more still waits."""
     poller = select.poll()
     try:

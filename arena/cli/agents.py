@@ -47,12 +47,12 @@ def agents(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
 
 def _rows() -> list[dict[str, str]]:
     from arena.agents import kinds
-    from arena.agents.availability import look
+    from arena.agents.availability import find_availability
     from arena.agents.definition import load_definitions
 
     rows = [{"kind": kind, "about": about, "version": "", "tried": "", "lacks": ""} for kind, about in kinds().items()]
     for definition in load_definitions().values():
-        found = look(definition)
+        found = find_availability(definition)
         facts = {"version": found.version, "tried": definition.tried, "lacks": found.lacks(definition)}
         rows.append({"kind": definition.name, "about": definition.about, **facts})
     return rows

@@ -55,12 +55,12 @@ def sample(
             path = out_dir / name / HELDOUT
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(to_yaml(cases), encoding="utf-8")
-            proven = judge.check_baseline(task.path, path, Options())
-            failed = {case: why for case, why in proven.items() if why != "passed"}
+            checked = judge.check_baseline(task.path, path, Options())
+            failed = {case: why for case, why in checked.items() if why != "passed"}
             wrong += len(failed)
-            unproven = len(cases) - len(proven)
-            note = f", {unproven} too large for this platform and not checked" if unproven else ""
-            out.print(f"{path}: {len(cases)} cases, {len(proven) - len(failed)} checked{note}", highlight=False)
+            unchecked = len(cases) - len(checked)
+            note = f", {unchecked} too large for this platform and not checked" if unchecked else ""
+            out.print(f"{path}: {len(cases)} cases, {len(checked) - len(failed)} pass{note}", highlight=False)
             for case, why in failed.items():
                 err.print(f"[red]{name} {case}: {why}[/red]", highlight=False)
     if wrong:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from arena.headline import telling_line
+from arena.error_line import first_error_line
 from arena.model.environment import ratio_heading
 from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.record import Evaluation
@@ -63,7 +63,7 @@ def failures_table(summary: Summary) -> Table | None:
     for heading in ("agent", "task", "status", "detail"):
         table.add_column(heading, overflow="fold")
     for failure in failed:
-        table.add_row(escape(failure.agent), failure.task, failure.status, escape(telling_line(failure.detail)))
+        table.add_row(escape(failure.agent), failure.task, failure.status, escape(first_error_line(failure.detail)))
     return table
 
 
@@ -110,7 +110,7 @@ def targets_table(evaluation: Evaluation) -> Table:
     for build in evaluation.targets:
         colour = _OUTCOME_COLOURS[build.outcome]
         outcome = f"[{colour}]{str(build.outcome).replace('_', ' ')}[/{colour}]"
-        detail = escape(telling_line(build.detail))
+        detail = escape(first_error_line(build.detail))
         table.add_row(build.target, outcome, f"{build.seconds:.1f}", *_use(build), detail)
     return table
 

@@ -76,7 +76,7 @@ def serve(
 
 def _serve(server: EpisodeServer, episodes: Episodes) -> None:
     """Until interrupted, which is an error only while an attempt is left unfinished."""
-    view = episodes.look()
+    view = episodes.describe()
     _print_line({"task": view.task, "address": server.address, "token": server.token})
     err.print(f"serving {view.task} at {server.address}; Ctrl-C ends it", highlight=False)
     try:

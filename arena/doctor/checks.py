@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arena.doctor.evidence import Answer, Crossed, CrossSeen, ItemOutcome
+from arena.doctor.evidence import Answer, CrossSeen, ItemOutcome, VendorBuilds
 from arena.model.environment import DeviceFacts
 from arena.model.portability import BuildOutcome
 from arena.model.record import CaseTiming, Evaluation, Mode
@@ -97,9 +97,9 @@ def against_itself(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer
     return Answer(ItemOutcome.PASS if abs(ratio.value - 1.0) <= allowed.same else ItemOutcome.FAIL, seen)
 
 
-def crossed(seen: CrossSeen, language: str, vendor: str) -> Answer:
+def vendors(seen: CrossSeen, language: str, vendor: str) -> Answer:
     """Fails where something does not build that this machine claims to build; skipped where it lacks a tool."""
-    found = next((each for each in seen.crossed if (each.language, each.vendor) == (language, vendor)), None)
+    found = next((each for each in seen.vendors if (each.language, each.vendor) == (language, vendor)), None)
     if found is None:
         return Answer(ItemOutcome.FAIL, seen.problem or "not tried")
     if not found.builds:
@@ -110,7 +110,7 @@ def crossed(seen: CrossSeen, language: str, vendor: str) -> Answer:
     return Answer(ItemOutcome.PASS, _built(found))
 
 
-def _built(found: Crossed) -> str:
+def _built(found: VendorBuilds) -> str:
     return (
         f"{', '.join(build.target for build in found.builds)} in {sum(b.seconds for b in found.builds):.1f} s of work"
     )

@@ -18,7 +18,7 @@ from arena.corpus.task_folder import load_task
 from arena.cross.compilers import abilities, hip_cross_toolchain
 from arena.doctor.candidates import RMS_NORM
 from arena.doctor.children import problem_of, write_down
-from arena.doctor.evidence import Crossed, CrossSeen
+from arena.doctor.evidence import CrossSeen, VendorBuilds
 from arena.doctor.probe import probe_source
 from arena.errors import InfrastructureError
 from arena.judge.cross_compile import CrossCompilation, Limit
@@ -57,8 +57,8 @@ class CrossCheck:
             if ability.able:
                 build = build_hip if ability.language == "hip" else build_triton
                 builds = build(families(ability.targets))
-            crossed = Crossed(ability.language, ability.vendor, ability.missing, builds)
-            self._seen = CrossSeen((*self._seen.crossed, crossed))
+            vendors = VendorBuilds(ability.language, ability.vendor, ability.missing, builds)
+            self._seen = CrossSeen((*self._seen.vendors, vendors))
             write_down(self._file, self._seen)
 
 

@@ -95,8 +95,8 @@ class ProbeSeen:
 
 
 @dataclass(frozen=True)
-class Crossed:
-    """One language for one vendor: what was built for cross-compilation targets, or what this machine lacks for it."""
+class VendorBuilds:
+    """One language for one vendor: what was built for GPUs that are not here, or what this machine lacks for it."""
 
     language: str
     vendor: str
@@ -108,7 +108,7 @@ class Crossed:
 class CrossSeen:
     """What has been cross-compiled so far; `problem` is what stopped it."""
 
-    crossed: tuple[Crossed, ...] = ()
+    vendors: tuple[VendorBuilds, ...] = ()
     problem: str = ""
 
 

@@ -96,7 +96,7 @@ def steps(platform: str, devices: str, out: Path) -> list[DoctorStep]:
 
 
 def run_full(
-    chosen: Sequence[DoctorStep], out: Path, deadline: float, tell: Callable[[str], None], *, again: bool = False
+    chosen: Sequence[DoctorStep], out: Path, deadline: float, on_line: Callable[[str], None], *, again: bool = False
 ) -> int:
     """Run the steps that are due.
 
@@ -117,17 +117,17 @@ def run_full(
         before = ends.get(step.name)
         left_s = deadline - time.monotonic()
         if before is not None and (before.code, before.version) == (0, version) and not again:
-            tell(f"{step.name:12} passed before, in {before.seconds:.0f} s")
+            on_line(f"{step.name:12} passed before, in {before.seconds:.0f} s")
         elif left_s < _LEAST_S:
-            tell(f"{step.name:12} not reached")
+            on_line(f"{step.name:12} not reached")
             ends[step.name] = before or StepEnd(None, 0.0, version)
         else:
             spent_s = before.seconds if before is not None and step.resumes and before.version == version else 0.0
-            tell(f"{step.name:12} {step.shows}: {' '.join(step.command)}")
+            on_line(f"{step.name:12} {step.shows}: {' '.join(step.command)}")
             code, seconds = run_step(step, out / f"{step.name}.log", left_s)
             ends[step.name] = StepEnd(code, spent_s + seconds, version)
             word = {0: "passed", None: "out of time"}.get(code, f"failed with exit code {code}")
-            tell(f"{step.name:12} {word}, {spent_s + seconds:.0f} s: {out / step.name}.log")
+            on_line(f"{step.name:12} {word}, {spent_s + seconds:.0f} s: {out / step.name}.log")
         kept.write_text(json.dumps({name: asdict(end) for name, end in ends.items()}, indent=1))
     codes = [ends[step.name].code for step in chosen]
     return 1 if any(codes) else 2 if None in codes else 0

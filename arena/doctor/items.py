@@ -20,7 +20,7 @@ class DoctorItem:
     """One thing that must work. `look` raises `ArenaError` where its evidence cannot be had."""
 
     name: str
-    look: Callable[[Evidence], Answer]
+    check: Callable[[Evidence], Answer]
     platforms: tuple[str, ...] = EVERYWHERE
 
 
@@ -50,8 +50,8 @@ def _against_itself(evidence: Evidence) -> Answer:
     return checks.against_itself(started, checks.bounds(device_of(evidence).facts))
 
 
-def _crossed(language: str, vendor: str) -> Callable[[Evidence], Answer]:
-    return lambda evidence: checks.crossed(evidence.cross_compilation(), language, vendor)
+def _cross_compiles(language: str, vendor: str) -> Callable[[Evidence], Answer]:
+    return lambda evidence: checks.vendors(evidence.cross_compilation(), language, vendor)
 
 
 ITEMS = (
@@ -70,10 +70,10 @@ ITEMS = (
     DoctorItem("a wrong kernel", lambda e: checks.ends_as(e.evaluation(c.WRONG), Status.WRONG_RESULT)),
     DoctorItem("a write past the end", lambda e: checks.ends_as(e.evaluation(c.PAST_THE_END), Status.OUT_OF_BOUNDS)),
     DoctorItem("a kernel for 32 lanes", lambda e: checks.with_32_lanes(e.evaluation(c.ASSUMES_32))),
-    DoctorItem("HIP for AMD GPUs", _crossed("hip", "amd")),
-    DoctorItem("HIP for NVIDIA GPUs", _crossed("hip", "nvidia")),
-    DoctorItem("Triton for AMD GPUs", _crossed("triton", "amd")),
-    DoctorItem("Triton for NVIDIA GPUs", _crossed("triton", "nvidia")),
+    DoctorItem("HIP for AMD GPUs", _cross_compiles("hip", "amd")),
+    DoctorItem("HIP for NVIDIA GPUs", _cross_compiles("hip", "nvidia")),
+    DoctorItem("Triton for AMD GPUs", _cross_compiles("triton", "amd")),
+    DoctorItem("Triton for NVIDIA GPUs", _cross_compiles("triton", "nvidia")),
 )
 
 

@@ -42,10 +42,10 @@ class Probe:
 
     def run(self) -> None:
         """See everything, or note what stopped it."""
-        problem = problem_of(self._look)
+        problem = problem_of(self._probe)
         self._note(replace(self._seen, problem=problem))
 
-    def _look(self) -> None:
+    def _probe(self) -> None:
         device = here(self._name)
         self._note(replace(self._seen, device=_device(device)))
         facts = device.facts()

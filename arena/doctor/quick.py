@@ -33,7 +33,7 @@ def run_items(
     results: list[ItemResult] = []
     for item in items:
         started = time.monotonic()
-        answer = _look(item, evidence, first=not results)
+        answer = _answer(item, evidence, first=not results)
         if answer is None:
             continue
         result = ItemResult(item.name, answer.outcome, answer.seen, time.monotonic() - started)
@@ -42,7 +42,7 @@ def run_items(
     return tuple(results)
 
 
-def _look(item: DoctorItem, evidence: Evidence, *, first: bool) -> Answer | None:
+def _answer(item: DoctorItem, evidence: Evidence, *, first: bool) -> Answer | None:
     """The item's answer; None where it does not apply here."""
     device = evidence.probe().device
     if device is None and not first:
@@ -50,7 +50,7 @@ def _look(item: DoctorItem, evidence: Evidence, *, first: bool) -> Answer | None
     if device is not None and device.facts.platform not in item.platforms:
         return None
     try:
-        return item.look(evidence)
+        return item.check(evidence)
     except ArenaError as problem:
         return Answer(ItemOutcome.FAIL, str(problem))
     except Exception as problem:  # a mistake of this package must not hide the other items

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from arena.doctor.timing_kernels import COUNTS, TICK_MS, KnownKernel, Scale, kernels
+from arena.doctor.timing_kernels import COUNTS, TICK_MS, DurationKernel, Scale, kernels
 from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
@@ -99,7 +99,7 @@ def check_timing(platform: str, began: Callable[[str], None] = lambda kernel: No
     return TimingErrors(environment, tuple(known), tuple(warnings), band)
 
 
-def figures(kernel: KnownKernel, timings: Sequence[CaseTiming], *, emulated: bool) -> list[KernelTiming]:
+def figures(kernel: DurationKernel, timings: Sequence[CaseTiming], *, emulated: bool) -> list[KernelTiming]:
     """Each case beside what it should take: `timings` are those of `COUNTS`, in order."""
     measured = [timing.candidate_ms for timing in timings]
     first, last = measured[0].value, measured[-1].value
@@ -145,7 +145,7 @@ def _crowded(load: float, cores: int) -> Iterator[str]:
         yield f"the load was {load:.1f} on {cores} cores before the check began: end what else runs here"
 
 
-def _timed(judge: JudgeClient, kernel: KnownKernel, place: Path) -> tuple[list[CaseTiming], list[str]]:
+def _timed(judge: JudgeClient, kernel: DurationKernel, place: Path) -> tuple[list[CaseTiming], list[str]]:
     """The timings of a kernel's cases, in order, and the plausibility checks that they fail."""
     folder = kernel.write(place, emulated=judge.environment.device.emulated)
     with tempfile.TemporaryDirectory(dir=place) as apart:

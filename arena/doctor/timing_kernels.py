@@ -38,7 +38,7 @@ work: {{flops: 1, bytes: 4}}
 
 
 @dataclass(frozen=True)
-class KnownKernel:
+class DurationKernel:
     """One kernel. `unit_gpu` and `unit_cpu`: the count of its first case, about 10 µs on a GPU and 10 ms on the CPU.
 
     None where a platform does not run it: a copy by an emulation meets its caches, and is proportional to nothing.
@@ -108,7 +108,7 @@ def loop(x, y):
     loop_kernel[(1,)](x, y, x.shape[0])
 '''
 KERNELS = (
-    KnownKernel(
+    DurationKernel(
         "spin",
         "hip2hip",
         "K: {doc: ticks to spin for, domain: [1, 100000000]}",
@@ -118,7 +118,7 @@ KERNELS = (
         unit_gpu=1000,
         unit_cpu=1_000_000,
     ),
-    KnownKernel(
+    DurationKernel(
         "loop",
         "triton2triton",
         "K: {doc: steps of the chain, domain: [1, 100000000]}",
@@ -128,7 +128,7 @@ KERNELS = (
         unit_gpu=2560,
         unit_cpu=96,
     ),
-    KnownKernel(
+    DurationKernel(
         "copy",
         "hip2hip",
         "K: {doc: how many times N elements, domain: [1, 64]}\n  N: {doc: elements, domain: [1, 16777216]}",
@@ -141,6 +141,6 @@ KERNELS = (
 )
 
 
-def kernels(*, emulated: bool) -> tuple[KnownKernel, ...]:
+def kernels(*, emulated: bool) -> tuple[DurationKernel, ...]:
     """Those that such a device runs."""
     return tuple(kernel for kernel in KERNELS if not emulated or kernel.unit_cpu is not None)

@@ -26,7 +26,7 @@ class BaselineResult:
     """A baseline on one case: is it right, how fast is it alone (ms), and roughly how long a call takes (s)."""
 
     finding: OutputCheck
-    solo_ms: Estimate | None = None
+    isolated_ms: Estimate | None = None
     call_s: float = 0.0
     others_ms: dict[str, float] = field(default_factory=dict)
     """further, labelled baselines of torch2hip: PyTorch without a graph, and compiled"""
@@ -47,45 +47,45 @@ class Baselines:
     cases: tuple[Case, ...]
     options: Options
     fork_servers: ForkServers
-    right: CorrectnessCheck
-    fast: PerformanceCheck
-    book: BaselineCache
+    correctness: CorrectnessCheck
+    performance: PerformanceCheck
+    cache: BaselineCache
 
     @cached_property
-    def subject(self) -> WorkerProgram:
+    def worker_program(self) -> WorkerProgram:
         """The baseline's program; trusted, so its compiled kernels are kept from one evaluation to the next."""
-        return self._subject(Language.TORCH)
+        return self._worker_program(Language.TORCH)
 
     def warm(self) -> None:
         """Start its worker and have it wake the device, while there is something else to do."""
-        self.subject.warm()
+        self.worker_program.warm()
 
     def known(self, case: Case) -> BaselineResult:
         """What is known of the baseline on a case; measured now if it never was."""
         key = (self.task.content_hash, case.id, self.options)
-        if key not in self.book:
-            self.book[key] = self._measure(arguments(self.task, case))
-        return self.book[key]
+        if key not in self.cache:
+            self.cache[key] = self._measure(arguments(self.task, case))
+        return self.cache[key]
 
     def side(self) -> TimedProgram:
         """The baseline as one side of a comparison."""
-        return TimedProgram(self.subject, self.right.platform, self.right.timeout_s)
+        return TimedProgram(self.worker_program, self.correctness.platform, self.correctness.timeout_s)
 
     def close(self) -> None:
         """End its worker."""
-        if "subject" in self.__dict__:
-            self.subject.discard()
+        if "worker_program" in self.__dict__:
+            self.worker_program.discard()
 
-    def _subject(self, language: Language) -> WorkerProgram:
-        program = baseline_program(self.task, self.cases, self.fast.timer.facts, language=language)
-        return WorkerProgram(self.fork_servers, triton_cache(), (), self.right.timeout_s).adopt(program)
+    def _worker_program(self, language: Language) -> WorkerProgram:
+        program = baseline_program(self.task, self.cases, self.performance.timer.facts, language=language)
+        return WorkerProgram(self.fork_servers, triton_cache(), (), self.correctness.timeout_s).adopt(program)
 
     def _measure(self, worked_out: Arguments) -> BaselineResult:
-        finding = self.right.run(self.subject, worked_out)
+        finding = self.correctness.run(self.worker_program, worked_out)
         if finding.status is not Status.PASSED:
             return BaselineResult(finding)
-        solo_ms, call_s = self._time(self.side(), worked_out)
-        return BaselineResult(finding, solo_ms, call_s, self._others(worked_out))
+        isolated_ms, call_s = self._time(self.side(), worked_out)
+        return BaselineResult(finding, isolated_ms, call_s, self._others(worked_out))
 
     def _others(self, worked_out: Arguments) -> dict[str, float]:
         wanted = {
@@ -95,15 +95,17 @@ class Baselines:
         found: dict[str, float] = {}
         for label, (asked, language, graphs) in wanted.items():
             if asked and self.task.task_type is TaskType.TORCH2HIP:
-                subject = self._subject(language)
-                side = TimedProgram(subject, self.right.platform, self.right.timeout_s, graphs=graphs)
+                worker_program = self._worker_program(language)
+                side = TimedProgram(
+                    worker_program, self.correctness.platform, self.correctness.timeout_s, graphs=graphs
+                )
                 found[label] = self._time(side, worked_out)[0].value
-                subject.discard()
+                worker_program.discard()
         return found
 
     def _time(self, side: TimedProgram, worked_out: Arguments) -> tuple[Estimate, float]:
         try:
-            return self.fast.solo(side, worked_out)
+            return self.performance.isolated(side, worked_out)
         finally:
             side.unbind()
 

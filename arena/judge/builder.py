@@ -72,13 +72,13 @@ class Builder:
     def _load(self, job: _Job, file: Path) -> CandidateFailed | None:
         """Have a worker load the file, as the judge's will: an import that fails, a syntax error, a missing entry."""
         program = Program(job.task, Language.TRITON, {"": file})
-        subject = WorkerProgram(self._fork_servers, None, job.limit.hide, job.limit.timeout_s).adopt(program)
+        worker_program = WorkerProgram(self._fork_servers, None, job.limit.hide, job.limit.timeout_s).adopt(program)
         try:
-            subject.ready(job.seen[0])
+            worker_program.ready(job.seen[0])
         except CandidateFailed as failure:
             return failure
         finally:
-            subject.discard()
+            worker_program.discard()
         return None
 
     def _cross(self, job: _Job, file: Path) -> tuple[TargetBuild, ...]:

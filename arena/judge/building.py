@@ -93,7 +93,7 @@ def _held(
 ) -> process.Finished:
     """Run a compiler in a sandbox, within limits: it may be given a bomb, or sent for secrets."""
     most = min(COMPILER_BYTES, memory_limit_bytes())
-    return compiling.run_walled(
+    return compiling.run_confined(
         command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=most, file_bytes=COMPILED_BYTES
     )
 

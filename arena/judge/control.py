@@ -27,7 +27,7 @@ from arena.model.task import Task
 from arena.model.verdict import Stage, Status, Verdict
 
 DETAIL = "the judge failed twice with this candidate, and not with the baseline"
-_RIGHT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+_PASSED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 """a control is there to show that the harness works, not that it is quiet enough to time things"""
 
 
@@ -88,7 +88,7 @@ def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
             return all(status == Status.PASSED for status in found.values())
         options = structs.replace(request.options, profile=False)
         control = judge.evaluate_once(request.task, task.starting_kernel, options, _ignore, request.heldout)
-        return control.status in _RIGHT
+        return control.status in _PASSED
     except InfrastructureError:
         return False
 

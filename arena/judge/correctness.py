@@ -29,10 +29,10 @@ class CorrectnessCheck:
     enough_s: float = math.inf
     """a case that has taken this long is not called again; for kernels that are trusted"""
 
-    def run(self, subject: WorkerProgram, arguments: Arguments) -> OutputCheck:
+    def run(self, worker_program: WorkerProgram, arguments: Arguments) -> OutputCheck:
         """Check one case; a failure of the worker is a finding like any other."""
         try:
-            worker = subject.ready(arguments.case)
+            worker = worker_program.ready(arguments.case)
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
         sets = Sets(self.platform, arguments, 1)
@@ -42,26 +42,26 @@ class CorrectnessCheck:
             finding = self._over_seeds(worker, sets)
             worker.release(self.timeout_s)
         except CandidateFailed as failure:
-            subject.close()
+            worker_program.close()
             finding = OutputCheck(failure.status, failure.detail)
         finally:
             sets.close()
         return finding
 
-    def first_call(self, subject: WorkerProgram, arguments: Arguments) -> OutputCheck:
-        """Call once and check nothing but whether it could be called: where Triton compiles."""
+    def first_call(self, worker_program: WorkerProgram, arguments: Arguments) -> OutputCheck:
+        """Call once and look at nothing but whether it could be called: where Triton compiles."""
         sets = Sets(self.platform, arguments, 1)
         try:
             sets.write(draw_secret(arguments, self.reference, 1, self.platform.torch_device))
             self.platform.synchronize()
             self.platform.release_cached_memory()
-            worker = subject.ready(arguments.case)
+            worker = worker_program.ready(arguments.case)
             worker.ask(sets.bind_message(), self.timeout_s, sets.files)
             worker.ask(Prepare(), self.timeout_s)
             worker.ask(Call(0), self.timeout_s)
             worker.release(self.timeout_s)
         except CandidateFailed as failure:
-            subject.close()
+            worker_program.close()
             return OutputCheck(failure.status, failure.detail)
         finally:
             sets.close()

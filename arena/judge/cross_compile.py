@@ -31,7 +31,7 @@ from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms import platform
 from arena.protocol import Call, Language, Prepare
-from arena.sandbox.compiling import run_walled
+from arena.sandbox.compiling import run_confined
 from arena.toolchains.base import BuildFailed, Built, Target
 from arena.toolchains.targets import TARGETS
 
@@ -72,7 +72,7 @@ class CrossCompilation:
         """
         if target not in TARGETS or triton_cross.missing(target):
             return None
-        lane = _compile_triton(self._fork_servers, task, candidate, cases, [target], limit, _tell_nobody)[0]
+        lane = _compile_triton(self._fork_servers, task, candidate, cases, [target], limit, _ignore_progress)[0]
         return lane.failure if lane.sure else None
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ def _build_hip(
     def one(job: tuple[str, str]) -> Built | BuildFailed | InfrastructureError:
         target, key = job
         try:
-            toolchain = hip_cross_toolchain(target, run=run_walled)
+            toolchain = hip_cross_toolchain(target, run=run_confined)
             return toolchain.build(sources[key], Target(target, TARGETS[target].wave_size), limit.timeout_s)
         except InfrastructureError as problem:
             return problem
@@ -166,7 +166,7 @@ def _compile_triton(
     return lanes
 
 
-def _tell_nobody(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     """For those who do not ask how far it is."""
 
 
@@ -187,7 +187,7 @@ class _Lane:
     ) -> None:
         self._timeout_s = limit.timeout_s
         program = Program(task, Language.TRITON, {"": candidate}, target=target, once=limit.once)
-        self._subject = WorkerProgram(fork_servers, None, limit.hide, limit.timeout_s).adopt(program)
+        self._worker_program = WorkerProgram(fork_servers, None, limit.hide, limit.timeout_s).adopt(program)
         missing = triton_cross.missing(target)
         outcome = BuildOutcome.NOT_CHECKED if missing else BuildOutcome.FAILED
         self._result = TargetBuild(target, outcome, missing or "nothing was built", asked=asked)
@@ -202,7 +202,7 @@ class _Lane:
             return
         started = time.monotonic()
         try:
-            worker = self._subject.ready(case)
+            worker = self._worker_program.ready(case)
             self._loaded = True
             worker.ask(sets.bind_message(), self._timeout_s, sets.files)
             worker.ask(Prepare(), self._timeout_s)
@@ -234,7 +234,7 @@ class _Lane:
 
     def close(self) -> None:
         """End the worker and forget what it wrote."""
-        self._subject.discard()
+        self._worker_program.discard()
 
     def _note(self, detail: str, *, built: int) -> None:
         self._result = replace(self._result, detail=detail, builds=self._result.builds + built)

@@ -51,7 +51,7 @@ class JudgeContext:
     timer: Timer
     fork_servers: ForkServers
     cross_compilation: CrossCompilation
-    book: BaselineCache
+    cache: BaselineCache
 
 
 class CandidateEvaluation:
@@ -66,14 +66,16 @@ class CandidateEvaluation:
         shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options.max_work)
         self._heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
-        self._right, self._fast = checks(task, options, context.timer)
+        self._correctness, self._performance = checks(task, options, context.timer)
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
         cases = (*self._seen, *self._heldout)
         asked = structs.replace(options, profile=False)  # which makes no difference to a baseline
-        self._baselines = Baselines(task, cases, asked, context.fork_servers, self._right, self._fast, context.book)
+        self._baselines = Baselines(
+            task, cases, asked, context.fork_servers, self._correctness, self._performance, context.cache
+        )
         self._candidate: WorkerProgram | None = None
         self._other_wave: WorkerProgram | None = None
-        self._beside = ThreadPoolExecutor(max_workers=1)
+        self._interleaved = ThreadPoolExecutor(max_workers=1)
         self._waking: Future[None] | None = None
         self._log = ""
         self._build_s = 0.0
@@ -84,8 +86,8 @@ class CandidateEvaluation:
         verdicts: list[Verdict] = []
         gates: list[tuple[Stage, Callable[[Report], OutputCheck]]] = [
             (Stage.COMPILE, self._compile),
-            (Stage.CORRECTNESS, self._correctness),
-            (Stage.PERFORMANCE, self._performance),
+            (Stage.CORRECTNESS, self._check_correctness),
+            (Stage.PERFORMANCE, self._check_performance),
             (Stage.HELDOUT, self._generalization),
         ]
         try:
@@ -126,7 +128,7 @@ class CandidateEvaluation:
         """In a fresh worker, after everything that is timed: a profiler slows down the process that it is in."""
         passed = [case for case in self._seen if self._results[case.id].candidate is Status.PASSED]
         worked_out = [arguments(self._task, case) for case in passed]
-        return profile_largest(self._right, self._candidate, worked_out, self._targets)
+        return profile_largest(self._correctness, self._candidate, worked_out, self._targets)
 
     def _compile(self, report: Report) -> OutputCheck:
         """Build for every dtype that will be needed, load, and have Triton compile for the smallest seen case."""
@@ -135,10 +137,10 @@ class CandidateEvaluation:
         for case in self._seen:
             self._baselines.known(case)
         self._cross(report)
-        self._candidate = self._subject()
+        self._candidate = self._worker_program()
         cases = (*self._seen, *self._heldout)
-        warming = self._beside.submit(self._candidate.warm)
-        self._waking = self._beside.submit(self._baselines.warm)
+        warming = self._interleaved.submit(self._candidate.warm)
+        self._waking = self._interleaved.submit(self._baselines.warm)
         try:
             rules.check(self._task.task_type, self._file)
             build = build_program(self._task, self._file, cases, self._timer.facts)
@@ -150,16 +152,16 @@ class CandidateEvaluation:
         self._log, self._build_s = build.log, build.seconds
         self._candidate.adopt(build.program)
         if other is not None:
-            self._other_wave = self._subject().adopt(other.program)
+            self._other_wave = self._worker_program().adopt(other.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
             self._candidate.ready(smallest)
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
-        first = self._right.first_call(self._candidate, arguments(self._task, smallest))
+        first = self._correctness.first_call(self._candidate, arguments(self._task, smallest))
         return first if first.status is Status.COMPILE_ERROR else OutputCheck(Status.PASSED)
 
-    def _subject(self) -> WorkerProgram:
+    def _worker_program(self) -> WorkerProgram:
         """A place for the candidate to run in."""
         options, hip = self._options, self._task.task_type is not TaskType.TRITON2TRITON
         native_worker = hip_worker(self._timer.facts.arch) if hip else None
@@ -177,10 +179,10 @@ class CandidateEvaluation:
         wanted = self._options.targets
         self._targets = self._context.cross_compilation.build(self._task, self._file, cases, wanted, limit, show)
 
-    def _correctness(self, report: Report) -> OutputCheck:
+    def _check_correctness(self, report: Report) -> OutputCheck:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
 
-    def _performance(self, report: Report) -> OutputCheck:
+    def _check_performance(self, report: Report) -> OutputCheck:
         self._await_baseline()
         return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
 
@@ -191,9 +193,9 @@ class CandidateEvaluation:
 
     def _generalization(self, report: Report) -> OutputCheck:
         """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh worker."""
-        for subject in (self._of_candidate, self._other_wave):
-            if subject is not None:
-                subject.close()
+        for worker_program in (self._of_candidate, self._other_wave):
+            if worker_program is not None:
+                worker_program.close()
         for case in self._heldout:
             self._baselines.known(case)
         return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
@@ -214,21 +216,21 @@ class CandidateEvaluation:
 
     def _check(self, case: Case) -> OutputCheck:
         worked_out = arguments(self._task, case)
-        finding = self._right.run(self._of_candidate, worked_out)
+        finding = self._correctness.run(self._of_candidate, worked_out)
         if self._other_wave is not None:
-            finding = at_both_wave_sizes(finding, self._right.run(self._other_wave, worked_out))
+            finding = at_both_wave_sizes(finding, self._correctness.run(self._other_wave, worked_out))
         self._results[case.id] = self._result(case, finding)
         return finding
 
     def _time(self, case: Case) -> OutputCheck:
         """Time a case that was right; where the baseline itself is wrong there is nothing to compare with."""
         known = self._baselines.known(case)
-        if known.solo_ms is None:
+        if known.isolated_ms is None:
             return OutputCheck(Status.PASSED)
         platform, timeout_s = self._timer.platform, self._options.call_timeout_s
         candidate = TimedProgram(self._of_candidate, platform, timeout_s, graphs=self._options.graphs)
-        finding, timing = self._fast.compare(
-            self._baselines.side(), candidate, arguments(self._task, case), (known.solo_ms, known.call_s)
+        finding, timing = self._performance.compare(
+            self._baselines.side(), candidate, arguments(self._task, case), (known.isolated_ms, known.call_s)
         )
         if timing is not None:
             timing = replace(timing, other_baselines_ms=known.others_ms)
@@ -260,16 +262,16 @@ class CandidateEvaluation:
         return self._candidate
 
     def _clean_up(self) -> None:
-        self._beside.shutdown(cancel_futures=True)
+        self._interleaved.shutdown(cancel_futures=True)
         self._baselines.close()
-        for subject in (self._candidate, self._other_wave):
-            if subject is not None:
-                subject.discard()
+        for worker_program in (self._candidate, self._other_wave):
+            if worker_program is not None:
+                worker_program.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def checks(task: Task, options: Options, timer: Timer) -> tuple[CorrectnessCheck, PerformanceCheck]:
     """What decides whether a program is right, and how fast it is, on single cases of a task."""
     reference = Reference(task.reference_path)
-    right = CorrectnessCheck(timer.platform, reference, options.seeds, options.call_timeout_s)
-    return right, PerformanceCheck(timer, reference, options.timing_budget_s)
+    correctness = CorrectnessCheck(timer.platform, reference, options.seeds, options.call_timeout_s)
+    return correctness, PerformanceCheck(timer, reference, options.timing_budget_s)

@@ -40,8 +40,8 @@ def secret_generator(device: str, entropy: Callable[[int], bytes] = secrets.toke
         state[_TWISTER_STATE].view(torch.int64).copy_(words).bitwise_and_(0xFFFFFFFF)
     else:
         key, offset = struct.unpack("<QQ", entropy(16))
-        told = struct.pack("<QQ", key, offset >> 4 << 2)  # Philox counts in fours
-        state = torch.frombuffer(bytearray(told), dtype=torch.uint8)
+        packed = struct.pack("<QQ", key, offset >> 4 << 2)  # Philox counts in fours
+        state = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
     generator.set_state(state)
     return generator
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 _SAMPLED_CALLS = 2
 _LARGE_ELEMENTS = 1 << 22
 _PATIENCE = 6
-_LOOK_EVERY = 4
+_CHECK_EVERY = 4
 _SINGLE_EVERY = 4
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
@@ -47,13 +47,13 @@ class PerformanceCheck:
     _random: random.Random = field(default_factory=random.SystemRandom)
     """without a state: candidates see in which order passes come, which would tell one in the end"""
 
-    def solo(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
+    def isolated(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
         call_s = self.probe(side, arguments)
         plan = self.timer.plan(arguments, call_s)
         side.bind(arguments, self.reference, _passes(plan), self.timer.arenas[0])
         shorts, longs = [], []
-        for _ in range(self.timer.timing_config.solo_rounds):
+        for _ in range(self.timer.timing_config.isolated_rounds):
             inputs, times = self._draw(arguments, plan), {}
             for name in self._shuffled(*plan.passes):
                 side.refresh(inputs, plan.part(name))
@@ -78,7 +78,7 @@ class PerformanceCheck:
         return max((best[PROBE] - best[SINGLE]) / (_PROBE_CALLS - 1), 1e-6)
 
     def compare(
-        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, solo: tuple[Estimate, float]
+        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, isolated: tuple[Estimate, float]
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """Time both, pass by pass in turn. A failure of the candidate is a finding without a timing.
 
@@ -86,18 +86,18 @@ class PerformanceCheck:
         machine must fail no candidate, and a candidate that cheats now and then is timed while it does not, or fails
         again.
         """
-        finding, timing = self._compared(baseline, candidate, arguments, solo)
+        finding, timing = self._compared(baseline, candidate, arguments, isolated)
         if finding.status not in PLAUSIBILITY_CHECKS:
             return finding, timing
-        again, timing = self._compared(baseline, candidate, arguments, solo)
+        again, timing = self._compared(baseline, candidate, arguments, isolated)
         return again, None if timing is None else replace(timing, doubted=finding.detail)
 
     def _compared(
-        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, solo: tuple[Estimate, float]
+        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, isolated: tuple[Estimate, float]
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """One measurement, and what is to be thought of it."""
         try:
-            call_s = min(solo[1], self.probe(candidate, arguments))
+            call_s = min(isolated[1], self.probe(candidate, arguments))
             plan = self.timer.plan(arguments, call_s)
             rounds: list[Round] = []
             for side in (baseline, candidate):
@@ -107,15 +107,15 @@ class PerformanceCheck:
             for place in places:
                 baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
                 candidate.bind(arguments, self.reference, _passes(plan), place.candidate)
-                for look in (
+                for check in (
                     _moved,
                     partial(self._rounds, arguments, plan, rounds, place.swapped, len(places)),
                     _moved,
                 ):
-                    finding = look(baseline, candidate)
+                    finding = check(baseline, candidate)
                     if finding.status is not Status.PASSED:
                         return finding, None
-            timing = self._timing(rounds, plan, arguments, candidate, solo[0])
+            timing = self._timing(rounds, plan, arguments, candidate, isolated[0])
             evidence = self._evidence(timing, baseline, candidate)
             status, why = failed_check(evidence, self.timer.limits(arguments))
             return OutputCheck(status, why), timing
@@ -148,7 +148,7 @@ class PerformanceCheck:
                 return finding
             rounds.append(replace(measured, swapped=swapped))
             done += 1
-            if done >= least and done % _LOOK_EVERY == 0:
+            if done >= least and done % _CHECK_EVERY == 0:
                 spread = estimates.spread(rounds, plan.long - plan.short)
         return OutputCheck(Status.PASSED)
 
@@ -184,7 +184,7 @@ class PerformanceCheck:
                     times[name, side], worker_clock = self._pass(side, name)
                 if side is candidate:
                     side.collect(name)
-                finding, outputs = self._look(side.sets, plan.indices(name), secret, inputs)
+                finding, outputs = self._check_outputs(side.sets, plan.indices(name), secret, inputs)
                 side.sets.wipe(plan.part(name))
                 if side is candidate:
                     if finding.status is not Status.PASSED:
@@ -211,7 +211,7 @@ class PerformanceCheck:
         return frozenset(self._random.sample(used, min(self._samples(arguments), len(used))))
 
     @staticmethod
-    def _look(
+    def _check_outputs(
         sets: Sets, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
     ) -> tuple[OutputCheck, dict[int, dict[str, torch.Tensor]]]:
         """No call of the pass may have been skipped, and none in the secret sample have changed its inputs.
@@ -261,12 +261,12 @@ class PerformanceCheck:
         assert timing.alone_ms is not None
         calls = timing.calls_long - timing.calls_short
         there = [measured for measured in timing.rounds if not measured.swapped]
-        beside_ms = estimates.latency_ms(estimates.baseline_slopes(there, calls))
+        interleaved_ms = estimates.latency_ms(estimates.baseline_slopes(there, calls))
         return Timing(
             baseline_ms=timing.baseline_ms,
             candidate_ms=timing.candidate_ms,
-            solo_ms=timing.alone_ms,
-            beside_ms=beside_ms,
+            isolated_ms=timing.alone_ms,
+            interleaved_ms=interleaved_ms,
             rounds=timing.rounds,
             long=timing.calls_long,
             short=timing.calls_short,

@@ -46,9 +46,9 @@ class Timing:
 
     baseline_ms: Estimate
     candidate_ms: Estimate
-    solo_ms: Estimate
+    isolated_ms: Estimate
     """the baseline alone, before the candidate existed"""
-    beside_ms: Estimate
+    interleaved_ms: Estimate
     """the baseline in the same place, in turn with the candidate"""
     rounds: Sequence[Round]
     long: int
@@ -63,8 +63,8 @@ class Timing:
 
 def failed_check(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """`passed`, or what is not believable and why."""
-    for look in (_too_fast, _deferred, _begun_early, _ended_late, _padded, _clocks_disagree, _baseline_moved):
-        status, why = look(timing, limits)
+    for check in (_too_fast, _deferred, _begun_early, _ended_late, _padded, _clocks_disagree, _baseline_moved):
+        status, why = check(timing, limits)
         if status is not Status.PASSED:
             return status, why
     return Status.PASSED, ""
@@ -94,8 +94,8 @@ def _deferred(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     theirs = np.asarray([r.baseline_single_s for r in with_single])
     difference = (ours - theirs) * 1e3
     error = _error_of_median(difference)
-    beside_baseline = timing.baseline_ms.value + float(np.median(difference)) - _DEVIATIONS * error
-    single = min(beside_baseline, float(np.median(ours)) * 1e3) - limits.clock_slack_ms
+    interleaved_with_baseline = timing.baseline_ms.value + float(np.median(difference)) - _DEVIATIONS * error
+    single = min(interleaved_with_baseline, float(np.median(ours)) * 1e3) - limits.clock_slack_ms
     if timing.candidate_ms.high < _DEFERRAL * single:
         return Status.IMPLAUSIBLE, f"{timing.candidate_ms.value:.4g} ms a call in a long pass, {single:.4g} ms alone"
     return Status.PASSED, ""
@@ -145,8 +145,8 @@ def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     rounds, short, calls = timing.rounds, timing.short, timing.long - timing.short
     if not short:  # nothing is subtracted
         return Status.PASSED, ""
-    ours = _beside_calls([r.candidate_short_s for r in rounds], candidate_slopes(rounds, calls), short)
-    theirs = _beside_calls([r.baseline_short_s for r in rounds], baseline_slopes(rounds, calls), short)
+    ours = _interleaved_calls([r.candidate_short_s for r in rounds], candidate_slopes(rounds, calls), short)
+    theirs = _interleaved_calls([r.baseline_short_s for r in rounds], baseline_slopes(rounds, calls), short)
     more = float(np.median(ours) - np.median(theirs))
     let_be = _LET_BE * _calls_ms(timing) + min(_error_of_both(ours), _SPREAD * _calls_ms(timing))
     if more > 2 * limits.clock_slack_ms + _error_of_both(theirs) + let_be:
@@ -162,10 +162,10 @@ def _calls_ms(timing: Timing) -> float:
     return (timing.long - timing.short) * max(timing.candidate_ms.value, 0.0)
 
 
-def _beside_calls(short_s: Sequence[float], per_call_s: Array, short: int) -> Array:
+def _interleaved_calls(short_s: Sequence[float], per_call_s: Array, short: int) -> Array:
     """Milliseconds of each short pass without its calls, each taken to cost the median of what it seems to."""
-    beside: Array = (np.asarray(short_s) - short * np.median(per_call_s)) * 1e3
-    return beside
+    interleaved: Array = (np.asarray(short_s) - short * np.median(per_call_s)) * 1e3
+    return interleaved
 
 
 def _error_of_both(values: Array) -> float:
@@ -198,11 +198,13 @@ def _clocks_disagree(timing: Timing, limits: PlausibilityLimits) -> tuple[Status
 
 
 def _baseline_moved(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
-    alone, beside = _widened(timing.solo_ms), _widened(timing.beside_ms)
-    if beside.low > alone.high * (1 + limits.baseline_drift) or beside.high < alone.low / (1 + limits.baseline_drift):
+    isolated, interleaved = _widened(timing.isolated_ms), _widened(timing.interleaved_ms)
+    ratio, slack_ms = 1 + limits.baseline_drift, limits.clock_slack_ms / timing.long
+    slower = interleaved.low > isolated.high * ratio + slack_ms
+    if slower or interleaved.high * ratio + slack_ms < isolated.low:
         return (
             Status.TIMING_MISMATCH,
-            f"the baseline takes {beside.value:.4g} ms beside this candidate, {alone.value:.4g} ms alone",
+            f"the baseline takes {interleaved.value:.4g} ms beside this candidate, {isolated.value:.4g} ms alone",
         )
     return Status.PASSED, ""
 

@@ -18,36 +18,39 @@ _MOST_KERNELS = 50
 
 
 def profile_largest(
-    check: CorrectnessCheck, subject: WorkerProgram | None, passed: Sequence[Arguments], targets: Sequence[TargetBuild]
+    check: CorrectnessCheck,
+    worker_program: WorkerProgram | None,
+    passed: Sequence[Arguments],
+    targets: Sequence[TargetBuild],
 ) -> Profile:
     """Profile the candidate, in a fresh worker, on the largest of the cases that it passed.
 
     Without a profiler, or where it fails, the answer says so: a profile changes no verdict.
     """
     uses = {build.target: build.kernels for build in targets if build.kernels}
-    if subject is None or not passed:
+    if worker_program is None or not passed:
         return Profile(detail="no seen case was passed, so that nothing was profiled", uses=uses)
     largest = max(passed, key=lambda each: each.num_bytes)
     case = largest.case.label
     if not check.platform.graphs:
         return Profile(case, detail=f"the {check.platform.name} platform has no profiler for kernels", uses=uses)
-    subject.close()
+    worker_program.close()
     try:
-        kernels = _profile(check, subject, largest)[:_MOST_KERNELS]
+        kernels = _profile(check, worker_program, largest)[:_MOST_KERNELS]
     except CandidateFailed as failure:
         return Profile(case, detail=f"the profiler failed: {failure.status}: {failure.detail}", uses=uses)
     finally:
-        subject.close()
+        worker_program.close()
     return Profile(case, kernels, "" if kernels else "the profiler saw no kernel", uses)
 
 
-def _profile(check: CorrectnessCheck, subject: WorkerProgram, worked_out: Arguments) -> tuple[KernelTime, ...]:
+def _profile(check: CorrectnessCheck, worker_program: WorkerProgram, worked_out: Arguments) -> tuple[KernelTime, ...]:
     """Call once to compile and warm up, then once under the profiler."""
     sets = Sets(check.platform, worked_out, 2)
     try:
         sets.write(draw_secret(worked_out, check.reference, 2, check.platform.torch_device))
         check.platform.synchronize()
-        worker = subject.ready_for_profiler(worked_out.case)
+        worker = worker_program.ready_for_profiler(worked_out.case)
         worker.ask(sets.bind_message(), check.timeout_s, sets.files)
         worker.ask(Prepare(), check.timeout_s)
         worker.ask(Call(0), check.timeout_s)
@@ -55,7 +58,7 @@ def _profile(check: CorrectnessCheck, subject: WorkerProgram, worked_out: Argume
         worker.release(check.timeout_s)
         return kernels
     except CandidateFailed:
-        subject.close()  # before the buffers, which it has mapped
+        worker_program.close()  # before the buffers, which it has mapped
         raise
     finally:
         sets.close()

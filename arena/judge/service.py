@@ -39,7 +39,7 @@ from arena.platforms import here, show_only
 from arena.platforms.base import Platform
 from arena.printable import shortened
 from arena.protocol import Prepare
-from arena.sandbox import compiling, seal
+from arena.sandbox import compiling, confinement
 from arena.scratch import scratch
 from arena.wire import Channel, ChannelClosed
 
@@ -59,10 +59,10 @@ class JudgeService:
         if not self._timer.facts.emulated:
             _share_processor()
             _load_linear_algebra(device.torch_device)
-        device.wait_until_idle(_CALM_S)  # while no candidate exists: what later marker kernels are compared with
+        device.wait_until_idle(_CALM_S)  # while no candidate exists: with which later waits are compared
         self._timer.calibrate()
         self.context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
-        self._isolation = self._walls()
+        self._isolation = self._worker_isolation()
 
     def environment(self, isolation: str = "") -> Environment:
         """Device, versions and the sandbox of workers and compilers."""
@@ -70,14 +70,14 @@ class JudgeService:
         level = f"{isolation or self._isolation}; compilers {compiling.level()}"
         return Environment(self._timer.facts, level, versions)
 
-    def _walls(self) -> str:
+    def _worker_isolation(self) -> str:
         """Return the isolation level of workers here, asked of one that must also reach the device."""
         with scratch("worker") as home:
             worker = self._fork_servers.spawn(WorkerFolder(Path(home), Path(home)), ())
             try:
                 worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
-                advice = f"{seal.SWITCH}=basic leaves the newer restrictions out; see docs/develop/isolation.md"
+                advice = f"{confinement.SWITCH}=basic leaves the newer walls out; see docs/isolation.md"
                 raise InfrastructureError(
                     f"a worker cannot use the device: {failure.detail.strip()}; {advice}"
                 ) from None
@@ -100,10 +100,10 @@ class JudgeService:
         """Check the baseline on the held-out cases that this platform can run."""
         task, options = supported(_task(request)), bounded(request.options, self._timer.facts)
         cases = select_cases(task, task.heldout, options.max_work)
-        right, fast = checks(task, options, self._timer)
-        baselines = Baselines(task, cases, options, self._fork_servers, right, fast, {})
+        correctness, performance = checks(task, options, self._timer)
+        baselines = Baselines(task, cases, options, self._fork_servers, correctness, performance, {})
         try:
-            found = {case.id: right.run(baselines.subject, arguments(task, case)) for case in cases}
+            found = {case.id: correctness.run(baselines.worker_program, arguments(task, case)) for case in cases}
         finally:
             baselines.close()
         return {name: f.status if f.status is Status.PASSED else f"{f.status}: {f.detail}" for name, f in found.items()}

@@ -57,8 +57,10 @@ class PassPlan:
 class TimedProgram:
     """Baseline or candidate while it is timed."""
 
-    def __init__(self, subject: WorkerProgram, platform: Platform, timeout_s: float, *, graphs: bool = True) -> None:
-        self._subject, self._platform, self._timeout_s = subject, platform, timeout_s
+    def __init__(
+        self, worker_program: WorkerProgram, platform: Platform, timeout_s: float, *, graphs: bool = True
+    ) -> None:
+        self._worker_program, self._platform, self._timeout_s = worker_program, platform, timeout_s
         self._sets: Sets | None = None
         self._wakes_first = False
         self.prepare_s: list[float] = []
@@ -74,7 +76,7 @@ class TimedProgram:
     @property
     def worker(self) -> WatchedWorker:
         """The worker that is alive now."""
-        return self._subject.worker
+        return self._worker_program.worker
 
     @property
     def sets(self) -> Sets:
@@ -111,7 +113,7 @@ class TimedProgram:
     ) -> None:
         self.unbind()
         self._wakes_first = not (self._platform.graphs or has_addresses(arguments))
-        self._subject.ready(arguments.case)
+        self._worker_program.ready(arguments.case)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
         self._sets = Sets(self._platform, arguments, count, arena)
         once = draw_secret(arguments, reference, 1, self._platform.torch_device)
@@ -163,7 +165,7 @@ class TimedProgram:
 
     def collect(self, name: str) -> None:
         """Have results that the pass only computed put where the judge looks for them."""
-        if self._subject.program.copies:
+        if self._worker_program.program.copies:
             self.worker.ask(Flush(name), self._timeout_s)
             self.worker.stop()
 
@@ -178,7 +180,7 @@ class TimedProgram:
 
     def kill(self) -> None:
         """Kill the worker, whose word or device context is worth nothing any more, and free the buffers."""
-        self._subject.close()
+        self._worker_program.close()
         if self._sets is not None:
             self._sets.close()
             self._sets = None

@@ -30,7 +30,7 @@ class TimingConfig:
     most_bytes: int
     least_rounds: int
     """rounds measured at least, however small the spread: a slow warm-up cannot shorten them"""
-    solo_rounds: int
+    isolated_rounds: int
     """rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later"""
     target_spread: float
     """the spread of a speedup at which sampling may end"""
@@ -49,7 +49,7 @@ _GPU = TimingConfig(
     most_calls=1024,
     most_bytes=16 << 30,
     least_rounds=8,
-    solo_rounds=4,
+    isolated_rounds=4,
     target_spread=0.005,
     patient_spread=0.01,
     noisy_half_width=0.02,
@@ -62,7 +62,7 @@ _CPU = TimingConfig(
     most_calls=1,
     most_bytes=1 << 30,
     least_rounds=4,
-    solo_rounds=4,
+    isolated_rounds=4,
     target_spread=0.03,
     patient_spread=0.15,
     noisy_half_width=0.3,

@@ -118,7 +118,7 @@ class Watch:
         self._rests_until = 0.0
         with suppress(OSError):
             Path(f"/proc/{pid}/oom_score_adj").write_text(_FIRST_KILLED, encoding="ascii")
-        self._thread = threading.Thread(target=self._look_on, name=f"watch-{pid}", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name=f"watch-{pid}", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
@@ -136,7 +136,7 @@ class Watch:
         """The worker and its descendants as of the last sample."""
         return self._family.known()
 
-    def _look_on(self) -> None:
+    def _watch(self) -> None:
         # The kernel may take 15 ms to move a process: longer than all other preparations of a worker.
         self.group = ControlGroup.hold(self._pid, MOST_THREADS)
         while not self._over.wait(INTERVAL_S):

@@ -46,7 +46,7 @@ from arena.protocol import (
     ToForkServer,
     ToWorker,
 )
-from arena.sandbox import seal
+from arena.sandbox import confinement
 from arena.toolchains.base import NativeWorker
 from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
@@ -65,7 +65,7 @@ _KEPT = (
     "ROCR_VISIBLE_DEVICES",
     "HSA_ENABLE_IPC_MODE_LEGACY",
     "HSA_OVERRIDE_GFX_VERSION",
-    seal.SWITCH,
+    confinement.SWITCH,
 )
 _BLAMED = {
     Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
@@ -201,7 +201,7 @@ class Worker:
         try:
             answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
-            raise InfrastructureError(f"no worker can be started ({problem!r}): {self._obituary()}") from None
+            raise InfrastructureError(f"no worker can be started ({problem!r}): {self._exit_reason()}") from None
         if not isinstance(answer, Ready):
             raise InfrastructureError("a worker did not say which sandbox it is in")
         return answer.isolation
@@ -212,19 +212,19 @@ class Worker:
         Raises `CandidateFailed` for a failure, an early end or silence.
         """
         answer = self._exchange(message, timeout_s, files, timed=timed)
-        return answer if isinstance(answer, Done) else self._out_of_turn()
+        return answer if isinstance(answer, Done) else self._unexpected_answer()
 
     def kernels(self, timeout_s: float) -> tuple[KernelUse, ...]:
         """What it says it compiled for its target. Raises as `ask` does."""
         answer = self._exchange(ReportKernels(), timeout_s)
-        return answer.kernels if isinstance(answer, Kernels) else self._out_of_turn()
+        return answer.kernels if isinstance(answer, Kernels) else self._unexpected_answer()
 
     def profile(self, index: int, timeout_s: float) -> tuple[KernelTime, ...]:
         """What it says ran during one call on this set. Raises as `ask` does."""
         answer = self._exchange(ProfileRequest(index), timeout_s)
-        return answer.kernels if isinstance(answer, Profiled) else self._out_of_turn()
+        return answer.kernels if isinstance(answer, Profiled) else self._unexpected_answer()
 
-    def _out_of_turn(self) -> NoReturn:
+    def _unexpected_answer(self) -> NoReturn:
         self._overstepped("an answer to another command, or an answer too many")
 
     def _overstepped(self, how: object) -> NoReturn:
@@ -245,9 +245,9 @@ class Worker:
         except (Malformed, Overstep) as problem:
             self._overstepped(problem)
         except ChannelClosed:
-            raise CandidateFailed(Status.CRASH, self._obituary()) from None
+            raise CandidateFailed(Status.CRASH, self._exit_reason()) from None
         if self._channel.holds_more:
-            self._out_of_turn()
+            self._unexpected_answer()
         if isinstance(answer, Failed):
             raise CandidateFailed(
                 _BLAMED[answer.blame], answer.detail.strip(), capture=answer.blame is Blame.NOT_CAPTURABLE
@@ -295,7 +295,7 @@ class Worker:
         tail = os.pread(file, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES))
         return printable(tail.decode("utf-8", "replace")).strip()
 
-    def _obituary(self) -> str:
+    def _exit_reason(self) -> str:
         code = self._fork_server.ended(self._pid)
         self.kill()
         self._collected = code is not None  # from here on its number may be another's

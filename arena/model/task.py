@@ -214,8 +214,8 @@ class Task:
         return None if self.task_type is TaskType.TORCH2HIP else path
 
     @property
-    def known_right(self) -> Path | None:
-        """A solution to check the task by: its baseline kernel, or that of the task with the same operator."""
+    def trusted_kernel(self) -> Path | None:
+        """A plain solution to check the task by: its starting kernel, or that of the task with the same operator."""
         path = self.definition / self.task_type.kernel_file
         return path if path.is_file() else self.expert
 

@@ -23,7 +23,7 @@ _IPC_BYTES = 64
 _LAZY_PEER_ACCESS = 1
 _SHARE_OF_WORKERS = 8
 _IDLE_LAUNCHES = 20
-_JITTER_S = 50e-6  # the processor's own; what another process runs delays a marker kernel for longer
+_JITTER_S = 50e-6  # the processor's own; what another process runs delays a wait for longer
 
 
 class _IpcHandle(ctypes.Structure):
@@ -224,7 +224,7 @@ class GpuPlatform:
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Run the marker kernel until a number in a row took little more than the fastest one of this process's life.
 
-        Work of other processes delays a marker kernel: the device runs one process at a time, or divides its time.
+        Work of other processes delays it: the device runs one process at a time, or shares itself between them.
         """
         deadline, in_a_row = time.monotonic() + timeout_s, 0
         while in_a_row < _IDLE_LAUNCHES:

@@ -147,7 +147,7 @@ def _page(
     plots: Sequence[PlotView],
     targets: TargetsView | None,
 ) -> str:
-    headline = tables.summary_frame(measured)
+    summary = tables.summary_frame(measured)
     overall = [group for group in measured if group.task_type == ALL]
     return (
         html_engine()
@@ -157,8 +157,8 @@ def _page(
             runs=[views.run_view(run) for run in runs],
             emulated=formats.EMULATED if runs[0].info.environment.device.emulated else "",
             warnings=found,
-            columns=list(headline.columns),
-            headline=headline.to_numpy().tolist(),
+            columns=list(summary.columns),
+            summary=summary.to_numpy().tolist(),
             plots=plots,
             outcomes=[(outcome, views.outcome_name(outcome)) for outcome in HeldoutOutcome],
             overall=overall,

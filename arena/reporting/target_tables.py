@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from arena.headline import telling_line
+from arena.error_line import first_error_line
 from arena.model.portability import KernelUse, TargetBuild, vendor_of
 from arena.reporting.rows import TrialRow
 from arena.reporting.target_views import TargetsView
@@ -73,7 +73,7 @@ def targets_markdown(view: TargetsView) -> Iterator[str]:
     if view.waves:
         yield from ("", "### Right at one wave size only", "")
     for wave in view.waves:
-        yield f"- {wave.agent}, {wave.task}: {telling_line(wave.detail)}"
+        yield f"- {wave.agent}, {wave.task}: {first_error_line(wave.detail)}"
 
 
 def _cells(row: TrialRow, build: TargetBuild, use: KernelUse | None) -> dict[str, Cell]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arena.headline import telling_line
+from arena.error_line import first_error_line
 from arena.model.portability import vendor_of
 from arena.reporting import formats, targets
 from arena.reporting.groups import ALL, Group
@@ -137,7 +137,7 @@ def _cell(count: targets.TargetCount) -> Reach:
 
 
 def _tied(row: TrialRow, found: targets.Portability) -> TiedView:
-    said = telling_line(targets.complaint(row))
+    said = first_error_line(targets.complaint(row))
     return TiedView(_who(row), row.task, found.word, ", ".join(found.built), ", ".join(found.failed), said)
 
 

@@ -121,8 +121,8 @@ def run(plan: RunPlan, folder: Path, judge_pool: JudgePool, watcher: Watcher | N
         changed = outdated(trials, plan.tasks, plan.agents)
         for (agent, task, _), change in changed.items():
             watcher.noted(f"{agent} on {task}: {change} since it was recorded; it runs again")
-        settled = {trial.key for trial in trials if _settled(trial) and trial.key not in changed}
-        missing = [key for key in info.planned if key not in settled]
+        final = {trial.key for trial in trials if _is_final(trial) and trial.key not in changed}
+        missing = [key for key in info.planned if key not in final]
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
         stages = Stages(plan, folder, info, judge_pool, watcher)
         places = range(plan.config.jobs or len(judge_pool.environments))
@@ -138,7 +138,7 @@ def finished(plan: RunPlan, folder: Path) -> records.RunRecords | None:
         return None
     done = records.read_run(folder)
     require_same(done.info, plan.info(done.info.environment), folder)
-    left = done.missing or any(not _settled(trial) for trial in done.trials)
+    left = done.missing or any(not _is_final(trial) for trial in done.trials)
     return None if left or outdated(done.trials, plan.tasks, plan.agents) else done
 
 
@@ -162,7 +162,7 @@ def _open(plan: RunPlan, folder: Path, environment: Environment) -> RunInfo:
     return old
 
 
-def _settled(trial: Trial) -> bool:
+def _is_final(trial: Trial) -> bool:
     """Whether a record stands: a harness failure is kept for the report, but tried again on resume."""
     return trial.status is not Status.HARNESS_ERROR
 

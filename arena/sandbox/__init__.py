@@ -1,8 +1,8 @@
 """Confinement of untrusted code.
 
 `enter` is called in a freshly forked process: own session, no network, folders hidden, the others read-only, limits,
-no new privileges. What follows in `arena.sandbox.seal` cannot be taken down again: no capabilities, Landlock, a filter
-for system calls. What could not be had is not an error: the level in force is returned, goes into every record, and
+no new privileges. What follows in `arena.sandbox.confinement` cannot be undone: no capabilities, Landlock, a filter for
+system calls. What could not be had is not an error: the level in force is returned, goes into every record, and
 `arena doctor` tries it.
 """
 
@@ -31,15 +31,15 @@ SHARED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class Walls:
+class Namespaces:
     """What is asked for: folders to hide behind empty ones, and where `own` is given, no others to be written."""
 
     hide: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
 
 
-def enter(walls: Walls) -> str:
-    """Confine this process and return the level in force, such as `session+network+mount`."""
+def enter(walls: Namespaces) -> str:
+    """Put this process behind walls and return the level in force, such as `session+network+mount`."""
     level = ["session"]
     if os.getsid(0) != os.getpid():
         os.setsid()

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from arena import process
-from arena.sandbox import seccomp, view
+from arena.sandbox import seccomp, visible
 from arena.sandbox.calls import machine
-from arena.sandbox.view import Mount, Way
+from arena.sandbox.visible import Mount, Way
 
 SCRATCH_BYTES = 1 << 30
 UID = "1000"
@@ -69,7 +69,7 @@ def features() -> Features:
 
 def _try_out(found: Features) -> list[str]:
     """Options and command of a box that does nothing."""
-    fill = [option for mount in view.in_order(view.system_mounts()) for option in mount_options(mount, found)]
+    fill = [option for mount in visible.in_order(visible.system_mounts()) for option in mount_options(mount, found)]
     return [*options(found), *fill, *proc_options(), "--dev", "/dev", "--", "/bin/sh", "-c", ":"]
 
 

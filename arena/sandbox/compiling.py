@@ -16,16 +16,16 @@ from pathlib import Path
 
 from arena import process
 from arena.resources import PACKAGE, own_folders
-from arena.sandbox import bubblewrap, landlock, places, seal, view
+from arena.sandbox import bubblewrap, confinement, landlock, places, visible
 from arena.sandbox.bubblewrap import Features
-from arena.sandbox.view import Mount, Way
+from arena.sandbox.visible import Mount, Way
 
 _SCRATCH_BYTES = 1 << 28
 _OPTION = re.compile(r"^(?:-[A-Za-z]|-[\w-]+=)?(?P<path>/.+)$")
 _PROBE_S = 20.0
 
 
-def run_walled(
+def run_confined(
     command: Sequence[str | Path],
     *,
     timeout_s: float,
@@ -42,7 +42,7 @@ def run_walled(
     assert cwd is not None
     environment = dict(env or {})
     folder = Path(os.path.commonpath([cwd.resolve(), Path(environment.get("TMPDIR", cwd)).resolve()]))
-    if seal.is_basic():
+    if confinement.is_basic():
         return process.run(
             command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=memory_bytes, file_bytes=file_bytes
         )
@@ -70,8 +70,8 @@ def run_walled(
 
 
 def level() -> str:
-    """The sandbox of compilers here, as records say it; found out by starting something."""
-    if seal.is_basic():
+    """The walls that compilers are behind here, as records say it; found out by starting something."""
+    if confinement.is_basic():
         return "none"
     found = bubblewrap.features()
     if found.works:
@@ -87,7 +87,7 @@ def _launched_level() -> str:
 
 def _bubbled(found: Features, command: list[str], folder: Path, cwd: Path, filtering: int | None) -> list[str]:
     line = [found.program, *bubblewrap.options(found), "--proc", "/proc", "--dev", "/dev"]
-    for mount in view.in_order(_mounts(command, folder)):
+    for mount in visible.in_order(_mounts(command, folder)):
         line += bubblewrap.mount_options(mount, found, _SCRATCH_BYTES)
     line += ["--remount-ro", "/", "--chdir", str(cwd)]
     line += [] if filtering is None else ["--seccomp", str(filtering)]
@@ -95,13 +95,13 @@ def _bubbled(found: Features, command: list[str], folder: Path, cwd: Path, filte
 
 
 def _mounts(command: Sequence[str], folder: Path) -> list[Mount]:
-    tools = view.shown_mounts(map(Path, places.toolchains()))
-    common = [*view.system_mounts(), *tools, *view.hiding_mounts(own_folders(), tools)]
-    ordered = view.in_order(common)
+    tools = visible.shown_mounts(map(Path, places.toolchains()))
+    common = [*visible.system_mounts(), *tools, *visible.hiding_mounts(own_folders(), tools)]
+    ordered = visible.in_order(common)
     own = [place for place in _named(command) if not Path(place).is_relative_to(folder)]
     return [
         *common,
-        *(Mount(Way.READ_ONLY, place, place) for place in own if not view.is_shown(place, ordered)),
+        *(Mount(Way.READ_ONLY, place, place) for place in own if not visible.is_shown(place, ordered)),
         Mount(Way.SCRATCH, "/tmp"),
         Mount(Way.WRITABLE, str(folder), str(folder)),
     ]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from arena.sandbox import Walls, enter, places, seal
+from arena.sandbox import Namespaces, confinement, enter, places
 from arena.sandbox.calls import machine
 from arena.sandbox.mounts import SHARED_MEMORY
 from arena.sandbox.seccomp import Strictness
@@ -115,9 +115,9 @@ def _asked(outside: _Outside) -> Escape:
 def _inside(outside: _Outside, answer: int) -> NoReturn:
     try:
         hidden = (str(outside.secret.parent),)
-        level = enter(Walls(hide=hidden, own=(outside.own,)))
+        level = enter(Namespaces(hide=hidden, own=(outside.own,)))
         files = places.for_python_worker((outside.own,), (), hidden, level)
-        level += seal.close(seal.Seal(strictness=Strictness.WORKER, files=files))
+        level += confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files))
         results = [(what, *_try(attempt)) for what, attempt in _attempts(outside).items()]
         os.write(answer, json.dumps([level, results]).encode())
     finally:

@@ -6,7 +6,7 @@ import json
 import os
 from typing import NoReturn
 
-from arena.sandbox import Walls, enter, seal
+from arena.sandbox import Namespaces, confinement, enter
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.seccomp import Strictness
 
@@ -14,9 +14,9 @@ from arena.sandbox.seccomp import Strictness
 def main(written: str) -> NoReturn:
     """Enter the sandbox and become the command; without one, print the level in force."""
     order = json.loads(written)
-    level = enter(Walls())
+    level = enter(Namespaces())
     files = Allowed(tuple(order["read"]), tuple(order["write"]), tuple(order["listed"]))
-    level += seal.close(seal.Seal(strictness=Strictness.PROGRAM, files=files))
+    level += confinement.confine(confinement.Confinement(strictness=Strictness.PROGRAM, files=files))
     command = order["command"]
     if not command:
         os.write(1, level.encode())

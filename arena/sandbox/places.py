@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from arena.resources import PACKAGE
-from arena.sandbox import landlock, view
+from arena.sandbox import landlock, visible
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.mounts import SHARED_MEMORY
 
-_ETC = (*view.ETC, "passwd", "group", "hosts", "nvidia", "machine-id")
+_ETC = (*visible.ETC, "passwd", "group", "hosts", "nvidia", "machine-id")
 _KERNEL = ("/proc", "/sys", "/run/opengl-driver")
 _ROOTS = ("CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "HIP_PATH", "LD_LIBRARY_PATH")
 PLAIN_DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "shm"))
@@ -24,19 +24,19 @@ _TEGRA = ("nvhost*", "nvmap", "nvgpu*", "nvsciipc")
 
 def system() -> tuple[str, ...]:
     """What every program may read: programs, libraries, their settings, and what the kernel tells."""
-    return (*view.SYSTEM, *(f"/etc/{name}" for name in _ETC), *_KERNEL)
+    return (*visible.SYSTEM, *(f"/etc/{name}" for name in _ETC), *_KERNEL)
 
 
 def toolchains() -> tuple[str, ...]:
     """Python with its libraries, compilers among them, and the SDKs that the environment names."""
     named = [part for name in _ROOTS for part in os.environ.get(name, "").split(os.pathsep)]
-    return (*map(str, view.interpreter_folders()), *(part for part in named if part))
+    return (*map(str, visible.interpreter_folders()), *(part for part in named if part))
 
 
 def devices() -> tuple[str, ...]:
     """Device files, GPUs among them, whose libraries also use the memory that processes share by name."""
     tegra = [str(path) for pattern in _TEGRA for path in Path("/dev").glob(pattern)]
-    return (*PLAIN_DEVICES, *view.device_files(), *tegra)
+    return (*PLAIN_DEVICES, *visible.device_files(), *tegra)
 
 
 def for_python_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
@@ -62,7 +62,7 @@ def for_native_worker(own: Sequence[str], readable: Sequence[str], hidden: Seque
 
 def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: str) -> Allowed:
     """What is shown for reading; for writing its own folders, devices, and the names of its threads."""
-    shared = "read-only" in level.split("+") or bool(view.device_files())
+    shared = "read-only" in level.split("+") or bool(visible.device_files())
     write = (*own, *(path for path in devices() if shared or path != SHARED_MEMORY), "/proc/self/task")
     return Allowed(read=shown.read, write=write, listed=(*shown.listed, *_emptied(hidden)))
 

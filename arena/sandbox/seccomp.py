@@ -131,7 +131,7 @@ def program(strictness: Strictness, here: Machine, pid: int) -> bytes:
     ]
     if here.foreign_from:
         lines += [_Line(_JUMP_NOT_BELOW, 0, 1, here.foreign_from), _refuse()]
-    for name, tests in _examined(strictness, pid):
+    for name, tests in _argument_rules(strictness, pid):
         if name in here.numbers:
             # What is not refused in the block is allowed at its end: the number need not be loaded again.
             lines += [_Line(_JUMP_EQUAL, 0, len(tests) + 1, here.numbers[name]), *tests, _PASS]
@@ -182,10 +182,10 @@ def _load(code: bytes, here: Machine) -> bool:
     )
 
 
-def _examined(strictness: Strictness, pid: int) -> list[tuple[str, list[_Line]]]:
+def _argument_rules(strictness: Strictness, pid: int) -> list[tuple[str, list[_Line]]]:
     """Calls that are refused for some arguments only; the most frequent first."""
     if strictness is Strictness.WORKER:
-        return _examined_of_workers(pid)
+        return _worker_argument_rules(pid)
     return [
         ("ioctl", [_argument(1), *_refused_values(_TERMINAL_INPUT)]),
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES)]),
@@ -193,7 +193,7 @@ def _examined(strictness: Strictness, pid: int) -> list[tuple[str, list[_Line]]]
     ]
 
 
-def _examined_of_workers(pid: int) -> list[tuple[str, list[_Line]]]:
+def _worker_argument_rules(pid: int) -> list[tuple[str, list[_Line]]]:
     own = _own_only(0, pid)
     asynchronous = [_Line(_JUMP_EQUAL, 0, 3, _F_SETFL), _argument(2), *_refused_bits(_O_ASYNC)]
     return [

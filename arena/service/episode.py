@@ -136,7 +136,7 @@ class Episodes:
         self.finals: list[Final] = []
         self._current = self._begin(1)
 
-    def look(self) -> TaskView:
+    def describe(self) -> TaskView:
         """The task, which stays the same."""
         return structs.replace(self._view, attempt=self._current.attempt, attempts=self._attempts)
 
@@ -158,7 +158,7 @@ class Episodes:
                 raise EpisodeOver(f"all attempts are used up ({self._attempts}): start another `arena serve`")
             self._current.cancel()
             self._current = self._begin(attempt)
-        return self.look()
+        return self.describe()
 
     def close(self) -> None:
         """End whatever is going on, also a measurement."""

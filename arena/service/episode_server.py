@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """GET /task."""
-        self._answer({"/task": lambda: self.server.episodes.look()})
+        self._answer({"/task": lambda: self.server.episodes.describe()})
 
     def do_POST(self) -> None:
         """POST /evaluate, /finish, /reset."""

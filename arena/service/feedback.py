@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from arena.agents.base import Feedback
-from arena.headline import telling_line
+from arena.error_line import first_error_line
 from arena.model.environment import ratio_heading
 from arena.model.portability import KernelUse
 from arena.model.profile import Profile
@@ -35,7 +35,7 @@ def refusal(text: str) -> Feedback:
 def _text(content: Content) -> Iterator[str]:
     yield _first_line(content)
     failures = list(_failures(content.cases))
-    if not failures and content.detail != telling_line(content.detail, _FIRST_LINE_CHARACTERS):
+    if not failures and content.detail != first_error_line(content.detail, _FIRST_LINE_CHARACTERS):
         yield from ("", content.detail)
     if content.compile_log:
         yield from ("", "compiler:", content.compile_log)
@@ -55,7 +55,7 @@ def _first_line(content: Content) -> str:
         where = ", emulated: no speed of a GPU" if content.emulated else ""
         return f"passed: {content.speedup:.3g}x over the baseline (geometric mean of {timed} seen cases{where})"
     where = f" in {content.stage}" if content.stage else ""
-    detail = telling_line(content.detail, _FIRST_LINE_CHARACTERS)
+    detail = first_error_line(content.detail, _FIRST_LINE_CHARACTERS)
     return f"{content.status}{where}" + (f": {detail}" if detail else "")
 
 
@@ -108,11 +108,11 @@ def _remarks(content: Content) -> Iterator[str]:
 
 def _failures(cases: Sequence[CaseContent]) -> Iterator[str]:
     """What went wrong, case by case: the worst element, the error of a launch. What many cases say is told once."""
-    told: dict[tuple[Status, str], list[str]] = {}
+    by_failure: dict[tuple[Status, str], list[str]] = {}
     for case in cases:
         if case.detail:
-            told.setdefault((case.status, case.detail), []).append(case.case)
-    for index, ((status, detail), names) in enumerate(told.items()):
+            by_failure.setdefault((case.status, case.detail), []).append(case.case)
+    for index, ((status, detail), names) in enumerate(by_failure.items()):
         trace = "\n" in detail
         yield from [""] if trace or index == 0 else []
         yield f"{', '.join(names)} {status}:" + ("\n" if trace else " ") + detail
@@ -123,7 +123,7 @@ def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
         yield from ("", "built for other GPUs, not run there:")
         for target in targets:
             what = f"{target.target}: {target.outcome.replace('_', ' ')}"
-            yield what + (f": {telling_line(target.detail, _FIRST_LINE_CHARACTERS)}" if target.detail else "")
+            yield what + (f": {first_error_line(target.detail, _FIRST_LINE_CHARACTERS)}" if target.detail else "")
             for use in target.kernels:
                 yield f"  {use.kernel}: {_use(use)}"
 

@@ -60,9 +60,9 @@ class TaskExamination:
         self._limit = Limit(options.call_timeout_s, once=not every_launch)
         self._cases = select_cases(task, task.cases, options.max_work)
         self._reference = Reference(task.reference_path)
-        right, self._fast = checks(task, options, context.timer)
-        self._right = replace(right, enough_s=_ENOUGH_S) if context.timer.facts.emulated else right
-        self._timing = SelfTiming(task, context, self._fast, self._subject, options.call_timeout_s)
+        correctness, self._performance = checks(task, options, context.timer)
+        self._correctness = replace(correctness, enough_s=_ENOUGH_S) if context.timer.facts.emulated else correctness
+        self._timing = SelfTiming(task, context, self._performance, self._worker_program, options.call_timeout_s)
 
     def run(self, most_mutants: int, report: Report) -> TaskCheck:
         """Every item in turn; or, where mutants are asked for, the items about them alone."""
@@ -102,7 +102,7 @@ class TaskExamination:
         if definition[0].outcome is CheckOutcome.FAILED:
             return
         yield self._work(small[-1], generator)
-        kernel = self._task.known_right
+        kernel = self._task.trusted_kernel
         if kernel is None:
             yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, "there is no kernel that is known to be right")
             return
@@ -169,7 +169,7 @@ class TaskExamination:
             self._timing.note(program, self._cases)
         return CheckItem("expert", items[0].outcome, items[0].detail)
 
-    def _subject(self, program: Program) -> WorkerProgram:
+    def _worker_program(self, program: Program) -> WorkerProgram:
         """Return a worker for a kernel of the task's own; what Triton compiles in it is there for the next worker."""
         cache, timeout_s = triton_cache(), self._options.call_timeout_s
         return WorkerProgram(self._context.fork_servers, cache, (), timeout_s).adopt(program)
@@ -178,21 +178,23 @@ class TaskExamination:
         """Workers to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
         several = program.language is Language.TRITON and not self._context.timer.facts.emulated
         size = max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
-        return [[self._subject(one) for one in (program, other_wave) if one is not None] for _ in range(size)]
+        return [[self._worker_program(one) for one in (program, other_wave) if one is not None] for _ in range(size)]
 
     def _correct(self, program: Program, other_wave: Program | None) -> Iterator[CheckItem]:
         """Right on every case, at both wave sizes where there is a `twin`, and by which margin."""
         crew = self._crew(program, other_wave)
 
-        def run(case: Case, subjects: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
-            finding, *others = [self._right.run(subject, arguments(self._task, case)) for subject in subjects]
+        def run(case: Case, worker_programs: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
+            finding, *others = [
+                self._correctness.run(worker_program, arguments(self._task, case)) for worker_program in worker_programs
+            ]
             return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
 
         try:
             findings = dict(share_out(self._cases, crew, run, _discard))
         finally:
-            for subjects in crew:
-                _discard(subjects)
+            for worker_programs in crew:
+                _discard(worker_programs)
         for case in self._cases:
             finding = findings[case.id]
             if finding.status is not Status.PASSED:
@@ -203,7 +205,7 @@ class TaskExamination:
         left = len(self._task.cases) - len(self._cases)
         waves = ", at wave sizes 32 and 64" if other_wave is not None else ""
         skipped = f"; {left} too large for this platform were not run" if left else ""
-        within = f" within {_ENOUGH_S:g} s a case" if self._right.enough_s == _ENOUGH_S else ""
+        within = f" within {_ENOUGH_S:g} s a case" if self._correctness.enough_s == _ENOUGH_S else ""
         looked = f"{len(self._cases)} cases, {self._options.seeds} seeds{within}{waves}{skipped}"
         yield CheckItem("correct", CheckOutcome.PASSED, looked)
         outcome = CheckOutcome.PASSED if worst < MARGIN else CheckOutcome.FAILED
@@ -227,6 +229,6 @@ class TaskExamination:
             yield CheckItem(f"builds for {build.target}", outcomes[build.outcome], detail)
 
 
-def _discard(subjects: Sequence[WorkerProgram]) -> None:
-    for subject in subjects:
-        subject.discard()
+def _discard(worker_programs: Sequence[WorkerProgram]) -> None:
+    for worker_program in worker_programs:
+        worker_program.discard()

@@ -45,14 +45,14 @@ def try_mutants(
     task: Task, cases: Sequence[Case], reference: Reference, context: JudgeContext, most: int, report: Report
 ) -> tuple[MutantFate, ...]:
     """The fates of at most `most` mutants, on a few cases of the finest dtype."""
-    kernel = task.known_right
+    kernel = task.trusted_kernel
     if kernel is None:
         return ()
     text = kernel.read_text(encoding="utf-8")
     is_triton = task.task_type is TaskType.TRITON2TRITON
     chosen = choose((triton if is_triton else hip).derive(text), most)
-    few = _telling(task, cases)
-    right = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)
+    few = _discriminating(task, cases)
+    correctness = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)
     fates = []
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
         build = _triton_programs if is_triton else _hip_programs
@@ -60,7 +60,7 @@ def try_mutants(
         for done, mutant in enumerate(chosen):
             report(done, len(chosen))
             program = programs.get(mutant.name)
-            status = Status.COMPILE_ERROR if program is None else _fate(program, few, right, context)
+            status = Status.COMPILE_ERROR if program is None else _fate(program, few, correctness, context)
             reason = task.equivalent_mutants.get(mutant.name, "")
             fates.append(MutantFate(mutant.name, mutant.line, mutant.change, status, reason))
     return tuple(fates)
@@ -84,7 +84,7 @@ def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
     return scored("mutants", counted)
 
 
-def _telling(task: Task, cases: Sequence[Case]) -> list[Case]:
+def _discriminating(task: Task, cases: Sequence[Case]) -> list[Case]:
     """A few cases of the finest dtypes that there are, cheap ones first: most mutants get no further."""
 
     def dtypes(case: Case) -> list[str]:
@@ -99,19 +99,19 @@ def _telling(task: Task, cases: Sequence[Case]) -> list[Case]:
     return [*same[:-1:step], same[-1]]
 
 
-def _fate(program: Program, cases: Sequence[Case], right: CorrectnessCheck, context: JudgeContext) -> Status:
+def _fate(program: Program, cases: Sequence[Case], correctness: CorrectnessCheck, context: JudgeContext) -> Status:
     """How a mutant ends: the status of the first case that it fails."""
-    subject = WorkerProgram(context.fork_servers, None, (), _TIMEOUT_S).adopt(program)
+    worker_program = WorkerProgram(context.fork_servers, None, (), _TIMEOUT_S).adopt(program)
     try:
         for case in cases:
-            finding = right.run(subject, arguments(program.task, case))
+            finding = correctness.run(worker_program, arguments(program.task, case))
             if finding.status is not Status.PASSED:
                 return finding.status
         return Status.PASSED
     except CandidateFailed as failure:
         return failure.status
     finally:
-        subject.discard()
+        worker_program.discard()
 
 
 def _triton_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path) -> Programs:

@@ -90,7 +90,8 @@ class Omission:
 def try_omissions(task: Task, reference: Reference, generator: torch.Generator) -> tuple[MutantFate, ...]:
     """Return the fate of every omission mutant over a few cases, each drawn several times."""
     drawn = [
-        [Draw.of(reference, arguments(task, case), generator) for _ in range(_DRAWS)] for case in telling_cases(task)
+        [Draw.of(reference, arguments(task, case), generator) for _ in range(_DRAWS)]
+        for case in discriminating_cases(task)
     ]
     fates = []
     for omission in derive(task, [draws[0] for draws in drawn]):
@@ -110,7 +111,7 @@ def omissions_item(fates: Sequence[MutantFate]) -> CheckItem:
     return scored("omissions", counted)
 
 
-def telling_cases(task: Task) -> list[Case]:
+def discriminating_cases(task: Task) -> list[Case]:
     """Choose small cases of every combination of dtypes, the largest affordable one, and the one of longest rows."""
     by_work = sorted(task.cases, key=lambda case: emulation_work(arguments(task, case)))
     cheap = [case for case in by_work if emulation_work(arguments(task, case)) <= _SMALL_WORK] or by_work[:2]

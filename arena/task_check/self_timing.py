@@ -30,13 +30,13 @@ class Timed:
     """One case: the kernel alone, in ms, and its speedups over itself, one for each pair of workers it was timed in."""
 
     case: Case
-    solo_ms: float
+    isolated_ms: float
     speedups: tuple[Estimate, ...]
 
     @property
     def counts(self) -> bool:
         """Whether it is long enough for its speedup to be held against 1."""
-        return self.solo_ms >= LONG_MS and bool(self.speedups)
+        return self.isolated_ms >= LONG_MS and bool(self.speedups)
 
     @property
     def deviation(self) -> float:
@@ -52,11 +52,11 @@ class SelfTiming:
         task: Task,
         context: JudgeContext,
         fast: PerformanceCheck,
-        make_subject: Callable[[Program], WorkerProgram],
+        make_worker_program: Callable[[Program], WorkerProgram],
         timeout_s: float,
     ) -> None:
         self._task, self._context, self._fast = task, context, fast
-        self._make_subject, self._timeout_s = make_subject, timeout_s
+        self._make_worker_program, self._timeout_s = make_worker_program, timeout_s
         self.worst: float | None = None
         self.speeds: list[Speed] = []
 
@@ -65,20 +65,20 @@ class SelfTiming:
         timed = self._timed(program, self._largest(cases))
         yield long_enough(timed, self._task.latency_bound)
         longest = max(timed, key=lambda one: declared_work(arguments(self._task, one.case)))
-        speed = self._speed("starting", longest.case, longest.solo_ms)
+        speed = self._speed("starting", longest.case, longest.isolated_ms)
         self.speeds.append(speed)
         yield headroom(speed, self._task.exceptions.get("headroom", ""))
         yield pace(speed)
-        told = self._doubted(program, [one for one in timed if one.counts])
-        self.worst = max((one.deviation for one in told), default=None)
-        yield same_speed(told)
+        decided = self._remeasured(program, [one for one in timed if one.counts])
+        self.worst = max((one.deviation for one in decided), default=None)
+        yield same_speed(decided)
 
     def note(self, expert: Program, cases: Sequence[Case]) -> None:
         """Time an expert alone on the largest case."""
         case = max(cases, key=lambda case: declared_work(arguments(self._task, case)))
         with self._side(expert) as side:
-            solo_ms, _ = self._fast.solo(side, arguments(self._task, case))
-        self.speeds.append(self._speed("expert", case, solo_ms.value))
+            isolated_ms, _ = self._fast.isolated(side, arguments(self._task, case))
+        self.speeds.append(self._speed("expert", case, isolated_ms.value))
 
     def _speed(self, kernel: str, case: Case, latency_ms: float) -> Speed:
         limits = self._context.timer.limits(arguments(self._task, case))
@@ -90,18 +90,18 @@ class SelfTiming:
 
     @contextmanager
     def _side(self, program: Program) -> Iterator[TimedProgram]:
-        subject = self._make_subject(program)
+        worker_program = self._make_worker_program(program)
         try:
-            yield TimedProgram(subject, self._context.timer.platform, self._timeout_s)
+            yield TimedProgram(worker_program, self._context.timer.platform, self._timeout_s)
         finally:
-            subject.discard()
+            worker_program.discard()
 
     def _timed(self, program: Program, cases: Sequence[Case]) -> list[Timed]:
         """Each case, in two new workers."""
         with self._side(program) as baseline, self._side(program) as candidate:
             return [self._time(baseline, candidate, case) for case in cases]
 
-    def _doubted(self, program: Program, timed: Sequence[Timed]) -> list[Timed]:
+    def _remeasured(self, program: Program, timed: Sequence[Timed]) -> list[Timed]:
         """The same, with those outside the band timed once more, in other workers.
 
         What a process has for itself, a scratch buffer's place or what its autotuner found, can make it a few
@@ -113,9 +113,9 @@ class SelfTiming:
 
     def _time(self, baseline: TimedProgram, candidate: TimedProgram, case: Case) -> Timed:
         worked_out = arguments(self._task, case)
-        solo = self._fast.solo(baseline, worked_out)
-        _, timing = self._fast.compare(baseline, candidate, worked_out, solo)
-        return Timed(case, solo[0].value, (timing.speedup,) if timing else ())
+        isolated = self._fast.isolated(baseline, worked_out)
+        _, timing = self._fast.compare(baseline, candidate, worked_out, isolated)
+        return Timed(case, isolated[0].value, (timing.speedup,) if timing else ())
 
 
 def same_speed(timed: Sequence[Timed]) -> CheckItem:
@@ -157,8 +157,8 @@ def pace(speed: Speed) -> CheckItem:
 
 def long_enough(timed: Sequence[Timed], latency_bound: str) -> CheckItem:
     """Two cases of each split must take `LONG_MS`, or the task must say why they cannot."""
-    longest = max((one.solo_ms for one in timed), default=0.0)
-    counts = {split: sum(one.case.split is split and one.solo_ms >= LONG_MS for one in timed) for split in Split}
+    longest = max((one.isolated_ms for one in timed), default=0.0)
+    counts = {split: sum(one.case.split is split and one.isolated_ms >= LONG_MS for one in timed) for split in Split}
     seen = (
         f"{counts[Split.SEEN]} seen and {counts[Split.HELDOUT]} held-out cases of 20 µs, the longest {longest:.3g} ms"
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LEAST_ELEMENTS = 8
 _NEAR_ZERO = 1e-3
 _GRADIENTS = 6
-_LOOKS = 4
+_TRIES = 4
 _FEW_SETS, _MANY_SETS = 2, 66
 _COARSER = {"float32": "bfloat16", "float64": "float32"}
 Tensors = dict[str, "torch.Tensor"]
@@ -138,7 +138,7 @@ def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Gen
     for spec in _outputs(draws):
         for trick, answer in _TRICKS.items():
             tried = _passes(spec.name, answer, draws, others)
-            for _ in range(_LOOKS - 1):
+            for _ in range(_TRIES - 1):
                 if not (tried and all(tried)):
                     break
                 fresh = [[Draw.of(d.reference, d.arguments, generator) for d in draws] for _ in range(2)]
@@ -166,10 +166,10 @@ def _zeros(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
 
 
 def _mean(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
-    right = draw.answers[name]
-    if right.numel() < _LEAST_ELEMENTS:
+    answer = draw.answers[name]
+    if answer.numel() < _LEAST_ELEMENTS:
         return None
-    return (right.double() * 0 + right.double().mean()).to(right.dtype)
+    return (answer.double() * 0 + answer.double().mean()).to(answer.dtype)
 
 
 def _stale(draw: Draw, other: Draw, name: str) -> torch.Tensor | None:
@@ -177,16 +177,16 @@ def _stale(draw: Draw, other: Draw, name: str) -> torch.Tensor | None:
 
 
 def _input(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
-    right = draw.answers[name]
-    if right.numel() < _LEAST_ELEMENTS:
+    answer = draw.answers[name]
+    if answer.numel() < _LEAST_ELEMENTS:
         return None
-    return next((v for v in draw.inputs.values() if (v.shape, v.dtype) == (right.shape, right.dtype)), None)
+    return next((v for v in draw.inputs.values() if (v.shape, v.dtype) == (answer.shape, answer.dtype)), None)
 
 
 def _coarse(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
-    right = draw.answers[name]
-    coarser = _COARSER.get(str(right.dtype).removeprefix("torch."))
-    return None if coarser is None or not right.numel() else right.to(torch_dtype(coarser)).to(right.dtype)
+    answer = draw.answers[name]
+    coarser = _COARSER.get(str(answer.dtype).removeprefix("torch."))
+    return None if coarser is None or not answer.numel() else answer.to(torch_dtype(coarser)).to(answer.dtype)
 
 
 _TRICKS: dict[str, Trick] = {
@@ -208,7 +208,7 @@ def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) 
         reasons = {
             output: reason
             for output, reason in declared.items()
-            if not _depends(output, spec.name, draws, generator, looks=1 if reason else _LOOKS)
+            if not _depends(output, spec.name, draws, generator, tries=1 if reason else _TRIES)
         }
         unexplained = [f"{output} ignores {spec.name}" for output, reason in reasons.items() if not reason]
         name = f"{spec.name} matters"
@@ -236,14 +236,14 @@ def _reason(task: Task, output: str, name: str) -> str:
     return ""
 
 
-def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Generator, looks: int) -> bool:
+def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Generator, tries: int) -> bool:
     """Whether exchanging the input changes the output in some case; what shows by chance gets several chances."""
     return any(
         _answers_otherwise(draw, changed, output)
-        for look in range(looks)
+        for number in range(tries)
         for first in draws
         if output in first.answers
-        for draw in [first if look == 0 else Draw.of(first.reference, first.arguments, generator)]
+        for draw in [first if number == 0 else Draw.of(first.reference, first.arguments, generator)]
         for changed in _with_another(draw, name, generator)
     )
 

@@ -36,11 +36,11 @@ from arena.protocol import (
     ReportKernels,
     ToWorker,
 )
-from arena.sandbox import seal
+from arena.sandbox import confinement
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
-from arena.worker.passes import GraphPass, PlainPass, TimedPass
+from arena.worker.passes import EagerPass, GraphPass, TimedPass
 from arena.worker.profiling import profiled
 
 _ALERT_S = 0.02
@@ -101,7 +101,7 @@ class CommandLoop:
                 self._platform.free_cache()
             case Call(set=index):
                 self._loaded.call(index)
-                self._loaded.deliver(index)
+                self._loaded.copy_back(index)
                 self._platform.synchronize()
             case Arrange():
                 self._passes[message.name] = self._arrange(message)
@@ -111,14 +111,14 @@ class CommandLoop:
                 worker_s = self._passes[name].run()
             case Flush(name=name):
                 for index in self._passes[name].sets:
-                    self._loaded.deliver(index)
+                    self._loaded.copy_back(index)
                 self._platform.synchronize()
         return Done(worker_s)
 
     def _load(self, message: Load) -> None:
         """Load the program; one for which no compiler is called starts no process and no other program from here on."""
         if not _compiles(message):
-            seal.refuse_processes()
+            confinement.refuse_processes()
         self._entry = load(message, self._platform.torch_device)
 
     def _prepare(self) -> None:
@@ -137,7 +137,7 @@ class CommandLoop:
     def _arrange(self, message: Arrange) -> TimedPass:
         """A pass; and, beside the first, one of next to nothing, by which the way to the device is gone beforehand."""
         platform = self._platform
-        kind: type[GraphPass] | type[PlainPass] = GraphPass if message.graph else PlainPass
+        kind: type[GraphPass] | type[EagerPass] = GraphPass if message.graph else EagerPass
         if self._rehearsal is None:
             platform.launch_tiny_kernel()
             self._rehearsal = kind(lambda _: platform.touch(), platform, (0,))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from arena.platforms.base import Platform
 from arena.protocol import Ended, FromForkServer, FromWorker, Ready, Reap, Spawn, Spawned, ToForkServer, ToWorker
-from arena.sandbox import Walls, enter, places, seal
+from arena.sandbox import Namespaces, confinement, enter, places
 from arena.sandbox.seccomp import Strictness
 from arena.wire import Channel, ChannelClosed
 
@@ -107,7 +107,7 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
             os.dup2(log_file, stream)
         os.close(log_file)
         _own_environment(message)
-        level = _go_behind_walls(message)
+        level = _enter_sandbox(message)
         channel: Channel[FromWorker, ToWorker] = Channel(socket.socket(fileno=channel_file), ToWorker, takes_files=True)
         channel.send(Ready(level))
         if message.worker:
@@ -127,21 +127,21 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
 
 
 def _become_native_worker(program: str, channel_file: int) -> None:
-    """Replace Python by the native worker; number, channel, log and sandbox stay. Never returns."""
-    seal.refuse_processes(programs=True)  # the worker, which is one
+    """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
+    confinement.refuse_processes(programs=True)  # the worker, which is one
     os.set_inheritable(channel_file, True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}
     os.execve(program, [program, str(channel_file)], kept)
 
 
-def _go_behind_walls(message: Spawn) -> str:
+def _enter_sandbox(message: Spawn) -> str:
     """Of no return: what is opened later is opened from inside. Returns the level in force."""
     own = (message.folder, message.cache)
-    level = enter(Walls(hide=message.hide, own=own))
+    level = enter(Namespaces(hide=message.hide, own=own))
     files = (places.for_native_worker if message.worker else places.for_python_worker)(
         own, message.show, message.hide, level
     )
-    return level + seal.close(seal.Seal(strictness=Strictness.WORKER, files=files))
+    return level + confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files))
 
 
 def _own_environment(message: Spawn) -> None:

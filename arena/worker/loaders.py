@@ -47,7 +47,7 @@ class Entry(Protocol):
     def call(self, index: int) -> None:
         """Issue one call on set `index`, on the current stream."""
 
-    def deliver(self, index: int) -> None:
+    def copy_back(self, index: int) -> None:
         """Copy what the last call on set `index` computed into its outputs, where the call itself does not."""
 
     def kernels(self) -> tuple[KernelUse, ...]:
@@ -111,7 +111,7 @@ class PythonEntry:
             device_memory.begin_call()
         self._function(*self._values[index])
 
-    def deliver(self, index: int) -> None:
+    def copy_back(self, index: int) -> None:
         """Outputs were written in place."""
 
     def kernels(self) -> tuple[KernelUse, ...]:
@@ -159,7 +159,7 @@ class HipEntry:
         if code != 0:
             raise LaunchError(f"`{self._name}` returned error {code}")
 
-    def deliver(self, index: int) -> None:
+    def copy_back(self, index: int) -> None:
         """Outputs were written in place."""
 
     def kernels(self) -> tuple[KernelUse, ...]:
@@ -209,7 +209,7 @@ class TorchEntry:
             tensors = self._binding.tensors(index)
             self._kept[index] = results(self._function, self._values, tensors, len(self._copies))
 
-    def deliver(self, index: int) -> None:
+    def copy_back(self, index: int) -> None:
         """Copy the kept results into the declared outputs."""
         assert self._binding is not None
         tensors = self._binding.tensors(index)

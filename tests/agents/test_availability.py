@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.availability import look
+from arena.agents.availability import find_availability
 from arena.agents.definition import Definition, load_definition
 
 DEFINITION = """\
@@ -48,38 +48,41 @@ def test_a_program_is_asked_for_its_version_once(tmp_path: Path, definition: Def
     folder = tmp_path / "bin"
     environ = install(folder, "echo a note; echo coder 1.0")
     for _ in range(3):
-        found = look(definition, environ)
+        found = find_availability(definition, environ)
         assert (found.version, found.binary, found.can_start) == ("coder 1.0", folder / "coder", True)
     assert asked(folder) == 1
-    assert look(replace(definition, version=("coder", "-v")), environ).version == "coder 1.0" and asked(folder) == 2
+    assert (
+        find_availability(replace(definition, version=("coder", "-v")), environ).version == "coder 1.0"
+        and asked(folder) == 2
+    )
 
 
 def test_another_program_is_asked_anew(tmp_path: Path, definition: Definition) -> None:
     """One that was installed over it, and one elsewhere; a link leads to the program that it names."""
     folder, elsewhere = tmp_path / "bin", tmp_path / "elsewhere"
-    assert look(definition, install(folder, "echo 1")).version == "1"
-    assert look(definition, install(folder, "echo 2", changed_s=2)).version == "2" and asked(folder) == 2
-    assert look(definition, install(elsewhere, "echo 3", changed_s=2)).version == "3"
+    assert find_availability(definition, install(folder, "echo 1")).version == "1"
+    assert find_availability(definition, install(folder, "echo 2", changed_s=2)).version == "2" and asked(folder) == 2
+    assert find_availability(definition, install(elsewhere, "echo 3", changed_s=2)).version == "3"
     environ = install(tmp_path / "links", "")
     (tmp_path / "links" / "coder").unlink()
     for place, version in ((folder, "2"), (elsewhere, "3")):
         (tmp_path / "links" / "coder").unlink(missing_ok=True)
         (tmp_path / "links" / "coder").symlink_to(place / "coder")
-        assert look(definition, environ).version == version
+        assert find_availability(definition, environ).version == version
 
 
 @pytest.mark.parametrize("answer", ["exit 3", "", "echo 1; exit 1"])
 def test_one_that_gives_no_answer_is_asked_again(tmp_path: Path, definition: Definition, answer: str) -> None:
     folder = tmp_path / "bin"
     environ = install(folder, answer)
-    assert [look(definition, environ).version for _ in range(2)] == ["", ""] and asked(folder) == 2
+    assert [find_availability(definition, environ).version for _ in range(2)] == ["", ""] and asked(folder) == 2
 
 
 def test_what_is_missing(tmp_path: Path, definition: Definition) -> None:
-    absent = look(definition, {"PATH": str(tmp_path)})
+    absent = find_availability(definition, {"PATH": str(tmp_path)})
     assert (absent.binary, absent.version, absent.can_start) == (None, "", False)
     assert absent.lacks(definition) == "coder is not on PATH; install it with `get coder`"
     environ = install(tmp_path / "bin", "echo 1")
     del environ["OTHER_KEY"]
-    assert look(definition, environ).lacks(definition) == "set CODER_KEY or OTHER_KEY"
-    assert look(replace(definition, version=()), environ).version == ""
+    assert find_availability(definition, environ).lacks(definition) == "set CODER_KEY or OTHER_KEY"
+    assert find_availability(replace(definition, version=()), environ).version == ""

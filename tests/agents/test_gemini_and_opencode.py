@@ -21,12 +21,12 @@ def gemini_script(kernel: str) -> list[Turn]:
         given = {"file_path": kernel, "instruction": "change the order", "old_string": old, "new_string": new}
         return Call("replace", given)
 
-    look = Call("run_shell_command", {"command": "./evaluate", "description": "evaluate"})
+    find_availability = Call("run_shell_command", {"command": "./evaluate", "description": "evaluate"})
     return [
         Turn("I change the order of the operands, since addition commutes.", (edit("x + y", "y - x"),), "Hm."),
-        Turn("", (look,)),
+        Turn("", (find_availability,)),
         Turn("A mistake.", (edit("y - x", "y + x"),)),
-        Turn("", (look,)),
+        Turn("", (find_availability,)),
         Turn("Done."),
     ]
 
@@ -35,12 +35,12 @@ def opencode_script(kernel: str) -> list[Turn]:
     def edit(old: str, new: str) -> Call:
         return Call("edit", {"filePath": kernel, "oldString": old, "newString": new})
 
-    look = Call("bash", {"command": "./evaluate", "description": "evaluate"})
+    find_availability = Call("bash", {"command": "./evaluate", "description": "evaluate"})
     return [
         Turn("I change the order of the operands, since addition commutes.", (edit("x + y", "y - x"),)),
-        Turn("", (look,)),
+        Turn("", (find_availability,)),
         Turn("A mistake.", (edit("y - x", "y + x"),)),
-        Turn("", (look,)),
+        Turn("", (find_availability,)),
         Turn("Done."),
     ]
 

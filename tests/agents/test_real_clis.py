@@ -172,7 +172,12 @@ def test_claude_code_nests_what_a_subagent_does(tmp_path: Path) -> None:
     with AnthropicStandIn(script) as api:
         session = start("claude_code", place, claude_environment(api), model="claude-sonnet-4-5")
     agent, look = session.kinds(EventKind.TOOL_CALL)
-    assert (agent.tool, agent.parent, look.tool, look.parent) == ("Agent", "", "Bash", agent.call)
+    assert (agent.tool, agent.parent, look.tool, look.parent) == (
+        "Agent",
+        "",
+        "Bash",
+        agent.call,
+    )
     answer, whole = session.kinds(EventKind.TOOL_RESULT)
     assert (answer.parent, answer.text, whole.call) == (agent.call, START.rstrip(), agent.call)
     assert session.tokens == Tokens(400, 80, 160)

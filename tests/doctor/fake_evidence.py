@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from arena.doctor import candidates as c
-from arena.doctor.evidence import Crossed, CrossSeen, DeviceSeen, ExchangeSeen, MemorySeen, ProbeSeen
+from arena.doctor.evidence import CrossSeen, DeviceSeen, ExchangeSeen, MemorySeen, ProbeSeen, VendorBuilds
 from arena.errors import InfrastructureError
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.portability import BuildOutcome, TargetBuild
@@ -109,9 +109,9 @@ def good_machine(facts: DeviceFacts) -> FakeEvidence:
         c.ASSUMES_32: evaluation(Status.WAVE_SIZE_DEPENDENT if facts.emulated else lanes, facts=facts),
         c.WAITS: evaluation(facts=facts, timings=(timing(0.05, mode=mode),)),
     }
-    crossed = tuple(
-        Crossed(language, vendor, builds=(built("gfx942" if vendor == "amd" else "sm_90"),))
+    vendors = tuple(
+        VendorBuilds(language, vendor, builds=(built("gfx942" if vendor == "amd" else "sm_90"),))
         for language in ("hip", "triton")
         for vendor in ("amd", "nvidia")
     )
-    return FakeEvidence(probe(facts), evaluations=evaluations, builds=CrossSeen(crossed))
+    return FakeEvidence(probe(facts), evaluations=evaluations, builds=CrossSeen(vendors))

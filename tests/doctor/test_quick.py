@@ -13,13 +13,13 @@ from arena.doctor.candidates import CANDIDATES
 from arena.doctor.children import ask_child, problem_of, write_down
 from arena.doctor.cross_builds import families
 from arena.doctor.evidence import (
-    Crossed,
     CrossSeen,
     DeviceSeen,
     ItemOutcome,
     ItemResult,
     MemorySeen,
     ProbeSeen,
+    VendorBuilds,
 )
 from arena.doctor.items import ITEMS, DoctorItem, chosen
 from arena.doctor.quick import run_items, run_quick
@@ -105,11 +105,11 @@ def test_memory_that_stays(during: int, after: int, said: str) -> None:
     assert answer.outcome is ItemOutcome.FAIL and said in answer.seen
 
 
-@pytest.mark.parametrize("look", [device_checks.wave_size, device_checks.shared_buffer, device_checks.memory_returned])
-def test_a_probe_that_was_stopped_fails_what_it_did_not_reach(look: object) -> None:
-    assert callable(look)
+@pytest.mark.parametrize("check", [device_checks.wave_size, device_checks.shared_buffer, device_checks.memory_returned])
+def test_a_probe_that_was_stopped_fails_what_it_did_not_reach(check: object) -> None:
+    assert callable(check)
     stopped = ProbeSeen(device=device(), problem="hipIpcOpenMemHandle returned error 17")
-    assert (look(stopped).outcome, look(stopped).seen) == (ItemOutcome.FAIL, "hipIpcOpenMemHandle returned error 17")
+    assert (check(stopped).outcome, check(stopped).seen) == (ItemOutcome.FAIL, "hipIpcOpenMemHandle returned error 17")
 
 
 def test_hip_python_that_contradicts_pytorch_or_sees_nothing() -> None:
@@ -198,17 +198,17 @@ def test_a_kernel_that_beats_itself(facts: DeviceFacts, speedup: float, outcome:
 
 def test_targets_that_do_not_build() -> None:
     trace = "Traceback (most recent call last):\n  File\nRuntimeError: PassManager::run failed"
-    seen = CrossSeen((Crossed("triton", "amd", builds=(built("gfx942"), refused("gfx1100", trace))),))
-    answer = checks.crossed(seen, "triton", "amd")
+    seen = CrossSeen((VendorBuilds("triton", "amd", builds=(built("gfx942"), refused("gfx1100", trace))),))
+    answer = checks.vendors(seen, "triton", "amd")
     assert (answer.outcome, answer.seen) == (ItemOutcome.FAIL, "gfx1100: RuntimeError: PassManager::run failed")
 
 
 def test_what_this_machine_lacks_is_skipped_and_what_was_not_reached_fails() -> None:
-    seen = CrossSeen((Crossed("hip", "amd", missing="missing: clang++"),), problem="the child ended with code -11")
-    assert checks.crossed(seen, "hip", "amd").outcome is ItemOutcome.SKIPPED
-    assert "clang++" in checks.crossed(seen, "hip", "amd").seen
-    assert checks.crossed(seen, "hip", "nvidia").outcome is ItemOutcome.FAIL
-    assert "code -11" in checks.crossed(seen, "hip", "nvidia").seen
+    seen = CrossSeen((VendorBuilds("hip", "amd", missing="missing: clang++"),), problem="the child ended with code -11")
+    assert checks.vendors(seen, "hip", "amd").outcome is ItemOutcome.SKIPPED
+    assert "clang++" in checks.vendors(seen, "hip", "amd").seen
+    assert checks.vendors(seen, "hip", "nvidia").outcome is ItemOutcome.FAIL
+    assert "code -11" in checks.vendors(seen, "hip", "nvidia").seen
 
 
 def test_one_target_of_each_family() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from arena.corpus.task_folder import load_task
 from arena.doctor.timing import CPU_BAND, GPU_BAND, TimingErrors, check_timing, figures, unsteady
-from arena.doctor.timing_kernels import COUNTS, KERNELS, KnownKernel, Scale, kernels
+from arena.doctor.timing_kernels import COUNTS, KERNELS, DurationKernel, Scale, kernels
 from arena.model.record import CaseTiming, Estimate, Mode, Round
 from arena.platforms.condition import Condition, failed_checks_of, parse
 from tests.fakes import HERE
@@ -25,7 +25,7 @@ def timing(ms: float, *, width: float = 0.001, pace: float = 1.0) -> CaseTiming:
     return CaseTiming(estimate, estimate, Estimate(1, 1, 1), Mode.GRAPH, 1, 8, "", rounds)
 
 
-def checked(kernel: KnownKernel, measured: list[float]) -> TimingErrors:
+def checked(kernel: DurationKernel, measured: list[float]) -> TimingErrors:
     found = figures(kernel, [timing(ms) for ms in measured], emulated=False)
     return TimingErrors(HERE, tuple(found), (), GPU_BAND)
 
@@ -64,7 +64,7 @@ def test_rounds_that_are_wide_or_move_are_doubted() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_the_kernels_are_tasks_like_others(kernel: KnownKernel, tmp_path: Path) -> None:
+def test_the_kernels_are_tasks_like_others(kernel: DurationKernel, tmp_path: Path) -> None:
     task = load_task(kernel.write(tmp_path, emulated=False))
     assert len(task.seen) == len(COUNTS) and task.entry == kernel.name
     assert task.starting_kernel is not None

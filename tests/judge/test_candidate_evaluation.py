@@ -65,7 +65,7 @@ def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: Ju
         candidate_evaluation = CandidateEvaluation(task, kernel_of(task), QUICK, context)
         assert candidate_evaluation._compile(unheard).status is Status.PASSED
         candidate_evaluation._await_baseline()
-        assert candidate_evaluation._baselines.subject.worker.isolation
+        assert candidate_evaluation._baselines.worker_program.worker.isolation
         candidate_evaluation._clean_up()
 
 

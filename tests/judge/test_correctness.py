@@ -68,6 +68,6 @@ def test_a_case_that_has_taken_long_enough_is_not_called_again(
 
     monkeypatch.setattr(correctness, "Sets", sets)
     check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), 3, 1.0, enough_s)
-    subject: Any = SimpleNamespace(ready=lambda case: worker)
-    assert check.run(subject, case).status is status
+    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
+    assert check.run(worker_program, case).status is status
     assert worker.calls == calls

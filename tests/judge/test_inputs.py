@@ -111,12 +111,12 @@ def test_every_draw_has_a_state_of_its_own(case: Arguments, task: Task, monkeypa
     monkeypatch.setattr(buffers, "secret_generator", counted)
     platform = CpuPlatform()
     worker: Any = SimpleNamespace(ask=lambda *_: None, stop=lambda: None, release=lambda *_: None)
-    subject: Any = SimpleNamespace(ready=lambda _: worker, worker=worker)
+    worker_program: Any = SimpleNamespace(ready=lambda _: worker, worker=worker)
     check = CorrectnessCheck(platform, reference, 3, 1.0)
     monkeypatch.setattr(CorrectnessCheck, "_once", lambda check, worker, sets, inputs: sets.scatter_canaries() or GOOD)
-    assert check.run(subject, case).status is GOOD.status
+    assert check.run(worker_program, case).status is GOOD.status
     assert len(made) == 3 + 4, "three seeds, and canaries for these and for the call that is repeated"
-    TimedProgram(subject, platform, 1.0).bind(case, reference, {LONG: (0,)})
+    TimedProgram(worker_program, platform, 1.0).bind(case, reference, {LONG: (0,)})
     timer: Any = SimpleNamespace(platform=platform)
     rounds = PerformanceCheck(timer, reference, 1.0)
     for _ in range(3):

@@ -55,8 +55,8 @@ class Obedient:
 def side() -> TimedProgram:
     own: dict[str, TimedProgram] = {}
     worker = Obedient(own)
-    subject: Any = SimpleNamespace(worker=worker, program=SimpleNamespace(copies=()), ready=lambda case: worker)
-    own["own"] = TimedProgram(subject, CpuPlatform(), 1.0)
+    worker_program: Any = SimpleNamespace(worker=worker, program=SimpleNamespace(copies=()), ready=lambda case: worker)
+    own["own"] = TimedProgram(worker_program, CpuPlatform(), 1.0)
     return own["own"]
 
 

@@ -45,8 +45,8 @@ def side_on(*, graphs: bool) -> tuple[TimedProgram, Answering]:
         time.sleep(_BUSY_S)
 
     platform: Any = SimpleNamespace(graphs=graphs, launch_tiny_kernel=launch_tiny_kernel)
-    subject: Any = SimpleNamespace(worker=worker)
-    return TimedProgram(subject, platform, 1.0), worker
+    worker_program: Any = SimpleNamespace(worker=worker)
+    return TimedProgram(worker_program, platform, 1.0), worker
 
 
 def test_how_long_the_device_is_busy_after_a_pass_is_noted() -> None:

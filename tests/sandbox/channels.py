@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from arena.protocol import Spawn
 from arena.sandbox.calls import machine
-from arena.worker.fork_server import _go_behind_walls
+from arena.worker.fork_server import _enter_sandbox
 
 KEY = 0x61726E61
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -223,21 +223,21 @@ CHANNELS = {
 }
 
 
-def _worker(place: Place, which: int, walled: bool, act: Callable[[], object]) -> None:
+def _worker(place: Place, which: int, confined: bool, act: Callable[[], object]) -> None:
     """In a fork: what `_become_host` does, and then this."""
     home = place.homes[which]
-    if walled:
-        _go_behind_walls(Spawn(str(home), str(home / "triton"), (), (str(place.shown),)))
+    if confined:
+        _enter_sandbox(Spawn(str(home), str(home / "triton"), (), (str(place.shown),)))
     else:
         os.setpgid(0, 0)
     act()
 
 
-def _in_a_worker(place: Place, which: int, walled: bool, act: Callable[[], object]) -> None:
+def _in_a_worker(place: Place, which: int, confined: bool, act: Callable[[], object]) -> None:
     pid = os.fork()
     if pid == 0:
         try:
-            _worker(place, which, walled, act)
+            _worker(place, which, confined, act)
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
@@ -260,7 +260,7 @@ def _find_all(place: Place, bits: int, answer: int) -> None:
     os.write(answer, json.dumps(found).encode())
 
 
-def _main(folder: Path, walled: bool) -> None:
+def _main(folder: Path, confined: bool) -> None:
     place = Place(folder / "shown", (folder / "first", folder / "second"))
     for path in (place.shown, *(home / "triton" for home in place.homes)):
         path.mkdir(parents=True)
@@ -269,8 +269,8 @@ def _main(folder: Path, walled: bool) -> None:
         path.write_text("x")
         os.utime(path, (_LONG_AGO, _LONG_AGO + 1))
     bits = int.from_bytes(os.urandom(8)) >> 2 | 1 << 61
-    _in_a_worker(place, 0, walled, lambda: _leave_all(place, bits))
-    _in_a_worker(place, 1, walled, lambda: _find_all(place, bits, 1))
+    _in_a_worker(place, 0, confined, lambda: _leave_all(place, bits))
+    _in_a_worker(place, 1, confined, lambda: _find_all(place, bits, 1))
     for left in Path("/tmp").glob(f"arena-name-{bits}"):
         left.rmdir()
     for directory in ("/dev/shm", "/tmp", "/var/tmp", "/run", str(Path.home())):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from arena.sandbox import seal
+from arena.sandbox import confinement
 from arena.sandbox.calls import machine
 from arena.sandbox.seccomp import Strictness
 
@@ -244,7 +244,7 @@ def _main(way: str, filtered: bool) -> None:
     if attacker == 0:
         try:
             if filtered:
-                assert "+seccomp" in seal.close(seal.Seal(strictness=Strictness.WORKER))
+                assert "+seccomp" in confinement.confine(confinement.Confinement(strictness=Strictness.WORKER))
             with tempfile.TemporaryDirectory() as folder, suppress(OSError):
                 WAYS[way](victim, folder)
         finally:

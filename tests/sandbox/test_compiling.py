@@ -60,9 +60,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def build(arch: str, cache: Path, text: str) -> Built | BuildFailed:
     if arch == "cpu":
-        toolchain = toolchain_for(Target("cpu"), cache, run=compiling.run_walled)
+        toolchain = toolchain_for(Target("cpu"), cache, run=compiling.run_confined)
     else:
-        toolchain = hip_cross_toolchain(arch, cache, run=compiling.run_walled)
+        toolchain = hip_cross_toolchain(arch, cache, run=compiling.run_confined)
     return toolchain.build(Source(text, HEADER), Target(arch, 64 if arch.startswith("gfx9") else 32))
 
 
@@ -110,7 +110,7 @@ def test_compilers_for_gpus_take_in_no_secret(secret: Path, tmp_path: Path, arch
 def test_there_is_no_network_and_nothing_of_the_project(way: str, tmp_path: Path) -> None:
     project = Path(compiling.__file__).resolve().parents[2]
     script = f'ls -A "{project / "tasks"}" "$HOME"; cat /proc/net/dev | grep -c eth; touch "{project}/x" /usr/x made'
-    done = compiling.run_walled(
+    done = compiling.run_confined(
         ["/bin/sh", "-c", script], timeout_s=30.0, cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "HOME": "/root"}
     )
     assert "triton2triton" not in done.output and not (project / "x").exists()
@@ -122,7 +122,7 @@ def test_walls_cost_little(way: str, tmp_path: Path) -> None:
     took = []
     for _ in range(5):
         started = time.perf_counter()
-        assert compiling.run_walled(["/bin/true"], timeout_s=30.0, cwd=tmp_path, env={}).ok
+        assert compiling.run_confined(["/bin/true"], timeout_s=30.0, cwd=tmp_path, env={}).ok
         took.append(time.perf_counter() - started)
     assert min(took) < 0.5
 
@@ -133,7 +133,7 @@ def test_what_a_compiler_writes_is_limited(way: str, tmp_path: Path) -> None:
     def write(mebibytes: int) -> int:
         source = f"open('made', 'wb').write(bytes({mebibytes} << 20))"
         command = [sys.executable, "-c", source]
-        done = compiling.run_walled(command, timeout_s=60, cwd=tmp_path, env={}, file_bytes=2 << 20)
+        done = compiling.run_confined(command, timeout_s=60, cwd=tmp_path, env={}, file_bytes=2 << 20)
         return done.returncode
 
     assert write(1) == 0

@@ -63,8 +63,8 @@ def test_the_switch_takes_the_new_walls_away_and_the_attempts_then_succeed() -> 
 
 def test_a_switch_that_means_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from arena.errors import UsageError
-    from arena.sandbox import seal
+    from arena.sandbox import confinement
 
     monkeypatch.setenv("ARENA_SANDBOX", "off")
     with pytest.raises(UsageError, match="ARENA_SANDBOX=off"):
-        seal.is_basic()
+        confinement.is_basic()

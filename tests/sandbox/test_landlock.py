@@ -14,13 +14,13 @@ from arena.sandbox.landlock import without
 
 _INSIDE = """
 import json, os, sys
-from arena.sandbox import seal
+from arena.sandbox import confinement
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.seccomp import Strictness
 
 read, write, listed = json.loads(sys.argv[1])
 files = Allowed((*read, "/proc"), tuple(write), tuple(listed))
-level = seal.close(seal.Seal(strictness=Strictness.PROGRAM, files=files))
+level = confinement.confine(confinement.Confinement(strictness=Strictness.PROGRAM, files=files))
 
 def tried(attempt):
     try:

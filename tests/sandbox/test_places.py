@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.sandbox import places, view
+from arena.sandbox import places, visible
 
 
 def test_of_a_checkout_only_the_package_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ def test_the_root_and_home_folders_are_in_no_list() -> None:
 def test_shared_memory_is_open_where_it_is_the_hosts_own_or_a_gpus_libraries_need_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(view, "device_files", list)
+    monkeypatch.setattr(visible, "device_files", list)
     assert "/dev/shm" not in places.for_python_worker((), (), (), "session+network").write
     assert "/dev/shm" in places.for_python_worker((), (), (), "session+network+mount+read-only").write
-    monkeypatch.setattr(view, "device_files", lambda: ["/dev/nvidia0"])
+    monkeypatch.setattr(visible, "device_files", lambda: ["/dev/nvidia0"])
     assert "/dev/shm" in places.for_python_worker((), (), (), "session+network").write
 
 
@@ -67,9 +67,9 @@ def test_a_worker_without_python_is_shown_no_modules(monkeypatch: pytest.MonkeyP
     for name in ("lib", "dist-packages/torch", "program"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "file").write_text("")
-    monkeypatch.setattr(view, "SYSTEM", (str(tmp_path),))
+    monkeypatch.setattr(visible, "SYSTEM", (str(tmp_path),))
     monkeypatch.setattr(sys, "path", [str(tmp_path / "dist-packages")])
     allowed = places.for_native_worker((), (str(tmp_path / "program"),), (), "session")
     assert {str(tmp_path / "lib"), str(tmp_path / "program")} <= set(allowed.read)
     assert not [path for path in (*allowed.read, *allowed.write) if "dist-packages" in path or path == str(tmp_path)]
-    assert not {str(folder) for folder in view.interpreter_folders()} & set(allowed.read)
+    assert not {str(folder) for folder in visible.interpreter_folders()} & set(allowed.read)

@@ -17,10 +17,10 @@ from arena.sandbox import FILE_LIMIT_BYTES
 _INSIDE = """
 import json, os, resource, socket, sys
 from pathlib import Path
-from arena.sandbox import Walls, enter
+from arena.sandbox import Namespaces, enter
 
 port, *folders = json.loads(sys.argv[1])
-level = enter(Walls(tuple(folders)))
+level = enter(Namespaces(tuple(folders)))
 
 def connects():
     try:

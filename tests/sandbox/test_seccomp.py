@@ -181,9 +181,9 @@ def test_numbers_are_those_of_the_kernels_headers(name: str, header: str) -> Non
 # What a process behind the filter alone does to its parent, which waits for a signal: no Landlock keeps them here.
 _ALONE = """
 import os, signal, subprocess, sys, threading
-from arena.sandbox import seal
+from arena.sandbox import confinement
 from arena.sandbox.seccomp import Strictness
-level = seal.close(seal.Seal(strictness=Strictness.WORKER))
+level = confinement.confine(confinement.Confinement(strictness=Strictness.WORKER))
 assert "landlock" not in level
 if "seccomp" not in level:
     sys.exit(77)
@@ -215,7 +215,7 @@ except PermissionError:
 
 def test_after_the_second_filter_only_threads_start() -> None:
     done = _alone("""
-seal.refuse_processes()
+confinement.refuse_processes()
 thread = threading.Thread(target=lambda: None)
 thread.start(), thread.join()
 for start in (os.fork, lambda: subprocess.run(["true"]), lambda: os.posix_spawn("/bin/true", ["true"], {})):

@@ -9,8 +9,8 @@ import pytest
 
 from arena.agents.box.fallback import around
 from arena.resources import own_folders
-from arena.sandbox import view
-from arena.sandbox.view import Mount, Way
+from arena.sandbox import visible
+from arena.sandbox.visible import Mount, Way
 
 
 def test_links_of_the_system_stay_links_and_etc_is_chosen(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_links_of_the_system_stay_links_and_etc_is_chosen(tmp_path: Path) -> Non
     for name in ("hosts", "shadow", "localtime", "pip.conf"):
         (tmp_path / "etc").mkdir(exist_ok=True)
         (tmp_path / "etc" / name).touch()
-    mounts = view.system_mounts(tmp_path)
+    mounts = visible.system_mounts(tmp_path)
     assert Mount(Way.LINK, "/lib", "usr/lib") in mounts
     assert Mount(Way.READ_ONLY, "/usr", str(tmp_path / "usr")) in mounts
     assert [mount.place for mount in mounts if mount.place.startswith("/etc")] == ["/etc/localtime"]
@@ -27,37 +27,37 @@ def test_links_of_the_system_stay_links_and_etc_is_chosen(tmp_path: Path) -> Non
 
 def test_a_hidden_folder_in_a_shown_one_is_emptied_and_what_is_shown_in_it_stays(tmp_path: Path) -> None:
     (tmp_path / "project" / ".venv").mkdir(parents=True)
-    shown = view.shown_mounts([tmp_path, tmp_path / "project" / ".venv"])
-    ordered = view.in_order([*shown, *view.hiding_mounts([tmp_path / "project"], shown)])
+    shown = visible.shown_mounts([tmp_path, tmp_path / "project" / ".venv"])
+    ordered = visible.in_order([*shown, *visible.hiding_mounts([tmp_path / "project"], shown)])
     assert [(mount.way, Path(mount.place).name) for mount in ordered] == [
         (Way.READ_ONLY, tmp_path.name),
         (Way.EMPTY, "project"),
         (Way.READ_ONLY, ".venv"),
     ]
-    assert view.is_shown(str(tmp_path / "x"), ordered)
-    assert not view.is_shown(str(tmp_path / "project" / "x"), ordered)
-    assert view.is_shown(str(tmp_path / "project" / ".venv" / "bin"), ordered)
+    assert visible.is_shown(str(tmp_path / "x"), ordered)
+    assert not visible.is_shown(str(tmp_path / "project" / "x"), ordered)
+    assert visible.is_shown(str(tmp_path / "project" / ".venv" / "bin"), ordered)
 
 
 def test_a_folder_that_is_shown_and_hidden_is_hidden(tmp_path: Path) -> None:
-    shown = view.shown_mounts([tmp_path])
-    ordered = view.in_order([*shown, *view.hiding_mounts([tmp_path], shown)])
+    shown = visible.shown_mounts([tmp_path])
+    ordered = visible.in_order([*shown, *visible.hiding_mounts([tmp_path], shown)])
     assert [mount.way for mount in ordered] == [Way.EMPTY]
 
 
 def test_hiding_reaches_through_links(tmp_path: Path) -> None:
     (tmp_path / "real" / "secret").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
-    shown = view.shown_mounts([tmp_path / "link"])
+    shown = visible.shown_mounts([tmp_path / "link"])
     assert {mount.place for mount in shown} == {str(tmp_path / "link"), str(tmp_path / "real")}
-    hidden = view.hiding_mounts([tmp_path / "link" / "secret"], shown)
+    hidden = visible.hiding_mounts([tmp_path / "link" / "secret"], shown)
     assert {mount.place for mount in hidden} == {str(tmp_path / "link" / "secret"), str(tmp_path / "real" / "secret")}
 
 
 def test_a_hidden_file_is_emptied(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
-    shown = view.shown_mounts([tmp_path])
-    assert view.hiding_mounts([tmp_path / "secret"], shown) == [
+    shown = visible.shown_mounts([tmp_path])
+    assert visible.hiding_mounts([tmp_path / "secret"], shown) == [
         Mount(Way.READ_ONLY, str(tmp_path / "secret"), os.devnull)
     ]
 
@@ -66,8 +66,8 @@ def test_the_search_path_holds_only_what_is_shown(tmp_path: Path, monkeypatch: p
     for name in ("cli/bin", "cli/node_modules/.bin", "ours"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("PATH", f"{tmp_path}/ours:/usr/bin")
-    mounts = view.in_order([*view.system_mounts(), *view.shown_mounts([tmp_path / "cli"])])
-    entries = view.search_path([tmp_path / "cli"], mounts).split(":")
+    mounts = visible.in_order([*visible.system_mounts(), *visible.shown_mounts([tmp_path / "cli"])])
+    entries = visible.search_path([tmp_path / "cli"], mounts).split(":")
     assert entries[:2] == [f"{tmp_path}/cli/bin", f"{tmp_path}/cli/node_modules/.bin"]
     assert "/usr/bin" in entries and f"{tmp_path}/ours" not in entries
 
@@ -85,5 +85,5 @@ def test_hiding_around_what_is_needed(tmp_path: Path) -> None:
 
 def test_the_harness_itself_is_among_what_is_hidden() -> None:
     folders = own_folders()
-    assert Path(view.__file__).resolve().is_relative_to(folders[0])
+    assert Path(visible.__file__).resolve().is_relative_to(folders[0])
     assert any(path == folders[0].parent for path in folders)

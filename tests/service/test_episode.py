@@ -39,7 +39,7 @@ def begun(task: Task, *, evaluations: int = 10, minutes: float = 10.0, attempts:
 
 def test_what_a_client_is_told(task: Task) -> None:
     episodes, _ = begun(task, evaluations=3, minutes=2.5, attempts=2)
-    view = episodes.look()
+    view = episodes.describe()
     assert (view.task, view.task_type, view.kernel_file) == (task.id, "triton2triton", "kernel.py")
     assert view.signature == "def scale(x, bias, alpha, flag, y):"
     assert view.kernel == (task.path / "kernel.py").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.headline import telling_line
+from arena.error_line import first_error_line
 from arena.numerics.reference import load_module
 from arena.service.logs import cleaned, shortened
 
@@ -49,8 +49,8 @@ def test_what_a_compiler_says_stays_as_it_is() -> None:
 
 
 def test_the_telling_line_of_what_is_printed(tmp_path: Path) -> None:
-    assert telling_line(GCC) == "kernel.hip:29:5: error: 'retrun' was not declared in this scope"
-    assert telling_line(cleaned(traced(tmp_path))).startswith("json.decoder.JSONDecodeError: Expecting")
+    assert first_error_line(GCC) == "kernel.hip:29:5: error: 'retrun' was not declared in this scope"
+    assert first_error_line(cleaned(traced(tmp_path))).startswith("json.decoder.JSONDecodeError: Expecting")
 
 
 def test_long_logs_lose_their_middle() -> None:

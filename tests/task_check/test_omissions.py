@@ -12,7 +12,7 @@ from arena.model.check import CheckOutcome, MutantFate
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
-from arena.task_check.omissions import EQUIVALENT, omissions_item, telling_cases, try_omissions
+from arena.task_check.omissions import EQUIVALENT, discriminating_cases, omissions_item, try_omissions
 from tests.corpus.folders import TASK, write_task
 
 ROW_SUM = TASK.replace("y: {shape: [M, N], dtype: $dtype}\nwork", "y: {shape: [M], dtype: $dtype}\nwork")
@@ -76,6 +76,6 @@ def test_rounding_counts_where_the_task_forbids_it(tmp_path: Path) -> None:
 
 def test_cases_are_small_ones_of_each_dtype_and_a_large_one(tmp_path: Path) -> None:
     one = task(tmp_path, "def reference(x, alpha):\n    return x * alpha\n")
-    chosen = telling_cases(one)
+    chosen = discriminating_cases(one)
     assert {case.values["dtype"] for case in chosen} == {"float32", "float16"}
     assert any(case.values["N"] == 1024 for case in chosen)

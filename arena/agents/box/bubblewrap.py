@@ -17,10 +17,10 @@ from arena.agents.box.confined import Confined
 from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
 from arena.resources import own_folders
-from arena.sandbox import seal, view
+from arena.sandbox import confinement, visible
 from arena.sandbox.bubblewrap import UID, Features, mount_options, options, proc_options
 from arena.sandbox.bubblewrap import features as features
-from arena.sandbox.view import Mount, Way
+from arena.sandbox.visible import Mount, Way
 
 WORKSPACE, HOME, TOOLS, OUTLET = "/workspace", "/home/agent", "/arena", "/run/arena"
 _PASSWD = f"root:x:0:0::/root:/bin/sh\nagent:x:{UID}:{UID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"
@@ -31,7 +31,7 @@ _HOSTS = "127.0.0.1 localhost\n::1 localhost\n"
 def _devices(found: Features, device: bool, most_bytes: int) -> list[str]:
     made = ["--dev", "/dev"]
     if device:
-        for path in view.device_files():
+        for path in visible.device_files():
             made += ["--dev-bind", path, path]
     made += [*mount_options(Mount(Way.SCRATCH, "/dev/shm"), found, most_bytes), "--remount-ro", "/dev"]
     # AMD's and NVIDIA's libraries read the topology in /sys; otherwise the processors are enough.
@@ -50,13 +50,13 @@ class BubblewrapBox(Opened):
         self._found = found
         try:
             self._outlet = self._stack.enter_context(Outlet(plan.network, self._support / "net", OUTLET))
-            self._mounts = view.in_order(self._all_mounts())
+            self._mounts = visible.in_order(self._all_mounts())
         except BaseException:
             self._stack.close()
             raise
         self.isolation = f"bubblewrap+network={'allow-list' if plan.network else 'none'}"
         self.isolation += "+device" if plan.device else ""
-        self._filtered = found.filters and not seal.is_basic()
+        self._filtered = found.filters and not confinement.is_basic()
         self.isolation += "+seccomp" if self._filtered else ""
 
     def start(
@@ -88,17 +88,17 @@ class BubblewrapBox(Opened):
             "LOGNAME": "agent",
             "SHELL": "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh",
             "TMPDIR": "/tmp",
-            "PATH": view.search_path(self._plan.show, self._mounts),
+            "PATH": visible.search_path(self._plan.show, self._mounts),
             "ARENA_TOOLS": TOOLS,
             **self._outlet.variables,
         }
 
     def _all_mounts(self) -> list[Mount]:
         plan = self._plan
-        shown = view.system_mounts() + view.shown_mounts((*view.interpreter_folders(), *plan.show))
+        shown = visible.system_mounts() + visible.shown_mounts((*visible.interpreter_folders(), *plan.show))
         return [
             *shown,
-            *view.hiding_mounts((*own_folders(), *plan.hide), shown),
+            *visible.hiding_mounts((*own_folders(), *plan.hide), shown),
             *self._etc(),
             Mount(Way.SCRATCH, "/tmp"),
             Mount(Way.LINK, "/var/tmp", "/tmp"),
@@ -134,7 +134,7 @@ class BubblewrapBox(Opened):
             place = Path(WORKSPACE, candidate)
             holder = next((inside for inside in own if place.is_relative_to(inside)), None)
             outside = own[holder] / place.relative_to(holder) if holder else place
-            if os.access(outside, os.X_OK) and (holder or view.is_shown(str(place), self._mounts)):
+            if os.access(outside, os.X_OK) and (holder or visible.is_shown(str(place), self._mounts)):
                 return
         raise FileNotFoundError(f"{name}: no such program in the box; `show` the folder in which it is installed")
 

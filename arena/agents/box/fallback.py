@@ -35,7 +35,7 @@ from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
 from arena.resources import PACKAGE, own_folders
-from arena.sandbox import seal, view
+from arena.sandbox import confinement, visible
 from arena.sandbox.cgroup import ControlGroup
 from arena.scratch import in_memory, scratch
 
@@ -100,13 +100,13 @@ class FallbackBox(Opened):
             raise FileNotFoundError(f"{command[0]}: no such program")
         if self._user != os.geteuid():
             self._hand_over()
-        report, tell = os.pipe()
+        report, reporter = os.pipe()
         wait, go = os.pipe()
-        order = self._order(command, {**self._plan.environment, **(environment or {})}, path, (tell, wait))
+        order = self._order(command, {**self._plan.environment, **(environment or {})}, path, (reporter, wait))
         try:
             supervisor = self._supervisor(order, stdin)
         finally:
-            os.close(tell)
+            os.close(reporter)
             os.close(wait)
         with open(report, "rb") as said, open(go, "wb", buffering=0) as begin:  # noqa: PTH123
             level = said.readline().decode().strip()
@@ -134,7 +134,7 @@ class FallbackBox(Opened):
     ) -> Order:
         plan = self._plan
         places = (plan.workspace, plan.home, plan.tools, self._support)
-        needed = [folder.resolve() for folder in (*places, *view.interpreter_folders(), *plan.show)]
+        needed = [folder.resolve() for folder in (*places, *visible.interpreter_folders(), *plan.show)]
         homes = [] if Path.home() == Path("/") else [Path.home()]
         own = {"HOME": self.home, "PATH": path, "TMPDIR": str(self._temporary), "ARENA_TOOLS": self.tools}
         return Order(
@@ -150,7 +150,7 @@ class FallbackBox(Opened):
             file_bytes=plan.file_bytes,
             processes=plan.processes,
             user=self._user,
-            groups=sorted({Path(file).stat().st_gid for file in view.device_files()} - {0}) if plan.device else [],
+            groups=sorted({Path(file).stat().st_gid for file in visible.device_files()} - {0}) if plan.device else [],
             report=pipes[0],
             go=pipes[1],
         )
@@ -167,7 +167,7 @@ class FallbackBox(Opened):
                 cwd="/",
                 env={
                     "PYTHONPATH": os.pathsep.join((str(PACKAGE.parent), *filter(None, sys.path))),
-                    seal.SWITCH: os.environ.get(seal.SWITCH, "full"),
+                    confinement.SWITCH: os.environ.get(confinement.SWITCH, "full"),
                 },
                 start_new_session=True,
             )
@@ -195,13 +195,13 @@ class FallbackBox(Opened):
         ours = Path(sys.executable).resolve()
         if self._user == os.geteuid() or all(folder.stat().st_mode & 0o001 for folder in (ours, *ours.parents)):
             return sys.executable
-        return shutil.which("python3", path=os.pathsep.join(view.STANDARD_PATH)) or sys.executable
+        return shutil.which("python3", path=os.pathsep.join(visible.STANDARD_PATH)) or sys.executable
 
     def _search_path(self) -> str:
         folders = [folder for shown in self._plan.show for folder in (shown / "bin", shown / "node_modules" / ".bin")]
         entries = [str(folder) for folder in (*folders, Path(sys.prefix, "bin")) if folder.is_dir()]
         return os.pathsep.join(
-            dict.fromkeys([*entries, *os.environ.get("PATH", "").split(os.pathsep), *view.STANDARD_PATH])
+            dict.fromkeys([*entries, *os.environ.get("PATH", "").split(os.pathsep), *visible.STANDARD_PATH])
         )
 
     def _hand_over(self) -> None:

@@ -13,7 +13,7 @@ from arena.process_table import all_processes, is_dead, thread_states
 
 STOP_WITHIN_S = 5.0
 END_WITHIN_S = 10.0
-_CLEAN_LOOKS = 2
+_CLEAN_SCANS = 2
 _IDLE_STATES = frozenset("TtZXx")
 Members = Callable[[], Set[int]]
 """Gives the ids of the processes of a set, as they are now."""
@@ -48,13 +48,13 @@ class Namespace:
         return found
 
 
-def runs(process: int, told: bool = False) -> bool:
+def runs(process: int, signalled: bool = False) -> bool:
     """Whether a thread of the process can still run: is neither stopped nor dead.
 
     `told`: SIGSTOP was sent already. A thread that waits in the kernel (state D) then counts as stopped, since it stops
     before it is back. One that waits in vfork for a child that has been stopped never comes back before that child.
     """
-    idle = _IDLE_STATES | {"D"} if told else _IDLE_STATES
+    idle = _IDLE_STATES | {"D"} if signalled else _IDLE_STATES
     return any(state not in idle for state in thread_states(process))
 
 
@@ -75,7 +75,7 @@ def stop_all(members: Members) -> set[int]:
     """
     deadline = time.monotonic() + STOP_WITHIN_S
     clean, stopped = 0, set[int]()
-    while clean < _CLEAN_LOOKS:
+    while clean < _CLEAN_SCANS:
         running = {process for process in members() if runs(process, process in stopped)}
         clean = 0 if running else clean + 1
         send(running, signal.SIGSTOP)

@@ -20,7 +20,7 @@ from typing import NoReturn
 from arena.agents.box import processes
 from arena.agents.inside.relay import bring_up_loopback
 from arena.process_table import descendants
-from arena.sandbox import Walls, enter, landlock, mounts, places, seal
+from arena.sandbox import Namespaces, confinement, enter, landlock, mounts, places
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.seccomp import Strictness
 
@@ -103,31 +103,31 @@ def _become(order: Order) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.set_inheritable(order.report, False)
     try:
-        level = enter(Walls(hide=tuple(order.hide)))
+        level = enter(Namespaces(hide=tuple(order.hide)))
         if "mount" in level and mounts.read_only(order.writable, _SHARED_BYTES):
             level += "+read-only"
-        walled = "network" in level and bring_up_loopback()
+        confined = "network" in level and bring_up_loopback()
         _limit(order)
         level += _change_user(order.user, order.groups)
-        level += _seal(order)
+        level += _confine(order)
         os.chdir(order.folder)
         os.write(order.report, f"{level}\n".encode())
         os.read(order.go, 1)
         os.close(order.go)
-        environment = {**order.environment, **(order.proxy if walled else {})}
-        command = [*(order.relay if walled else []), *order.command]
+        environment = {**order.environment, **(order.proxy if confined else {})}
+        command = [*(order.relay if confined else []), *order.command]
         os.execvpe(command[0], command, environment)
     except BaseException as problem:
         os.write(order.report, f"{problem}".encode())
         os._exit(127)
 
 
-def _seal(order: Order) -> str:
-    """Apply the restrictions that need no namespace. The network is not among them: see `walled`."""
+def _confine(order: Order) -> str:
+    """Walls that need no namespace, behind those that are made of them. The network is not theirs: see `walled`."""
     files = landlock.without((*places.system(), *order.readable), order.hide)
     write = (*order.writable, *places.PLAIN_DEVICES, *_TERMINALS, *(places.devices() if order.device else ()))
     allowed = Allowed(files.read, write, files.listed)
-    return seal.close(seal.Seal(strictness=Strictness.PROGRAM, files=allowed, network=True))
+    return confinement.confine(confinement.Confinement(strictness=Strictness.PROGRAM, files=allowed, network=True))
 
 
 def _limit(order: Order) -> None:

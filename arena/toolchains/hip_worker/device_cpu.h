@@ -55,7 +55,7 @@ class Device {
     }
 
     static void synchronize() {}
-    static void nudge() {}
+    static void wait_until_idle() {}
     static Stream stream() { return nullptr; }
 
     static int call(const Entry& entry, const Frame& frame) {

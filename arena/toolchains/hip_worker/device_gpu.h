@@ -64,7 +64,7 @@ class Device {
     static void synchronize() { check(hipDeviceSynchronize(), "hipDeviceSynchronize"); }
 
     // One tiny kernel: switching the device between processes costs some 0.2 ms, and varies.
-    static void nudge() {
+    static void wait_until_idle() {
         touching()(nullptr);
         synchronize();
     }

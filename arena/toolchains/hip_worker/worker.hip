@@ -105,7 +105,7 @@ class Worker {
         for (std::uint32_t& set : sets) set = message.number<std::uint32_t>();
         message.end();
         if (!rehearsal_) {
-            Device::nudge();
+            Device::wait_until_idle();
             rehearsal_ = std::make_unique<Device::Pass>(Device::touching(), graph);
         }
         const auto issue_all = [this, frames = frames(sets), sets](Device::Stream stream) {
@@ -128,7 +128,7 @@ class Worker {
 
     void prepare() {
         if (binding_) binding_->resolve_addresses();
-        Device::nudge();
+        Device::wait_until_idle();
         if (rehearsal_) rehearsal_->run();
         prepared_ = true;
     }

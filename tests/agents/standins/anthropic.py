@@ -35,7 +35,7 @@ class AnthropicStandIn(StandIn):
             return as_json({"input_tokens": len(json.dumps(request.body)) // 4})
         if path != "/v1/messages":
             return _refused(Fault(404, "not_found_error", f"no such place: {path}"))
-        step, number = self.step(look(request.body) if request.body.get("tools") else None)
+        step, number = self.step(find_availability(request.body) if request.body.get("tools") else None)
         return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, number)
 
     def _reply(self, body: Json, turn: Turn, number: int) -> Reply:
@@ -60,7 +60,7 @@ class AnthropicStandIn(StandIn):
         return as_json({**message, "content": blocks, "stop_reason": reason, "usage": usage})
 
 
-def look(body: Json) -> Seen:
+def find_availability(body: Json) -> Seen:
     """What a request shows: the model's turns so far are those of the assistant; reminders may follow results."""
     messages = body["messages"]
     newest = takewhile(lambda message: message["role"] != "assistant", reversed(messages))

@@ -30,7 +30,7 @@ class ChatCompletionsStandIn(StandIn):
         """A turn of the script."""
         if request.method != "POST" or not request.path.endswith("/chat/completions"):
             return _refused(Fault(404, "not_found_error", f"no such place: {request.method} {request.path}"))
-        step, number = self.step(look(request.body) if request.body.get("tools") else None)
+        step, number = self.step(find_availability(request.body) if request.body.get("tools") else None)
         return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, number)
 
     def _reply(self, body: Json, turn: Turn, number: int) -> Reply:
@@ -48,7 +48,7 @@ class ChatCompletionsStandIn(StandIn):
         return as_json({**head, "object": "chat.completion", "choices": [choice], "usage": _usage(turn)})
 
 
-def look(body: Json) -> Seen:
+def find_availability(body: Json) -> Seen:
     """What a request shows. The names of the calls in it say how many turns the model has had."""
     messages: list[Json] = body["messages"]
     calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]

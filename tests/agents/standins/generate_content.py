@@ -30,7 +30,7 @@ class GenerateContentStandIn(StandIn):
             return as_json({"totalTokens": 10})
         if request.method != "POST" or method not in ("generateContent", "streamGenerateContent"):
             return _refused(Fault(404, "NOT_FOUND", f"no such place: {request.method} {request.path}"))
-        step, _ = self.step(look(request.body) if request.body.get("tools") else None, aside="{}")
+        step, _ = self.step(find_availability(request.body) if request.body.get("tools") else None, aside="{}")
         if isinstance(step, Fault):
             return _refused(step)
         model = place.rpartition("/")[2]
@@ -39,7 +39,7 @@ class GenerateContentStandIn(StandIn):
         return as_events(("", chunk) for chunk in _stream(step, model))
 
 
-def look(body: Json) -> Seen:
+def find_availability(body: Json) -> Seen:
     """What a request shows. Calls have no names of their own here: each content with calls is a turn."""
     contents: list[Json] = body["contents"]
     judge_pool = [index for index, content in enumerate(contents) if any("functionCall" in p for p in content["parts"])]

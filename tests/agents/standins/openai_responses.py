@@ -39,7 +39,7 @@ class OpenAIResponsesStandIn(StandIn):
             return as_json({"object": "list", "data": []})
         if request.method != "POST" or path != "/v1/responses":
             return _refused(Fault(404, "not_found", f"no such place: {request.method} {path}"))
-        step, number = self.step(look(request.body) if tools_of(request.body) else None)
+        step, number = self.step(find_availability(request.body) if tools_of(request.body) else None)
         return _refused(step) if isinstance(step, Fault) else self._reply(request.body, step, number)
 
     def _reply(self, body: Json, turn: Turn, number: int) -> Reply:
@@ -61,7 +61,7 @@ def tools_of(body: Json) -> list[Json]:
     return [inner for tool in offered for inner in (tool["tools"] if tool["type"] == "namespace" else [tool])]
 
 
-def look(body: Json) -> Seen:
+def find_availability(body: Json) -> Seen:
     """What a request shows. The names of the calls in it say how many turns the model has had."""
     items: list[Json] = body["input"] if isinstance(body["input"], list) else []
     calls = [item for item in items if item.get("type") in ("function_call", "custom_tool_call")]

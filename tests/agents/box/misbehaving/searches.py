@@ -28,7 +28,7 @@ WANTED = sys.argv[1:]
 seen: dict[str, str] = {}
 
 
-def look(how: str, path: str) -> None:
+def find_availability(how: str, path: str) -> None:
     """Read a file, also as a git object, and see whether the canary is in it."""
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -43,20 +43,20 @@ def look(how: str, path: str) -> None:
 
 def paths() -> None:
     for path in WANTED:
-        look("absolute path", path)
+        find_availability("absolute path", path)
         for name in ("link", "chain"):
             with contextlib.suppress(OSError):
                 os.symlink(path, name)
-            look("symbolic link", name)
+            find_availability("symbolic link", name)
         with contextlib.suppress(OSError):
             os.link(path, "hard")
-        look("hard link", "hard")
+        find_availability("hard link", "hard")
         for above in ("..", "../..", "../../../../../../.."):
-            look("relative path", f"{above}{path}")
-            look("relative path from home", os.path.join(os.path.expanduser("~"), above + path))
+            find_availability("relative path", f"{above}{path}")
+            find_availability("relative path from home", os.path.join(os.path.expanduser("~"), above + path))
         for process in [*os.listdir("/proc"), "self", "thread-self"]:
             for way in ("root", "cwd", "cwd/../..", "fd/0/..", "map_files", "task/1/root", "task/1/cwd"):
-                look(f"/proc/PID/{way}", f"/proc/{process}/{way}{path}")
+                find_availability(f"/proc/PID/{way}", f"/proc/{process}/{way}{path}")
 
 
 def proc() -> None:
@@ -81,7 +81,7 @@ def find() -> None:
             if name in NAMES and "/site-packages/" not in path:
                 seen["find by name"] = path
             if not path.startswith(system):
-                look("find by content", path)
+                find_availability("find by content", path)
 
 
 def harness() -> None:

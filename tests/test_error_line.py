@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arena.headline import LINE_CHARACTERS, telling_line
+from arena.error_line import LINE_CHARACTERS, first_error_line
 
 TRACED = "Traceback (most recent call last):\n  File 'k.py', line 3\n"
 
@@ -30,11 +30,11 @@ TRACED = "Traceback (most recent call last):\n  File 'k.py', line 3\n"
     ],
 )
 def test_the_telling_line(text: str, line: str) -> None:
-    assert telling_line(text) == line
+    assert first_error_line(text) == line
 
 
 @pytest.mark.parametrize("characters", [LINE_CHARACTERS, 400])
 def test_a_long_line_is_cut(characters: int) -> None:
-    cut = telling_line("x" * 5000, characters)
+    cut = first_error_line("x" * 5000, characters)
     assert len(cut) == characters and cut.endswith("x…")
-    assert telling_line("x" * characters, characters) == "x" * characters
+    assert first_error_line("x" * characters, characters) == "x" * characters

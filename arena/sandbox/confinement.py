@@ -20,7 +20,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seal:
+class Confinement:
     """What is left to a process."""
 
     strictness: Strictness
@@ -38,16 +38,16 @@ def is_basic() -> bool:
     return wanted == "basic"
 
 
-def close(seal: Seal) -> str:
-    """Apply the restrictions and return those in force, such as `+capabilities+landlock7+seccomp`."""
+def confine(confinement: Confinement) -> str:
+    """Put the walls up and return those in force, such as `+capabilities+landlock7+seccomp`."""
     if is_basic():
         return "+basic"
     ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     level = "+capabilities" if capabilities.drop() else ""
-    version = landlock.enter(seal.files, network=seal.network) if seal.files is not None else 0
+    version = landlock.enter(confinement.files, network=confinement.network) if confinement.files is not None else 0
     level += f"+landlock{version}" if version else ""
     # Last: from here on this process could not put up the others.
-    return level + ("+seccomp" if seccomp.enter(seal.strictness, os.getpid()) else "")
+    return level + ("+seccomp" if seccomp.enter(confinement.strictness, os.getpid()) else "")
 
 
 def refuse_processes(*, programs: bool = False) -> None:

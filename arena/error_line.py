@@ -10,7 +10,7 @@ _ERROR = re.compile(r"\b(?:error|fatal)\s*:", re.IGNORECASE)
 """How clang, nvcc, ptxas (`error   :`) and LLVM (`LLVM ERROR:`) begin a complaint; not `ValueError:`."""
 
 
-def telling_line(text: str, characters: int = LINE_CHARACTERS) -> str:
+def first_error_line(text: str, characters: int = LINE_CHARACTERS) -> str:
     """The first line in which a compiler complains, else of a traceback the last, else the first; cut to fit."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
