@@ -96,7 +96,7 @@ class ProbeSeen:
 
 @dataclass(frozen=True)
 class VendorBuilds:
-    """One language for one vendor: what was built for GPUs that are not here, or what this machine lacks for it."""
+    """One language for one vendor: what was built for cross-compilation targets, or what this machine lacks for it."""
 
     language: str
     vendor: str

@@ -77,7 +77,7 @@ class JudgeService:
             try:
                 worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
-                advice = f"{confinement.SWITCH}=basic leaves the newer walls out; see docs/isolation.md"
+                advice = f"{confinement.SWITCH}=basic leaves the newer restrictions out; see docs/develop/isolation.md"
                 raise InfrastructureError(
                     f"a worker cannot use the device: {failure.detail.strip()}; {advice}"
                 ) from None

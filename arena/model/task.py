@@ -215,7 +215,7 @@ class Task:
 
     @property
     def trusted_kernel(self) -> Path | None:
-        """A plain solution to check the task by: its starting kernel, or that of the task with the same operator."""
+        """A solution to check the task by: its baseline kernel, or that of the task with the same operator."""
         path = self.definition / self.task_type.kernel_file
         return path if path.is_file() else self.expert
 

@@ -39,7 +39,7 @@ class Namespaces:
 
 
 def enter(walls: Namespaces) -> str:
-    """Put this process behind walls and return the level in force, such as `session+network+mount`."""
+    """Confine this process and return the level in force, such as `session+network+mount`."""
     level = ["session"]
     if os.getsid(0) != os.getpid():
         os.setsid()

@@ -70,7 +70,7 @@ def run_confined(
 
 
 def level() -> str:
-    """The walls that compilers are behind here, as records say it; found out by starting something."""
+    """The sandbox of compilers here, as records say it; found out by starting something."""
     if confinement.is_basic():
         return "none"
     found = bubblewrap.features()

@@ -39,7 +39,7 @@ def is_basic() -> bool:
 
 
 def confine(confinement: Confinement) -> str:
-    """Put the walls up and return those in force, such as `+capabilities+landlock7+seccomp`."""
+    """Apply the restrictions and return those in force, such as `+capabilities+landlock7+seccomp`."""
     if is_basic():
         return "+basic"
     ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

@@ -127,7 +127,7 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
 
 
 def _become_native_worker(program: str, channel_file: int) -> None:
-    """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
+    """Replace Python by the native worker; number, channel, log and sandbox stay. Never returns."""
     confinement.refuse_processes(programs=True)  # the worker, which is one
     os.set_inheritable(channel_file, True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}

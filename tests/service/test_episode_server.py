@@ -280,7 +280,9 @@ def test_the_client_of_the_docs(task: Task, tmp_path: Path) -> None:
 @pytest.mark.parametrize("answer", [TaskView, Step, Final])
 def test_the_docs_name_every_field(answer: type[TaskView] | type[Step] | type[Final]) -> None:
     for name in answer.__struct_fields__:
-        assert re.search(rf"^\|[^|]*`{name}`[^|]*\|", DOCS, re.MULTILINE), f"docs/evaluate/serve.md does not explain `{name}`"
+        assert re.search(rf"^\|[^|]*`{name}`[^|]*\|", DOCS, re.MULTILINE), (
+            f"docs/evaluate/serve.md does not explain `{name}`"
+        )
 
 
 def test_the_docs_list_every_level_of_the_reward() -> None:
