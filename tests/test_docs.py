@@ -61,3 +61,9 @@ def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: 
     example = tmp_path / "configs" / "monday.yaml"
     example.write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     assert load_config(example).evaluation == {"seeds": 3, "targets": ("gfx942",)}
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    docs = ROOT / "docs"
+    assert [page for path in docs.rglob("*.md") if (page := path.relative_to(docs).as_posix()) not in nav] == []

@@ -38,6 +38,10 @@ class Drawing:
             f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{ink}"{weight}{anchor}>{escape(text)}</text>'
         )
 
+    def note(self, x: float, y: float, text: str, *, middle: bool = False) -> None:
+        """Write one small, quiet line."""
+        self.text(x, y, text, size=12, ink=QUIET, middle=middle)
+
     def box(
         self, place: tuple[float, float, float, float], title: str, lines: Sequence[str] = (), kind: str = "plain"
     ) -> None:

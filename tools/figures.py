@@ -31,24 +31,24 @@ def processes() -> Drawing:
     out.box((640, 166, 190, 84), "worker: candidate", ["one program", "buffers of one case"], "untrusted")
     out.box((30, 334, 190, 46), "agent", ["workspace, ./evaluate"], "untrusted")
     out.arrow([(220, 120), (330, 120)], both=True)
-    out.text(275, 112, "candidates,", size=12, ink=QUIET, middle=True)
-    out.text(275, 136, "verdicts", size=12, ink=QUIET, middle=True)
+    out.note(275, 112, "candidates,", middle=True)
+    out.note(275, 136, "verdicts", middle=True)
     out.arrow([(540, 100), (640, 100)], both=True)
     out.arrow([(540, 150), (590, 150), (590, 205), (640, 205)], both=True)
-    out.text(590, 84, "commands,", size=12, ink=QUIET, middle=True)
-    out.text(590, 120, "buffers", size=12, ink=QUIET, middle=True)
+    out.note(590, 84, "commands,", middle=True)
+    out.note(590, 120, "buffers", middle=True)
     out.arrow([(435, 180), (435, 250)])
-    out.text(445, 219, "starts", size=12, ink=QUIET)
+    out.note(445, 219, "starts")
     out.arrow([(540, 285), (735, 285), (735, 250)])
-    out.text(620, 279, "forks", size=12, ink=QUIET)
+    out.note(620, 279, "forks")
     out.arrow([(125, 180), (125, 250)], both=True)
-    out.text(135, 219, "sources, libraries", size=12, ink=QUIET)
+    out.note(135, 219, "sources, libraries")
     out.arrow([(30, 357), (14, 357), (14, 150), (30, 150)], both=True)
     out.text(30, 36, "Processes of a run", size=15, bold=True)
     out.box((330, 346, 16, 14), "", (), "trusted")
-    out.text(354, 358, "trusted", size=12, ink=QUIET)
+    out.note(354, 358, "trusted")
     out.box((430, 346, 16, 14), "", (), "untrusted")
-    out.text(454, 358, "not trusted, in a sandbox of its own", size=12, ink=QUIET)
+    out.note(454, 358, "not trusted, in a sandbox of its own")
     return out
 
 
@@ -56,12 +56,8 @@ def timed_round() -> Drawing:
     """One round: four passes in random order, each between fresh data and a check."""
     out = Drawing(860, 380, "One timed round")
     out.text(30, 36, "One timed round", size=15, bold=True)
-    out.text(
-        30,
-        56,
-        "Short and long passes of baseline and candidate, in random order, on inputs drawn for this round.",
-        size=12,
-        ink=QUIET,
+    out.note(
+        30, 56, "Short and long passes of baseline and candidate, in random order, on inputs drawn for this round."
     )
     passes = [("candidate, long", 8), ("baseline, short", 1), ("baseline, long", 8), ("candidate, short", 1)]
     x = 30.0
@@ -74,6 +70,26 @@ def timed_round() -> Drawing:
             "untrusted" if "candidate" in name else "trusted",
         )
         x += width + 6
+    _pass_in_detail(out)
+    out.text(30, 286, "latency = (T(8n) − T(n)) / 7n", size=13, bold=True, ink=FILLS["time"][1])
+    out.text(
+        330,
+        286,
+        "speedup of the round = baseline latency / candidate latency",
+        size=13,
+        bold=True,
+        ink=FILLS["time"][1],
+    )
+    out.note(30, 314, "The constant cost of reaching a worker cancels. Rounds repeat until their interval is narrow;")
+    out.note(
+        30, 332, "halfway the two sides exchange buffers. While the baseline runs, the candidate's worker is frozen."
+    )
+    out.note(30, 350, "On the CPU platform a pass is one call, and its time is the worker's processor time.")
+    return out
+
+
+def _pass_in_detail(out: Drawing) -> None:
+    """Draw the steps around one timed pass."""
     out.text(30, 162, "One pass in detail", size=13, bold=True)
     steps = [
         ("write", ["inputs; poison", "outputs"], "data", 124),
@@ -89,37 +105,6 @@ def timed_round() -> Drawing:
         if title != "check":
             out.arrow([(x + width, 211), (x + width + 17, 211)])
         x += width + 17
-    out.text(30, 286, "latency = (T(8n) − T(n)) / 7n", size=13, bold=True, ink=FILLS["time"][1])
-    out.text(
-        330,
-        286,
-        "speedup of the round = baseline latency / candidate latency",
-        size=13,
-        bold=True,
-        ink=FILLS["time"][1],
-    )
-    out.text(
-        30,
-        314,
-        "The constant cost of reaching a worker cancels. Rounds repeat until their interval is narrow;",
-        size=12,
-        ink=QUIET,
-    )
-    out.text(
-        30,
-        332,
-        "halfway the two sides exchange buffers. While the baseline runs, the candidate's worker is frozen.",
-        size=12,
-        ink=QUIET,
-    )
-    out.text(
-        30,
-        350,
-        "On the CPU platform a pass is one call, and its time is the worker's processor time.",
-        size=12,
-        ink=QUIET,
-    )
-    return out
 
 
 def task_folder() -> Drawing:
@@ -143,22 +128,26 @@ def task_folder() -> Drawing:
         out.text(40, y + 21, name, bold=True, ink=FILLS[kind][1])
         out.text(232, y + 21, purpose, size=12)
         out.text(600, y + 21, _seen_as(name) if seen else "–", size=12, ink=INK if seen else QUIET, middle=True)
-        out.text(680, y + 21, "–", size=12, ink=QUIET, middle=True)
+        out.note(680, y + 21, "–", middle=True)
         out.text(775, y + 21, "reads", size=12, middle=True)
         out.line((30, y + 39), (830, y + 39))
-    out.text(
-        30,
-        352,
-        "A candidate's process gets buffers only, in the shapes of one case at a time.",
-        size=12,
-        ink=QUIET,
-    )
+    out.note(30, 352, "A candidate's process gets buffers only, in the shapes of one case at a time.")
     return out
 
 
 def _seen_as(name: str) -> str:
     """Return how an agent sees a file of the task."""
     return "as TASK.md" if name == "task.yaml" else "a copy"
+
+
+_NOTES = [
+    (91, "Are two runs comparable?", "Compare device and versions."),
+    (145, "Read this first.", "Missing trials count as failed."),
+    (248, "The result.", "hardcoded fails on unseen shapes."),
+    (342, "Plots.", "The distance of two points is the drop."),
+    (421, "Where it breaks.", "A second table counts by kind of case."),
+    (467, "Why.", "Status, worst element, both latencies."),
+]
 
 
 def report() -> Drawing:
@@ -200,19 +189,18 @@ def report() -> Drawing:
     out.text(56, 426, "Held-out cases: both pass, regression, improvement, both fail", size=12)
     out.box((46, 448, 468, 38), "", (), "plain")
     out.text(56, 472, "Tasks: a row per trial; open one for each case", size=12)
-    notes = [
-        (91, "Are two runs comparable?", "Compare device and versions."),
-        (145, "Read this first.", "Missing trials count as failed."),
-        (248, "The result.", "hardcoded fails on unseen shapes."),
-        (342, "Plots.", "The distance of two points is the drop."),
-        (421, "Where it breaks.", "A second table counts by kind of case."),
-        (467, "Why.", "Status, worst element, both latencies."),
-    ]
-    for y, head, line in notes:
+    for y, head, line in _NOTES:
         out.arrow([(562, y), (522, y)])
         out.text(570, y - 3, head, size=12, bold=True)
-        out.text(570, y + 13, line, size=12, ink=QUIET)
+        out.note(570, y + 13, line)
     return out
+
+
+_EXCHANGES = [
+    (112, "buffers, commands", "output bytes, bounded answers"),
+    (198, "TASK.md, feedback on seen cases", "kernel text, up to 1 MiB"),
+    (284, "source, limits", "objects and libraries"),
+]
 
 
 def trust_boundary() -> Drawing:
@@ -256,29 +244,16 @@ def trust_boundary() -> Drawing:
         ["read a candidate's text", "no network, no task files"],
         "untrusted",
     )
-    rows = [
-        (112, "buffers, commands", "output bytes, bounded answers"),
-        (198, "TASK.md, feedback on seen cases", "kernel text, up to 1 MiB"),
-        (284, "source, limits", "objects and libraries"),
-    ]
-    for y, there, back in rows:
+    for y, there, back in _EXCHANGES:
         out.text(460, y - 6, there, size=11, ink=QUIET, middle=True)
         out.arrow([(350, y), (570, y)])
         out.arrow([(570, y + 22), (350, y + 22)])
         out.text(460, y + 36, back, size=11, ink=QUIET, middle=True)
-    out.text(
-        30,
-        380,
-        "A worker can report that its candidate failed, never that it passed: the judge compares the buffers.",
-        size=12,
-        ink=QUIET,
+    out.note(
+        30, 380, "A worker can report that its candidate failed, never that it passed: the judge compares the buffers."
     )
-    out.text(
-        30,
-        400,
-        "Also trusted: the operating system, GPU driver, PyTorch and Triton as installed, and task folders.",
-        size=12,
-        ink=QUIET,
+    out.note(
+        30, 400, "Also trusted: the operating system, GPU driver, PyTorch and Triton as installed, and task folders."
     )
     return out
 

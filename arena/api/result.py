@@ -23,7 +23,7 @@ class Result:
     Attributes:
         evaluation: the record as it is stored in run folders: verdict of every stage, every case, raw timing rounds.
 
-    Example:
+    Examples:
         >>> import arena
         >>> result = arena.evaluate("rms_norm", "not python", platform="cpu", heldout=False)
         >>> result.status, result.passed, result.speedup

@@ -120,7 +120,7 @@ def run(
         UsageError: the configuration is malformed, or the folder holds another run.
         StorageError: the run folder cannot be written.
 
-    Example:
+    Examples:
         >>> import arena, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     run = arena.run("quickstart", tasks=["rms_norm"], agents=["hardcoded"], runs_dir=folder)

@@ -10,12 +10,12 @@ import typer
 from arena.cli.console import err, examples, out
 from arena.cli.corpora import TasksDirs
 
-app = typer.Typer(help="Renew the held-out cases.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help="Draw fresh held-out cases.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 @app.callback()
 def _group() -> None:
-    """Renew the held-out cases."""
+    """Draw fresh held-out cases."""
 
 
 @app.command(
@@ -28,10 +28,10 @@ def _group() -> None:
 def sample(
     seed: Annotated[int, typer.Option(help="The same seed draws the same cases.")],
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for <task id>/heldout.yaml.")],
-    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; all without.")] = None,
+    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; default: all tasks.")] = None,
     count: Annotated[int, typer.Option(help="Cases per task.", min=5)] = 8,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="Where to check them: auto, cpu, cuda or rocm.")] = "auto",
+    platform: Annotated[str, typer.Option(help="Platform of the check: auto, cpu, cuda or rocm.")] = "auto",
     max_work: Annotated[
         float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
     ] = None,

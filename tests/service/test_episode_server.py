@@ -1,4 +1,4 @@
-"""Episodes over HTTP: the protocol of docs/evaluate/serve.md, its client as printed there, and peers that mean no good."""
+"""Episodes over HTTP: the protocol of docs/evaluate/serve.md, its client as printed there, and hostile peers."""
 
 from __future__ import annotations
 
