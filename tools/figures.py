@@ -196,6 +196,16 @@ def report() -> Drawing:
     return out
 
 
+_TRUSTED = [
+    ("judge", ["seeds, expected values, tolerances, clock", "computes references, writes verdicts"]),
+    ("runner and service", ["records, budgets, held-out cases", "answers name seen cases only"]),
+    ("builder", ["limits on time and memory", "allow-lists of symbols and headers"]),
+]
+_UNTRUSTED = [
+    ("worker with a candidate", ["namespaces, Landlock, seccomp", "no seed, no expected value"]),
+    ("agent", ["its workspace, its credential", "bubblewrap, network allow-list"]),
+    ("compilers", ["read a candidate's text", "no network, no task files"]),
+]
 _EXCHANGES = [
     (112, "buffers, commands", "output bytes, bounded answers"),
     (198, "TASK.md, feedback on seen cases", "kernel text, up to 1 MiB"),
@@ -209,41 +219,12 @@ def trust_boundary() -> Drawing:
     out.text(30, 36, "The trust boundary", size=15, bold=True)
     out.box((30, 54, 330, 300), "", (), "zone")
     out.text(46, 76, "trusted", size=12, bold=True, ink=QUIET)
-    out.box(
-        (46, 88, 298, 74),
-        "judge",
-        ["seeds, expected values, tolerances, clock", "computes references, writes verdicts"],
-        "trusted",
-    )
-    out.box(
-        (46, 174, 298, 74),
-        "runner and service",
-        ["records, budgets, held-out cases", "answers name seen cases only"],
-        "trusted",
-    )
-    out.box(
-        (46, 260, 298, 74),
-        "builder",
-        ["limits on time and memory", "allow-lists of symbols and headers"],
-        "trusted",
-    )
     out.box((560, 54, 270, 300), "", (), "zone")
     out.text(576, 76, "not trusted", size=12, bold=True, ink=QUIET)
-    out.box(
-        (576, 88, 238, 74),
-        "worker with a candidate",
-        ["namespaces, Landlock, seccomp", "no seed, no expected value"],
-        "untrusted",
-    )
-    out.box(
-        (576, 174, 238, 74), "agent", ["its workspace, its credential", "bubblewrap, network allow-list"], "untrusted"
-    )
-    out.box(
-        (576, 260, 238, 74),
-        "compilers",
-        ["read a candidate's text", "no network, no task files"],
-        "untrusted",
-    )
+    for number, (title, lines) in enumerate(_TRUSTED):
+        out.box((46, 88 + 86 * number, 298, 74), title, lines, "trusted")
+    for number, (title, lines) in enumerate(_UNTRUSTED):
+        out.box((576, 88 + 86 * number, 238, 74), title, lines, "untrusted")
     for y, there, back in _EXCHANGES:
         out.text(460, y - 6, there, size=11, ink=QUIET, middle=True)
         out.arrow([(350, y), (570, y)])

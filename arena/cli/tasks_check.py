@@ -33,7 +33,7 @@ _DEFAULT_TARGETS = "gfx942,sm_90"
 _MOST_MUTANTS = 40
 _WORTH_SAYING_S = 0.1
 CHECKS = Path("runs/tasks-check")
-TARGETS = typer.Option(help="Architectures for which the kernels must also build; empty: none.")
+TARGETS = typer.Option(help="Architectures that kernels must build for; empty: none.")
 EVERY_LAUNCH = typer.Option("--every-launch", help="Build every launch, not each Triton signature once.")
 TIMING = typer.Option("--timing/--no-timing", help="Time kernels against themselves, on a GPU.")
 MUTANTS = typer.Option("--mutants", help="Check only mutants of kernels and omissions of inputs; on the CPU.")
@@ -52,9 +52,7 @@ def check(
     jobs: Annotated[int, typer.Option(help="Tasks at a time on the CPU; 0: one a core.", min=0)] = 0,
     devices: Annotated[str, DEVICES] = "",
     folder: Annotated[Path, typer.Option("--out", help="Folder for the checks.")] = CHECKS,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Skip tasks that passed there and have not changed.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Skip what passed there and has not changed.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
