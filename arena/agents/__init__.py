@@ -1,4 +1,9 @@
-"""Agents by kind: the built-in ones, and every definition under `configs/agents`."""
+"""Agents by kind: the built-in ones, every definition under `configs/agents`, and those that other packages offer.
+
+In: an `AgentSpec` of a run configuration. Out: an `Agent`, which hands in a kernel for a task and writes a transcript.
+`box/` confines an agent's process, `parsers/` reads what each command-line agent prints. Nothing here judges: an agent
+reaches the judge by a socket (`workspace_server.py`). A new agent needs a definition and a parser, no code elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class EvaluationOptions(TypedDict, total=False):
 
 
 class Judge:
-    """A judge that stays warm between evaluations: the first takes seconds to start, the next ones do not.
+    r"""A judge that stays warm between evaluations: the first takes seconds to start, the next ones do not.
 
     Args:
         platform: `cpu`, `cuda`, `rocm`, or `auto` for the best one on this machine.

@@ -104,7 +104,7 @@ def run_full(
         chosen: the steps, in order.
         out: where logs and ends are kept.
         deadline: in seconds of `time.monotonic`.
-        tell: is called with a line for each step.
+        on_line: is called with a line for each step.
         again: repeat what has passed.
 
     Returns:

@@ -1,4 +1,8 @@
-"""Platforms by name. Adding one is a module here and a line in the table."""
+"""Platforms by name: device facts, shared buffers, events and clocks of `cpu`, `cuda` and `rocm`.
+
+In: a name or `auto`. Out: a `Platform` (`base.py`), which the judge measures with. Adding one is a module here and a
+line in the table.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_KEYS = 1 << 26
-"""random numbers that are drawn together: a quarter of a gigabyte"""
+"""random numbers that are looked at together: a quarter of a gigabyte"""
 
 
 class Routing(NamedTuple):

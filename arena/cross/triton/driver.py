@@ -31,7 +31,6 @@ class _Utils:
 
     def __init__(self, facts: Multiprocessor, records: Records) -> None:
         self._facts, self._records = facts, records
-        self._with_threads = _expects_thread_limit()
         self.block_waves = 1
 
     def get_device_properties(self, device: int) -> dict[str, object]:
@@ -52,8 +51,7 @@ class _Utils:
         """Read what the kernel uses; answers as the real ones do: module, function, registers, spills, thread limit."""
         use = kernel_use(binary, name, self._facts.arch, shared_bytes=shared_bytes, block_waves=self.block_waves)
         self._records.kernels.append(use)
-        loaded = (None, 0, use.registers, use.spill_bytes)
-        return (*loaded, _MAX_BLOCK_THREADS) if self._with_threads else loaded
+        return (None, 0, use.registers, use.spill_bytes, _MAX_BLOCK_THREADS)
 
     def unload_module(self, module: object) -> None:
         """Nothing was loaded."""
@@ -141,10 +139,3 @@ def capability(arch: str) -> tuple[int, int]:
     if arch.startswith("gfx"):
         return int(digits[:-2]), int(digits[-2], 16)
     return int(digits[:-1]), int(digits[-1])
-
-
-def _expects_thread_limit() -> bool:
-    """Newer versions of Triton (from 3.4 or so) unpack a fifth value."""
-    from triton.compiler.compiler import CompiledKernel
-
-    return "n_max_threads" in CompiledKernel._init_handles.__code__.co_names

@@ -56,11 +56,6 @@ def _argument(place: Any, names: list[str]) -> str:
 
 
 def _install(hook: Hook) -> None:
-    try:
-        from triton import knobs
-    except ImportError:  # before Triton 3.4
-        from triton.runtime.jit import JITFunction
+    from triton import knobs
 
-        JITFunction.cache_hook = hook
-    else:
-        knobs.runtime.jit_cache_hook = hook
+    knobs.runtime.jit_cache_hook = hook

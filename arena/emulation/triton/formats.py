@@ -10,7 +10,7 @@ from arena.emulation.triton.internals import Array, Internals
 
 
 def special_types() -> dict[str, np.dtype[Any]]:
-    """numpy dtypes by the Triton type's short name; `fp8e4b15` has none and stays a byte."""
+    """NumPy dtypes by the Triton type's short name; `fp8e4b15` has none and stays a byte."""
     import ml_dtypes
 
     return {

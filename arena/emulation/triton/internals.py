@@ -39,7 +39,7 @@ class Internals:
             where = getattr(owner, "__name__", type(owner).__name__)
             raise InfrastructureError(
                 f"Triton {self.version} has no `{where}.{name}`, which the CPU platform mends; "
-                f"install a version of Triton that it knows, or mend arena/toolchains/interpreter"
+                f"install a version of Triton that it knows, or mend arena/emulation/triton"
             )
         return getattr(owner, name)
 

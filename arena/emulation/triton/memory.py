@@ -94,7 +94,7 @@ def _mend_atomics(at: Internals) -> None:
     operations = at.member(at.interpreter._ir, "ATOMIC_OP")
     add, exchange = at.member(operations, "FADD"), at.member(operations, "XCHG")
     bfloat16 = special_types()["bf16"]
-    ours = (bfloat16, np.dtype(np.float16))  # the C++ has no bfloat16, and in 3.2 no fp16
+    ours = (bfloat16, np.dtype(np.float16))  # the C++ has no bfloat16
 
     def update_16_bits(op: Any, ptr: Any, val: Any, mask: Any) -> Any:
         """Programs run one after the other here, so only lanes that share an address must take turns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SUPPORTED = "3.2 to 3.9"
+SUPPORTED = "3.6 and 3.9"
 """Versions of Triton whose interpreter these mends were tested with."""
 
 
@@ -42,7 +42,7 @@ MENDS = (
     Mend(
         "memory",
         "stores write exactly one element each, bfloat16 atomics add, histograms are int32",
-        "bfloat16 atomics failed or added bit patterns; a wider value overwrote its neighbours (3.2)",
+        "bfloat16 atomics failed or added bit patterns; a wider value overwrote its neighbours",
     ),
     Mend(
         "reductions",

@@ -47,9 +47,7 @@ def mend(at: Internals) -> None:
     """Replace `create_dot`, and replace or add `create_dot_scaled` (new in Triton 3.9's interpreter)."""
     handle, builder = at.handle, at.builder
     to_nearest = at.member(at.interpreter._ir.ROUNDING_MODE, "RTNE")
-    # Triton 3.2 has the older name.
-    older = hasattr(at.interpreter._ir, "F8F6F4TY")
-    formats = at.member(at.interpreter._ir, "F8F6F4TY" if older else "ScaleDotElemTypeTY")
+    formats = at.member(at.interpreter._ir, "ScaleDotElemTypeTY")
     fp8_types = {formats.E4M3: special_types()["fp8e4nv"], formats.E5M2: special_types()["fp8e5"]}
 
     def values(self: Any, operand: Any) -> Array:
@@ -76,20 +74,19 @@ def mend(at: Internals) -> None:
     def create_dot_scaled(
         self: Any, a: Any, a_scale: Any, a_type: Any, b: Any, b_scale: Any, b_type: Any, *rest: Any
     ) -> Any:
-        # rest: accumulator (3.2), or fast_math, lhs_k_pack, rhs_k_pack, accumulator.
-        a_k_pack, b_k_pack = rest[1:3] if len(rest) == 4 else (True, True)
+        _fast_math, a_k_pack, b_k_pack, accumulator = rest
         left = scaled(a, a_scale, a_type, -1 if a_k_pack else -2, is_rhs=False)
         right = scaled(b, b_scale, b_type, -2 if b_k_pack else -1, is_rhs=True)
-        return handle(matmul(left, right, rest[-1].data), rest[-1].dtype.scalar)
+        return handle(matmul(left, right, accumulator.data), accumulator.dtype.scalar)
 
     at.replace(builder, "create_dot", create_dot)
     if not hasattr(builder, "create_dot_scaled"):
-        _mend_constants(at, formats_are_constants=not older)
+        _mend_constants(at)
     builder.create_dot_scaled = create_dot_scaled
 
 
-def _mend_constants(at: Internals, *, formats_are_constants: bool) -> None:
-    """Before 3.9, `tl.dot_scaled` takes `None` and (from 3.3) formats only as the compiler passes them: wrapped."""
+def _mend_constants(at: Internals) -> None:
+    """Before 3.9, `tl.dot_scaled` takes `None` and formats only as the compiler passes them: wrapped."""
     original = at.member(at.tl.core, "dot_scaled")
     signature = inspect.signature(original)
 
@@ -98,7 +95,7 @@ def _mend_constants(at: Internals, *, formats_are_constants: bool) -> None:
         bound = signature.bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             absent = value is None and name.endswith("_scale")
-            if absent or (formats_are_constants and name.endswith("_format") and isinstance(value, str)):
+            if absent or (name.endswith("_format") and isinstance(value, str)):
                 bound.arguments[name] = at.tl.constexpr(value)
         return original(*bound.args, **bound.kwargs)
 

@@ -44,7 +44,5 @@ def mend(at: Internals) -> None:
 
     rewritten[at.member(standard, "sort").fn] = sort
     rewritten[at.member(standard, "flip").fn] = flip
-    # New in Triton 3.4.
-    for name, function in (("topk", topk), ("sort_impl", sort_impl)):
-        if hasattr(standard, name):
-            rewritten[getattr(standard, name).fn] = function
+    rewritten[at.member(standard, "topk").fn] = topk
+    rewritten[at.member(standard, "sort_impl").fn] = sort_impl
