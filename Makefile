@@ -22,9 +22,9 @@ test: $(STAMP)
 test-all: $(STAMP)
 	$(BIN)/pytest -n auto --dist loadfile
 
-# Check every task, on the CPU platform; and the mutants of its kernel, which take longer and can be resumed.
+# Check, on the CPU platform, the tasks that have changed or whose judge has; the mutants of kernels take longer and can be resumed.
 corpus: $(STAMP)
-	$(BIN)/arena tasks check --platform cpu
+	$(BIN)/python tools/corpus.py
 
 mutants: $(STAMP)
 	$(BIN)/arena tasks check --mutants --resume

@@ -48,7 +48,7 @@ def start_time(process: int) -> str:
 
 
 def is_dead(process: int) -> bool:
-    """Whether a process is gone, or is a zombie that only waits to be collected by its parent."""
+    """Return whether a process is gone, or is a zombie that only waits to be collected by its parent."""
     fields = _stat(f"/proc/{process}/stat")
     return not fields or fields[_STATE] in _DEAD
 

@@ -6,8 +6,16 @@ import json
 import re
 from pathlib import Path
 
-from arena.runs.config import load_config
+import pytest
 
+from arena.corpus.task_folder import load_task
+from arena.model.task import FLOATING, MOST_HELD_BYTES, Tolerance
+from arena.numerics.dtypes import bounds
+from arena.runs.config import load_config
+from arena.task_check.mutation import discriminating_cases
+from tests.corpus.folders import write_task
+
+GUIDE = "contribute/new-task.md"
 ROOT = Path(__file__).resolve().parents[1]
 _NAMED = re.compile(r"`((?:tests|docs|tools|configs|arena)/[\w./-]+?)(?:::\w+)?`")
 
@@ -67,3 +75,26 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
     docs = ROOT / "docs"
     assert [page for path in docs.rglob("*.md") if (page := path.relative_to(docs).as_posix()) not in nav] == []
+
+
+def test_the_authors_guide_has_the_default_tolerances_and_the_limit_on_sizes() -> None:
+    page = (ROOT / "docs" / GUIDE).read_text(encoding="utf-8")
+    said = {
+        name: float(row[2])
+        for row in re.findall(r"^\| ((`\w+`(?:, )?)+) \| (\d+e-\d+) \|$", page, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row[0])
+    }
+    assert {name: (value, value) for name, value in said.items()} == {d: bounds(Tolerance(), d) for d in FLOATING}
+    assert f"at most {MOST_HELD_BYTES >> 30} GiB" in page
+
+
+@pytest.mark.parametrize(("count", "chosen"), [(5, 5), (9, 9), (10, 6), (14, 8), (40, 6)])
+def test_mutants_run_on_as_many_cases_as_the_authors_guide_says(tmp_path: Path, count: int, chosen: int) -> None:
+    """Of float16 there are as many, and larger ones; the cheapest float32 case comes first, the largest last."""
+    page = " ".join((ROOT / "docs" / GUIDE).read_text(encoding="utf-8").split())
+    assert "on each of up to nine, else on six to eight from the cheapest to the most expensive" in page
+    fine = "".join(f"- {{M: {m}, N: 8, D: 64, dtype: float32}}\n" for m in range(2, count + 2))
+    task = load_task(write_task(tmp_path, seen=fine + fine.replace("float32", "float16").replace("N: 8", "N: 16")))
+    few = discriminating_cases(task, task.seen)
+    assert len(few) == chosen and {case.values["dtype"] for case in few} == {"float32"}
+    assert [case.values["M"] for case in (few[0], few[-1])] == [2, count + 1]

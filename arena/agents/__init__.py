@@ -52,9 +52,9 @@ def make_agent(spec: AgentSpec) -> Agent:
     if spec.kind in plug_ins():
         return _plugged_in(spec)
     definition = _definition(spec)
-    changed = limited(definition, spec.limits)
+    changed = limited(replace(definition, show=(*definition.show, *spec.show)), spec.limits)
     if spec.command:
-        changed = replace(changed, command=spec.command)
+        changed = replace(changed, command=spec.command, beside=spec.beside)
     return CliAgent(spec.name, changed, spec.model)
 
 

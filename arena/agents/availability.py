@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from arena import process
-from arena.agents.definition import Definition
+from arena.agents.box import PYTHONS
+from arena.agents.definition import Definition, with_neighbours
 
 _VERSION_S = 30.0
 _INSTALLED_IN = "node_modules"
@@ -27,20 +29,22 @@ class Availability:
 
     @property
     def can_start(self) -> bool:
-        """Whether it is installed, and has the one credential it needs, where it needs any."""
+        """Return whether it is installed, and has the one credential it needs, where it needs any."""
         return self.binary is not None and not self.missing
 
     def lacks(self, definition: Definition) -> str:
         """What keeps it from starting, and what to do; empty where nothing does."""
         if self.binary is None:
             how = f"; install it with `{definition.install}`" if definition.install else ""
-            return f"{definition.command[0]} is not on PATH{how}"
+            where = "not an executable file" if "/" in definition.command[0] else "not on PATH"
+            return f"{definition.command[0]} is {where}{how}"
         return f"set {' or '.join(self.missing)}" if self.missing else ""
 
 
 def find_availability(definition: Definition, environ: Mapping[str, str] = os.environ) -> Availability:
     """Look for a program and ask it for its version. One of the credentials is enough."""
-    found = shutil.which(definition.command[0], path=environ.get("PATH"))
+    program = definition.command[0]
+    found = sys.executable if program in PYTHONS else shutil.which(program, path=environ.get("PATH"))
     binary = None if found is None else Path(found).absolute()
     given = [name for name in definition.credentials if environ.get(name)]
     version = _version(definition, environ) if binary is not None else ""
@@ -55,7 +59,7 @@ def places_of(binary: Path) -> tuple[Path, ...]:
     programs = [binary, *filter(None, [_node()])]
     found = []
     for place in [path for program in programs for path in (program, program.resolve())]:
-        found.append(place if place.parent in (Path.home(), Path("/")) else place.parent)
+        found.append(with_neighbours(place))
         found += [above for above in place.parents if above.name == _INSTALLED_IN]
         found += [folder for above in place.parents for folder in _environment(above)]
     unique = tuple(dict.fromkeys(found))

@@ -106,6 +106,8 @@ class AgentSpec:
     folder: Path | None = None
     model: str = ""
     command: tuple[str, ...] = ()
+    show: tuple[Path, ...] = ()
+    beside: tuple[Path, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from arena.agents import tripwire
 from arena.agents.availability import Availability, find_availability, places_of
 from arena.agents.base import Agent, EvaluationService, Submission, Workspace
-from arena.agents.box import Box, Boxed, BoxPlan, open_box, read_candidate
+from arena.agents.box import PYTHONS, Box, Boxed, BoxPlan, open_box, read_candidate
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.definition import Definition, PromptBy, endpoint, fill_in
 from arena.agents.lines import Lines
@@ -69,14 +69,15 @@ class CliAgent(Agent):
             session = self._session(place, workspace, service, recorder, found)
             left = read_candidate(workspace.folder, workspace.candidate.name, KERNEL_LIMIT_BYTES)
             if not session.evaluations and left is not None and left == _starting_kernel(workspace):
-                return self._untouched(session)
+                return self._untouched(session, recorder.error_lines)
             kernel, why = service.choose(recorder.clean_kernel(left))
             return Submission(_put(kernel, workspace), why, session)
 
-    def _untouched(self, session: Session) -> Submission:
+    def _untouched(self, session: Session, printed: str) -> Submission:
         """Nothing was done: that is an agent's own affair, unless its program failed before it said a word."""
         if session.ending is Ending.FAILED and not session.tokens.total:
-            raise InfrastructureError(f"agent {self.name} did not get going: {session.detail}")
+            more = f"\n{printed}" if "\n" in printed else ""
+            raise InfrastructureError(f"agent {self.name} did not get going: {session.detail}{more}")
         return Submission(None, "the baseline kernel was left as it was, and nothing was evaluated", session)
 
     def _session(
@@ -121,14 +122,18 @@ class CliAgent(Agent):
         taken = self._values((*self._definition.passes, *self._definition.credentials))
         endpoints = [endpoint(entry, taken) for entry in self._definition.network]
         assert found.binary is not None
+        shown = (*places_of(found.binary), *self._definition.show, *self._definition.beside)
         return BoxPlan(
             workspace=workspace.folder,
             home=home,
             tools=tools,
             network=tuple(dict.fromkeys(filter(None, endpoints))),
             device=self._definition.device and not workspace.environment.device.emulated,
-            show=places_of(found.binary),
-            hide=(workspace.task.path.parents[2], workspace.transcript.parents[2]),
+            show=shown,
+            hide=(
+                *(workspace.task.path.parents[2], workspace.transcript.parents[2]),
+                *(folder for folder in _subfolders(self._definition.beside) if folder not in shown),
+            ),
             disk_bytes=self.limits.disk_bytes,
             file_bytes=min(self.limits.disk_bytes, FILE_LIMIT_BYTES),
         )
@@ -149,13 +154,17 @@ class CliAgent(Agent):
         emulated = workspace.environment.device.emulated
         environment = {**_ALWAYS, **({"TRITON_INTERPRET": "1"} if emulated else {}), **taken, **written}
         stdin = prompt.encode() if definition.prompt is PromptBy.STDIN else b""
-        return box.start(self._command(found, values), stdin, environment)
+        try:
+            return box.start(self._command(found, values), stdin, environment)
+        except FileNotFoundError as problem:
+            raise InfrastructureError(f"agent {self.name} cannot start: {problem}") from None
 
     def _command(self, found: Availability, values: Mapping[str, str]) -> list[str]:
         """The command line, its program by full path."""
         definition = self._definition
         given = (*definition.command[1:], *(definition.model if self._model else ()))
-        command = [str(found.binary), *(fill_in(text, values) for text in given)]
+        program = definition.command[0] if definition.command[0] in PYTHONS else str(found.binary)
+        command = [program, *(fill_in(text, values) for text in given)]
         in_place = any("${PROMPT}" in text for text in given)
         appended = definition.prompt is PromptBy.ARGUMENT and not in_place
         return [*command, values["PROMPT"]] if appended else command
@@ -194,6 +203,11 @@ def _clear(folders: tuple[Path, ...]) -> None:
             clear(folder)
         except OSError:
             continue  # what cannot be deleted stays for the sweep of the next run
+
+
+def _subfolders(folders: tuple[Path, ...]) -> list[Path]:
+    """Folders beside an agent's program: runs, reports and held-out cases often lie there."""
+    return [path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_dir()]
 
 
 def _starting_kernel(workspace: Workspace) -> bytes | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +18,7 @@ from arena.resources import resource
 DEFINITIONS = resource("configs") / "agents"
 FILLED_IN = ("WORKSPACE", "HOME", "TOOLS", "PROMPT", "MODEL")
 """What `${…}` may name beside the variables that a definition passes on."""
+_NAME_CHARACTERS = 256
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -67,6 +69,10 @@ class Definition:
     """what it may reach: `host:port`, or `$NAME`, a variable that holds a URL; nothing else"""
     files: Mapping[str, str] = field(default_factory=dict)
     """files put into its home before it starts, by path in it"""
+    show: tuple[Path, ...] = ()
+    """further folders and files that it can read"""
+    beside: tuple[Path, ...] = ()
+    """where the files that `command` names lie: their other files can be read too, their subfolders cannot"""
     device: bool = True
     """whether it may use the GPU itself, not only through `./evaluate`"""
     price: Price | None = None
@@ -78,7 +84,9 @@ def load_definition(path: Path) -> Definition:
     document = strict_yaml.read(path, "agent")
     data: dict[str, Any] = document.data
     _check(document)
-    sequences = ("command", "model", "version", "passes", "credentials", "network")
+    shown = listed(document, ["show"], data.get("show", ()))
+    command, beside = located(tuple(data["command"]), path.parent)
+    sequences = ("model", "version", "passes", "credentials", "network")
     return Definition(
         name=data["name"],
         about=data["about"],
@@ -89,6 +97,9 @@ def load_definition(path: Path) -> Definition:
         tried=data.get("tried", ""),
         environment=data.get("environment", {}),
         files=data.get("files", {}),
+        command=command,
+        show=shown,
+        beside=beside,
         device=data.get("device", True),
         price=Price(**data["price"]) if "price" in data else None,
         limits=Limits(**data.get("limits", {})),
@@ -105,6 +116,41 @@ def load_definitions(folder: Path = DEFINITIONS) -> dict[str, Definition]:
             raise FileError(path, f"the agent is called {definition.name}: name the file {definition.name}.yaml")
         found[definition.name] = definition
     return found
+
+
+def located(command: tuple[str, ...], folder: Path) -> tuple[tuple[str, ...], tuple[Path, ...]]:
+    """Return a command with the files of `folder` that it names by their full paths, and where these lie.
+
+    Its program is a file there where it is written with a slash; every other argument where there is such a file.
+    """
+    found, show = [], []
+    for index, text in enumerate(command):
+        place = _place(text, folder, program=index == 0)
+        found.append(text if place is None else str(place))
+        show += [] if place is None else [with_neighbours(place)]
+    return tuple(found), tuple(dict.fromkeys(show))
+
+
+def _place(text: str, folder: Path, *, program: bool) -> Path | None:
+    """Return the file in `folder` that an argument names; None where it names none."""
+    if not 0 < len(text) < _NAME_CHARACTERS or "${" in text or text.startswith("/"):
+        return None
+    place = Path(os.path.abspath(folder / text))  # noqa: PTH100 - a link is called by its own name
+    return place if ("/" in text if program else place.is_file()) else None
+
+
+def with_neighbours(file: Path) -> Path:
+    """Return the folder of a file; the file alone where that is a home folder, which is not shown for its sake."""
+    return file if file.parent in (Path.home(), Path("/")) else file.parent
+
+
+def listed(document: strict_yaml.Document, place: list[str | int], items: Sequence[str]) -> tuple[Path, ...]:
+    """Return the paths of a list in a file, seen from where that lies. Raises `FileError` where one is missing."""
+    paths = [(document.path.parent / item).expanduser().resolve() for item in items]
+    for index, path in enumerate(paths):
+        if not path.exists():
+            raise document.error([*place, index], f"{path} does not exist")
+    return tuple(paths)
 
 
 def fill_in(text: str, values: Mapping[str, str]) -> str:

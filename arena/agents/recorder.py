@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -15,6 +16,7 @@ from arena.model.session import Evaluated, Event, EventKind
 from arena.transcripts import TranscriptWriter
 
 _DETAIL_CHARACTERS = 500
+_ERROR_LINES = 20
 _MOST_HELD = 100_000
 
 
@@ -41,7 +43,7 @@ class Recorder:
         self.events: list[Event] = []
         self.evaluations: list[Evaluated] = []
         self.refused = 0
-        self._last_error = ""
+        self._errors: deque[str] = deque(maxlen=_ERROR_LINES)
         self._held: list[_TranscriptLine] = []
 
     def begin(self, watch: RecordingWatch) -> None:
@@ -63,7 +65,12 @@ class Recorder:
     @property
     def last_error(self) -> str:
         """The last line on its standard error."""
-        return self._last_error[:_DETAIL_CHARACTERS]
+        return self._errors[-1].strip()[:_DETAIL_CHARACTERS] if self._errors else ""
+
+    @property
+    def error_lines(self) -> str:
+        """The last lines on its standard error."""
+        return "\n".join(line.rstrip()[:_DETAIL_CHARACTERS] for line in self._errors)
 
     def clean(self, text: str) -> str:
         """`text` without secrets."""
@@ -78,7 +85,8 @@ class Recorder:
         with self._lock:
             line = _TranscriptLine(self.clean(text), self._now(), stream)
             if stream == "stderr":
-                self._last_error = line.text.strip() or self._last_error
+                if line.text.strip():
+                    self._errors.append(line.text)
                 self._writer.raw(*line)
                 return
             self._held.append(line)

@@ -207,7 +207,7 @@ def _parse(line: bytes) -> tuple[bytes, bool]:
 
 
 def _disconnected(connection: socket.socket) -> bool:
-    """Whether the peer has closed its end; one that only sends no more still waits."""
+    """Return whether the peer has closed its end; one that only sends no more still waits."""
     poller = select.poll()
     try:
         poller.register(connection, 0)

@@ -10,6 +10,7 @@ import typer
 from arena.api.result import Result
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
+from arena.error_line import first_error_line
 from arena.errors import UsageError
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from arena.judge.messages import Options, Progress
     from arena.model.task import Task
 
+_LINE_CHARACTERS = 400
 EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
@@ -90,7 +92,9 @@ def _show(evaluation: Evaluation) -> None:
         out.print(line, markup=False)
     for verdict in evaluation.verdicts:
         if verdict.status is not Status.PASSED:
-            out.print(f"{verdict.stage}: {verdict.status}: {verdict.detail}", markup=False)
+            told = any(case.detail and verdict.detail.endswith(case.detail) for case in evaluation.cases)
+            detail = first_error_line(verdict.detail, _LINE_CHARACTERS) if told else verdict.detail
+            out.print(f"{verdict.stage}: {verdict.status}: {detail}", markup=False)
     if evaluation.targets:
         out.print(render.targets_table(evaluation))
     out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")

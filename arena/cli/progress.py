@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 
 from rich.console import Console
@@ -31,7 +32,9 @@ class RunDisplay(Watcher):
             disable=not console.is_terminal,
             transient=True,
         )
-        self._bar = self._progress.add_task("trials", total=None, step="waiting for the judge")
+        self._total = self._recorded = self._done = 0
+        self._began = time.monotonic()
+        self._bar = self._progress.add_task("trials", total=None, step="starting the judge")
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
@@ -44,6 +47,7 @@ class RunDisplay(Watcher):
 
     def planned(self, total: int, recorded: int) -> None:
         """Set the bar's length; trials with a record are done already."""
+        self._total, self._recorded, self._began = total, recorded, time.monotonic()
         self._progress.update(self._bar, total=total, completed=recorded)
         if recorded:
             self._console.print(f"{recorded} of {total} trials are recorded already; going on with the rest")
@@ -60,12 +64,25 @@ class RunDisplay(Watcher):
     def finished(self, trial: Trial) -> None:
         """One line for the log, and a step of the bar."""
         self._progress.advance(self._bar)
+        self._done += 1
+        number = self._recorded + self._done
         colour = {Status.PASSED: "green", Status.NOTHING_SUBMITTED: "dim"}.get(trial.status, "red")
+        status = f"[{colour}]{trial.status:<18}[/{colour}]"
         self._console.print(
-            f"[{colour}]{trial.status:<18}[/{colour}] {escape(trial.agent):<12} {trial.task:<56} "
-            f"{_cases(trial)} {trial.seconds:6.1f} s",
+            f"{number:>{len(str(self._total))}}/{self._total} {status} {escape(trial.agent):<12} {trial.task:<56} "
+            f"{_cases(trial)} {trial.seconds:6.1f} s{self._left(self._total - number)}",
             highlight=False,
+            soft_wrap=True,
         )
+        if trial.status is Status.HARNESS_ERROR:
+            self._console.print(escape(trial.detail), highlight=False, soft_wrap=True)
+
+    def _left(self, trials: int) -> str:
+        """Return `, about 4 min left`, by the mean time of the trials so far; empty behind the last."""
+        seconds = (time.monotonic() - self._began) / self._done * trials
+        if trials <= 0:
+            return ""
+        return f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"
 
     def noted(self, text: str) -> None:
         """A line of its own, which stays."""

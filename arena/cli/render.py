@@ -93,10 +93,13 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def failing_cases(evaluation: Evaluation) -> Iterable[str]:
-    """What went wrong, case by case."""
+    """What went wrong, case by case; what several cases say alike is said once."""
+    told: dict[str, list[str]] = {}
     for result in evaluation.cases:
         if result.detail:
-            yield f"{result.case} ({result.label}): {result.detail}"
+            told.setdefault(result.detail.strip(), []).append(f"{result.case} ({result.label})")
+    for detail, cases in told.items():
+        yield f"{', '.join(cases)}:" + ("\n" if "\n" in detail else " ") + detail
 
 
 def targets_table(evaluation: Evaluation) -> Table:

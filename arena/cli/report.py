@@ -25,27 +25,23 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write the report of one or more runs: index.html, summary.md, CSV, JSON and plots. Needs no GPU and no torch."""
-    from arena.reporting.summary import summary_table
     from arena.runs.records import read_run
 
     read = [read_run(path) for path in runs]
     target = out_dir or Path("reports") / "+".join(run.info.run for run in read)
-    if as_json:
-        from arena.reporting.pages import write_report
-
-        write_report(read, target)
-        print_json([summary_table(run) for run in read])
-    else:
-        write_and_show(read, target)
+    write_and_show(read, target, as_json=as_json)
 
 
-def write_and_show(runs: Sequence[RunRecords], target: Path) -> None:
-    """Write a report, print its tables, and say where it is."""
+def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = True, as_json: bool = False) -> None:
+    """Write a report, print its tables, and say where it is; or print the summaries as JSON."""
     from arena.cli import render
     from arena.reporting.pages import write_report
     from arena.reporting.summary import summary_table
 
-    written = write_report(runs, target)
+    written = write_report(runs, target) if write else None
+    if as_json:
+        print_json([summary_table(run) for run in runs])
+        return
     for run in runs:
         summary = summary_table(run)
         failures = render.failures_table(summary)
@@ -55,6 +51,7 @@ def write_and_show(runs: Sequence[RunRecords], target: Path) -> None:
         if absent:
             out.print(absent, highlight=False)
         out.print(render.summary_table(summary))
-    for warning in written.warnings:
-        err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
-    out.print(f"report: {written.index}", highlight=False)
+    if written is not None:
+        for warning in written.warnings:
+            err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
+        out.print(f"report: {written.index}", highlight=False)

@@ -51,6 +51,7 @@ def run(
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, as `arena report` does.")] = False,
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
@@ -63,6 +64,7 @@ def run(
         corpora=tuple(folder.resolve() for folder in tasks_dir or ()),
     )
     chosen = override(load_config(find_config(config)), wanted)
+    err.print(f"{chosen.name}: loading the tasks", highlight=False)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
     done = runner.finished(plan, folder)
@@ -70,8 +72,8 @@ def run(
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
     else:
         done = _run(plan, folder, chosen_devices(devices))
-    if with_report:
-        report_command.write_and_show([done], reports_dir / chosen.name)
+    if with_report or as_json:
+        report_command.write_and_show([done], reports_dir / chosen.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
 
 
@@ -82,7 +84,12 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecor
     from arena.service.judge_pool import started
 
     _require_agents(plan)
-    with started(plan.config.platform, devices, builds=plan.has_sessions) as judges, RunDisplay(err) as display:
+    agents, tasks, attempts = len(plan.agents), len(plan.tasks), plan.config.attempts
+    planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
+    judges_here = "a judge" if len(devices) == 1 else f"{len(devices)} judges"
+    err.print(f"{planned}; starting {judges_here}, platform {plan.config.platform}", highlight=False)
+    builds = plan.has_sessions
+    with RunDisplay(err) as display, started(plan.config.platform, devices, builds=builds) as judges:
         return runner.run(plan, folder, judges, display)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,15 +17,16 @@ from arena.cli.corpora import TasksDirs
 if TYPE_CHECKING:
     from arena.corpus.corpora import Corpora, Overview
 
+_LEAST_SUMMARY = 16
+"""characters of a summary that say anything"""
+
 app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True, rich_markup_mode="rich")
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 
 
 @app.command("quality", epilog=examples("arena tasks quality > reports/tables/task-quality.md"))
 def quality(
-    checks: Annotated[
-        Path, typer.Option(help="Folder in which `arena tasks check` keeps its checks.")
-    ] = tasks_check.CHECKS,
+    checks: Annotated[Path, typer.Option(help="Folder of the checks.")] = tasks_check.CHECKS,
     tasks_dir: TasksDirs = None,
 ) -> None:
     """Print the quality of every task as Markdown, from kept checks."""
@@ -50,21 +52,37 @@ def list_tasks(
     if as_json:
         print_json([_as_json(corpora, overview) for overview in overviews])
         return
-    table = Table("task", "seen", "held-out", "expert", "computes", box=None)
-    table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
-    for one in overviews:
-        computes = f"[red]{escape(one.problem)}[/red]" if one.problem else escape(one.summary)
-        table.add_row(one.id, str(one.seen), str(one.heldout), "yes" if one.expert else "", computes)
-    out.print(table)
+    for line in _lines(overviews, out.width):
+        out.print(line, highlight=False, no_wrap=True, overflow="ignore", crop=False)
     counts = {kind: sum(one.id.startswith(f"{kind}/") for one in overviews) for kind in TaskType}
-    out.print(", ".join(f"{count} {kind}" for kind, count in counts.items()) + f": {len(overviews)} in all")
+    total = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    out.print(f"{total}: {len(overviews)} in all", soft_wrap=True)
+
+
+def _lines(overviews: Sequence[Overview], width: int) -> Iterator[str]:
+    """Yield a line for each task: its id, and of the rest as many columns as fit. Only summaries are cut."""
+    rows = [("task", "seen", "held-out", "expert")]
+    rows += [(one.id, str(one.seen), str(one.heldout), "yes" if one.expert else "") for one in overviews]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    shown = [n for n in range(len(widths)) if n == 0 or sum(widths[: n + 1]) + 2 * n <= width]
+    room = width - sum(widths) - 2 * len(widths)
+    lines = [escape("  ".join(row[n].ljust(widths[n]) for n in shown)) for row in rows]
+    wide = room >= _LEAST_SUMMARY
+    yield f"[bold]{lines[0]}{'  computes' if wide else ''}[/bold]"
+    for line, one in zip(lines[1:], overviews, strict=True):
+        if one.problem:
+            yield f"{line}  [red]{escape(one.problem)}[/red]"
+        elif wide:
+            yield f"{line}  {escape(one.summary if len(one.summary) <= room else f'{one.summary[: room - 1]}…')}"
+        else:
+            yield line.rstrip()
 
 
 def _as_json(corpora: Corpora, overview: Overview) -> dict[str, object]:
     from arena.errors import FileError
 
     task_type, suite, name = overview.id.split("/")
-    fields: dict[str, object] = {"id": overview.id, "task_type": task_type, "suite": suite, "name": name}
+    fields: dict[str, object] = {"id": overview.id, "type": task_type, "suite": suite, "name": name}
     try:
         task = corpora.load(overview.id)
     except FileError as problem:
@@ -72,10 +90,12 @@ def _as_json(corpora: Corpora, overview: Overview) -> dict[str, object]:
     return {
         **fields,
         "summary": task.summary,
+        "operator": "/".join(task.definition.parts[-2:]),
         "source": overview.source,
         "seen": overview.seen,
         "heldout": overview.heldout,
-        "expert": overview.expert,
+        "has_expert": overview.expert,
+        "has_starting_kernel": task.starting_kernel is not None,
         "dtypes": sorted({dtype for choices in task.dtypes.values() for dtype in choices}),
         "path": str(task.path),
         "hash": task.content_hash,

@@ -144,7 +144,7 @@ def _totals(checks: Sequence[TaskCheck]) -> list[str]:
     skipped = sum(item.outcome is CheckOutcome.NOT_CHECKED for check in checks for item in check.items)
     lines = [f"{len(checks) - failed} of {len(checks)} tasks passed; {skipped} items were not checked"]
     slowest = sorted(checks, key=lambda check: check.seconds, reverse=True)[:5]
-    lines.append("slowest: " + ", ".join(f"{check.task} {check.seconds:.1f} s" for check in slowest))
+    lines += ["slowest: " + ", ".join(f"{check.task} {check.seconds:.1f} s" for check in slowest)] if slowest else []
     deviations = [(check.aa_worst, check.task) for check in checks if check.aa_worst is not None]
     if deviations:
         worst, task = max(deviations)

@@ -93,7 +93,7 @@ def _run_and_rest(trial: str, runs_dir: Path) -> tuple[Path, list[str]]:
 
 
 def _matches(place: _Place, rest: list[str]) -> bool:
-    """Whether AGENT/TASK/ATTEMPT, or as much of it as was written, names this transcript."""
+    """Return whether AGENT/TASK/ATTEMPT, or as much of it as was written, names this transcript."""
     if not rest:
         return True
     task, attempt = place.name.rsplit(".", 1)

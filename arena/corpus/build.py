@@ -12,6 +12,7 @@ from arena.errors import FileError
 from arena.model.expression import Expression, ExpressionError
 from arena.model.record import Split
 from arena.model.task import (
+    MOST_HELD_BYTES,
     Axis,
     Case,
     Fill,
@@ -260,6 +261,10 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> None:
             if not constraint.value(worked_out.names):
                 raise document.error([index], f"breaks the constraint `{constraint.text}`")
         _ = worked_out.flops, worked_out.num_bytes
+        held = worked_out.held_bytes
+        if held > MOST_HELD_BYTES:
+            most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
+            raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
     except ExpressionError as problem:
         raise document.error([index], str(problem)) from None
 

@@ -30,7 +30,10 @@ _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file: plain data, and the line of every key and item."""
+    """A parsed file: plain data, and the line of every key and item.
+
+    In a file that is a list, each item is a case, and errors call it by its id.
+    """
 
     path: Path
     data: Any
@@ -41,7 +44,12 @@ class Document:
         where = tuple(place)
         while where and where not in self.lines:
             where = where[:-1]
-        return FileError(self.path, problem, line=self.lines.get(where, 1), key=_key(tuple(place)))
+        return FileError(self.path, problem, line=self.lines.get(where, 1), key=self._named(tuple(place)))
+
+    def _named(self, place: Place) -> str | None:
+        if isinstance(self.data, list) and place and isinstance(place[0], int):
+            place = (f"{self.path.stem}-{place[0] + 1:02d}", *place[1:])
+        return _key(place)
 
 
 def read(path: Path, schema: str) -> Document:

@@ -34,7 +34,7 @@ class Ability:
 
     @property
     def able(self) -> bool:
-        """Whether it can build for any target."""
+        """Return whether it can build for any target."""
         return bool(self.targets)
 
 

@@ -52,7 +52,7 @@ def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
 
 
 def has_addresses(arguments: Arguments) -> bool:
-    """Whether the worker has to turn offsets into addresses of its own when there are new data."""
+    """Return whether the worker has to turn offsets into addresses of its own when there are new data."""
     fills = (tensor.spec.fill for tensor in arguments.inputs)
     return any(fill is not None and fill.kind == "addresses" for fill in fills)
 
@@ -152,6 +152,12 @@ class Sets:
             if bool(by_set[[index - first for index in used]].any()):
                 return tensor.name
         return ""
+
+    def held_poison(self, name: str, index: int) -> torch.Tensor:
+        """For one set: True at the elements of output `name` that still hold poison."""
+        tensor = self.arguments.tensors[name]
+        assert tensor is not None
+        return self._strided(tensor, _integer_dtype(tensor.item_bytes))[index] == self._poison[name]
 
     def element_mask(self, name: str) -> torch.Tensor:
         """For set 0: True at the bytes of the buffer that are elements of the tensor `name`."""

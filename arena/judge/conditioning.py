@@ -31,7 +31,7 @@ _SAFETY = 2.0
 
 
 def may_be_rounding(ratio: float, tensor: Tensor, arguments: Arguments) -> bool:
-    """Whether an error of `ratio` times the tolerance calls for the closer check."""
+    """Return whether an error of `ratio` times the tolerance calls for the closer check."""
     small = tensor.numel <= FEW and tensor.dtype == "float32"
     return small and arguments.task.precision is Precision.FLOAT64 and MARGIN < ratio <= MOST
 

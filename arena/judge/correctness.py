@@ -14,6 +14,7 @@ from arena.judge.workers import CandidateFailed, Worker
 from arena.model.task import Arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
+from arena.numerics.wrong_elements import locate
 from arena.platforms.base import Platform
 from arena.protocol import Call, Prepare
 
@@ -102,5 +103,6 @@ class CorrectnessCheck:
                 return finding
         unwritten = sets.unwritten([0])
         if unwritten:
-            return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: some elements were not written")
+            said = locate(sets.held_poison(unwritten, 0), "not written")
+            return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
         return check_results(sets.arguments, self.reference, inputs, sets, 0)

@@ -217,7 +217,7 @@ class _Lane:
 
     @property
     def sure(self) -> bool:
-        """Whether the failure has nothing to do with the device that is missing; a call may wait for one."""
+        """Return whether the failure has nothing to do with the device that is missing; a call may wait for one."""
         if self.failure is None:
             return False
         never_loaded = self.failure.status is Status.TIMEOUT and not self._loaded

@@ -153,7 +153,7 @@ class PerformanceCheck:
         return OutputCheck(Status.PASSED)
 
     def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
-        """Whether to go on: not when the spread is small; far beyond the budget only where it is large."""
+        """Return whether to go on: not when the spread is small; far beyond the budget only where it is large."""
         if spread < self.timer.timing_config.target_spread or done >= _MOST_ROUNDS:
             return False
         patience = _PATIENCE if spread > self.timer.timing_config.patient_spread else 1

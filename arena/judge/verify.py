@@ -10,8 +10,9 @@ from arena.judge.buffers import Sets
 from arena.judge.conditioning import leeway, may_be_rounding
 from arena.model.task import Arguments, OutputComparison, TensorSpec, Tolerance
 from arena.model.verdict import Status
-from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, worst_element
+from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio
 from arena.numerics.reference import Reference
+from arena.numerics.wrong_elements import describe_regret, describe_wrong
 
 if TYPE_CHECKING:
     import torch
@@ -53,16 +54,17 @@ def check_outputs(
         tolerance = tensor.spec.tolerance or default_tolerance(tensor.dtype)
         actual = _as_written(outputs[name])
         if tolerance.comparison is OutputComparison.DECISION:
-            ratio, where = _regret(arguments, reference, inputs, outputs, name, tolerance)
+            ratio, said = _regret(reference.regret(arguments, inputs, outputs)[name], tolerance)
         else:
             wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
             wanted = wanted.to(actual.device)  # a reference without tensor inputs knows no device
-            ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype))
+            ratio, more = float(error_ratio(actual, wanted, tolerance, tensor.dtype)), 1.0
             if tolerance.comparison is OutputComparison.CLOSE and may_be_rounding(ratio, tensor, arguments):
-                ratio /= leeway(arguments, reference, inputs, name, wanted, tolerance)
-            where = worst_element(actual, wanted, tolerance, tensor.dtype) if ratio > 1 else ""
+                more = leeway(arguments, reference, inputs, name, wanted, tolerance)
+                ratio /= more
+            said = describe_wrong(actual, wanted, tolerance, tensor.dtype, more) if ratio > 1 else ""
         if not ratio <= 1:
-            return OutputCheck(Status.WRONG_RESULT, f"{name}: error is {ratio:.3g} × tolerance at {where}", ratio)
+            return OutputCheck(Status.WRONG_RESULT, f"{name}: {said}", ratio)
         worst = max(worst, ratio)
     return OutputCheck(Status.PASSED, error_ratio=worst)
 
@@ -115,18 +117,13 @@ def _same_bits(shared: torch.Tensor, own: torch.Tensor) -> bool:
     return torch.equal(shared.contiguous().view(torch.uint8), own.contiguous().view(torch.uint8))
 
 
-def _regret(
-    arguments: Arguments,
-    reference: Reference,
-    inputs: Tensors,
-    outputs: Tensors,
-    name: str,
-    tolerance: Tolerance,
-) -> tuple[float, str]:
-    regret = reference.regret(arguments, inputs, outputs)[name].double()
-    worst = float(regret.max()) if regret.numel() else 0.0
+def _regret(regret: torch.Tensor, tolerance: Tolerance) -> tuple[float, str]:
+    """The worst regret over what is allowed, and which choices exceed it."""
+    worst = float(regret.double().max()) if regret.numel() else 0.0
     allowed = allowed_regret(tolerance)
-    return (worst / allowed if worst == worst else float("inf")), f"regret {worst:.6g}"
+    if worst <= allowed:
+        return worst / allowed if allowed else 0.0, ""
+    return worst / allowed if allowed and worst == worst else float("inf"), describe_regret(regret, allowed)
 
 
 def compared(arguments: Arguments) -> list[TensorSpec]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from arena.model.expression import Expression, Number
+from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.record import Split
 
 Scalar = int | float | bool
@@ -26,6 +26,8 @@ DTYPE_BYTES = {
     "bool": 1,
 }
 FLOATING = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+MOST_HELD_BYTES = 16 << 30
+"""of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
 KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
 
 
@@ -57,7 +59,7 @@ class Axis:
     values: tuple[int, ...] = ()
 
     def admits(self, size: int) -> bool:
-        """Whether `size` lies in the declared domain."""
+        """Return whether `size` lies in the declared domain."""
         if self.values:
             return size in self.values
         return self.low <= size <= self.high and size % self.multiple_of == 0
@@ -349,6 +351,9 @@ def arguments(task: Task, case: Case) -> Arguments:
 
 def _concrete(spec: TensorSpec, case: Case, names: Mapping[str, Number]) -> Tensor:
     shape = tuple(size.integer(names) for size in spec.shape)
+    for size, text in zip(shape, spec.shape, strict=True):
+        if size < 0:
+            raise ExpressionError(f"{spec.name}: `{text.text}` in its shape is {size}; sizes are 0 or more")
     if spec.strides:
         strides = tuple(stride.integer(names) for stride in spec.strides)
     else:

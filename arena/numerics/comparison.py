@@ -47,22 +47,7 @@ def error_ratio(actual: torch.Tensor, expected: torch.Tensor, tolerance: Toleran
         return _exact(actual, expected.to(actual.dtype))
     if tolerance.comparison is OutputComparison.QUANTIZED:
         return _quantized(actual, expected.to(torch_dtype(dtype)))
-    return _close(actual, expected, *bounds(tolerance, dtype)).max()
-
-
-def worst_element(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, dtype: str) -> str:
-    """`[3, 17]: 0.5 instead of 0.25`: where the error is largest, for `close` in units of what is allowed there."""
-    import torch
-
-    got, wanted = actual.double(), expected.double()
-    if tolerance.comparison is OutputComparison.CLOSE:
-        errors = _close(actual, expected, *bounds(tolerance, dtype))
-    else:
-        errors = torch.where(got.isfinite() & wanted.isfinite(), (got - wanted).abs(), torch.inf)
-        errors = torch.where((got == wanted) | (got.isnan() & wanted.isnan()), 0.0, errors)
-    flat = int(errors.argmax())
-    index = [int(i) for i in torch.unravel_index(torch.tensor(flat), actual.shape)]
-    return f"{index}: {got.flatten()[flat].item():.6g} instead of {wanted.flatten()[flat].item():.6g}"
+    return close_errors(actual, expected, *bounds(tolerance, dtype))[0].max()
 
 
 def _exact(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
@@ -74,8 +59,10 @@ def _exact(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
     return torch.where(same.all(), 0.0, torch.inf).to(torch.float64)
 
 
-def _close(actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: float) -> torch.Tensor:
-    """Error over allowed error, element by element."""
+def close_errors(
+    actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return error over allowed error, and the allowed error, element by element."""
     import torch
 
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
@@ -93,7 +80,7 @@ def _close(actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: floa
     ratio = torch.where(difference == 0, 0.0, difference / allowed)
     agree = (got == wanted) | (got.isnan() & wanted.isnan())
     ratio = torch.where(finite, ratio, torch.where(agree, 0.0, torch.inf))
-    return torch.where(ratio.isnan(), torch.inf, ratio)
+    return torch.where(ratio.isnan(), torch.inf, ratio), allowed
 
 
 def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -113,12 +100,17 @@ def _quantized(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
     """
     import torch
 
-    steps = (_codes(actual) - _codes(expected)).abs()
+    steps = code_distance(actual, expected)
     off = (steps > 0).sum()
     count = actual.numel()
     allowed = max(1, min(_QUANTIZED_FEW, count // _QUANTIZED_OF_FEW), int(_QUANTIZED_FRACTION * count))
     ratio = off.to(torch.float64) / allowed
     return torch.where((steps > 1).any(), torch.inf, ratio)
+
+
+def code_distance(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """Return how many codes of their dtype lie between two tensors, element by element."""
+    return (_codes(actual) - _codes(expected)).abs()
 
 
 def _codes(values: torch.Tensor) -> torch.Tensor:

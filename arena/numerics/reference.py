@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -25,21 +27,30 @@ class Reference:
     """The reference of one task, loaded into this process. Only for processes that are trusted with it."""
 
     def __init__(self, path: Path) -> None:
-        self._module = load_module(path, f"arena_reference_{path.parent.name}")
+        with _located(path):
+            self._module = load_module(path, f"arena_reference_{path.parent.name}")
         self._function = _function(self._module, FUNCTION, path)
         self._path = path
 
     def __call__(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Expected outputs and mutable inputs by name, from one set of inputs in their own dtypes."""
+        """Expected outputs and mutable inputs by name, from one set of inputs in their own dtypes.
+
+        Raises `FileError` where the reference fails, or returns another shape than is declared.
+        """
         precision = arguments.task.precision
         widened = {name: _widen(tensor, precision) for name, tensor in inputs.items()}
         names = expected_names(arguments)
-        return dict(zip(names, results(self._function, known_values(arguments), widened, len(names)), strict=True))
+        with self._located(arguments):
+            found = results(self._function, known_values(arguments), widened, len(names))
+        expected = dict(zip(names, found, strict=True))
+        self._check_shapes(arguments, expected)
+        return expected
 
     def make_inputs(self, arguments: Arguments, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
         """`count` draws of the inputs whose fill is `custom`: each of shape (count, *shape)."""
         build = _function(self._module, INPUT_BUILDER, self._path)
-        made = build(known_values(arguments), generator, count)
+        with self._located(arguments):
+            made = build(known_values(arguments), generator, count)
         assert isinstance(made, dict)
         return made
 
@@ -49,9 +60,40 @@ class Reference:
         """For `decision` outputs: how much worse, in float64, each choice is than the best."""
         function = _function(self._module, REGRET, self._path)
         widened = {name: _widen(tensor, arguments.task.precision) for name, tensor in inputs.items()}
-        given = call_by_name(function, known_values(arguments), {**widened, **outputs})
+        with self._located(arguments):
+            given = call_by_name(function, known_values(arguments), {**widened, **outputs})
         assert isinstance(given, dict)
         return given
+
+    def _check_shapes(self, arguments: Arguments, expected: Mapping[str, torch.Tensor]) -> None:
+        for name, value in expected.items():
+            tensor = arguments.tensors[name]
+            if tensor is not None and tuple(value.shape) != tensor.shape:
+                said = f"`{name}` has shape {tuple(value.shape)}, declared is {tensor.shape}"
+                raise FileError(self._path, f"{_case(arguments)}{said}", line=self._function.__code__.co_firstlineno)
+
+    def _located(self, arguments: Arguments) -> AbstractContextManager[None]:
+        return _located(self._path, _case(arguments))
+
+
+def _case(arguments: Arguments) -> str:
+    return f"{arguments.case.id} ({arguments.case.label}): "
+
+
+@contextmanager
+def _located(path: Path, where: str = "") -> Iterator[None]:
+    """Turn whatever a task's own code raises into a `FileError` that names its line."""
+    try:
+        yield
+    except FileError:
+        raise
+    except SyntaxError as problem:
+        raise FileError(path, f"{where}{problem.msg}", line=problem.lineno) from problem
+    except Exception as problem:
+        lines = [frame.lineno for frame in extract_tb(problem.__traceback__) if frame.filename == str(path)]
+        raise FileError(path, f"{where}{type(problem).__name__}: {problem}", line=lines[-1] if lines else None) from (
+            problem
+        )
 
 
 def load_module(path: Path, name: str) -> ModuleType:

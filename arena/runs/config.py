@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.agents.base import AgentSpec
+from arena.agents.definition import listed, located
 from arena.corpus import strict_yaml
 from arena.errors import FileError, UsageError
 from arena.resources import resource
@@ -144,12 +145,16 @@ def _agent(document: strict_yaml.Document, index: int) -> AgentSpec:
         if not path.is_file():
             raise document.error(["agents", index, "kind"], f"{path} is not a file")
         kind, name = str(path), name or path.stem
+    command, beside = located(tuple(item.get("command", ())), document.path.parent)
+    shown = listed(document, ["agents", index, "show"], item.get("show", ()))
     return AgentSpec(
         name=name or kind,
         kind=kind,
         folder=_folder(document, ["agents", index, "folder"], item.get("folder")),
         model=item.get("model", ""),
-        command=tuple(item.get("command", ())),
+        command=command,
+        show=shown,
+        beside=beside,
         limits=item.get("limits", {}),
     )
 

@@ -55,7 +55,7 @@ class Bounded(socketserver.ThreadingMixIn):
             self._forget(request)
 
     def admit(self, connection: socket.socket) -> bool:
-        """Whether a connection that may ask finds a place; it is admitted then."""
+        """Return whether a connection that may ask finds a place; it is admitted then."""
         with self._lock:
             if len(self._admitted) >= MAX_CONNECTIONS:
                 return False

@@ -11,12 +11,12 @@ CHARACTERS = 8000
 _PACKAGE = str(PACKAGE)
 _FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line \d+, in .*\n(?:    .*\n)*', re.MULTILINE)
 _INSTALLED = re.compile(r"/\S*/(?:site|dist)-packages/")
-_CANDIDATE = re.compile(r"/\S*/arena-candidate-[\w-]+/")
+_SCRATCH = re.compile(r"/\S*/arena-[a-z]+-\d+-\d+-\w+/(?:tmp\w+/)?")
 
 
 def cleaned(text: str) -> str:
     """A log with short paths; of a traceback's frames the candidate's in full, the libraries' in a line, no others."""
-    return _CANDIDATE.sub("", _INSTALLED.sub("", _FRAME.sub(_frame, text)))
+    return _SCRATCH.sub("", _INSTALLED.sub("", _FRAME.sub(_frame, text)))
 
 
 def shortened(text: str, lines: int = LINES, characters: int = CHARACTERS) -> str:

@@ -51,7 +51,7 @@ def try_mutants(
     text = kernel.read_text(encoding="utf-8")
     is_triton = task.task_type is TaskType.TRITON2TRITON
     chosen = choose((triton if is_triton else hip).derive(text), most)
-    few = _discriminating(task, cases)
+    few = discriminating_cases(task, cases)
     correctness = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)
     fates = []
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
@@ -84,7 +84,7 @@ def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
     return scored("mutants", counted)
 
 
-def _discriminating(task: Task, cases: Sequence[Case]) -> list[Case]:
+def discriminating_cases(task: Task, cases: Sequence[Case]) -> list[Case]:
     """A few cases of the finest dtypes that there are, cheap ones first: most mutants get no further."""
 
     def dtypes(case: Case) -> list[str]:
@@ -145,7 +145,7 @@ def _hip_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path
 
 def _without_broken(left: Mapping[str, Mutant], outcome: BuildFailed) -> dict[str, Mutant]:
     """Those that no error names or comes from; none where errors name none, since nothing would then change."""
-    broken = set(_NAMED.findall(outcome.log))
+    broken = set(_NAMED.findall(outcome.printed or outcome.log))
     return {tag: mutant for tag, mutant in left.items() if tag not in broken} if broken else {}
 
 

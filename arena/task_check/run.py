@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -12,11 +14,25 @@ from arena.errors import InfrastructureError, RecordError
 from arena.judge.messages import Options
 from arena.model.check import CheckItem, CheckOutcome, TaskCheck
 from arena.model.task import Task
+from arena.resources import PACKAGE
 from arena.runs import records
 from arena.sharing import share_out
 from arena.task_check.judge import TaskCheckClient
 from arena.task_check.static import find_duplicates, static_items
 
+CHECKING_ROOMS = (
+    "cross",
+    "emulation",
+    "judge",
+    "numerics",
+    "platforms",
+    "sandbox",
+    "semantics",
+    "task_check",
+    "toolchains",
+    "worker",
+)
+CODE_SUFFIXES = (".py", ".h", ".hip", ".cpp")
 Watch = Callable[[TaskCheck], None]
 
 
@@ -55,14 +71,26 @@ class CheckPlan:
 
     @property
     def how(self) -> str:
-        """What must agree for an old check to stand."""
+        """What must agree for an old check to stand; the code that checks too, but for mutants, which take hours."""
         more = f"{' every launch' if self.every_launch else ''}{'' if self.timing else ' untimed'}"
-        return f"{self.platform} {self.most_mutants} {self.options}{more}"
+        code = "" if self.most_mutants else f" {code_key()}"
+        return f"{self.platform} {self.most_mutants} {self.options}{more}{code}"
 
     def kept(self, task: Task) -> Path | None:
         """Where a task's check is written."""
         kind = "mutants" if self.most_mutants else "items"
         return self.folder / kind / f"{task.id.replace('/', '.')}.json" if self.folder is not None else None
+
+
+@cache
+def code_key() -> str:
+    """Return a hash of the code that decides a check: judge, worker, numerics, emulation and toolchains."""
+    digest = hashlib.sha256()
+    for room in CHECKING_ROOMS:
+        for path in sorted((PACKAGE / room).rglob("*")):
+            if path.suffix in CODE_SUFFIXES:
+                digest.update(str(path.relative_to(PACKAGE)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def default_jobs() -> int:

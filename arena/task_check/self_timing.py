@@ -35,7 +35,7 @@ class Timed:
 
     @property
     def counts(self) -> bool:
-        """Whether it is long enough for its speedup to be held against 1."""
+        """Return whether it is long enough for its speedup to be held against 1."""
         return self.isolated_ms >= LONG_MS and bool(self.speedups)
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from arena.errors import FileError
 from arena.judge.inputs import draw_inputs
 from arena.judge.verify import check_outputs, compared
 from arena.model.check import CheckItem, CheckOutcome
@@ -57,12 +58,12 @@ class Draw:
         return {spec.name: expected[spec.name].to(torch_dtype(self._dtype(spec))) for spec in compared(self.arguments)}
 
     def accepts(self, answers: Tensors) -> bool:
-        """Whether these answers would pass for this draw's inputs."""
+        """Return whether these answers would pass for this draw's inputs."""
         finding = check_outputs(self.arguments, self.reference, self.inputs, answers, self.expected)
         return finding.status is Status.PASSED
 
     def accepts_one(self, name: str, answer: torch.Tensor) -> bool:
-        """Whether one answer would pass beside the right others."""
+        """Return whether one answer would pass beside the right others."""
         return self.accepts({**self.answers, name: answer})
 
     def _dtype(self, spec: TensorSpec) -> str:
@@ -87,7 +88,8 @@ def check_definition(
             )
             return
     except Exception as problem:  # a reference is the task's own code, and may raise whatever it likes
-        yield CheckItem("reference", CheckOutcome.FAILED, f"{type(problem).__name__}: {problem}")
+        said = str(problem) if isinstance(problem, FileError) else f"{type(problem).__name__}: {problem}"
+        yield CheckItem("reference", CheckOutcome.FAILED, said)
         return
     yield CheckItem("reference", CheckOutcome.PASSED, f"its answers pass in {len(draws)} cases")
     yield _unless_declared(task, _degenerate(draws))
@@ -151,7 +153,7 @@ def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Gen
 
 
 def _passes(name: str, answer: Trick, draws: Sequence[Draw], others: Sequence[Draw]) -> list[bool]:
-    """Whether a wrong answer to one output is accepted, for each draw that has one."""
+    """Return whether a wrong answer to one output is accepted, for each draw that has one."""
     return [
         draw.accepts_one(name, wrong)
         for draw, other in zip(draws, others, strict=True)
@@ -329,7 +331,7 @@ def _gradients(draw: Draw) -> Tensors | None:
         changed = [value.detach() != draw.inputs[name] if name in leaves else 1.0 for name, value in found.items()]
         weights = [torch.rand_like(value) * where for value, where in zip(results, changed, strict=True)]
         gradients = torch.autograd.grad(results, list(leaves.values()), weights, allow_unused=True)
-    except RuntimeError:
+    except (RuntimeError, FileError):
         return None
     return {
         name: torch.zeros_like(leaf) if gradient is None else gradient

@@ -95,8 +95,11 @@ def _tensor(spec: TensorSpec) -> tuple[object, ...]:
 
 
 def _code(text: str) -> str:
-    """A Python file without names of functions, docstrings and comments."""
-    tree = ast.parse(text)
+    """A Python file without names of functions, docstrings and comments; the text where it is no Python."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return text  # its own check says so
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             node.name = "_"

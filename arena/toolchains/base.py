@@ -49,6 +49,8 @@ class BuildFailed:
     log: str
     seconds: float
     timed_out: bool = False
+    printed: str = ""
+    """all that the compiler printed, where `log` is a shortened form of it"""
 
 
 @dataclass(frozen=True)

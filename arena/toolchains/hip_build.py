@@ -107,13 +107,11 @@ def build_cached(
     *,
     timeout_s: float,
     run: Runner = run_plainly,
-    explain: Callable[[str], str] = str,
     resources: Callable[[str], Resources] | None = None,
 ) -> Built | BuildFailed:
     """Return what the recipe makes, from the cache or by its compiler calls. Failures are not kept.
 
-    `explain` turns the compiler's words on a failure into the log that is handed back; `resources` takes out of any log
-    what each kernel uses. The cache keeps the log as it was printed.
+    `resources` takes out of any log what each kernel uses. The cache keeps the log as it was printed.
     """
     take = resources or _no_resources
     started = time.monotonic()
@@ -138,7 +136,7 @@ def build_cached(
                 break
         log, kernels = take(printed)
         if not done.ok or not (result / recipe.output).is_file():
-            return BuildFailed(explain(log), time.monotonic() - started, done.timed_out)
+            return BuildFailed(log, time.monotonic() - started, done.timed_out)
         note_odd_names(result)
         if refused := _refused(result):
             return BuildFailed(refused, time.monotonic() - started)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import traceback
 from dataclasses import replace
 
 from arena.model.portability import most_used
@@ -42,6 +41,7 @@ from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
 from arena.worker.passes import EagerPass, GraphPass, TimedPass
 from arena.worker.profiling import profiled
+from arena.worker.tracebacks import explain
 
 _ALERT_S = 0.02
 
@@ -53,6 +53,7 @@ class CommandLoop:
         self._channel = channel
         self._platform = platform
         self._entry: Entry | None = None
+        self._path = ""
         self._binding: Binding | None = None
         self._passes: dict[str, TimedPass] = {}
         self._rehearsal: TimedPass | None = None
@@ -80,7 +81,7 @@ class CommandLoop:
             return self._obey(message, files)
         except Exception as problem:
             kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=isinstance(message, Load))
-            return Failed(kind, _explain(problem))
+            return Failed(kind, printable(explain(problem, self._path))[-DETAIL_CHARACTERS:])
 
     def _obey(self, message: ToWorker, files: list[int]) -> FromWorker:
         worker_s = 0.0
@@ -119,6 +120,7 @@ class CommandLoop:
         """Load the program; one for which no compiler is called starts no process and no other program from here on."""
         if not _compiles(message):
             confinement.refuse_processes()
+        self._path = message.path
         self._entry = load(message, self._platform.torch_device)
 
     def _prepare(self) -> None:
@@ -154,16 +156,10 @@ class CommandLoop:
 
 
 def _compiles(message: Load) -> bool:
-    """Whether loading or calling it may call a compiler, which is another process."""
+    """Return whether loading or calling it may call a compiler, which is another process."""
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     return message.language is not Language.HIP and not (message.language is Language.TRITON and interpreted)
 
 
 def _in_capture(message: ToWorker) -> bool:
     return isinstance(message, Arrange) and message.graph
-
-
-def _explain(problem: Exception) -> str:
-    """The end of the traceback, where the candidate's own lines are."""
-    text = "".join(traceback.format_exception(problem))
-    return printable(text)[-DETAIL_CHARACTERS:]

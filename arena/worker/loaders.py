@@ -154,10 +154,11 @@ class HipEntry:
 
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         code = int(self._function(*self._calls[index], stream))
+        said = f"`{self._name}` returned error {code}"
         if code == _OUT_OF_MEMORY:
-            raise MemoryError(f"`{self._name}` returned error {code}: the device has no memory left for it")
+            raise MemoryError(f"{said}{self.error_name(code)}: the device has no memory left for it")
         if code != 0:
-            raise LaunchError(f"`{self._name}` returned error {code}")
+            raise LaunchError(f"{said}{self.error_name(code)}")
 
     def copy_back(self, index: int) -> None:
         """Outputs were written in place."""
@@ -165,6 +166,14 @@ class HipEntry:
     def kernels(self) -> tuple[KernelUse, ...]:
         """Its library was compiled elsewhere."""
         return ()
+
+    def error_name(self, code: int) -> str:
+        """Return ` (hipErrorInvalidValue)`, where the runtime that the library is linked with is in reach."""
+        name_of = getattr(self._library, "hipGetErrorName", None)
+        if name_of is None:
+            return ""
+        name_of.restype = ctypes.c_char_p
+        return f" ({name_of(ctypes.c_int(code)).decode(errors='replace')})"
 
     def _scratch(self, axes: list[ctypes.c_int64], sets: int) -> list[ctypes.c_void_p]:
         """Poisoned scratch memory for every set, or as many as fit, where the library exports how much it needs."""
@@ -240,7 +249,7 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
 
 
 def _is_of_a_rule(problem: BaseException | None) -> bool:
-    """Whether a broken rule is at the bottom of it."""
+    """Return whether a broken rule is at the bottom of it."""
     while problem is not None:
         if isinstance(problem, RuleViolation) or type(problem).__name__ == "HostAccess":
             return True

@@ -61,10 +61,28 @@ def test_a_corpus_of_ones_own_is_listed_and_shown(tmp_path: Path) -> None:
     listed = CliRunner().invoke(app, ["tasks", "list", "--tasks-dir", str(tmp_path), "--json"])
     (task,) = msgspec.json.decode(listed.stdout)
     assert (task["id"], task["seen"], task["dtypes"]) == ("triton2triton/suite/scale", 5, ["float16", "float32"])
+    assert (task["type"], task["suite"], task["operator"], task["heldout"]) == (
+        *("triton2triton", "suite", "suite/scale"),
+        5,
+    )
+    assert (task["has_expert"], task["has_starting_kernel"]) == (False, True)
     assert "scale" in CliRunner().invoke(app, ["tasks", "show", "scale", "--tasks-dir", str(tmp_path)]).stdout
     (tmp_path / "triton2triton" / "suite" / "scale" / "seen.yaml").write_text("[", encoding="utf-8")
     broken = CliRunner().invoke(app, ["tasks", "list", "--tasks-dir", str(tmp_path), "--json"])
     assert "not valid YAML" in msgspec.json.decode(broken.stdout)[0]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("width", "heading"),
+    [(40, "task"), (80, "task seen held-out expert"), (150, "task seen held-out expert computes")],
+)
+def test_tasks_list_has_a_line_a_task_and_whole_ids(monkeypatch: pytest.MonkeyPatch, width: int, heading: str) -> None:
+    monkeypatch.setattr("arena.cli.console.out._width", width)
+    lines = CliRunner().invoke(app, ["tasks", "list", "hip2hip/*"]).output.splitlines()
+    names = sorted(str(path.parent.relative_to(TASKS)) for path in (TASKS / "hip2hip").glob("*/*/task.yaml"))
+    assert lines[0].split() == heading.split()
+    assert [line.split()[0] for line in lines[1:-1]] == names
+    assert width == 40 or max(map(len, lines)) <= width
 
 
 def test_tasks_list_counts_by_type() -> None:

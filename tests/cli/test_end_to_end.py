@@ -162,7 +162,7 @@ def test_fresh_heldout_cases_are_proven_and_used(tmp_path: Path) -> None:
     options = ["--seed", "7", "--count", "5", "--max-work", "2e5", "--platform", "cpu", "--out", str(private)]
     drawn = CliRunner().invoke(app, ["heldout", "sample", "--tasks", "rms_norm", *options])
     assert drawn.exit_code == 0, drawn.output
-    assert "5 cases, 5 checked" in drawn.output
+    assert "5 cases, all pass; 0 left out" in drawn.output
     (tmp_path / "fresh.yaml").write_text(
         "platform: cpu\ntasks: [rms_norm]\nattempts: 1\nagents: [{kind: noop}]\nheldout: private\n"
         "evaluation: {max_work: 2.0e+5, timing_budget_s: 0.05}\n",

@@ -90,22 +90,36 @@ def test_faults_of_task_yaml(tmp_path: Path, old: str, new: str, line: int, key:
 @pytest.mark.parametrize(
     ("stem", "old", "new", "line", "key", "says"),
     [
-        ("seen", "M: 2,", "M: 2.5,", 2, "1.M", "2.5 is not a whole number"),
-        ("seen", "M: 2,", "M: true,", 2, "1.M", "True is not a whole number"),
-        ("seen", "M: 2,", "M: 5000,", 2, "1.M", "5000 is outside the domain (1 … 4096)"),
-        ("seen", "N: 16,", "N: 17,", 2, "1.N", "17 is outside the domain (8 … 4096, a multiple of 8)"),
-        ("seen", "D: 64,", "D: 96,", 1, "0.D", "96 is outside the domain (one of 64, 128)"),
-        ("seen", "M: 2,", "", 2, "1", "`M` is missing"),
-        ("seen", "M: 2,", "M: 2, K: 3,", 2, "1.K", "unknown key; expected one of: M, N, D, dtype, alpha, flag, kind"),
-        ("seen", "dtype: float16}", "dtype: bfloat16}", 3, "2.dtype", "'bfloat16' is not one of float32, float16"),
-        ("seen", "alpha: 1e-2", "alpha: no", 4, "3.alpha", "'no' is not a float32"),
-        ("seen", "alpha: 1e-2", "flag: no", 4, "3.flag", "'no' is not a bool"),
-        ("seen", "M: 2,", "M: 129,", 2, "1", "breaks the constraint `M <= 8 * N`"),
-        ("seen", "omit: [bias]", "omit: [x]", 5, "4.omit", "x is not an optional input"),
-        ("seen", "omit: [bias]", "omit: bias", 5, "4.omit", "not of type 'array'"),
+        ("seen", "M: 2,", "M: 2.5,", 2, "seen-02.M", "2.5 is not a whole number"),
+        ("seen", "M: 2,", "M: true,", 2, "seen-02.M", "True is not a whole number"),
+        ("seen", "M: 2,", "M: 5000,", 2, "seen-02.M", "5000 is outside the domain (1 … 4096)"),
+        ("seen", "N: 16,", "N: 17,", 2, "seen-02.N", "17 is outside the domain (8 … 4096, a multiple of 8)"),
+        ("seen", "D: 64,", "D: 96,", 1, "seen-01.D", "96 is outside the domain (one of 64, 128)"),
+        ("seen", "M: 2,", "", 2, "seen-02", "`M` is missing"),
+        (
+            "seen",
+            "M: 2,",
+            "M: 2, K: 3,",
+            2,
+            "seen-02.K",
+            "unknown key; expected one of: M, N, D, dtype, alpha, flag, kind",
+        ),
+        (
+            "seen",
+            "dtype: float16}",
+            "dtype: bfloat16}",
+            3,
+            "seen-03.dtype",
+            "'bfloat16' is not one of float32, float16",
+        ),
+        ("seen", "alpha: 1e-2", "alpha: no", 4, "seen-04.alpha", "'no' is not a float32"),
+        ("seen", "alpha: 1e-2", "flag: no", 4, "seen-04.flag", "'no' is not a bool"),
+        ("seen", "M: 2,", "M: 129,", 2, "seen-02", "breaks the constraint `M <= 8 * N`"),
+        ("seen", "omit: [bias]", "omit: [x]", 5, "seen-05.omit", "x is not an optional input"),
+        ("seen", "omit: [bias]", "omit: bias", 5, "seen-05.omit", "not of type 'array'"),
         ("seen", "- {M: 1, N: 8, D: 64, dtype: float32}\n", "", 1, None, "4 items given, at least 5 expected"),
-        ("heldout", "kind: edge, ", "", 1, "0", "`kind` is missing"),
-        ("heldout", "kind: edge", "kind: odd", 1, "0.kind", "'odd' is not one of edge, scale_up"),
+        ("heldout", "kind: edge, ", "", 1, "heldout-01", "`kind` is missing"),
+        ("heldout", "kind: edge", "kind: odd", 1, "heldout-01.kind", "'odd' is not one of edge, scale_up"),
         ("heldout", "M: 1, N: 8, D: 128", "M: 1, N: 8, D: 64", 1, "heldout-01", "equals seen-01"),
         ("heldout", "D: 128", "D: 64, alpha: 0.5", 1, "heldout-01", "equals seen-01"),
         ("heldout", "M: 3, N: 24", "M: 4, N: 32", 3, "heldout-03", "equals heldout-02"),
@@ -121,8 +135,24 @@ def test_faults_of_cases(tmp_path: Path, stem: str, old: str, new: str, line: in
 
 def test_a_shape_without_a_value_names_the_case(tmp_path: Path) -> None:
     problem = refused(tmp_path, "task", "y: {shape: [M, N]", "y: {shape: [M / 2, N]")
-    assert (problem.path.name, problem.line, problem.key) == ("seen.yaml", 1, "0")
+    assert (problem.path.name, problem.line, problem.key) == ("seen.yaml", 1, "seen-01")
     assert "0.5 is not a whole number" in problem.problem
+
+
+def test_a_negative_size_names_the_tensor_and_the_case(tmp_path: Path) -> None:
+    problem = refused(tmp_path, "task", "y: {shape: [M, N]", "y: {shape: [M - 2, N]")
+    assert (problem.path.name, problem.line, problem.key) == ("seen.yaml", 1, "seen-01")
+    assert problem.problem == "y: `M - 2` in its shape is -1; sizes are 0 or more"
+
+
+def test_a_case_that_no_machine_holds_is_refused_with_its_bytes(tmp_path: Path) -> None:
+    text = TASK.replace("[1, 4096]", "[1, 4000000]").replace("[8, 4096]", "[8, 8000000]")
+    large = SEEN.replace("M: 2, N: 16, D: 64, dtype: float32", "M: 3248, N: 4000000, D: 64, dtype: float32")
+    with pytest.raises(FileError) as caught:
+        load_task(write_task(tmp_path, task=text, seen=large))
+    assert (caught.value.path.name, caught.value.line, caught.value.key) == ("seen.yaml", 2, "seen-02")
+    total = 2 * 3248 * 4000000 * 4 + 4000000 * 4
+    assert caught.value.problem.startswith(f"its tensors hold {total} bytes (104 GB), at most 17179869184 (16 GiB)")
 
 
 @pytest.mark.parametrize("name", ["task.yaml", "seen.yaml", "heldout.yaml", "kernel.py", "reference.py"])

@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from arena.cli.render import failing_cases
 from arena.judge.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.messages import Options
 from arena.judge.timer import Timer
 from arena.judge.workers import ForkServers
 from arena.model.environment import Environment
-from arena.model.record import Evaluation
+from arena.model.record import Evaluation, Split
+from arena.model.session import Evaluated
 from arena.model.task import Task
 from arena.model.verdict import Stage, Status
 from arena.platforms.cpu import CpuPlatform
+from arena.service.feedback import feedback
 
 QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=5.0)
 
@@ -93,3 +96,56 @@ def test_after_a_call_without_end_no_case_begins(task: Task, context: JudgeConte
     assert time.monotonic() - started < 4 * patience.call_timeout_s
     ends = [case.candidate for case in evaluation.cases if case.split == "seen"]
     assert ends == [Status.TIMEOUT, *[Status.NOT_RUN] * (len(ends) - 1)]
+
+
+FAILING = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def inner(x):
+    return x + undefined_thing
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, inner(tl.load(x_ptr + offsets)))
+
+
+def rms_norm(x, weight, eps, y):
+    kernel[(1,)](x, y, BLOCK=128)
+"""
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "kernel.py", line 17, in rms_norm
+    kernel[(1,)](x, y, BLOCK=128)
+  File "kernel.py", line 13, in kernel
+    tl.store(y_ptr + offsets, inner(tl.load(x_ptr + offsets)))
+  File "kernel.py", line 7, in inner
+    return x + undefined_thing
+NameError: name 'undefined_thing' is not defined
+"""
+
+
+def test_a_failing_kernel_is_told_by_its_own_frames_once(task: Task, context: JudgeContext, tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(FAILING, encoding="utf-8")
+    done = evaluated(task, context, file)
+    assert len(done.cases) > 2 and {case.detail for case in done.cases if case.split is Split.SEEN} == {
+        TRACEBACK.strip()
+    }
+    text = feedback(done, Evaluated(1, 0.0, 0.0, done.status, None, done.candidate_hash), 1).text
+    shown = "\n".join(failing_cases(done))
+    for said in (text, shown):
+        assert said.count(TRACEBACK.strip()) == 1 and "seen-01" in said and "arena" not in said
+
+
+def test_a_syntax_error_names_the_candidates_line(task: Task, context: JudgeContext, tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(FAILING.replace("def inner(x):", "def inner(x:"), encoding="utf-8")
+    done = evaluated(task, context, file)
+    assert done.status is Status.COMPILE_ERROR
+    said = 'Traceback (most recent call last):\n  File "kernel.py", line 6\n    def inner(x:\n'
+    assert done.verdicts[-1].detail.startswith(said) and "SyntaxError" in done.verdicts[-1].detail

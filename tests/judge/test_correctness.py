@@ -71,3 +71,32 @@ def test_a_case_that_has_taken_long_enough_is_not_called_again(
     worker_program: Any = SimpleNamespace(ready=lambda case: worker)
     assert check.run(worker_program, case).status is status
     assert worker.calls == calls
+
+
+class ForgetsTheLastRow(Counting):
+    """Leaves poison in the last row."""
+
+    def ask(self, message: object, *rest: object) -> Done:
+        (sets,) = self.sets
+        held = sets.view("y")[:, -1].clone()
+        done = super().ask(message, *rest)
+        sets.view("y")[:, -1] = held
+        return done
+
+
+def test_elements_that_were_not_written_are_counted_and_located(
+    case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = ForgetsTheLastRow(wrong_later=False)
+
+    def sets(*given: Any) -> Sets:
+        worker.sets = [Sets(*given)]
+        return worker.sets[0]
+
+    monkeypatch.setattr(correctness, "Sets", sets)
+    check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), 3, 1.0)
+    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
+    finding = check.run(worker_program, case)
+    rows, columns = int(case.names["M"]), int(case.names["N"])
+    said = f"y: {columns} of {rows * columns} elements not written, [{rows - 1}, 0] to [{rows - 1}, {columns - 1}]"
+    assert finding.status is Status.WRONG_RESULT and finding.detail == f"{said}: from row {rows - 1} of {rows} on"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.model.task import DTYPE_BYTES, FLOATING, OutputComparison, Tolerance
-from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, worst_element
+from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio
 from arena.numerics.dtypes import bounds, torch_dtype
 
 INF, NAN = math.inf, math.nan
@@ -217,25 +217,6 @@ def test_quantized_steps_cross_zero_and_never_reach_nan() -> None:
     assert ratio([-0.0, 1], [0.0, 1], QUANTIZED, "float8_e4m3fn") == 0
     assert ratio([NAN, 1], [448, 1], QUANTIZED, "float8_e4m3fn") == INF
     assert ratio([NAN, 1], [NAN, 1], QUANTIZED, "float8_e4m3fn") == 0
-
-
-@pytest.mark.parametrize("tolerance", [CLOSE, EXACT])
-def test_the_worst_element_is_named(tolerance: Tolerance) -> None:
-    got, wanted = torch.zeros(3, 4), torch.zeros(3, 4)
-    got[2, 1], wanted[2, 1] = 0.5, 0.25
-    got[0, 0], wanted[0, 0] = NAN, NAN
-    assert worst_element(got, wanted, tolerance, "float32") == "[2, 1]: 0.5 instead of 0.25"
-    got[1, 3] = INF
-    assert worst_element(got, wanted, tolerance, "float32") == "[1, 3]: inf instead of 0"
-    assert worst_element(torch.tensor(1.0), torch.tensor(2.0), tolerance, "float32") == "[]: 1 instead of 2"
-
-
-def test_the_worst_element_is_that_of_the_ratio() -> None:
-    """The first is off by more, and right; the second is wrong."""
-    got, wanted = torch.tensor([100.5, 1.0, 0.0]), torch.tensor([100.0, 1.0, 0.2])
-    wide = Tolerance(OutputComparison.CLOSE, atol=1e-3, rtol=1e-2)
-    assert worst_element(got, wanted, wide, "float32") == "[2]: 0 instead of 0.2"
-    assert worst_element(got > 0.5, wanted > 0, EXACT, "bool") == "[2]: 0 instead of 1"
 
 
 def test_the_regret_that_a_decision_may_have() -> None:

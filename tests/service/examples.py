@@ -86,7 +86,10 @@ GOOD = evaluation(
     passed(1, "M=4 N=256 float32", 0.0031, 0.0017),
     passed(2, "M=2048 N=4096 float16", 0.0412, 0.0225, noisy=True),
 )
-_WORST = "y: error is 41.7 × tolerance at [3, 17]: 0.5 instead of 0.25"
+_WORST = (
+    "y: 16 of 8388608 elements wrong, [3, 16] to [3, 31]: only row 3, column 16 to 31 of 4096; "
+    "worst at [3, 17]: got 0.5, expected 0.25 ± 0.006 (41.7 × tolerance)"
+)
 WRONG = evaluation(
     replace(passed(1, "M=4 N=256 float32", 0.0031, 0.0017), timing=None),
     failed(2, "M=2048 N=4096 float16", Status.WRONG_RESULT, _WORST, 41.7),

@@ -41,9 +41,9 @@ def test_a_good_kernel_is_told_its_speedup_and_every_case() -> None:
 def test_a_wrong_kernel_is_told_its_worst_element() -> None:
     text, content = answer(WRONG)
     assert text.startswith(
-        "wrong_result in correctness: M=2048 N=4096 float16: y: error is 41.7 × tolerance at [3, 17]"
+        "wrong_result in correctness: M=2048 N=4096 float16: y: 16 of 8388608 elements wrong, [3, 16]"
     )
-    assert "seen-02 wrong_result: y: error is 41.7" in text
+    assert "seen-02 wrong_result: y: 16 of 8388608 elements wrong" in text
     assert content["status"] == "wrong_result" and content["stage"] == "correctness" and content["speedup"] is None
     assert content["cases"][1]["error_ratio"] == 41.7 and content["cases"][1]["kernel_ms"] is None
 
@@ -70,13 +70,13 @@ def test_a_compilers_words_are_told_from_both_ends() -> None:
 def test_what_many_cases_say_is_told_once() -> None:
     trace = 'Traceback (most recent call last):\n  File "kernel.py", line 3, in rms_norm\nValueError: no such block'
     cases = [failed(number, f"M={number}", Status.LAUNCH_ERROR, trace) for number in (1, 2, 3)]
-    other = failed(4, "M=4", Status.WRONG_RESULT, "y: error is 2 × tolerance at [0]: 1 instead of 2", 2.0)
+    other = failed(4, "M=4", Status.WRONG_RESULT, "y: all 4 elements wrong", 2.0)
     fails = Verdict(Stage.CORRECTNESS, Status.LAUNCH_ERROR, f"M=1: {trace}")
     text, content = answer(evaluation(*cases, other, fails=fails))
     assert text.startswith("launch_error in correctness: ValueError: no such block\n")
     assert f"seen-01, seen-02, seen-03 launch_error:\n{trace}\n" in text
     assert text.count("line 3, in rms_norm") == 1
-    assert "seen-04 wrong_result: y: error is 2" in text
+    assert "seen-04 wrong_result: y: all 4 elements wrong" in text
     assert [case["detail"] for case in content["cases"][:3]] == [trace] * 3
 
 

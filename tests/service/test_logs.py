@@ -20,7 +20,7 @@ kernel.hip:30:1: warning: no return statement
 
 def traced(tmp_path: Path) -> str:
     """What a host says of a candidate that fails while it is loaded: frames of the harness around one of its own."""
-    folder = tmp_path / "arena-candidate-77-ab_cd"
+    folder = tmp_path / "arena-program-4026531836-77-ab_cd"
     folder.mkdir()
     (folder / "kernel.py").write_text("import json\njson.loads('{')\n", encoding="utf-8")
     with pytest.raises(ValueError) as caught:

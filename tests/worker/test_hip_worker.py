@@ -168,9 +168,14 @@ def test_codes_and_missing_things_are_told_apart(kit: Kit) -> None:
         assert failure(worker.bind("absent"))[0] is Blame.LOAD_ERROR
         assert failure(worker.ask(Load(Language.HIP, "/nowhere.so", "f")))[0] is Blame.LOAD_ERROR
         worker.bind("returns", axes=(1,))
-        assert failure(worker.ask(Call(0))) == (Blame.LAUNCH_ERROR, "`returns` returned error 1")
+        assert failure(worker.ask(Call(0))) == (Blame.LAUNCH_ERROR, "`returns` returned error 1 (hipErrorInvalidValue)")
+        numbers = ((719, "719 (hipErrorLaunchFailure)"), (-7, "-7"), (12345, "12345"), (999, "999 (hipErrorUnknown)"))
+        for code, named in numbers:
+            worker.bind("returns", axes=(code,))
+            assert failure(worker.ask(Call(0))) == (Blame.LAUNCH_ERROR, f"`returns` returned error {named}")
         worker.bind("returns", axes=(2,))
-        assert failure(worker.ask(Call(0)))[0] is Blame.OUT_OF_MEMORY
+        said = "`returns` returned error 2 (hipErrorOutOfMemory): the device has no memory left for it"
+        assert failure(worker.ask(Call(0))) == (Blame.OUT_OF_MEMORY, said)
         assert failure(worker.ask(Arrange("long", (0,), graph=True)))[0] is Blame.NOT_CAPTURABLE
         assert worker.ask(Release()) == Done(0.0)
 
@@ -178,7 +183,7 @@ def test_codes_and_missing_things_are_told_apart(kit: Kit) -> None:
 def test_it_becomes_no_other_program(kit: Kit) -> None:
     with started(kit) as worker:
         worker.bind("becomes")
-        assert failure(worker.ask(Call(0))) == (Blame.LAUNCH_ERROR, "`becomes` returned error 1")
+        assert failure(worker.ask(Call(0))) == (Blame.LAUNCH_ERROR, "`becomes` returned error 1 (hipErrorInvalidValue)")
 
 
 def test_device_memory_is_out_of_reach_in_timed_calls_too(kit: Kit) -> None:

@@ -16,7 +16,11 @@ from typing import IO, Protocol
 from arena.agents.base import Pausable
 from arena.agents.box.untrusted import read_candidate
 
-__all__ = ["Box", "BoxPlan", "Boxed", "open_box", "probe", "read_candidate"]
+__all__ = ["PYTHONS", "Box", "BoxPlan", "Boxed", "open_box", "probe", "read_candidate"]
+
+
+PYTHONS = ("python3", "python")
+"""programs that every box has: the harness' Python, with PyTorch and Triton"""
 
 
 @dataclass(frozen=True, kw_only=True)

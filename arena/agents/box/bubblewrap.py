@@ -8,6 +8,7 @@ descriptor, so that it appears on no command line.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from arena.sandbox.bubblewrap import features as features
 from arena.sandbox.visible import Mount, Way
 
 WORKSPACE, HOME, TOOLS, OUTLET = "/workspace", "/home/agent", "/arena", "/run/arena"
+PROGRAMS = "/run/programs"
 _PASSWD = f"root:x:0:0::/root:/bin/sh\nagent:x:{UID}:{UID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"
 _GROUP = f"root:x:0:\nagent:x:{UID}:\nnogroup:x:65534:\n"
 _HOSTS = "127.0.0.1 localhost\n::1 localhost\n"
@@ -50,6 +52,7 @@ class BubblewrapBox(Opened):
         self._found = found
         try:
             self._outlet = self._stack.enter_context(Outlet(plan.network, self._support / "net", OUTLET))
+            self._programs = self._pythons(sys.executable)
             self._mounts = visible.in_order(self._all_mounts())
         except BaseException:
             self._stack.close()
@@ -88,7 +91,7 @@ class BubblewrapBox(Opened):
             "LOGNAME": "agent",
             "SHELL": "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh",
             "TMPDIR": "/tmp",
-            "PATH": visible.search_path(self._plan.show, self._mounts),
+            "PATH": f"{PROGRAMS}{os.pathsep}{visible.search_path(self._plan.show, self._mounts)}",
             "ARENA_TOOLS": TOOLS,
             **self._outlet.variables,
         }
@@ -105,6 +108,7 @@ class BubblewrapBox(Opened):
             Mount(Way.WRITABLE, WORKSPACE, str(plan.workspace)),
             Mount(Way.WRITABLE, HOME, str(plan.home)),
             Mount(Way.READ_ONLY, TOOLS, str(plan.tools)),
+            Mount(Way.READ_ONLY, PROGRAMS, str(self._programs)),
             Mount(Way.READ_ONLY, OUTLET, str(self._support / "net")),
         ]
 
@@ -128,7 +132,8 @@ class BubblewrapBox(Opened):
 
     def _check_program(self, name: str, path: str) -> None:
         """Raise `FileNotFoundError` where the box has no such program."""
-        own = {WORKSPACE: self._plan.workspace, HOME: self._plan.home, TOOLS: self._plan.tools}
+        plan = self._plan
+        own = {WORKSPACE: plan.workspace, HOME: plan.home, TOOLS: plan.tools, PROGRAMS: self._programs}
         candidates = [name] if "/" in name else [f"{folder}/{name}" for folder in path.split(os.pathsep)]
         for candidate in candidates:
             place = Path(WORKSPACE, candidate)
@@ -136,7 +141,9 @@ class BubblewrapBox(Opened):
             outside = own[holder] / place.relative_to(holder) if holder else place
             if os.access(outside, os.X_OK) and (holder or visible.is_shown(str(place), self._mounts)):
                 return
-        raise FileNotFoundError(f"{name}: no such program in the box; `show` the folder in which it is installed")
+        raise FileNotFoundError(
+            f"{name}: no such program in the box; add the folder in which it is installed to the agent's `show`"
+        )
 
 
 def _set_variables(variables: Mapping[str, str]) -> list[str]:

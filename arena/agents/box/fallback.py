@@ -13,7 +13,8 @@ What it cannot do: paths are those of this machine, other processes and their co
 are those of everybody (scratch files go to TMPDIR, in the home), and single files of a hidden folder that also holds
 what must be seen stay visible. Without `user` the agent may send signals to the harness; without `mount` it sees every
 file that its user may read, held-out cases included, unless Landlock is in force, which then takes the place of `mount`
-and of `read-only`. As root it is always `nobody`, and can only run what `nobody` may read.
+and of `read-only`. As root it is always `nobody`, and can only run what `nobody` may read: where the harness' Python is
+not among that, `python3` and `python` are the system's, without PyTorch and Triton.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class FallbackBox(Opened):
         try:
             self._temporary = plan.home / ".tmp"
             self._temporary.mkdir(exist_ok=True)
+            self._programs = self._pythons(self._python())
             place = self._support / "net"
             self._outlet = self._stack.enter_context(Outlet(plan.network, place, str(place), self._python()))
         except BaseException:
@@ -199,7 +201,7 @@ class FallbackBox(Opened):
 
     def _search_path(self) -> str:
         folders = [folder for shown in self._plan.show for folder in (shown / "bin", shown / "node_modules" / ".bin")]
-        entries = [str(folder) for folder in (*folders, Path(sys.prefix, "bin")) if folder.is_dir()]
+        entries = [str(folder) for folder in (self._programs, *folders, Path(sys.prefix, "bin")) if folder.is_dir()]
         return os.pathsep.join(
             dict.fromkeys([*entries, *os.environ.get("PATH", "").split(os.pathsep), *visible.STANDARD_PATH])
         )
@@ -214,7 +216,7 @@ class FallbackBox(Opened):
             for above in (place.resolve(), *place.resolve().parents):
                 if above.stat().st_uid == os.geteuid() and above.name.startswith("arena-"):
                     above.chmod(above.stat().st_mode | 0o011)
-        for shared in (plan.tools, self._support / "net"):
+        for shared in (plan.tools, self._support / "net", self._programs):
             for inside in (shared, *shared.rglob("*")):
                 inside.chmod(
                     inside.stat().st_mode | (0o066 if inside.is_socket() else 0o055 if inside.is_dir() else 0o044)

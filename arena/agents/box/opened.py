@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from arena.agents.box import BoxPlan
+from arena.agents.box import PYTHONS, BoxPlan
 from arena.agents.box.confined import Confined
 from arena.agents.box.outlet import Outlet
 from arena.scratch import scratch
@@ -34,6 +35,18 @@ class Opened:
                 boxed.close()
         finally:
             self._stack.close()
+
+    def _pythons(self, interpreter: str) -> Path:
+        """Return a folder in which `python3` and `python` are `interpreter`: it comes first on PATH.
+
+        Scripts rather than links, since a virtual environment is found by the path that its Python is called by.
+        """
+        folder = self._support / "programs"
+        folder.mkdir()
+        for name in PYTHONS:
+            (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(interpreter)} "$@"\n', encoding="utf-8")
+            (folder / name).chmod(0o755)
+        return folder
 
     @property
     def refused(self) -> Mapping[str, int]:

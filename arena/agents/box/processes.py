@@ -49,7 +49,7 @@ class Namespace:
 
 
 def runs(process: int, signalled: bool = False) -> bool:
-    """Whether a thread of the process can still run: is neither stopped nor dead.
+    """Return whether a thread of the process can still run: is neither stopped nor dead.
 
     `told`: SIGSTOP was sent already. A thread that waits in the kernel (state D) then counts as stopped, since it stops
     before it is back. One that waits in vfork for a child that has been stopped never comes back before that child.

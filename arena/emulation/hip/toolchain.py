@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -76,13 +77,13 @@ class HipCpuToolchain:
             rewritten = rewrite(source.kernel, source.name)
         except TooLong as problem:
             return BuildFailed(str(problem), 0.0)
-        files = {
-            "rewritten.cpp": rewritten,
-            source.name: source.kernel,  # what the compiler quotes in its messages
-            "task.h": source.task_header,
-        }
+        files = {"rewritten.cpp": rewritten, "task.h": source.task_header}
         recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **self._headers}, link, ASSEMBLY_NAME)
-        return build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run, explain=explain)
+        outcome = build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run)
+        texts = {source.name: source.kernel, "task.h": source.task_header}
+        if isinstance(outcome, BuildFailed):
+            return replace(outcome, log=explain(outcome.log, texts), printed=outcome.log)
+        return replace(outcome, log=explain(outcome.log, texts, failed=False))
 
     @cached_property
     def compiler(self) -> str:

@@ -58,6 +58,8 @@ class Device {
     static void wait_until_idle() {}
     static Stream stream() { return nullptr; }
 
+    static const char* error_name(int code) { return hip_cpu_worker_error_name(code); }
+
     static int call(const Entry& entry, const Frame& frame) {
         hip_cpu_worker_begin_call();
         const int code = entry.call(frame);

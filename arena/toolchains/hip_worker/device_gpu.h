@@ -22,7 +22,7 @@ class Device {
         if (code == hipSuccess) return;
         (void)hipGetLastError();  // else the next launch is blamed for it
         const std::string said = std::string(what) + " returned error " + std::to_string(static_cast<int>(code)) + " (" +
-                                 hipGetErrorString(code) + ")";
+                                 hipGetErrorName(code) + ": " + hipGetErrorString(code) + ")";
         throw Failure(code == hipErrorOutOfMemory ? "out_of_memory" : "launch_error", said);
     }
 
@@ -68,6 +68,8 @@ class Device {
         touching()(nullptr);
         synchronize();
     }
+
+    static const char* error_name(int code) { return hipGetErrorName(static_cast<hipError_t>(code)); }
 
     static int call(const Entry& entry, const Frame& frame) { return entry.call(frame); }
 

@@ -92,9 +92,18 @@ class Worker {
     void issue(const Frame& frame) {
         const int code = Device::call(loaded(), frame);
         if (code == 0) return;
-        const std::string said = "`" + loaded().name() + "` returned error " + std::to_string(code);
+        const std::string said = "`" + loaded().name() + "` returned error " + named(code);
         if (code == out_of_memory) throw Failure("out_of_memory", said + ": the device has no memory left for it");
         throw Failure("launch_error", said);
+    }
+
+    // `1 (hipErrorInvalidValue)`; only the number where the runtime does not know it.
+    static std::string named(int code) {
+        constexpr int unknown = 999;
+        const std::string number = std::to_string(code), name = Device::error_name(code);
+        const bool known = name.rfind("hip", 0) == 0 || name.rfind("cuda", 0) == 0;
+        if (!known || (code != unknown && name.find("ErrorUnknown") != std::string::npos)) return number;
+        return number + " (" + name + ")";
     }
 
     // A pass; and, beside the first, one of next to nothing, by which the way to the device is gone beforehand.

@@ -5,6 +5,7 @@
 
 #include "memory.h"
 #include "scheduler.h"
+#include "worker.h"
 
 namespace hip_cpu {
 hipError_t& last_error();
@@ -146,6 +147,8 @@ const char* hipGetErrorName(hipError_t error) {
     }
     return "hipErrorUnknown";
 }
+
+const char* hip_cpu_worker_error_name(int code) { return hipGetErrorName(static_cast<hipError_t>(code)); }
 
 const char* hipGetErrorString(hipError_t error) {
     switch (error) {

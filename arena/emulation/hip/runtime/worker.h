@@ -15,5 +15,8 @@ void hip_cpu_worker_touch(void (*work)(void*), void* argument);
 // Around each call of a candidate's: how many bytes it copied to the host where that was too much, else 0.
 void hip_cpu_worker_begin_call();
 std::size_t hip_cpu_worker_end_call();
+
+// What `hipGetErrorName` says of a code.
+const char* hip_cpu_worker_error_name(int code);
 }
 #pragma GCC visibility pop
