@@ -5,8 +5,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+SITE := build/docs-venv
 
-.PHONY: run test test-all corpus mutants check setup clean help
+.PHONY: run test test-all corpus mutants check docs setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -32,6 +33,16 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_words.py tests/test_docs.py
+
+# The documentation as a site, in build/site, by an environment of its own; a broken link is an error.
+docs: $(SITE)/.ready
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
+
+$(SITE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/pip install -q --disable-pip-version-check '.[docs]'
+	@touch $@
 
 setup: $(STAMP)
 

@@ -28,7 +28,7 @@ class Finished:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself with exit code 0."""
+        """Return whether it ended by itself with exit code 0."""
         return self.returncode == 0 and not self.timed_out
 
 

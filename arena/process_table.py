@@ -20,7 +20,7 @@ def all_processes() -> list[int]:
 def descendants(first: int) -> set[int]:
     """`first`, while it is there, and all that it and its children have started and not left to others.
 
-    Looks at every process, so that none is missed because another ends meanwhile; `children` is cheaper.
+    Reads every process, so that none is missed because another ends meanwhile; `children` is cheaper.
     """
     parents = {process: parent for process in all_processes() if (parent := _parent(process))}
     below: dict[int, list[int]] = {}
@@ -48,7 +48,7 @@ def start_time(process: int) -> str:
 
 
 def is_dead(process: int) -> bool:
-    """Whether a process is gone, or is a zombie that only waits to be collected by its parent."""
+    """Return whether a process is gone, or is a zombie that only waits to be collected by its parent."""
     fields = _stat(f"/proc/{process}/stat")
     return not fields or fields[_STATE] in _DEAD
 

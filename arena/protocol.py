@@ -33,7 +33,7 @@ class Spawn(WorkerMessage, frozen=True):
     show: tuple[str, ...] = ()
     """further folders it may read"""
     worker: str = ""
-    """the program that it becomes behind its walls, which holds no Python; empty: it stays what it is"""
+    """the program that it becomes in its sandbox, which holds no Python; empty: it stays what it is"""
 
 
 class Reap(WorkerMessage, frozen=True):
@@ -184,7 +184,7 @@ LONGEST_S = 1e6
 
 
 class Ready(WorkerMessage, frozen=True):
-    """Said once, before any candidate code is loaded: the walls this worker is behind."""
+    """Said once, before any candidate code is loaded: the sandbox of this worker."""
 
     isolation: str
 

@@ -86,7 +86,7 @@ def clear(folder: Path) -> None:
 
 
 def _of_a_killed_one(name: str) -> bool:
-    """Whether the name is of a process that is no more; a container's are not known here, and are let be."""
+    """Return whether the name is of a process that is no more; a container's are not known here, and are kept."""
     found = _NAME.match(name)
     return found is not None and int(found["namespace"]) == _namespace() and not _lives(int(found["owner"]))
 

@@ -64,7 +64,7 @@ class Channel(Generic[Out, In]):
 
     @property
     def holds_more(self) -> bool:
-        """Whether part of another message came along with the last one."""
+        """Return whether part of another message came along with the last one."""
         return bool(self._buffer)
 
     def close(self) -> None:

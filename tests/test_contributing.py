@@ -1,4 +1,4 @@
-"""Every command in docs/contributing-tasks.md, run in order as a contributor would."""
+"""Every command in docs/contribute/new-task.md, run in order as a contributor would."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent / "docs" / "contributing-tasks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "contribute" / "new-task.md"
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

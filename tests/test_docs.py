@@ -15,28 +15,52 @@ from arena.runs.config import load_config
 from arena.task_check.mutation import discriminating_cases
 from tests.corpus.folders import write_task
 
-GUIDE = "contributing-tasks.md"
+GUIDE = "contribute/new-task.md"
 ROOT = Path(__file__).resolve().parents[1]
 _NAMED = re.compile(r"`((?:tests|docs|tools|configs|arena)/[\w./-]+?)(?:::\w+)?`")
 
 
-@pytest.mark.parametrize("page", ["threat-model.md", "attacking.md", "isolation.md"])
-def test_every_file_that_a_page_names_exists(page: str) -> None:
-    names = _NAMED.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
-    assert names
-    assert [name for name in names if not (ROOT / name).exists()] == []
+def test_every_file_that_a_page_names_exists() -> None:
+    """Code, tests, tools and configurations; reports of runs exist only where the run was made."""
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    named = [(page.name, name) for page in pages for name in _NAMED.findall(page.read_text(encoding="utf-8"))]
+    assert len(named) > 50
+    assert [pair for pair in named if not (ROOT / pair[1]).exists()] == []
 
 
-def test_every_wall_of_the_threat_model_has_a_test() -> None:
-    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
-    table = text.split("## Walls")[1].split("##")[0]
+_LINK = re.compile(r"\]\(([^)#\s:]*)(?:#([\w-]*))?\)")
+
+_CODE = re.compile(r"^```.*?^```|^(?: {4}|\t).*?$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    """Links within fenced blocks are code; those with a scheme lead elsewhere."""
+    broken = []
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "reports").glob("*.md")]
+    for page in [*pages, *(ROOT / "reports" / "tables").glob("*.md")]:
+        text = _CODE.sub("", page.read_text(encoding="utf-8"))
+        for target, anchor in _LINK.findall(text):
+            to = (page.parent / target) if target else page
+            if not to.exists() or (anchor and anchor not in _anchors(to)):
+                broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
+    assert broken == []
+
+
+def test_every_defence_of_the_threat_model_has_a_test() -> None:
+    text = (ROOT / "docs" / "develop" / "threat-model.md").read_text(encoding="utf-8")
+    table = text.split("## Defences")[1].split("##")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     assert rows
     assert [row for row in rows if "`tests/" not in row.rsplit(" | ", 1)[1]] == []
 
 
 def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evaluate" / "configuration.md").read_text(encoding="utf-8")
     schema = json.loads((ROOT / "arena" / "schemas" / "run.json").read_text(encoding="utf-8"))["properties"]
     keys = {*schema, *schema["agents"]["items"]["properties"], *schema["evaluation"]["properties"]}
     assert {key for key in keys if f"| `{key}` |" not in page} == set()
@@ -45,6 +69,12 @@ def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: 
     example = tmp_path / "configs" / "monday.yaml"
     example.write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     assert load_config(example).evaluation == {"seeds": 3, "targets": ("gfx942",)}
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    docs = ROOT / "docs"
+    assert [page for path in docs.rglob("*.md") if (page := path.relative_to(docs).as_posix()) not in nav] == []
 
 
 def test_the_authors_guide_has_the_default_tolerances_and_the_limit_on_sizes() -> None:

@@ -1,4 +1,4 @@
-"""Writes docs/cheats.md from the corpus of cheats, and runs the corpus on the CPU platform for it.
+"""Writes reports/tables/cheats.md from the corpus of cheats, and runs the corpus on the CPU platform for it.
 
     python tools/cheat_table.py           write the page from the corpus and the kept results
     python tools/cheat_table.py --run     run every candidate first; tests/cheats/results-cpu.json keeps what was seen
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, digest, table  # noqa: E402
 
-PAGE = ROOT / "docs" / "cheats.md"
+PAGE = ROOT / "reports" / "tables" / "cheats.md"
 RESULTS = {name: ROOT / "tests" / "cheats" / f"results-{name.lower()}.json" for name in ("CPU", "GPU")}
 _HEAD = """# Cheats
 

@@ -28,7 +28,7 @@ def _replay(spec: AgentSpec) -> Agent:
 
 
 _KINDS: dict[str, tuple[Callable[[AgentSpec], Agent], str]] = {
-    "noop": (lambda spec: Noop(spec.name), "hands in the starting kernel: calibrates the harness"),
+    "noop": (lambda spec: Noop(spec.name), "hands in the baseline kernel: calibrates the harness"),
     "expert": (lambda spec: Expert(spec.name), "hands in the task's expert file: the known ceiling"),
     "replay": (_replay, "hands in candidate files from `folder`: grades what another system produced"),
 }

@@ -29,7 +29,7 @@ class Availability:
 
     @property
     def can_start(self) -> bool:
-        """Whether it is installed, and has the one credential it needs, where it needs any."""
+        """Return whether it is installed, and has the one credential it needs, where it needs any."""
         return self.binary is not None and not self.missing
 
     def lacks(self, definition: Definition) -> str:

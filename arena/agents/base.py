@@ -120,7 +120,7 @@ class Agent(Protocol):
     Attributes:
         name: what records and reports call the agent.
 
-    Example:
+    Examples:
         >>> import arena
         >>> class Copy(arena.Agent):
         ...     name = "copy"

@@ -30,13 +30,13 @@ class _Copies(Agent):
 class Noop(_Copies):
     """Hands in the baseline: any speedup it shows is the harness's own error."""
 
-    absence = "a torch2hip task has no starting kernel to hand in"
+    absence = "a torch2hip task has no baseline kernel to hand in"
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def candidate(self, task: Task, attempt: int) -> Path | None:
-        """Return the starting kernel; torch2hip has none, and a translation is not made up."""
+        """Return the baseline kernel; torch2hip has none, and a translation is not made up."""
         return task.starting_kernel
 
 

@@ -78,7 +78,7 @@ class CliAgent(Agent):
         if session.ending is Ending.FAILED and not session.tokens.total:
             more = f"\n{printed}" if "\n" in printed else ""
             raise InfrastructureError(f"agent {self.name} did not get going: {session.detail}{more}")
-        return Submission(None, "the starting kernel was left as it was, and nothing was evaluated", session)
+        return Submission(None, "the baseline kernel was left as it was, and nothing was evaluated", session)
 
     def _session(
         self, place: Path, workspace: Workspace, service: EvaluationService, recorder: Recorder, found: Availability

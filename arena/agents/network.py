@@ -127,7 +127,7 @@ class AllowListProxy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Stop listening and hang up on everybody."""
+        """Stop listening and close every connection."""
         self._server.shutdown()
         self._server.server_close()
         with self._lock:

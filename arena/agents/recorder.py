@@ -147,7 +147,7 @@ class Recorder:
 
 
 class RecordedService:
-    """What `./evaluate` reaches: the trial's desk, with every call in the transcript."""
+    """What `./evaluate` reaches: the trial's evaluation service, with every call in the transcript."""
 
     def __init__(self, service: EvaluationService, recorder: Recorder) -> None:
         self._service, self._recorder = service, recorder

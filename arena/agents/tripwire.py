@@ -1,6 +1,6 @@
 """Which events of a transcript reach for what an agent must not see. A hint for a person, never a verdict.
 
-Tool calls are looked at with all rules, the answers of tools and what the agent says only with those whose words have
+All rules are applied to tool calls, the answers of tools and what the agent says only with those whose words have
 no honest use there. What an agent hides (an encoded command) is not found: the box is what keeps it out.
 """
 
@@ -16,7 +16,7 @@ from arena.model.task import Task
 OWN = ("/workspace", "/home/agent", "/arena")
 """An agent's own folders as it sees them in the box."""
 MOST_FLAGS = 200
-"""A transcript with more of them has been looked at long before its end."""
+"""A transcript with more of them has been flagged long before its end."""
 EXCERPT = 160
 _MARGIN = 60
 _CALLS = frozenset({EventKind.TOOL_CALL})

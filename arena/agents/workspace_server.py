@@ -48,8 +48,8 @@ class _Request:
 class WorkspaceServer:
     """Answers at a Unix socket as long as it is open; a context manager.
 
-    Requests reach the desk one at a time, in the order in which they arrived in full. A peer that hung up before its
-    turn is passed over. Closing does not wait for an evaluation that is going on: it ends by itself, unanswered.
+    Requests reach the service one at a time, in the order in which they arrived in full. A peer that closed its
+    connection before its turn is passed over. Closing does not wait for a running evaluation, which ends unanswered.
     `request_s`: how long a request may take to arrive; long, since peers stand still while a judge measures.
     """
 
@@ -65,7 +65,7 @@ class WorkspaceServer:
 
     @property
     def failure(self) -> Exception | None:
-        """The last exception that the desk raised, which is a fault of the harness; None as it should be."""
+        """The last exception that the service raised, which is a fault of the harness; None as it should be."""
         return self._failure
 
     def __enter__(self) -> Self:
@@ -84,7 +84,7 @@ class WorkspaceServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Hang up on everybody, and return at once."""
+        """Close every connection, and return at once."""
         with self._lock:
             self._closed = True
             connections, waiting = list(self._connections), list(self._waiting)
@@ -101,7 +101,7 @@ class WorkspaceServer:
         self._path.unlink(missing_ok=True)
 
     def _start(self, target: Callable[..., None], *arguments: object) -> threading.Thread:
-        thread = threading.Thread(target=target, args=arguments, name=f"desk {target.__name__}", daemon=True)
+        thread = threading.Thread(target=target, args=arguments, name=f"workspace {target.__name__}", daemon=True)
         thread.start()
         return thread
 
@@ -139,7 +139,7 @@ class WorkspaceServer:
             reply = _reply(answer.result())
         except BadRequest as problem:
             reply = _problem(str(problem))
-        except CancelledError:  # it hung up, or the desk is closed
+        except CancelledError:  # it closed the connection, or the service is closed
             reply = _problem("the judge is closed: the trial has ended")
         finally:
             with self._lock:
@@ -151,7 +151,7 @@ class WorkspaceServer:
         connection.close()
 
     def _serve(self) -> None:
-        """Hand requests to the desk in order, until the server is closed."""
+        """Hand requests to the service in order, until the server is closed."""
         while (request := self._queue.get()) is not None:
             if self._closed or _disconnected(request.connection):
                 request.answer.cancel()
@@ -207,7 +207,7 @@ def _parse(line: bytes) -> tuple[bytes, bool]:
 
 
 def _disconnected(connection: socket.socket) -> bool:
-    """Whether the peer has closed its end; one that only sends no more still waits."""
+    """Return whether the peer has closed its end; one that only sends no more still waits."""
     poller = select.poll()
     try:
         poller.register(connection, 0)

@@ -43,7 +43,7 @@ class Judge:
     Raises:
         JudgeUnavailable: on first use, where the platform is missing.
 
-    Example:
+    Examples:
         >>> import arena
         >>> with arena.Judge("cpu") as judge:
         ...     first = judge.evaluate("rms_norm", "x = 1\\n", heldout=False)
@@ -126,7 +126,7 @@ def evaluate(
         UsageError: no such task or file.
         InfrastructureError: the harness or the device failed, so there is no verdict.
 
-    Example:
+    Examples:
         >>> import arena
         >>> kernel = arena.load_task("rms_norm").starting_kernel
         >>> result = arena.evaluate("rms_norm", kernel, platform="cpu", max_work=1e4)

@@ -23,7 +23,7 @@ class Result:
     Attributes:
         evaluation: the record as it is stored in run folders: verdict of every stage, every case, raw timing rounds.
 
-    Example:
+    Examples:
         >>> import arena
         >>> result = arena.evaluate("rms_norm", "not python", platform="cpu", heldout=False)
         >>> result.status, result.passed, result.speedup
@@ -39,12 +39,12 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether every seen case and, where they were evaluated, every held-out case passed."""
+        """Return whether every seen case and, where they were evaluated, every held-out case passed."""
         return self.status is Status.PASSED and self.heldout_passed is not False
 
     @property
     def heldout_passed(self) -> bool | None:
-        """Whether every held-out case passed that the baseline passes; None where none was evaluated."""
+        """Return whether every held-out case passed that the baseline passes; None where none was evaluated."""
         cases = [case for case in self.evaluation.split(Split.HELDOUT) if case.baseline is Status.PASSED]
         ran = [case for case in cases if case.candidate is not Status.NOT_RUN]
         return all(case.candidate is Status.PASSED for case in ran) if ran else None

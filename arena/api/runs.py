@@ -43,7 +43,7 @@ class Run:
     def trials(self) -> pd.DataFrame:
         """One row per planned trial: agent, task, attempt, status, whether it compiled and passed, speedups.
 
-        The columns are those of `trials.csv` in a report; see docs/measures.md.
+        The columns are those of `trials.csv` in a report; see docs/evaluate/measures.md.
         """
         from arena.reporting.tables import trials_frame
 
@@ -120,7 +120,7 @@ def run(
         UsageError: the configuration is malformed, or the folder holds another run.
         StorageError: the run folder cannot be written.
 
-    Example:
+    Examples:
         >>> import arena, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     run = arena.run("quickstart", tasks=["rms_norm"], agents=["hardcoded"], runs_dir=folder)

@@ -25,7 +25,7 @@ def list_tasks(*patterns: str, corpora: Folders = ()) -> tuple[str, ...]:
     Raises:
         UsageError: a pattern matches nothing, or a folder is missing.
 
-    Example:
+    Examples:
         >>> import arena
         >>> arena.list_tasks("rms_norm")
         ('triton2triton/normalization/rms_norm',)
@@ -47,7 +47,7 @@ def load_task(name: str, *, corpora: Folders = ()) -> Task:
         UsageError: no task, or several, have this name.
         FileError: a file of the task is malformed; the message names the line.
 
-    Example:
+    Examples:
         >>> import arena
         >>> task = arena.load_task("rms_norm")
         >>> task.entry, len(task.seen) > 3

@@ -62,13 +62,13 @@ def _rows() -> list[dict[str, str]]:
 def try_agent(
     kind: Annotated[str, typer.Argument(help="A kind that `arena agents` lists, or the file of a definition.")],
     task: Annotated[str, typer.Option(help="Task id or bare name.")] = _TASK,
-    model: Annotated[str, typer.Option(help="Model, where the agent can be told one.")] = "",
+    model: Annotated[str, typer.Option(help="Model, for agents that can choose one.")] = "",
     platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
     minutes: Annotated[float, typer.Option(help="Wall-clock limit.", min=0.05)] = 10.0,
-    evaluations: Annotated[int, typer.Option(help="Calls of ./evaluate it has.", min=0)] = 5,
-    runs_dir: Annotated[Path, typer.Option(help="Where the run folder goes.")] = Path("runs"),
+    evaluations: Annotated[int, typer.Option(help="Limit on calls of ./evaluate.", min=0)] = 5,
+    runs_dir: Annotated[Path, typer.Option(help="Folder for the run folder.")] = Path("runs"),
 ) -> None:
-    """Let an agent do one small task, and show what came of it. Exit code 1 if what it handed in did not pass."""
+    """Let an agent work on one small task, and show its result. Exit code 1 if its submission did not pass."""
     from arena.agents.base import AgentSpec
     from arena.cli.progress import RunDisplay
     from arena.model.verdict import Status

@@ -19,9 +19,9 @@ EXAMPLES = examples(
 
 def clean(
     run: Annotated[list[Path] | None, typer.Option(help="Delete this run folder instead of the caches.")] = None,
-    dry_run: Annotated[bool, typer.Option(help="Only say what would be deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Print what would be deleted, and delete nothing.")] = False,
 ) -> None:
-    """Delete build caches, or run folders that are named. Records are never deleted unless asked for."""
+    """Delete build caches, or the run folders named by --run. Other records are kept."""
     from arena.runs.records import HEAD
     from arena.toolchains.hip_build import default_cache_root
 

@@ -17,9 +17,9 @@ EXAMPLES = examples(
 
 def compare(
     first: Annotated[Path, typer.Argument(help="A run folder.", exists=True, file_okay=False)],
-    second: Annotated[Path, typer.Argument(help="Another, or the same.", exists=True, file_okay=False)],
-    first_agent: Annotated[str | None, typer.Option(help="Which agent of the first run.")] = None,
-    second_agent: Annotated[str | None, typer.Option(help="Which agent of the second run.")] = None,
+    second: Annotated[Path, typer.Argument(help="Another run folder, or the same.", exists=True, file_okay=False)],
+    first_agent: Annotated[str | None, typer.Option(help="Agent of the first run.")] = None,
+    second_agent: Annotated[str | None, typer.Option(help="Agent of the second run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
 ) -> None:
     """Compare two runs, or two agents of one, paired by task and case, with intervals and paired tests."""

@@ -6,7 +6,7 @@ import typer
 
 from arena.errors import UsageError
 
-DEVICES = typer.Option(help="GPUs that get a judge each: `all`, or numbers such as 0,1. The first one without.")
+DEVICES = typer.Option(help="GPUs that get a judge each: `all`, or numbers such as 0,1. Default: the first.")
 
 
 def chosen_devices(text: str) -> tuple[int | None, ...]:

@@ -25,7 +25,7 @@ EXAMPLES = examples(
 QUICK = typer.Option("--quick", help="Run kernels, share buffers, cross-compile; a minute.")
 TIMING = typer.Option("--timing", help="Measure the timing error on kernels of known duration.")
 FULL = typer.Option("--full", help="Both, all tests and all tasks; hours; can be resumed.")
-OUT = typer.Option("--out", help="With --full: where logs and results are kept.")
+OUT = typer.Option("--out", help="With --full: folder for logs and results.")
 ITEM = typer.Option(help="With --quick: only items with this text in their names. With --full: only this step.")
 
 
@@ -37,8 +37,8 @@ def doctor(
     item: Annotated[list[str] | None, ITEM] = None,
     devices: Annotated[str, DEVICES] = "",
     folder: Annotated[Path, OUT] = Path("runs/doctor"),
-    seconds: Annotated[float | None, typer.Option(help="With --full: time for all of it.", min=1)] = None,
-    again: Annotated[bool, typer.Option("--again", help="With --full: also what has passed.")] = False,
+    seconds: Annotated[float | None, typer.Option(help="With --full: limit on the total time.", min=1)] = None,
+    again: Annotated[bool, typer.Option("--again", help="With --full: repeat what has passed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Test this installation: what the machine has and lacks, and what that costs.

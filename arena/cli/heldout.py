@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _FEWEST = 5
 """cases of a held-out file; its schema has the same number"""
 
-app = typer.Typer(help="Renew the held-out cases.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help="Draw fresh held-out cases.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 @app.callback()
 def _group() -> None:
-    """Renew the held-out cases."""
+    """Draw fresh held-out cases."""
 
 
 @app.command(
@@ -39,14 +39,14 @@ def _group() -> None:
 def sample(
     seed: Annotated[int, typer.Option(help="The same seed draws the same cases.")],
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for <task id>/heldout.yaml.")],
-    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; all without.")] = None,
+    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; default: all tasks.")] = None,
     count: Annotated[int, typer.Option(help="Cases per task.", min=_FEWEST)] = 8,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="Where to check them: auto, cpu, cuda or rocm.")] = "auto",
+    platform: Annotated[str, typer.Option(help="Platform of the check: auto, cpu, cuda or rocm.")] = "auto",
     max_work: Annotated[
         float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="What was written and left out, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Cases written and left out, as JSON.")] = False,
 ) -> None:
     """Draw fresh held-out cases from the declared domains and check the baseline on them.
 

@@ -21,7 +21,7 @@ EXAMPLES = examples(
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.", exists=True, file_okay=False)],
-    out_dir: Annotated[Path | None, typer.Option("--out", help="Where to write; default reports/<run>.")] = None,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="Output folder; default: reports/<run>.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write the report of one or more runs: index.html, summary.md, CSV, JSON and plots. Needs no GPU and no torch."""

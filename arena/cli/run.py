@@ -33,22 +33,23 @@ def run(
     config: Annotated[str, typer.Argument(help="Run configuration: a YAML file, or the name of a shipped one.")],
     name: Annotated[str | None, typer.Option(help="Name of the run; its folder is RUNS-DIR/NAME.")] = None,
     platform: Annotated[str | None, typer.Option(help="auto, cpu, cuda or rocm.")] = None,
-    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` leaves out.")] = None,
+    tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` excludes.")] = None,
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
     attempts: Annotated[
-        int | None, typer.Option(help="Attempts per task and agent; three if the configuration says nothing.", min=1)
+        int | None, typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Trials side by side; they take turns at the device.", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
     max_work: Annotated[
         float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
     ] = None,
     targets: Annotated[
-        list[str] | None, typer.Option(help="Also build every candidate for these GPUs, in place of the file's list.")
+        list[str] | None,
+        typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required)."),
     ] = None,
     tasks_dir: TasksDirs = None,
     devices: Annotated[str, DEVICES] = "",
-    runs_dir: Annotated[Path, typer.Option(help="Where run folders live.")] = RUNS,
-    reports_dir: Annotated[Path, typer.Option(help="Where reports go.")] = REPORTS,
+    runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
+    reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, as `arena report` does.")] = False,
 ) -> None:

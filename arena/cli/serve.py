@@ -31,11 +31,11 @@ _INTERRUPTED = 130
 
 def serve(
     task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
-    socket: Annotated[Path | None, typer.Option(help="Listen at this Unix socket, for your own user alone.")] = None,
+    socket: Annotated[Path | None, typer.Option(help="Listen on this Unix socket, for your own user only.")] = None,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
     platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
     evaluations: Annotated[int, typer.Option(help="Evaluations in one attempt.", min=1)] = 50,
-    minutes: Annotated[float, typer.Option(help="Minutes of one attempt, measurements left out.", min=0.01)] = 30.0,
+    minutes: Annotated[float, typer.Option(help="Minutes of one attempt, without measurements.", min=0.01)] = 30.0,
     attempts: Annotated[int, typer.Option(help="Attempts, one after the other.", min=1)] = 1,
     max_work: Annotated[
         float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
@@ -47,7 +47,7 @@ def serve(
         list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
     ] = None,
 ) -> None:
-    """Offer one task to a learning or tool-calling loop: GET /task, POST /evaluate and /finish. See docs/serve.md.
+    """Serve one task over HTTP to a learning or tool-calling loop: GET /task, POST /evaluate, POST /finish.
 
     One line of JSON on stdout says where, and one each finished attempt what came of it. Ctrl-C ends it.
     """

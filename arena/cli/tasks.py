@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 _LEAST_SUMMARY = 16
 """characters of a summary that say anything"""
 
-app = typer.Typer(help="Look at the tasks, and check them.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True, rich_markup_mode="rich")
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 
 
-@app.command("quality", epilog=examples("arena tasks quality > docs/task-quality.md"))
+@app.command("quality", epilog=examples("arena tasks quality > reports/tables/task-quality.md"))
 def quality(
-    checks: Annotated[Path, typer.Option(help="Where `arena tasks check` keeps its checks.")] = tasks_check.CHECKS,
+    checks: Annotated[Path, typer.Option(help="Folder of the checks.")] = tasks_check.CHECKS,
     tasks_dir: TasksDirs = None,
 ) -> None:
-    """Print what is known of every task's quality as markdown, from the checks that were kept."""
+    """Print the quality of every task as Markdown, from kept checks."""
     from arena.corpus.corpora import open_corpora
     from arena.reporting.task_quality import gather, render
 
@@ -39,7 +39,7 @@ def quality(
 
 @app.command("list", epilog=examples("arena tasks list", "arena tasks list 'hip2hip/*' --json"))
 def list_tasks(
-    patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
+    patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; default: all tasks.")] = None,
     tasks_dir: TasksDirs = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with content hashes.")] = False,
 ) -> None:
@@ -112,7 +112,7 @@ def new(
     suite: Annotated[str, typer.Option(help="The folder below the task type.")] = "modules",
     tasks_dir: TasksDirs = None,
 ) -> None:
-    """Write a new task that loads, and say what to fill in."""
+    """Write a new task that loads, and list what to fill in."""
     from arena.corpus.scaffolding import scaffold
     from arena.corpus.task_folder import TASKS
 
@@ -129,7 +129,7 @@ def show(
     tasks_dir: TasksDirs = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Show one task: signature, domain, cases, and what a call must do at least."""
+    """Show one task: signature, domain, cases, operations and bytes of a call."""
     from arena.corpus.corpora import open_corpora
     from arena.model.task import arguments
     from arena.toolchains.task_header import signature

@@ -33,26 +33,26 @@ _DEFAULT_TARGETS = "gfx942,sm_90"
 _MOST_MUTANTS = 40
 _WORTH_SAYING_S = 0.1
 CHECKS = Path("runs/tasks-check")
-TARGETS = typer.Option(help="GPUs the kernels must also build for; empty for none.")
-EVERY_LAUNCH = typer.Option("--every-launch", help="Build all that launches ask for, not each Triton signature once.")
+TARGETS = typer.Option(help="Architectures that kernels must build for; empty: none.")
+EVERY_LAUNCH = typer.Option("--every-launch", help="Build every launch, not each Triton signature once.")
 TIMING = typer.Option("--timing/--no-timing", help="Time kernels against themselves, on a GPU.")
-MUTANTS = typer.Option("--mutants", help="Try mutants of kernels and omissions of inputs, nothing else; on the CPU.")
+MUTANTS = typer.Option("--mutants", help="Check only mutants of kernels and omissions of inputs; on the CPU.")
 
 
 def check(
-    patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; all tasks without.")] = None,
+    patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; default: all tasks.")] = None,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="cpu, cuda, rocm, or auto: the best one here.")] = "auto",
+    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
     targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
     every_launch: Annotated[bool, EVERY_LAUNCH] = False,
     timing: Annotated[bool, TIMING] = True,
     mutants: Annotated[bool, MUTANTS] = False,
-    most: Annotated[int, typer.Option(help="Mutants of one kernel at most.", min=1)] = _MOST_MUTANTS,
+    most: Annotated[int, typer.Option(help="Limit on mutants of one kernel.", min=1)] = _MOST_MUTANTS,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Tasks at a time on the CPU; 0: one a core.", min=0)] = 0,
     devices: Annotated[str, DEVICES] = "",
-    folder: Annotated[Path, typer.Option("--out", help="Where the checks are kept.")] = CHECKS,
-    resume: Annotated[bool, typer.Option("--resume", help="Leave out what passed there and has not changed.")] = False,
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the checks.")] = CHECKS,
+    resume: Annotated[bool, typer.Option("--resume", help="Skip what passed there and has not changed.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:

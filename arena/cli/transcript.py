@@ -39,9 +39,9 @@ def transcript(
     trial: Annotated[str, typer.Argument(help="RUN/AGENT/TASK or RUN/AGENT/TASK/ATTEMPT; TASK may be a bare name.")],
     html: Annotated[Path | None, typer.Option(help="Write the page of the trial to this file.", dir_okay=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The events as JSON lines.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="What the agent's program printed, as JSON lines.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Show long texts whole.")] = False,
-    runs_dir: Annotated[Path, typer.Option(help="Where run folders live.")] = RUNS,
+    raw: Annotated[bool, typer.Option("--raw", help="The output of the agent's program, as JSON lines.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show long texts in full.")] = False,
+    runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
 ) -> None:
     """Show what a coding agent did in one trial: messages, tool calls, edits, evaluations, tokens and time."""
     from arena.transcripts import EVENTS, RAW, read_transcript
@@ -93,7 +93,7 @@ def _run_and_rest(trial: str, runs_dir: Path) -> tuple[Path, list[str]]:
 
 
 def _matches(place: _Place, rest: list[str]) -> bool:
-    """Whether AGENT/TASK/ATTEMPT, or as much of it as was written, names this transcript."""
+    """Return whether AGENT/TASK/ATTEMPT, or as much of it as was written, names this transcript."""
     if not rest:
         return True
     task, attempt = place.name.rsplit(".", 1)

@@ -1,4 +1,4 @@
-"""Building for GPUs that are not here: the toolchain for a target, and what this machine can build for."""
+"""Cross-compile: the toolchain for a target, and what this machine can build for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Ability:
 
     @property
     def able(self) -> bool:
-        """Whether it can build for any target."""
+        """Return whether it can build for any target."""
         return bool(self.targets)
 
 

@@ -85,7 +85,7 @@ def clocks(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer:
 
 
 def against_itself(evaluations: Iterable[Evaluation], allowed: Bounds) -> Answer:
-    """Fails where the starting kernel, timed against itself on the longest case, is faster or slower than it is."""
+    """Fails where the baseline kernel, timed against itself on the longest case, is faster or slower than it is."""
     timing = _longest(evaluations)
     if timing is None:
         return Answer(ItemOutcome.FAIL, "no case was timed")

@@ -1,7 +1,7 @@
-"""Builds for GPUs that are not here, from a child: `python -m arena.doctor.cross_builds FILE`.
+"""Cross-compile in a child process: `python -m arena.doctor.cross_builds FILE`.
 
 Whatever this machine claims to build is built, with nothing taken from a cache: the probe kernel through the HIP
-compilers, the starting kernel of a task through Triton.
+compilers, the baseline kernel of a task through Triton.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def build_hip(targets: Sequence[str]) -> tuple[TargetBuild, ...]:
 
 
 def build_triton(targets: Sequence[str]) -> tuple[TargetBuild, ...]:
-    """The starting kernel of RMS norm on its smallest case, for each target; in hosts, whose caches are their own."""
+    """The baseline kernel of RMS norm on its smallest case, for each target; in workers, whose caches are their own."""
     task = load_task(RMS_NORM)
     assert task.starting_kernel is not None
     cross_compilation = CrossCompilation()

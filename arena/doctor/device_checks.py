@@ -88,11 +88,11 @@ def hip_python(device: DeviceSeen) -> Answer:
 
 
 def isolation(level: str) -> Answer:
-    """Warns where a candidate would not be behind both walls; fails where it does not even have its own session."""
+    """Warns where the sandbox lacks one of two parts; fails where it does not even have its own session."""
     walls = level.partition(";")[0].split("+")
     if "session" not in walls:
         return Answer(ItemOutcome.FAIL, f"workers say they are behind {level!r}")
-    missing = [f"no {wall} wall: {cost}" for wall, cost in _WALLS.items() if wall not in walls]
+    missing = [f"no {wall}: {cost}" for wall, cost in _WALLS.items() if wall not in walls]
     if missing:
         return Answer(ItemOutcome.WARNING, "; ".join([*missing, "allow user namespaces, or run as root"]))
     return Answer(ItemOutcome.PASS, level)

@@ -1,4 +1,4 @@
-"""What items look at: what children wrote down, and how an item ended."""
+"""What items check: what children wrote down, and how an item ended."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ProbeSeen:
 
 @dataclass(frozen=True)
 class VendorBuilds:
-    """One language for one vendor: what was built for GPUs that are not here, or what this machine lacks for it."""
+    """One language for one vendor: what was built for cross-compilation targets, or what this machine lacks for it."""
 
     language: str
     vendor: str
@@ -113,7 +113,7 @@ class CrossSeen:
 
 
 class Evidence(Protocol):
-    """Where items get what they look at; each piece is collected when it is first asked for, and kept."""
+    """Where items get what they check; each piece is collected when it is first asked for, and kept."""
 
     def probe(self) -> ProbeSeen:
         """Device, probe kernel and shared buffer."""

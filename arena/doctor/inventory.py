@@ -114,17 +114,19 @@ def _isolation() -> Iterator[Check]:
     yield of_escape(tried)
     compilers = compiling.level()
     cost = "a source can have its compiler read any file; package bubblewrap, or a kernel with Landlock"
-    yield Check("walls of compilers", compilers.startswith("bubblewrap") or "landlock" in compilers, compilers, cost)
+    yield Check("sandbox of compilers", compilers.startswith("bubblewrap") or "landlock" in compilers, compilers, cost)
     box = probe()
-    cost = "coding agents work behind weaker walls; package bubblewrap, and user namespaces must be allowed"
+    cost = "coding agents work in a weaker sandbox; package bubblewrap, and user namespaces must be allowed"
     yield Check("box for agents", box.startswith("bubblewrap"), box, cost)
 
 
 def of_escape(tried: Escape) -> Check:
-    """What a process behind the walls of a host could do all the same."""
+    """What a process in a worker's sandbox could do all the same."""
     out = "; ".join(attempt.what for attempt in tried.open)
     found = f"{len(tried.attempts) - len(tried.open)} of {len(tried.attempts)} attempts refused"
-    return Check("escape from a host", not tried.open, found, f"a candidate can: {out}; see docs/isolation.md")
+    return Check(
+        "escape from a worker", not tried.open, found, f"a candidate can: {out}; see docs/develop/isolation.md"
+    )
 
 
 def _places() -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""The items, in the order in which they are tried: what each looks at, and on which platforms."""
+"""The items, in the order in which they are tried: what each checks, and on which platforms."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The device seen from a child, `python -m arena.doctor.probe FILE PLATFORM`.
 
-It does what a judge does with one buffer: allocates it, has a worker behind its walls map it and run a kernel on it,
-looks at the result, has it unmapped and frees it.
+It does what a judge does with one buffer: allocates it, has a sandboxed worker map it and run a kernel on it,
+checks the result, has it unmapped and frees it.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class TimingErrors:
 
     @property
     def holds(self) -> bool:
-        """Whether there is a worst error, and it is within the band."""
+        """Return whether there is a worst error, and it is within the band."""
         return self.worst is not None and self.worst <= self.band
 
 

@@ -1,4 +1,4 @@
-"""Kernels of known cost as tasks, written into a folder so that they take the path that every candidate takes."""
+"""Kernels of known duration as tasks, written into a folder so that they take the path that every candidate takes."""
 
 from __future__ import annotations
 

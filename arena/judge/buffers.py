@@ -52,7 +52,7 @@ def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
 
 
 def has_addresses(arguments: Arguments) -> bool:
-    """Whether the worker has to turn offsets into addresses of its own when there are new data."""
+    """Return whether the worker has to turn offsets into addresses of its own when there are new data."""
     fills = (tensor.spec.fill for tensor in arguments.inputs)
     return any(fill is not None and fill.kind == "addresses" for fill in fills)
 
@@ -118,7 +118,7 @@ class Sets:
     def poison(self, part: slice = EVERY) -> None:
         """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room.
 
-        The pattern of sets outside of `part` is forgotten: they must be poisoned again before they are looked at.
+        The pattern of sets outside of `part` is forgotten: they must be poisoned again before they are checked.
         """
         for tensor in self.arguments.outputs:
             pattern = _pattern(tensor, secrets.randbits(31))
@@ -126,7 +126,7 @@ class Sets:
             self._strided(tensor, _integer_dtype(tensor.item_bytes))[part].fill_(pattern)
 
     def wipe(self, part: slice) -> None:
-        """Overwrite all that a call may have answered with, mutable inputs too, once it has been looked at.
+        """Overwrite all that a call may have answered with, mutable inputs too, once it has been checked.
 
         The sides change places, and a candidate keeps what it has mapped: it would find the baseline's answers.
         """

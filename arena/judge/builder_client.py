@@ -69,7 +69,7 @@ class BuilderClient:
         """Hand over a request with the socket for its answer; returns the process that has it."""
         with self._one_at_a_time, theirs:
             if self._killed:
-                raise InfrastructureError("the builder was abandoned")
+                raise InfrastructureError("the builder was closed")
             if self._process.poll() is not None:
                 self._renew()
             try:

@@ -84,14 +84,14 @@ def hip_worker(arch: str) -> NativeWorker:
 
 
 def _toolchain(target: Target) -> HipToolchain:
-    """Builds made behind other walls are none of its: what could be read then may stand in them."""
+    """Builds made in another sandbox are none of its: what could be read then may stand in them."""
     return toolchain_for(target, default_cache_root() / compiling.level(), run=_held)
 
 
 def _held(
     command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
 ) -> process.Finished:
-    """Run a compiler behind walls, within limits: it may be given a bomb, or sent for secrets."""
+    """Run a compiler in a sandbox, within limits: it may be given a bomb, or sent for secrets."""
     most = min(COMPILER_BYTES, memory_limit_bytes())
     return compiling.run_confined(
         command, timeout_s=timeout_s, cwd=cwd, env=env, memory_bytes=most, file_bytes=COMPILED_BYTES
@@ -108,7 +108,7 @@ def hip_sources(task: Task, candidate: Path, cases: Iterable[Case]) -> dict[str,
 def baseline_program(
     task: Task, cases: Iterable[Case], facts: DeviceFacts, *, language: Language = Language.TORCH
 ) -> Program:
-    """The program whose time is to be beaten: the starting kernel, or PyTorch running the reference."""
+    """The program whose time is to be beaten: the baseline kernel, or PyTorch running the reference."""
     if task.starting_kernel is not None:
         return build_program(task, task.starting_kernel, cases, facts).program
     copies = tuple(spec.name for spec in (*task.outputs, *(s for s in task.tensors if s.mutable)))

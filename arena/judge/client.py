@@ -76,7 +76,7 @@ class JudgeClient:
             if isinstance(answer, HarnessFailed):
                 raise JudgeUnavailable(f"the judge did not start: {answer.detail}")
             if not isinstance(answer, Hello):
-                raise JudgeUnavailable("the judge spoke out of turn")
+                raise JudgeUnavailable("the judge sent a message that nothing asked for")
             self._environment, self._greeted = answer.environment, True
         assert self._environment is not None
         return self._environment
@@ -120,7 +120,7 @@ class JudgeClient:
     def _ask(self, request: ToJudge, on_progress: Callable[[Progress], None]) -> FromJudge:
         """Ask; after any failure the next question goes to a new judge, since the old one's device may be poisoned."""
         if self._killed:
-            raise JudgeUnavailable("the judge was abandoned")
+            raise JudgeUnavailable("the judge was closed")
         if self._broken:
             self.close()
             sweep()  # what a judge that was killed has left, which may fill the disk

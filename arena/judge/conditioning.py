@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import torch
 
 MARGIN = 0.5
-"""a starting kernel's error, as a share of the tolerance, stays below this; what is above is looked at more closely"""
+"""a baseline's error, as a share of the tolerance, stays below this; what is above is checked more closely"""
 FEW = 16
 """elements of an output beside which there is enough of a scale"""
 MOST = 16.0
-"""no more than so many times the tolerance is let be"""
+"""no more than so many times the tolerance is accepted"""
 _ROUNDING = 2.0**-21
 """some roundings of float32 (2**-24), as sums of hundreds of terms have"""
 _TRIES = 4
@@ -31,7 +31,7 @@ _SAFETY = 2.0
 
 
 def may_be_rounding(ratio: float, tensor: Tensor, arguments: Arguments) -> bool:
-    """Whether an error of `ratio` times the tolerance is worth a closer look."""
+    """Return whether an error of `ratio` times the tolerance calls for the closer check."""
     small = tensor.numel <= FEW and tensor.dtype == "float32"
     return small and arguments.task.precision is Precision.FLOAT64 and MARGIN < ratio <= MOST
 

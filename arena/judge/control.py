@@ -81,7 +81,7 @@ def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress]
 
 
 def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
-    """Whether a fresh judge can evaluate the baseline: the starting kernel, or PyTorch running the reference."""
+    """Return whether a fresh judge can evaluate the baseline: the baseline kernel, or PyTorch running the reference."""
     try:
         if task.starting_kernel is None:
             found = judge.check_baseline(request.task, request.heldout, request.options)

@@ -50,7 +50,7 @@ class CorrectnessCheck:
         return finding
 
     def first_call(self, worker_program: WorkerProgram, arguments: Arguments) -> OutputCheck:
-        """Call once and look at nothing but whether it could be called: where Triton compiles."""
+        """Call once and check nothing but whether it could be called: where Triton compiles."""
         sets = Sets(self.platform, arguments, 1)
         try:
             sets.write(draw_secret(arguments, self.reference, 1, self.platform.torch_device))

@@ -1,4 +1,4 @@
-"""The compile stage for GPUs that are not here: does the candidate build for them, and what would its kernels use?
+"""The compile stage for cross-compilation targets: does the candidate build for them, and what would its kernels use?
 
 Not a gate: a candidate that builds only where it was written is reported as such. HIP sources go through a cross
 compiler, once per dtype; a Triton candidate is called, in a worker of its own for each target, with the arguments of
@@ -217,7 +217,7 @@ class _Lane:
 
     @property
     def sure(self) -> bool:
-        """Whether the failure has nothing to do with the device that is missing; a call may wait for one."""
+        """Return whether the failure has nothing to do with the device that is missing; a call may wait for one."""
         if self.failure is None:
             return False
         never_loaded = self.failure.status is Status.TIMEOUT and not self._loaded

@@ -6,8 +6,8 @@ rounds resist preemption.
 
 A speedup's interval is Student's, with winsorised deviations (Tukey and McLaughlin, 1963), and holds what no number of
 rounds shows: a differs a little between long and short passes, and from one pair of workers to the next. On an H200 it
-covers the truth of a kernel against itself as often as it says (docs/measurement.md). Latencies, which plausibility
-checks use and which nobody may widen on purpose, have percentile bootstraps over whole rounds (Efron, 1979).
+covers the truth of a kernel against itself as often as it says: docs/develop/measurement.md. Latencies, which
+plausibility checks use and nobody may widen on purpose, have percentile bootstraps over whole rounds (Efron, 1979).
 """
 
 from __future__ import annotations

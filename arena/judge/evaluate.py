@@ -82,7 +82,7 @@ class CandidateEvaluation:
         self._targets: tuple[TargetBuild, ...] = ()
 
     def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
-        """Pass the gates in order and stop at the first that stays shut. A profile is no gate and comes last."""
+        """Pass the gates in order and stop at the first that fails. A profile is no gate and comes last."""
         verdicts: list[Verdict] = []
         gates: list[tuple[Stage, Callable[[Report], OutputCheck]]] = [
             (Stage.COMPILE, self._compile),

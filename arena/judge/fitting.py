@@ -1,4 +1,4 @@
-"""The last look at an evaluation before the judge sends it: printable text, and less than a frame in all.
+"""The last step on an evaluation before the judge sends it: printable text, and less than a frame in all.
 
 What workers say is bounded where it is read (`answers.py`); this also holds what compilers say, and what the judge put
 together of many such texts.

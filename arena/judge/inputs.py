@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_INDICES = 1 << 20
-"""what has more elements than this is looked at by kernels alone"""
+"""what has more elements than this is read by kernels alone"""
 _NONE, _ONE = 0.2, 0.6
 """up to the first share no input of a draw is uneven, up to the second a single one"""
 _TWISTER_WORDS = 624

@@ -73,7 +73,7 @@ class CheckTask(JudgeMessage, frozen=True):
 
 
 class Compile(JudgeMessage, frozen=True):
-    """Compile one candidate file for the device of `environment`, which need not be there.
+    """Compile one candidate file for the device of `environment`, no such device required.
 
     Sent to a builder, with the socket on which it is to answer beside it.
     """

@@ -153,7 +153,7 @@ class PerformanceCheck:
         return OutputCheck(Status.PASSED)
 
     def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
-        """Whether to go on: not when the spread is small; far beyond the budget only where it is large."""
+        """Return whether to go on: not when the spread is small; far beyond the budget only where it is large."""
         if spread < self.timer.timing_config.target_spread or done >= _MOST_ROUNDS:
             return False
         patience = _PATIENCE if spread > self.timer.timing_config.patient_spread else 1
@@ -169,8 +169,8 @@ class PerformanceCheck:
     ) -> tuple[Round | None, OutputCheck]:
         """Fresh data, each pass once on each side in random order.
 
-        A pass finds its data just before it, and is looked at just after it: work must not move from one to another.
-        Both sides are looked at alike, for the device remembers what it did last; what takes longer comes at the end.
+        A pass finds its data just before it, and is checked just after it: work must not move from one to another.
+        Both sides are checked alike, for the device remembers what it did last; what takes longer comes at the end.
         """
         inputs = self._draw(arguments, plan)
         secret = self._sampled(arguments, plan, names)

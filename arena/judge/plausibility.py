@@ -1,6 +1,6 @@
 """Plausibility checks of a timing, each a small function over numbers; the first that fails decides.
 
-Bounds are held against the optimistic end of an interval: noise alone must not convict.
+Bounds are held against the optimistic end of an interval: noise alone must not fail a candidate.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str
 
     What is left would be part of the pass; or it is there to hold up the baseline, whose turn is next. The upper
     quartile of all passes counts, since fewer than half of them may be where it pays. After a candidate's longer passes
-    the device comes back more slowly, by a tenth of a millisecond (seen on an H200): a share of a pass is let be.
+    the device comes back more slowly, by a tenth of a millisecond (seen on an H200): a share of a pass is tolerated.
     """
     if not timing.baseline_drain_s or not timing.candidate_drain_s:
         return Status.PASSED, ""
@@ -139,7 +139,7 @@ def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """What a pass takes beside its calls cancels between long and short ones: who adds to the short one alone gains it.
 
     Both workers are reached the same way, so that the candidate's passes cannot cost much more beside their calls; a
-    share of long ones is let be, since no two calls are quite alike. Where its time depends on the data and the
+    share of long ones is tolerated, since no two calls are quite alike. Where its time depends on the data and the
     baseline's does not, its own spread counts too, within a twentieth of a pass.
     """
     rounds, short, calls = timing.rounds, timing.short, timing.long - timing.short

@@ -1,4 +1,4 @@
-"""What a candidate's text may lean on: a look at its imports and includes, before anything is built.
+"""What a candidate's text may lean on: a check of its imports and includes, before anything is built.
 
 It is an early message with file and line, and nothing depends on it. What a text hides from it is refused later:
 PyTorch's operators where a Triton candidate runs, headers by what the compiler read (`hip_reads`), and what the object

@@ -65,7 +65,7 @@ class JudgeService:
         self._isolation = self._worker_isolation()
 
     def environment(self, isolation: str = "") -> Environment:
-        """Device, versions and the walls that workers and compilers are behind."""
+        """Device, versions and the sandbox of workers and compilers."""
         versions = {**_versions(), **self._device.versions()}
         level = f"{isolation or self._isolation}; compilers {compiling.level()}"
         return Environment(self._timer.facts, level, versions)
@@ -77,7 +77,7 @@ class JudgeService:
             try:
                 worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
-                advice = f"{confinement.SWITCH}=basic leaves the newer walls out; see docs/isolation.md"
+                advice = f"{confinement.SWITCH}=basic leaves the newer restrictions out; see docs/develop/isolation.md"
                 raise InfrastructureError(
                     f"a worker cannot use the device: {failure.detail.strip()}; {advice}"
                 ) from None

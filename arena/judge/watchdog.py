@@ -40,7 +40,7 @@ _CPU_CLOCK = 2
 _AT_REST = "TtZXx"
 _STOPS_WITHIN_S = 0.05
 _WALK_EVERY_S = 1.0
-_MEASURED_S = 1.0  # longer than a timed pass takes; one that takes longer is looked at again
+_MEASURED_S = 1.0  # longer than a timed pass takes; one that takes longer is sampled again
 _NOTE = b"[more than 64 MiB were printed: what came before this line was dropped]\n"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FIRST_KILLED = "1000"
@@ -74,7 +74,7 @@ class Family:
         self._born = {root: start_time(root)}
 
     def members(self) -> list[int]:
-        """Those that live now, children that are new since the last look included."""
+        """Those that live now, children that are new since the last sample included."""
         self._born = {pid: born for pid, born in self._born.items() if born and start_time(pid) == born}
         fresh = list(self._born)
         while fresh:
@@ -103,7 +103,7 @@ class Family:
 
 
 class Watch:
-    """Looks after one worker from a thread of its own until it is ended. `verdict`: why it was killed, if it was."""
+    """Watch one worker from a thread of its own until it is ended. `verdict`: why it was killed, if it was."""
 
     def __init__(self, pid: int, most_bytes: int, log: int | None = None, folders: Sequence[Path] = ()) -> None:
         """`folders`: those that the worker may write, which have a limit together."""
@@ -129,11 +129,11 @@ class Watch:
             self._family.kill()
 
     def rest(self, seconds: float) -> None:
-        """Look at nothing for so long: what a look costs would stand in a measurement. 0: look again."""
+        """Pause for so long: a sample would disturb a measurement. 0: resume."""
         self._rests_until = time.monotonic() + seconds
 
     def known(self) -> list[int]:
-        """The worker and its descendants as of the last look."""
+        """The worker and its descendants as of the last sample."""
         return self._family.known()
 
     def _watch(self) -> None:
@@ -161,7 +161,7 @@ class Watch:
             written = folder_bytes(self._folders) + deleted_bytes(self.known(), self._folders)
             if written > DISK_LIMIT_BYTES:
                 self.status = Status.CRASH
-                wrote = f"{_gib(written)} of disk" if written < UNMEASURABLE else "a folder that cannot be looked into"
+                wrote = f"{_gib(written)} of disk" if written < UNMEASURABLE else "a folder that cannot be read"
                 self.verdict = f"it wrote {wrote}; at most {_gib(DISK_LIMIT_BYTES)} are allowed"
 
 

@@ -94,7 +94,7 @@ class WorkerProgram:
         return self._worker
 
     def ready_for_profiler(self, case: Case) -> WatchedWorker:
-        """A new worker, in which PyTorch's profiler can look on, with what the case needs loaded. Raises as `ready`."""
+        """A new worker, in which PyTorch's profiler can run, with what the case needs loaded. Raises as `ready`."""
         self.close()
         self._profiled = True
         return self.ready(case)

@@ -104,7 +104,7 @@ class WorkerFolder:
 
 
 class ForkServers:
-    """The processes that workers are forked from. In hosts of one that `interprets`, Triton kernels run on the CPU.
+    """The processes that workers are forked from. In workers of one that `interprets`, Triton kernels run on the CPU.
 
     HIP workers leave Python at once, and come from a process without PyTorch, which takes half the time to fork.
     """
@@ -114,7 +114,7 @@ class ForkServers:
         self._bare = ForkServer("", spins=spins, interprets=False)
 
     def spawn(self, folder: WorkerFolder, hide: Sequence[Path]) -> Worker:
-        """Fork a worker; returns when it is behind its walls and waits for commands."""
+        """Fork a worker; returns when it is in its sandbox and waits for commands."""
         return (self._bare if folder.native_worker else self._full).spawn(folder, hide)
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class ForkServer:
         self._one_at_a_time = threading.Lock()
 
     def spawn(self, folder: WorkerFolder, hide: Sequence[Path]) -> Worker:
-        """Fork a worker; returns when it is behind its walls and waits for commands."""
+        """Fork a worker; returns when it is in its sandbox and waits for commands."""
         ours, theirs = socket.socketpair()
         log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         native_worker = folder.native_worker
@@ -203,7 +203,7 @@ class Worker:
         except (ChannelClosed, ChannelTimeout) as problem:
             raise InfrastructureError(f"no worker can be started ({problem!r}): {self._exit_reason()}") from None
         if not isinstance(answer, Ready):
-            raise InfrastructureError("a worker did not say what walls it is behind")
+            raise InfrastructureError("a worker did not say which sandbox it is in")
         return answer.isolation
 
     def ask(self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False) -> Done:

@@ -60,12 +60,12 @@ class MutantFate:
 
     @property
     def built(self) -> bool:
-        """Whether there was something to reject."""
+        """Return whether there was something to reject."""
         return self.status is not Status.COMPILE_ERROR
 
     @property
     def survived(self) -> bool:
-        """Whether it passed although nobody declared it equivalent."""
+        """Return whether it passed although nobody declared it equivalent."""
         return self.status is Status.PASSED and not self.equivalent
 
 

@@ -23,7 +23,7 @@ class DeviceFacts:
 
     @property
     def emulated(self) -> bool:
-        """Whether latencies on this device are those of an emulation."""
+        """Return whether latencies on this device are those of an emulation."""
         return self.platform == "cpu"
 
     def roofline_ms(self, flops: float, num_bytes: float, number_format: str) -> float | None:
@@ -51,7 +51,7 @@ class Environment:
     versions: dict[str, str] = field(default_factory=dict)
 
     def comparable_with(self, other: Environment) -> bool:
-        """Whether latencies of the two may stand in one table: same platform, arch and device name."""
+        """Return whether latencies of the two may stand in one table: same platform, arch and device name."""
         mine, theirs = self.device, other.device
         return (mine.platform, mine.arch, mine.name) == (theirs.platform, theirs.arch, theirs.name)
 

@@ -1,4 +1,4 @@
-"""What a candidate became when it was built for a GPU that is not here: builds or not, and what its kernels use."""
+"""What a candidate became when it was built for a cross-compilation target: builds or not, and what its kernels use."""
 
 from __future__ import annotations
 

@@ -136,14 +136,14 @@ class Evaluation:
 
     @property
     def status(self) -> Status:
-        """That of the gate that stayed shut, or `passed`."""
+        """That of the gate that failed, or `passed`."""
         if self.failure is not None:
             return self.failure.status
         return Status.PASSED if self.verdicts else Status.NOT_RUN
 
     @property
     def failure(self) -> Verdict | None:
-        """The gate that stayed shut; held-out failures are results, not gates, and do not count here."""
+        """The gate that failed; held-out failures are results, not gates, and do not count here."""
         return next((one for one in self.verdicts if one.stage is not Stage.HELDOUT and not one.passed), None)
 
     @property

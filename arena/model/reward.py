@@ -1,7 +1,7 @@
 """The dense reward of one evaluation, for loops that learn from it.
 
 Source of the levels: KernelBench as an OpenReward environment (EnvCommons/KernelBench). Which status belongs to which
-level is decided here and explained in docs/measures.md.
+level is decided here and explained in docs/evaluate/measures.md.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Flag:
-    """A place where an agent reaches for what it must not see; for a person to look at, never a verdict."""
+    """A place where an agent reaches for what it must not see; for a person to read, never a verdict."""
 
     event: int
     """index of the event"""

@@ -59,7 +59,7 @@ class Axis:
     values: tuple[int, ...] = ()
 
     def admits(self, size: int) -> bool:
-        """Whether `size` lies in the declared domain."""
+        """Return whether `size` lies in the declared domain."""
         if self.values:
             return size in self.values
         return self.low <= size <= self.high and size % self.multiple_of == 0
@@ -202,7 +202,7 @@ class Task:
     exceptions: Mapping[str, str] = field(default_factory=dict)
     """items of `arena tasks check` that do not hold, with the reason"""
     equivalent_mutants: Mapping[str, str] = field(default_factory=dict)
-    """mutants of the starting kernel, `line:column fault`, that compute the same, with the reason"""
+    """mutants of the baseline kernel, `line:column fault`, that compute the same, with the reason"""
 
     @property
     def reference_path(self) -> Path:
@@ -217,7 +217,7 @@ class Task:
 
     @property
     def trusted_kernel(self) -> Path | None:
-        """A plain solution to check the task by: its starting kernel, or that of the task with the same operator."""
+        """A solution to check the task by: its baseline kernel, or that of the task with the same operator."""
         path = self.definition / self.task_type.kernel_file
         return path if path.is_file() else self.expert
 

@@ -67,5 +67,5 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate is open for the next stage."""
+        """Return whether the gate is open for the next stage."""
         return self.status is Status.PASSED

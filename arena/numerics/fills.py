@@ -46,7 +46,7 @@ def draw(
 
 
 def zeros_will_do(tensor: Tensor, arguments: Arguments) -> bool:
-    """Whether memory full of zeros is a valid input: floating-point numbers, or integers of which 0 is one."""
+    """Return whether memory full of zeros is a valid input: floating-point numbers, or integers of which 0 is one."""
     fill = tensor.spec.fill
     assert fill is not None
     if tensor.dtype in FLOATING:
@@ -62,7 +62,7 @@ def _values(fill: Fill, arguments: Arguments) -> Values:
 
 
 def is_custom(fill: Fill | None) -> bool:
-    """Whether `make_inputs` of reference.py fills it."""
+    """Return whether `make_inputs` of reference.py fills it."""
     return fill is not None and fill.kind == "custom"
 
 

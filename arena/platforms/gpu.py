@@ -222,7 +222,7 @@ class GpuPlatform:
         self.synchronize()
 
     def wait_until_idle(self, timeout_s: float) -> bool:
-        """Nudge until a number in a row took little more than the fastest one of this process's life.
+        """Run the marker kernel until a number in a row took little more than the fastest one of this process's life.
 
         Work of other processes delays it: the device runs one process at a time, or shares itself between them.
         """

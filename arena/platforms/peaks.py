@@ -137,6 +137,6 @@ def find_peaks(name: str, arch: str) -> Peaks | None:
 
 
 def _named(product: str, name: str) -> bool:
-    """Whether a device's name holds the product's as words of its own: a GH200 is no H200."""
+    """Return whether a device's name holds the product's as words of its own: a GH200 is no H200."""
     words = r"\s*".join(map(re.escape, product.split()))
     return re.search(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9])", name, re.IGNORECASE) is not None

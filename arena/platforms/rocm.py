@@ -19,7 +19,7 @@ _MODULE_VERSION = Path("/sys/module/amdgpu/version")
 _MEMORY_SLACK = 0.02
 _SHARING = (
     f"; {IPC_MODE}=1 needs AMD's own amdgpu kernel module, {IPC_MODE}=0 needs processes in one network namespace, "
-    "which workers are not: see docs/rocm.md"
+    "which workers are not: see docs/evaluate/rocm.md"
 )
 
 

@@ -1,6 +1,6 @@
 """Every measure, defined once: what a task adds to it, its unit, and whether it rests on latencies.
 
-Formulas and sources: docs/measures.md. A measure is the sum over tasks of a total divided by the sum of a weight.
+Formulas and sources: docs/evaluate/measures.md. A measure is a sum of totals over tasks, divided by a sum of weights.
 The mean over a task's attempts is the default; `best` takes the best attempt instead.
 """
 
@@ -55,7 +55,7 @@ def heldout_known(rows: Sequence[TrialRow]) -> bool:
 
 
 def fast(row: TrialRow, threshold: float) -> bool:
-    """Whether the trial is correct, with a valid speedup above the threshold (KernelBench's fast_p)."""
+    """Return whether the trial is correct, with a valid speedup above the threshold (KernelBench's fast_p)."""
     return row.speedup is not None and row.speedup.value > threshold
 
 
@@ -111,7 +111,7 @@ def _case_share(name: str, title: str, holds: Callable[[CaseRow], bool], among: 
 
 
 def lost(row: TrialRow) -> bool:
-    """Whether a trial was right on every seen case, was tried on held-out ones, and failed there."""
+    """Return whether a trial was right on every seen case, was tried on held-out ones, and failed there."""
     return row.correct and row.heldout_ran and not row.heldout_correct
 
 

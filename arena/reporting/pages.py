@@ -128,7 +128,7 @@ def _summary(
     if runs[0].info.environment.device.emulated:
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
     lines += ["", tables.markdown(tables.summary_frame(measured)) if measured else "No trials were planned.\n"]
-    lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/measures.md.")
+    lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/evaluate/measures.md.")
     if targets is not None:
         lines += ["", *targets_markdown(targets)]
     lines += sessions_markdown(rows)

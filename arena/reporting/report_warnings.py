@@ -1,4 +1,4 @@
-"""Doubt said aloud: what is missing, what the harness broke, what is noisy, each with the next command to type."""
+"""Warnings of a report: what is missing, what the harness broke, what is noisy, each with the next command to type."""
 
 from __future__ import annotations
 

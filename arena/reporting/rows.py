@@ -18,7 +18,7 @@ from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords
 
 _CORRELATION = 0.07
-"""of the errors of two cases of a trial, as measured on kernels against themselves (docs/measurement.md)"""
+"""of the errors of two cases of a trial, as measured on kernels against themselves (docs/develop/measurement.md)"""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class CaseRow:
 
     @property
     def correct(self) -> bool:
-        """Whether the candidate's outputs were right."""
+        """Return whether the candidate's outputs were right."""
         return self.result.candidate in CORRECT
 
     @property
     def noisy(self) -> bool:
-        """Whether sampling ended before the interval was narrow enough."""
+        """Return whether sampling ended before the interval was narrow enough."""
         return self.result.timing is not None and self.result.timing.noisy
 
     @property
@@ -201,7 +201,7 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
 
 
 def _held(evaluation: Evaluation, stage: Stage) -> bool:
-    """Whether the stage was reached and everything said of it is `passed`."""
+    """Return whether the stage was reached and everything said of it is `passed`."""
     verdicts = [verdict.passed for verdict in evaluation.verdicts if verdict.stage is stage]
     return bool(verdicts) and all(verdicts)
 

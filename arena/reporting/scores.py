@@ -1,4 +1,4 @@
-"""What one trial is worth on the scales of other benchmarks. Formulas and sources: docs/measures.md.
+"""What one trial is worth on the scales of other benchmarks. Formulas and sources: docs/evaluate/measures.md.
 
 The dense reward is in `arena.model.reward`.
 """

@@ -1,7 +1,7 @@
 """For which GPUs candidates build: one verdict in words per trial, and counts per agent and target.
 
 Denominators: a target that the machine could not build for is not checked, and a planned trial without an evaluation
-was never built; neither counts. Definitions: docs/measures.md.
+was never built; neither counts. Definitions: docs/evaluate/measures.md.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def portability(row: TrialRow) -> Portability | None:
 
 
 def checked(row: TrialRow) -> bool:
-    """Whether the candidate was built, or refused, for at least one target."""
+    """Return whether the candidate was built, or refused, for at least one target."""
     return any(build.outcome is not BuildOutcome.NOT_CHECKED for build in row.targets)
 
 
 def portable(row: TrialRow) -> bool:
-    """Whether the candidate builds for every checked target, and for the GPU that it ran on."""
+    """Return whether the candidate builds for every checked target, and for the GPU that it ran on."""
     found = portability(row)
     return found is not None and found.word == EVERYWHERE
 

@@ -65,7 +65,7 @@ class Checks:
 
     @property
     def latency(self) -> str:
-        """The starting kernel on the largest case."""
+        """The baseline kernel on the largest case."""
         speed = self._speed("starting")
         return NONE if speed is None else f"{1e3 * speed.latency_ms:.3g} µs"
 
@@ -76,7 +76,7 @@ class Checks:
 
     @property
     def times_the_bound(self) -> str:
-        """The starting kernel in units of the larger of roofline and launch floor."""
+        """The baseline kernel in units of the larger of roofline and launch floor."""
         speed = self._speed("starting")
         return NONE if speed is None else f"{speed.times_the_bound:.1f}"
 

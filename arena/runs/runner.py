@@ -67,7 +67,7 @@ class RunPlan:
 
     @property
     def has_sessions(self) -> bool:
-        """Whether an agent works in a workspace, rather than handing in files that exist."""
+        """Return whether an agent works in a workspace, rather than handing in files that exist."""
         return any(agent.limits is not None for agent in self.agents.values())
 
     def info(self, environment: Environment) -> RunInfo:
@@ -163,7 +163,7 @@ def _open(plan: RunPlan, folder: Path, environment: Environment) -> RunInfo:
 
 
 def _is_final(trial: Trial) -> bool:
-    """Whether a record stands: a harness failure is kept for the report, but tried again on resume."""
+    """Return whether a record stands: a harness failure is kept for the report, but tried again on resume."""
     return trial.status is not Status.HARNESS_ERROR
 
 

@@ -3,7 +3,7 @@
 `enter` is called in a freshly forked process: own session, no network, folders hidden, the others read-only, limits,
 no new privileges. What follows in `arena.sandbox.confinement` cannot be undone: no capabilities, Landlock, a filter for
 system calls. A missing mechanism is not an error: the level in force is returned, goes into every record, and
-`arena doctor` tries it. A change needs the escape attempts (`escape.py`) and docs/isolation.md.
+`arena doctor` tries it. A change needs the escape attempts (`escape.py`) and docs/develop/isolation.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Namespaces:
 
 
 def enter(walls: Namespaces) -> str:
-    """Put this process behind walls and return the level in force, such as `session+network+mount`."""
+    """Confine this process and return the level in force, such as `session+network+mount`."""
     level = ["session"]
     if os.getsid(0) != os.getpid():
         os.setsid()

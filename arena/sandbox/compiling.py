@@ -1,4 +1,4 @@
-"""Compilers behind walls: no network, and no file to be seen but the system's, the toolchain's and the build's own.
+"""Compilers in a sandbox: no network, and no file to be seen but the system's, the toolchain's and the build's own.
 
 A source can have a compiler read any file that it can open (`#include`, `#embed`, `.incbin`), and quote it in an error.
 bubblewrap where it works; else namespaces with Landlock and the filter, put up by `arena.sandbox.launch`.
@@ -34,7 +34,7 @@ def run_confined(
     memory_bytes: int | None = None,
     file_bytes: int | None = None,
 ) -> process.Finished:
-    """Run a compiler as `arena.process.run` does, in the strongest walls to be had.
+    """Run a compiler as `arena.process.run` does, in the strongest sandbox available.
 
     It may write below the folder that `cwd` and TMPDIR share, and read what stands on its own command line, which the
     harness has written, besides. `cwd` must be given.
@@ -70,7 +70,7 @@ def run_confined(
 
 
 def level() -> str:
-    """The walls that compilers are behind here, as records say it; found out by starting something."""
+    """The sandbox of compilers here, as records say it; found out by starting something."""
     if confinement.is_basic():
         return "none"
     found = bubblewrap.features()

@@ -1,4 +1,4 @@
-"""The walls that a process puts up last and can never take down: capabilities, Landlock, seccomp.
+"""The restrictions that a process takes on last and can never take down: capabilities, Landlock, seccomp.
 
 They want nothing of this machine but its kernel: no namespace, no privilege. `ARENA_SANDBOX=basic` does without them,
 for a device or a library that they turn out to disturb; the level then ends in `basic`.
@@ -31,7 +31,7 @@ class Confinement:
 
 
 def is_basic() -> bool:
-    """Whether `ARENA_SANDBOX` asks for the weaker walls. Raises `UsageError` for a value that means nothing."""
+    """Whether `ARENA_SANDBOX` asks for the weaker sandbox. Raises `UsageError` for a value that means nothing."""
     wanted = os.environ.get(SWITCH, "full")
     if wanted not in ("full", "basic"):
         raise UsageError(f"{SWITCH}={wanted}: it can be `full`, which is the default, or `basic`")
@@ -39,7 +39,7 @@ def is_basic() -> bool:
 
 
 def confine(confinement: Confinement) -> str:
-    """Put the walls up and return those in force, such as `+capabilities+landlock7+seccomp`."""
+    """Apply the restrictions and return those in force, such as `+capabilities+landlock7+seccomp`."""
     if is_basic():
         return "+basic"
     ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

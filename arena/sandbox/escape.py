@@ -1,4 +1,4 @@
-"""Trying to get out: what a worker could do here, tried by a process behind the walls of a worker.
+"""Trying to get out: what a worker could do here, tried by a process in a worker's sandbox.
 
 Every attempt is made for real, at a file, a listener and a process of our own that stand outside.
 """
@@ -69,7 +69,7 @@ class _Outside:
 
 
 def attempt_escape() -> Escape:
-    """Fork a process, put it behind the walls of a worker, and have it try."""
+    """Fork a process, put it in a worker's sandbox, and have it try."""
     with scratch("escape") as name, socket.create_server(("127.0.0.1", 0)) as listener:
         folders = [Path(name, part) for part in ("own", "secret", "neighbour")]
         for folder in folders:
@@ -107,7 +107,7 @@ def _asked(outside: _Outside) -> Escape:
         said = pipe.read()
     os.waitpid(pid, 0)
     if not said:
-        return Escape("", (Attempt("enter the walls", False, "the process behind them ended without a word"),))
+        return Escape("", (Attempt("enter the sandbox", False, "the process behind them ended without an answer"),))
     level, results = json.loads(said)
     return Escape(level, tuple(Attempt(*result) for result in results))
 

@@ -2,7 +2,7 @@
 
 Rules name what is allowed; everything else that an ABI can govern is refused. The ABI (linux/landlock.h): 1 files,
 2 linking and renaming between folders, 3 truncating, 4 TCP, 6 abstract Unix sockets and signals. A process behind it
-cannot trace, or look through /proc into, a process outside, and cannot mount.
+cannot trace, or read through /proc, a process outside, and cannot mount.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A command behind the walls of this package, where there is no bubblewrap; imports next to nothing, to start fast."""
+"""A command in this package's sandbox, where there is no bubblewrap; imports next to nothing, to start fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arena.sandbox.seccomp import Strictness
 
 
 def main(written: str) -> NoReturn:
-    """Go behind the walls and become the command; without one, print the level in force."""
+    """Enter the sandbox and become the command; without one, print the level in force."""
     order = json.loads(written)
     level = enter(Namespaces())
     files = Allowed(tuple(order["read"]), tuple(order["write"]), tuple(order["listed"]))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from arena.sandbox.calls import Machine, machine
 
 REFUSED = (
-    # looking into other processes, and taking what they hold
+    # reading other processes, and taking what they hold
     *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "process_madvise", "process_mrelease"),
     *("keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd", "syslog", "lookup_dcookie"),
     # another view of the file system

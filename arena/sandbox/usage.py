@@ -10,11 +10,11 @@ from pathlib import Path
 
 BLOCK_BYTES = 512
 UNMEASURABLE = 1 << 60
-"""what a folder counts that cannot be looked into: nothing could be said of how much lies there"""
+"""what a folder counts that cannot be read: nothing could be said of how much lies there"""
 
 
 def folder_bytes(folders: Iterable[Path]) -> int:
-    """Bytes on disk under these folders, no link followed; `UNMEASURABLE` where one could not be looked into."""
+    """Bytes on disk under these folders, no link followed; `UNMEASURABLE` where one could not be read."""
     total = 0
     linked: set[tuple[int, int]] = set()
     waiting = [os.fspath(folder) for folder in folders]

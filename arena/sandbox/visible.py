@@ -124,7 +124,7 @@ def in_order(mounts: Iterable[Mount]) -> list[Mount]:
 
 
 def is_shown(path: str, mounts: Sequence[Mount]) -> bool:
-    """Whether a path of this machine is to be seen under the same path in the box. `mounts` are in order."""
+    """Return whether a path of this machine is to be seen under the same path in the box. `mounts` are in order."""
     holder = None
     for mount in mounts:
         if Path(path).is_relative_to(mount.place):

@@ -1,6 +1,6 @@
 """A server's connections, a thread each: who has not shown the token yet cannot keep out who has.
 
-Used by `episode_server.py`. A connection begins as a stranger. There is room for a few, for a short time, and the
+Used by `episode_server.py`. A connection begins as unknown. There is room for a few, for a short time, and the
 oldest makes room for the next. Once its request is admitted it has a place among as many others, and more time.
 """
 
@@ -22,7 +22,7 @@ _Connection = socket.socket | tuple[bytes, socket.socket]
 
 
 class Bounded(socketserver.ThreadingMixIn):
-    """A thread for each connection, up to a number of strangers and of admitted ones."""
+    """A thread for each connection, up to a number of unknown and of admitted ones."""
 
     daemon_threads = True
     block_on_close = False
@@ -33,7 +33,7 @@ class Bounded(socketserver.ThreadingMixIn):
         self._admitted: set[socket.socket] = set()
 
     def process_request(self, request: _Connection, client_address: object) -> None:
-        """Take in a stranger; where there are too many, the one that has waited longest is turned away."""
+        """Take in an unknown connection; where there are too many, the one that has waited longest is turned away."""
         assert isinstance(request, socket.socket)
         with self._lock:
             self._strangers[request] = None
@@ -55,7 +55,7 @@ class Bounded(socketserver.ThreadingMixIn):
             self._forget(request)
 
     def admit(self, connection: socket.socket) -> bool:
-        """Whether a connection that may ask finds a place; it is no stranger any more."""
+        """Return whether a connection that may ask finds a place; it is admitted then."""
         with self._lock:
             if len(self._admitted) >= MAX_CONNECTIONS:
                 return False

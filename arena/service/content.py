@@ -1,4 +1,4 @@
-"""What the judge says of a kernel while an agent works, as JSON has it: docs/workspace.md, field by field."""
+"""What the judge says of a kernel while an agent works, as JSON has it: docs/evaluate/workspace.md, field by field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DETAIL_CHARACTERS = 3000
 
 @dataclass(frozen=True)
 class CaseContent:
-    """One seen case, as JSON has it; docs/workspace.md says what each field means."""
+    """One seen case, as JSON has it; docs/evaluate/workspace.md says what each field means."""
 
     case: str
     sizes: str
@@ -35,7 +35,7 @@ class CaseContent:
 
 @dataclass(frozen=True)
 class TargetContent:
-    """The kernel built for a GPU that is not here."""
+    """The kernel built for a cross-compilation target."""
 
     target: str
     outcome: BuildOutcome

@@ -1,4 +1,4 @@
-"""The loop of a trial without an agent's program: look at the task, evaluate kernels, finish. docs/serve.md."""
+"""The loop of a trial without an agent's program: read the task, evaluate kernels, finish. docs/evaluate/serve.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from arena.service.judge_pool import JudgePool
 from arena.service.trial import TrialService
 
 Judged = Callable[[bytes], Evaluation]
-"""The last word on a kernel: every gate, held-out cases included."""
+"""The final verdict on a kernel: every gate, held-out cases included."""
 
 
 class EpisodeOver(Exception):
@@ -109,7 +109,7 @@ class Episode:
     def cancel(self) -> None:
         """End it without a verdict, if it has not ended."""
         with self._one_at_a_time:
-            self._end("the episode was abandoned")
+            self._end("the episode was cancelled")
 
     def _end(self, why: str) -> None:
         self._over = self._over or why
@@ -151,7 +151,7 @@ class Episodes:
         return final
 
     def reset(self) -> TaskView:
-        """Begin the next attempt; the current one, if it is not finished, is abandoned. Raises `EpisodeOver`."""
+        """Begin the next attempt; the current one, if it is not finished, is cancelled. Raises `EpisodeOver`."""
         with self._lock:
             attempt = self._current.attempt + 1
             if attempt > self._attempts:

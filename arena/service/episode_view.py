@@ -34,7 +34,7 @@ class SeenCase(msgspec.Struct, frozen=True):
 
 
 class TaskView(msgspec.Struct, frozen=True):
-    """Answer to GET /task. Field by field: docs/serve.md."""
+    """Answer to GET /task. Field by field: docs/evaluate/serve.md."""
 
     task: str
     task_type: str

@@ -90,7 +90,7 @@ class JudgePool:
             return evaluator.evaluate(task.path, candidate, options, on_progress, heldout)
 
     def _refused(self, task: Task, candidate: Path, options: Options) -> Evaluation | None:
-        """What a builder says against it. Where the builder fails, the judge builds it, and has the last word."""
+        """What a builder says against it. Where the builder fails, the judge builds it, and decides."""
         if self._builder is None:
             return None
         environment = self.environment

@@ -1,4 +1,4 @@
-"""One trial's desk: counts and limits evaluations, remembers the best kernel, says in the end which one counts."""
+"""One trial's evaluation service: count and limit evaluations, remember the best kernel, decide which one counts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Check a task: its definition, and a plain kernel for it.
+"""Check a task: its definition, and a baseline kernel for it.
 
-The kernel is the starting kernel, or, where the task type has none, that of the task with the same operator.
+The kernel is the task's own, or, where the task type has none, that of the task with the same operator.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class TaskExamination:
         )
 
     def _items(self) -> Iterator[CheckItem]:
-        # On the CPU, whatever is examined: an index that an exchanged input puts out of range ends a GPU context.
+        # On the CPU, whatever is checked: an index that an exchanged input puts out of range ends a GPU context.
         generator = secret_generator("cpu")
         small = self._small_cases()
         definition = list(check_definition(self._task, self._reference, small, generator))
@@ -125,7 +125,7 @@ class TaskExamination:
         """Declared bytes against those that a call must move, counted by gradients where there are any.
 
         What is moved may depend on the data (lengths), and the declared least be far from what was drawn: so several
-        draws are looked at, and one that agrees is enough.
+        draws are compared, and one that agrees is enough.
         """
         declared_off = self._task.exceptions.get("work")
         for _ in range(1 if declared_off else _DRAWS):

@@ -1,4 +1,4 @@
-"""Mutants of a task's plain kernel, tried like candidates on the CPU: a good task rejects them.
+"""Mutants of a task's baseline kernel, tried like candidates on the CPU: a good task rejects them.
 
 All mutants of a HIP kernel are built as one library, each in a namespace and under an entry of its own.
 """

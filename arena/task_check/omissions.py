@@ -29,7 +29,7 @@ _LEAST_POSITIONS = 8
 _SKIPPED = 8
 """one position in so many is skipped"""
 _LEAST_RESULTS = 1024
-"""elements of all outputs; rounding of fewer is not looked at: chance decides, and nobody gains by it"""
+"""elements of all outputs; rounding of fewer is not checked: chance decides, and nobody gains by it"""
 _LEAST_ROW = 32
 """elements of a row that share a scale in int8 and fp8; fewer are as exact as 16 bits"""
 _SMALL = 0.25
@@ -52,7 +52,7 @@ class Omission:
 
     @property
     def saves_work(self) -> bool:
-        """Whether a kernel gains time by it on large shapes."""
+        """Return whether a kernel gains time by it on large shapes."""
         return self.operator not in SCALARS
 
     @property
@@ -194,7 +194,7 @@ def _changed(some: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def _is_summed_over(draw: Draw, name: str) -> bool:
-    """Whether some result depends on both halves of a row of this input, as that of a product does."""
+    """Return whether some result depends on both halves of a row of this input, as that of a product does."""
     values = draw.inputs[name]
     half = values.shape[-1] // 2
     found = []
@@ -210,14 +210,14 @@ def _is_summed_over(draw: Draw, name: str) -> bool:
 
 
 def _is_data(values: torch.Tensor) -> bool:
-    """Whether a tensor holds numbers to compute with: floats, or codes of one byte; not indices."""
+    """Return whether a tensor holds numbers to compute with: floats, or codes of one byte; not indices."""
     import torch
 
     return values.is_floating_point() or values.dtype in (torch.int8, torch.uint8)
 
 
 def _wanted(operator: str, name: str, draw: Draw) -> bool:
-    """Whether an operator on a whole input means something for it: rounding to less than what the task asks for.
+    """Return whether an operator on a whole input means something for it: rounding to less than what the task asks for.
 
     Float32 inputs of 16-bit outputs may be rounded to TF32: the output's own rounding is four times as coarse. And
     only of sums can more be computed in a given time from coarser numbers.
@@ -234,7 +234,7 @@ def _wanted(operator: str, name: str, draw: Draw) -> bool:
 
 
 def _exact(draw: Draw) -> bool:
-    """Whether every floating output is float32: what then is coarser than that is forbidden."""
+    """Return whether every floating output is float32: what then is coarser than that is forbidden."""
     import torch
 
     return all(v.dtype == torch.float32 for v in draw.answers.values() if v.is_floating_point())

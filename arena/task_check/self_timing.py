@@ -35,7 +35,7 @@ class Timed:
 
     @property
     def counts(self) -> bool:
-        """Whether it is long enough for its speedup to be held against 1."""
+        """Return whether it is long enough for its speedup to be held against 1."""
         return self.isolated_ms >= LONG_MS and bool(self.speedups)
 
     @property
@@ -105,7 +105,7 @@ class SelfTiming:
         """The same, with those outside the band timed once more, in other workers.
 
         What a process has for itself, a scratch buffer's place or what its autotuner found, can make it a few
-        hundredths slower than its twin; what the measurement adds stays from one pair of workers to the next.
+        hundredths slower than the same kernel elsewhere. What the measurement adds is the same in all pairs.
         """
         outside = [one.case for one in timed if one.deviation >= BAND]
         again = {one.case.id: one.speedups for one in self._timed(program, outside)} if outside else {}
@@ -136,7 +136,7 @@ def _intervals(timed: Timed) -> str:
 
 
 def headroom(speed: Speed, declared: str) -> CheckItem:
-    """A starting kernel that reaches the roofline leaves nothing to gain, and the task must say so."""
+    """A baseline kernel that reaches the roofline leaves nothing to gain, and the task must say so."""
     fraction = speed.roofline_fraction
     if fraction is None:
         return CheckItem("headroom", CheckOutcome.NOT_CHECKED, "the peaks of this device are not known")
@@ -149,7 +149,7 @@ def headroom(speed: Speed, declared: str) -> CheckItem:
 
 
 def pace(speed: Speed) -> CheckItem:
-    """A starting kernel far from any bound measures patience, not skill."""
+    """A baseline kernel far from any bound measures patience, not skill."""
     seen = f"{speed.latency_ms:.3g} ms, {speed.times_the_bound:.1f} times the larger of roofline and launch floor"
     outcome = CheckOutcome.PASSED if speed.times_the_bound <= SLOWEST else CheckOutcome.FAILED
     return CheckItem("pace", outcome, f"{seen}, at most {SLOWEST:g} is allowed")

@@ -58,12 +58,12 @@ class Draw:
         return {spec.name: expected[spec.name].to(torch_dtype(self._dtype(spec))) for spec in compared(self.arguments)}
 
     def accepts(self, answers: Tensors) -> bool:
-        """Whether these answers would pass for this draw's inputs."""
+        """Return whether these answers would pass for this draw's inputs."""
         finding = check_outputs(self.arguments, self.reference, self.inputs, answers, self.expected)
         return finding.status is Status.PASSED
 
     def accepts_one(self, name: str, answer: torch.Tensor) -> bool:
-        """Whether one answer would pass beside the right others."""
+        """Return whether one answer would pass beside the right others."""
         return self.accepts({**self.answers, name: answer})
 
     def _dtype(self, spec: TensorSpec) -> str:
@@ -153,7 +153,7 @@ def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Gen
 
 
 def _passes(name: str, answer: Trick, draws: Sequence[Draw], others: Sequence[Draw]) -> list[bool]:
-    """Whether a wrong answer to one output is accepted, for each draw that has one."""
+    """Return whether a wrong answer to one output is accepted, for each draw that has one."""
     return [
         draw.accepts_one(name, wrong)
         for draw, other in zip(draws, others, strict=True)

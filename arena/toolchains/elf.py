@@ -33,7 +33,7 @@ class ElfError(ValueError):
 
 
 class Tag(IntEnum):
-    """Entries of a dynamic section that the harness looks at."""
+    """Entries of a dynamic section that the harness reads."""
 
     NULL = 0
     NEEDED = 1

@@ -20,7 +20,7 @@ class Compiler:
 
     @property
     def missing(self) -> bool:
-        """Whether this machine lacks it."""
+        """Return whether this machine lacks it."""
         return self.path is None
 
 

@@ -98,7 +98,7 @@ class Directives:
         return length
 
     def contains(self, at: int) -> bool:
-        """Whether position `at` is in a directive."""
+        """Return whether position `at` is in a directive."""
         return self.end_of_piece(at, -1) != -1
 
 
@@ -140,7 +140,7 @@ def match_backward(masked: str, closing: int) -> int | None:
 
 
 def is_namespace_scope(masked: str, at: int, directives: Directives) -> bool:
-    """Whether a declaration at `at` stands outside of every function and class."""
+    """Return whether a declaration at `at` stands outside of every function and class."""
     check_time()
     if directives.contains(at):
         return False

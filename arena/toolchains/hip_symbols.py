@@ -1,7 +1,7 @@
 """What the object file of a HIP candidate may need: an allow-list of symbols, sections and libraries.
 
 The object is the candidate's own code alone; the runtime that it is linked with may need more. What a list of names
-cannot tell, such as an address worked out from a function that is allowed, is in docs/isolation.md.
+cannot tell, such as an address worked out from a function that is allowed, is in docs/develop/isolation.md.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class CommandLoop:
 
 
 def _compiles(message: Load) -> bool:
-    """Whether loading or calling it may call a compiler, which is another process."""
+    """Return whether loading or calling it may call a compiler, which is another process."""
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     return message.language is not Language.HIP and not (message.language is Language.TRITON and interpreted)
 

@@ -99,7 +99,7 @@ def _reap(message: Reap, ended: dict[int, int]) -> Ended:
 
 
 def _become_python_worker(device: Platform | None, message: Spawn, files: list[int]) -> None:
-    """In the fork: go behind the walls, then obey the judge. Never returns."""
+    """In the fork: enter the sandbox, then obey the judge. Never returns."""
     code = 70
     try:
         channel_file, log_file = files
@@ -127,7 +127,7 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
 
 
 def _become_native_worker(program: str, channel_file: int) -> None:
-    """Leave Python, with everything that it has loaded, behind; number, channel, log and walls stay. Never returns."""
+    """Replace Python by the native worker; number, channel, log and sandbox stay. Never returns."""
     confinement.refuse_processes(programs=True)  # the worker, which is one
     os.set_inheritable(channel_file, True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}

@@ -66,7 +66,7 @@ def load(message: Load, device: str) -> Entry:
 class PythonEntry:
     """A Triton candidate: a Python function that is handed its outputs, and no arithmetic of PyTorch's.
 
-    For a target, calls compile and run nothing; what PyTorch computes there is nobody's result, and is let be.
+    For a target, calls compile and run nothing; what PyTorch computes there is nobody's result, and is permitted.
     """
 
     def __init__(self, message: Load, device: str) -> None:
@@ -120,7 +120,7 @@ class PythonEntry:
 
 
 class HipEntry:
-    """A HIP candidate on a GPU, a C function in a shared library, where PyTorch's profiler looks on.
+    """A HIP candidate on a GPU, a C function in a shared library, where PyTorch's profiler runs.
 
     Nothing is judged by what it does here: for that the worker of `arena/toolchains/hip_worker` loads it.
     """
@@ -249,7 +249,7 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
 
 
 def _is_of_a_rule(problem: BaseException | None) -> bool:
-    """Whether a broken rule is at the bottom of it."""
+    """Return whether a broken rule is at the bottom of it."""
     while problem is not None:
         if isinstance(problem, RuleViolation) or type(problem).__name__ == "HostAccess":
             return True

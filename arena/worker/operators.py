@@ -2,7 +2,7 @@
 
 A kernel that PyTorch computes is no Triton kernel, and a right answer in the right place would not show it. So the
 operators themselves are replaced at PyTorch's dispatcher, for the device in question, for good, and for every thread,
-graph capture and library in the process: there is no observer that a candidate could wait for to look away, and no
+graph capture and library in the process: there is no observer that a candidate could wait for to stop, and no
 object by which the replacement could be taken back. Only the guard on copies has one: it steps aside for each of them.
 """
 

@@ -70,5 +70,5 @@ def _block(problem: BaseException, frames: list[str], candidate: str) -> str:
 
 
 def _ours(problem: BaseException) -> bool:
-    """Whether it is an exception of this project's own, which says all there is to say."""
+    """Return whether it is an exception of this project's own, which says all there is to say."""
     return type(problem).__module__.startswith("arena.")

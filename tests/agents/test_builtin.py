@@ -37,7 +37,7 @@ def test_noop_hands_in_the_starting_kernel(tmp_path: Path) -> None:
 
 def test_noop_translates_nothing(tmp_path: Path) -> None:
     submission = make_agent(AgentSpec("noop", "noop")).work(workspace(tmp_path, "torch2hip/suite/scale"), FakeService())
-    assert submission == Submission(None, "a torch2hip task has no starting kernel to hand in")
+    assert submission == Submission(None, "a torch2hip task has no baseline kernel to hand in")
 
 
 def test_expert_hands_in_the_expert_where_there_is_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from arena.doctor.inventory import of_ability
 from arena.errors import UsageError
 
 GOOD = ItemResult("device facts", ItemOutcome.PASS, "AMD Instinct MI300X [gfx942]", 2.5)
-DOUBTFUL = ItemResult("isolation of hosts", ItemOutcome.WARNING, "no mount wall", 0.1)
+DOUBTFUL = ItemResult("isolation of hosts", ItemOutcome.WARNING, "no mount", 0.1)
 BAD = ItemResult("two clocks", ItemOutcome.FAIL, "judge 0.2 ms, host 0.4 ms", 0.0)
 LACKING = ItemResult("HIP for AMD GPUs", ItemOutcome.SKIPPED, "missing: clang++", 0.0)
 

@@ -1,4 +1,4 @@
-"""The table of `docs/faults.md` and the tests say the same."""
+"""The table of `docs/develop/faults.md` and the tests say the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import arena
 
 HERE = Path(__file__).parent
-PAGE = Path(arena.__file__).parents[1] / "docs" / "faults.md"
+PAGE = Path(arena.__file__).parents[1] / "docs" / "develop" / "faults.md"
 ELSEWHERE = {"test_killed_and_resumed": HERE.parent / "agents" / "test_resume.py"}
 
 

@@ -1,4 +1,4 @@
-"""Points, rewards and the SOL score, against the tables of docs/measures.md."""
+"""Points, rewards and the SOL score, against the tables of docs/evaluate/measures.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arena.model.verdict import Status
 from arena.reporting.measures import MEASURES
 from arena.reporting.scores import points, sol_score
 
-DOCS = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "evaluate" / "measures.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Evaluations with known numbers: what docs/workspace.md shows, and what tests of the feedback look at."""
+"""Evaluations with known numbers: what docs/evaluate/workspace.md shows, and what tests of the feedback look at."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_an_attempt_that_is_left_is_over(task: Task) -> None:
     episodes, judge = begun(task, attempts=2)
     first = episodes._current
     episodes.reset()
-    with pytest.raises(EpisodeOver, match="abandoned"):
+    with pytest.raises(EpisodeOver, match="cancelled"):
         first.evaluate(b"fast")
     assert not judge.options
 
@@ -159,7 +159,7 @@ def test_closing_frees_whoever_waits(task: Task) -> None:
     episodes.close()
     thread.join(10)
     assert "the judge has ended" in str(problems[0])
-    with pytest.raises(EpisodeOver, match="abandoned"):
+    with pytest.raises(EpisodeOver, match="cancelled"):
         episodes.evaluate(b"fast")
 
 

@@ -1,4 +1,4 @@
-"""Episodes over HTTP: the protocol of docs/serve.md, its client as printed there, and peers that mean no good."""
+"""Episodes over HTTP: the protocol of docs/evaluate/serve.md, its client as printed there, and hostile peers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from arena.service.judge_pool import JudgePool
 from tests.corpus.folders import write_task
 from tests.fakes import Timing
 
-DOCS = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "evaluate" / "serve.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -280,7 +280,9 @@ def test_the_client_of_the_docs(task: Task, tmp_path: Path) -> None:
 @pytest.mark.parametrize("answer", [TaskView, Step, Final])
 def test_the_docs_name_every_field(answer: type[TaskView] | type[Step] | type[Final]) -> None:
     for name in answer.__struct_fields__:
-        assert re.search(rf"^\|[^|]*`{name}`[^|]*\|", DOCS, re.MULTILINE), f"docs/serve.md does not explain `{name}`"
+        assert re.search(rf"^\|[^|]*`{name}`[^|]*\|", DOCS, re.MULTILINE), (
+            f"docs/evaluate/serve.md does not explain `{name}`"
+        )
 
 
 def test_the_docs_list_every_level_of_the_reward() -> None:

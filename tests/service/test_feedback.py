@@ -17,7 +17,7 @@ from arena.service.content import CaseContent, Content, TargetContent
 from arena.service.feedback import feedback, refusal
 from tests.service.examples import CPU, GOOD, WRONG, evaluated, evaluation, failed, passed
 
-DOCS = Path(arena.__file__).parent.parent / "docs" / "workspace.md"
+DOCS = Path(arena.__file__).parent.parent / "docs" / "evaluate" / "workspace.md"
 
 
 def answer(result: Evaluation, left: int = 43) -> tuple[str, dict[str, Any]]:
@@ -135,7 +135,7 @@ def test_the_last_evaluation_says_so() -> None:
 
 
 def test_the_documentation_shows_what_is_said() -> None:
-    """Where the form changes on purpose, put what is said now into the two blocks of docs/workspace.md."""
+    """Where the form changes on purpose, put what is said now into the two blocks of docs/evaluate/workspace.md."""
     docs = DOCS.read_text(encoding="utf-8")
     blocks = dict(re.findall(r"^```(text|json)\n(.*?)^```$", docs, re.MULTILINE | re.DOTALL))
     text, content = answer(WRONG)

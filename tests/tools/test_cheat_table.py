@@ -13,7 +13,7 @@ from tests.tools import ROOT, load
 
 
 def test_the_page_is_in_step_with_the_corpus() -> None:
-    written = (ROOT / "docs" / "cheats.md").read_text(encoding="utf-8")
+    written = (ROOT / "reports" / "tables" / "cheats.md").read_text(encoding="utf-8")
     assert written == load("cheat_table").page(), "run `python tools/cheat_table.py`"
 
 

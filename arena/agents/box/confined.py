@@ -40,7 +40,7 @@ class Confined:
 
     @property
     def frozen_as_group(self) -> bool:
-        """Whether a pause is the kernel's freezer and not only a signal to each process."""
+        """Return whether a pause is the kernel's freezer and not only a signal to each process."""
         return self._group is not None
 
     def poll(self) -> int | None:

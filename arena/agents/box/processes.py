@@ -23,7 +23,7 @@ class Namespace:
     """The namespace that a process is in. Raises `OSError` where the process is gone.
 
     It is held open: the kernel gives the number of one that has ended to the next, which may be that of a candidate's
-    host, and whoever ends a box would end that.
+    worker, and whoever ends a box would end that.
     """
 
     def __init__(self, process: int, kind: str = "pid") -> None:
@@ -49,7 +49,7 @@ class Namespace:
 
 
 def runs(process: int, signalled: bool = False) -> bool:
-    """Whether a thread of the process can still run: is neither stopped nor dead.
+    """Return whether a thread of the process can still run: is neither stopped nor dead.
 
     `told`: SIGSTOP was sent already. A thread that waits in the kernel (state D) then counts as stopped, since it stops
     before it is back. One that waits in vfork for a child that has been stopped never comes back before that child.
@@ -68,7 +68,7 @@ def send(processes: Iterable[int], number: signal.Signals) -> None:
 
 
 def stop_all(members: Members) -> set[int]:
-    """SIGSTOP every member until none runs, and none does at a second look either; return those that were sent it.
+    """SIGSTOP every member until none runs, and a second check finds none either; return those that were sent it.
 
     Raises `InfrastructureError` where they cannot be brought to stand still. A process that has a timer send it SIGCONT
     wakes again later; only a freezer (`arena.sandbox.cgroup`) holds that one.

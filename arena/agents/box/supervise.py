@@ -99,7 +99,7 @@ def _wait_for(child: int) -> int:
 
 
 def _become(order: Order) -> NoReturn:
-    """Go behind the walls and become the agent's command; what is wrong is reported and ends this process."""
+    """Enter the sandbox and become the agent's command; what is wrong is reported and ends this process."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.set_inheritable(order.report, False)
     try:
@@ -123,7 +123,7 @@ def _become(order: Order) -> NoReturn:
 
 
 def _confine(order: Order) -> str:
-    """Walls that need no namespace, behind those that are made of them. The network is not theirs: see `walled`."""
+    """Apply the restrictions that need no namespace. The network is not among them: see `walled`."""
     files = landlock.without((*places.system(), *order.readable), order.hide)
     write = (*order.writable, *places.PLAIN_DEVICES, *_TERMINALS, *(places.devices() if order.device else ()))
     allowed = Allowed(files.read, write, files.listed)

@@ -1,4 +1,4 @@
-"""Looking at folders that an agent writes: it may put links, pipes or very large files there at any moment."""
+"""Read folders that an agent writes: it may put links, pipes or very large files there at any moment."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def ask(path: str, kernel: str, *, profile: bool) -> dict[str, Any]:
             connection.connect(path)
         except OSError as problem:
             raise NoAnswer(f"the judge cannot be reached: {problem.strerror or problem}") from None
-        with contextlib.suppress(OSError):  # it may have said why before it hung up
+        with contextlib.suppress(OSError):  # it may have said why before it closed the connection
             connection.sendall(request)
         return _answer(_receive(connection))
     finally:
@@ -132,9 +132,9 @@ def _receive(connection: socket.socket) -> bytes:
         try:
             chunk = connection.recv(_CHUNK)
         except OSError as problem:
-            raise NoAnswer(f"the judge hung up: {problem.strerror or problem}") from None
+            raise NoAnswer(f"the judge closed the connection: {problem.strerror or problem}") from None
         if not chunk:
-            raise NoAnswer("the judge hung up without an answer")
+            raise NoAnswer("the judge closed the connection without an answer")
         data += chunk
     return bytes(data.split(b"\n", 1)[0])
 

@@ -73,7 +73,7 @@ def _to_proxy(path: str, port: int | None) -> socket.socket:
         while not answer.endswith(b"\r\n\r\n"):
             byte = proxy.recv(1)  # one at a time: what follows the answer belongs to the connection
             if not byte:
-                raise OSError("the proxy hung up")
+                raise OSError("the proxy closed the connection")
             answer += byte
         if answer.split(b" ", 2)[1] != b"200":
             raise OSError(f"the proxy refused: {answer!r}")

@@ -1,4 +1,4 @@
-"""Compiles Triton kernels for a GPU that is not here, by the launches that a candidate's own code makes.
+"""Cross-compile Triton kernels for another GPU, by the launches that a candidate's own code makes.
 
 The candidate's entry is called with the arguments of a real case. A stand-in driver answers for the target, so every
 launch is specialized, autotuned over and compiled as there; the binary is read for what it uses and not run. One
@@ -48,7 +48,7 @@ def install(arch: str, *, each_once: bool = False) -> Records:
 
 
 def warm() -> None:
-    """Do once, before hosts are forked, what every first compilation spends most of its time on: hashing Triton."""
+    """Do once, before workers are forked, what every first compilation spends most of its time on: hashing Triton."""
     from importlib import import_module
 
     for name in ("triton.runtime.cache", "triton.compiler.compiler"):  # it moved between versions

@@ -1,4 +1,4 @@
-"""A Triton driver for a GPU that is not here: kernels are compiled for it, checked against it, and not run."""
+"""A Triton driver for a cross-compilation target: kernels are compiled for it, checked against it, and not run."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _SPACE = " \t\r\n\\"
 _READING_S = 5.0
 """processor time that a text of a mebibyte may take; an honest kernel takes some milliseconds"""
 _MOST_NO_LAUNCHES = 64
-"""`<<<` that begin no launch are looked at to the end of the text, so a text may have so many"""
+"""`<<<` that begin no launch are parsed to the end of the text, so a text may have so many"""
 
 
 class Edit(NamedTuple):

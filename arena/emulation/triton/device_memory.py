@@ -57,7 +57,7 @@ _memory = _Memory()
 
 
 def active() -> bool:
-    """Whether this process has device memory at all."""
+    """Return whether this process has device memory at all."""
     return bool(_memory.regions)
 
 

@@ -23,12 +23,12 @@ def special_types() -> dict[str, np.dtype[Any]]:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is a floating type, numpy's own or one of `special_types`."""
+    """Return whether `dtype` is a floating type, numpy's own or one of `special_types`."""
     return dtype.kind == "f" or dtype in special_types().values()
 
 
 def is_fp8(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is one of the 8-bit floating types."""
+    """Return whether `dtype` is one of the 8-bit floating types."""
     return dtype.itemsize == 1 and is_float(dtype)
 
 

@@ -74,5 +74,5 @@ class Internals:
         return value.value if isinstance(value, self.tl.constexpr) else value
 
     def is_tensor(self, value: Any) -> bool:
-        """Whether `value` is a `tl.tensor`."""
+        """Return whether `value` is a `tl.tensor`."""
         return isinstance(value, self.tl.tensor)

@@ -75,7 +75,7 @@ MENDS = (
 
 
 def describe() -> str:
-    """The mends as a Markdown table, for `docs/triton-on-cpu.md`."""
+    """The mends as a Markdown table, for `docs/develop/triton-on-cpu.md`."""
     lines = ["| mend | what was wrong without it |", "| --- | --- |"]
     lines += [f"| {mend.title} | {mend.without} |" for mend in MENDS]
     return "\n".join(lines)

@@ -113,7 +113,7 @@ def _may_be_named(name: str, known: Mapping[str, Any], allows: Callable[[Any], b
 
 
 def _may_be_reached(node: ast.Attribute, known: Mapping[str, Any], own: set[str]) -> bool:
-    """Whether `a.b.c` stays within Triton's language where `a` is a module."""
+    """Return whether `a.b.c` stays within Triton's language where `a` is a module."""
     names, inner = [node.attr], node.value
     while isinstance(inner, ast.Attribute):
         names.insert(0, inner.attr)
@@ -135,7 +135,7 @@ def _is_language(module: ModuleType) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    """Whether it is PyTorch's own tensor: a class of the candidate's would bring functions of Python with it."""
+    """Return whether it is PyTorch's own tensor: a class of the candidate's would bring functions of Python with it."""
     import torch
 
     return type(value) in (torch.Tensor, torch.nn.Parameter)

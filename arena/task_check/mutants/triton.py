@@ -110,7 +110,7 @@ def _every_other(source: _Source, node: ast.Call) -> Iterator[SourceChange]:
 
 
 def _seeks_maximum(loop: ast.For) -> bool:
-    """Whether a loop only looks for a maximum: that of most of a row serves as well to shift exponents."""
+    """Return whether a loop only looks for a maximum: that of most of a row serves as well to shift exponents."""
     text = ast.unparse(loop)
     return "tl.maximum(" in text and not any(f"tl.{name}(" in text for name in ("dot", "sum", "store", "exp"))
 

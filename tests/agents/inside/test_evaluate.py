@@ -118,7 +118,8 @@ def test_a_judge_that_is_not_there_is_told_so(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"), [(b"", "hung up"), (b"nonsense\n", "no JSON"), (b"[]\n", "form"), (b'{"text": 1}\n', "form")]
+    ("answer", "why"),
+    [(b"", "closed the connection"), (b"nonsense\n", "no JSON"), (b"[]\n", "form"), (b'{"text": 1}\n', "form")],
 )
 def test_an_answer_that_is_none_is_told_so(place: Path, answer: bytes, why: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

@@ -1,0 +1,254 @@
+"""Draws docs/figures/*.svg: `python tools/figures.py`.
+
+Each figure has a background of its own, so that it reads on light and dark pages. The numbers in the report's drawing
+are those of the quickstart run in docs/evaluate/quickstart.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from drawing import FILLS, INK, QUIET, Drawing
+from fills_figure import fills
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
+
+
+def processes() -> Drawing:
+    """Processes of a run, and what passes between them."""
+    out = Drawing(860, 400, "Processes of a run")
+    out.box((30, 60, 190, 120), "runner", ["configuration, records", "submissions", "report", "no device"], "trusted")
+    out.box(
+        (330, 60, 210, 120),
+        "judge",
+        ["seeds, references", "tolerances", "the clock that counts", "verdicts"],
+        "trusted",
+    )
+    out.box((330, 250, 210, 66), "fork server", ["imported libraries only"], "trusted")
+    out.box((30, 250, 190, 66), "builder", ["compilers, no device"], "trusted")
+    out.box((640, 60, 190, 84), "worker: baseline", ["one program", "buffers of one case"], "untrusted")
+    out.box((640, 166, 190, 84), "worker: candidate", ["one program", "buffers of one case"], "untrusted")
+    out.box((30, 334, 190, 46), "agent", ["workspace, ./evaluate"], "untrusted")
+    out.arrow([(220, 120), (330, 120)], both=True)
+    out.note(275, 112, "candidates,", middle=True)
+    out.note(275, 136, "verdicts", middle=True)
+    out.arrow([(540, 100), (640, 100)], both=True)
+    out.arrow([(540, 150), (590, 150), (590, 205), (640, 205)], both=True)
+    out.note(590, 84, "commands,", middle=True)
+    out.note(590, 120, "buffers", middle=True)
+    out.arrow([(435, 180), (435, 250)])
+    out.note(445, 219, "starts")
+    out.arrow([(540, 285), (735, 285), (735, 250)])
+    out.note(620, 279, "forks")
+    out.arrow([(125, 180), (125, 250)], both=True)
+    out.note(135, 219, "sources, libraries")
+    out.arrow([(30, 357), (14, 357), (14, 150), (30, 150)], both=True)
+    out.text(30, 36, "Processes of a run", size=15, bold=True)
+    out.box((330, 346, 16, 14), "", (), "trusted")
+    out.note(354, 358, "trusted")
+    out.box((430, 346, 16, 14), "", (), "untrusted")
+    out.note(454, 358, "not trusted, in a sandbox of its own")
+    return out
+
+
+def timed_round() -> Drawing:
+    """One round: four passes in random order, each between fresh data and a check."""
+    out = Drawing(860, 380, "One timed round")
+    out.text(30, 36, "One timed round", size=15, bold=True)
+    out.note(
+        30, 56, "Short and long passes of baseline and candidate, in random order, on inputs drawn for this round."
+    )
+    passes = [("candidate, long", 8), ("baseline, short", 1), ("baseline, long", 8), ("candidate, short", 1)]
+    x = 30.0
+    for name, length in passes:
+        width = 250.0 if length > 1 else 140.0
+        out.box(
+            (x, 74, width, 52),
+            name,
+            [f"{'8n' if length > 1 else 'n'} calls"],
+            "untrusted" if "candidate" in name else "trusted",
+        )
+        x += width + 6
+    _pass_in_detail(out)
+    out.text(30, 286, "latency = (T(8n) − T(n)) / 7n", size=13, bold=True, ink=FILLS["time"][1])
+    out.text(
+        330,
+        286,
+        "speedup of the round = baseline latency / candidate latency",
+        size=13,
+        bold=True,
+        ink=FILLS["time"][1],
+    )
+    out.note(30, 314, "The constant cost of reaching a worker cancels. Rounds repeat until their interval is narrow;")
+    out.note(
+        30, 332, "halfway the two sides exchange buffers. While the baseline runs, the candidate's worker is frozen."
+    )
+    out.note(30, 350, "On the CPU platform a pass is one call, and its time is the worker's processor time.")
+    return out
+
+
+def _pass_in_detail(out: Drawing) -> None:
+    """Draw the steps around one timed pass."""
+    out.text(30, 162, "One pass in detail", size=13, bold=True)
+    steps = [
+        ("write", ["inputs; poison", "outputs"], "data", 124),
+        ("evict", ["the cache"], "data", 84),
+        ("prepare", ["marker kernel,", "rehearsal"], "plain", 122),
+        ("timed", ["the judge's clock:", "n or 8n calls"], "time", 138),
+        ("stop", ["marker kernel;", "freeze worker"], "plain", 122),
+        ("check", ["no poison left;", "secret sample"], "data", 124),
+    ]
+    x = 30.0
+    for title, lines, kind, width in steps:
+        out.box((x, 176, width, 70), title, lines, kind)
+        if title != "check":
+            out.arrow([(x + width, 211), (x + width + 17, 211)])
+        x += width + 17
+
+
+def task_folder() -> Drawing:
+    """The files of a task, and who reads them."""
+    out = Drawing(860, 370, "The task folder")
+    out.text(30, 36, "tasks/<task type>/<suite>/<name>/", size=15, bold=True)
+    rows = [
+        ("task.yaml", "axes, dtypes, inputs with fills, outputs, tolerance", "data", True),
+        ("reference.py", "semantics in PyTorch; make_inputs for custom fills", "data", True),
+        ("seen.yaml", "at least five cases to develop against", "data", True),
+        ("kernel.py or kernel.hip", "the baseline kernel; none for torch2hip", "data", True),
+        ("heldout.yaml", "at least five cases of other kinds", "untrusted", False),
+        ("expert.py or expert.hip", "optional: a faster solution", "untrusted", False),
+    ]
+    out.text(600, 64, "agent", size=12, bold=True, ink=QUIET, middle=True)
+    out.text(680, 64, "candidate", size=12, bold=True, ink=QUIET, middle=True)
+    out.text(775, 64, "judge", size=12, bold=True, ink=QUIET, middle=True)
+    for number, (name, purpose, kind, seen) in enumerate(rows):
+        y = 76 + 44 * number
+        out.box((30, y, 190, 34), "", (), kind)
+        out.text(40, y + 21, name, bold=True, ink=FILLS[kind][1])
+        out.text(232, y + 21, purpose, size=12)
+        out.text(600, y + 21, _seen_as(name) if seen else "–", size=12, ink=INK if seen else QUIET, middle=True)
+        out.note(680, y + 21, "–", middle=True)
+        out.text(775, y + 21, "reads", size=12, middle=True)
+        out.line((30, y + 39), (830, y + 39))
+    out.note(30, 352, "A candidate's process gets buffers only, in the shapes of one case at a time.")
+    return out
+
+
+def _seen_as(name: str) -> str:
+    """Return how an agent sees a file of the task."""
+    return "as TASK.md" if name == "task.yaml" else "a copy"
+
+
+_NOTES = [
+    (91, "Are two runs comparable?", "Compare device and versions."),
+    (145, "Read this first.", "Missing trials count as failed."),
+    (248, "The result.", "hardcoded fails on unseen shapes."),
+    (342, "Plots.", "The distance of two points is the drop."),
+    (421, "Where it breaks.", "A second table counts by kind of case."),
+    (467, "Why.", "Status, worst element, both latencies."),
+]
+
+
+def report() -> Drawing:
+    """The parts of a report, with the results of the quickstart run."""
+    out = Drawing(860, 520, "The parts of a report")
+    out.box((30, 24, 500, 472), "", (), "zone")
+    out.text(46, 50, "quickstart", size=16, bold=True)
+    out.box((46, 62, 468, 58), "Facts", ["device, sandbox level, versions; trials planned and recorded"], "plain")
+    out.box((46, 130, 468, 30), "", (), "untrusted")
+    out.text(56, 150, "Warnings: what happened, what it costs, what to do", size=12)
+    columns = (56, 150, 230, 320, 420)
+    for x, name in zip(columns, ("Agent", "Seen", "Held-out", "Drop", "Geomean"), strict=True):
+        out.text(x, 186, name, size=12, bold=True, ink=QUIET)
+    rows = [
+        ("honest", "4/4", "4/4", "0 %", "1.73×"),
+        ("fast", "4/4", "4/4", "0 %", "3.14×"),
+        ("hardcoded", "4/4", "0/4", "100 %", "2.73×"),
+        ("broken", "0/4", "0/4", "0 %", "1.00×"),
+    ]
+    for number, row in enumerate(rows):
+        y = 206 + 22 * number
+        for x, cell in zip(columns, row, strict=True):
+            out.text(x, y, cell, size=12, bold=row[0] == "hardcoded")
+        out.line((46, y + 6), (514, y + 6))
+    out.box((46, 292, 226, 100), "", (), "plain")
+    out.text(56, 310, "Speedup", size=12, bold=True)
+    for number, (value, color) in enumerate(
+        [(1.73, "#3b6db4"), (3.14, "#d9822b"), (2.73, "#2e9e78"), (1.0, "#a8508c")]
+    ):
+        out.bar(66 + 46 * number, 384 - 20 * value, 30, 20 * value, color)
+    out.box((288, 292, 226, 100), "", (), "plain")
+    out.text(298, 310, "Seen and held-out correctness", size=12, bold=True)
+    for number, (first, second) in enumerate([(4, 4), (4, 4), (4, 0), (0, 0)]):
+        y = 326 + 16 * number
+        out.bar(310 + 45 * min(first, second), y, max(2, 45 * abs(first - second)), 3, "#8c959f")
+        out.bar(306 + 45 * first, y - 3, 9, 9, "#3b6db4")
+        out.bar(308 + 45 * second, y - 1, 5, 5, "#d9822b")
+    out.box((46, 402, 468, 38), "", (), "plain")
+    out.text(56, 426, "Held-out cases: both pass, regression, improvement, both fail", size=12)
+    out.box((46, 448, 468, 38), "", (), "plain")
+    out.text(56, 472, "Tasks: a row per trial; open one for each case", size=12)
+    for y, head, line in _NOTES:
+        out.arrow([(562, y), (522, y)])
+        out.text(570, y - 3, head, size=12, bold=True)
+        out.note(570, y + 13, line)
+    return out
+
+
+_TRUSTED = [
+    ("judge", ["seeds, expected values, tolerances, clock", "computes references, writes verdicts"]),
+    ("runner and service", ["records, budgets, held-out cases", "answers name seen cases only"]),
+    ("builder", ["limits on time and memory", "allow-lists of symbols and headers"]),
+]
+_UNTRUSTED = [
+    ("worker with a candidate", ["namespaces, Landlock, seccomp", "no seed, no expected value"]),
+    ("agent", ["its workspace, its credential", "bubblewrap, network allow-list"]),
+    ("compilers", ["read a candidate's text", "no network, no task files"]),
+]
+_EXCHANGES = [
+    (112, "buffers, commands", "output bytes, bounded answers"),
+    (198, "TASK.md, feedback on seen cases", "kernel text, up to 1 MiB"),
+    (284, "source, limits", "objects and libraries"),
+]
+
+
+def trust_boundary() -> Drawing:
+    """What is trusted, and what may cross the boundary."""
+    out = Drawing(860, 420, "The trust boundary")
+    out.text(30, 36, "The trust boundary", size=15, bold=True)
+    out.box((30, 54, 330, 300), "", (), "zone")
+    out.text(46, 76, "trusted", size=12, bold=True, ink=QUIET)
+    out.box((560, 54, 270, 300), "", (), "zone")
+    out.text(576, 76, "not trusted", size=12, bold=True, ink=QUIET)
+    for number, (title, lines) in enumerate(_TRUSTED):
+        out.box((46, 88 + 86 * number, 298, 74), title, lines, "trusted")
+    for number, (title, lines) in enumerate(_UNTRUSTED):
+        out.box((576, 88 + 86 * number, 238, 74), title, lines, "untrusted")
+    for y, there, back in _EXCHANGES:
+        out.text(460, y - 6, there, size=11, ink=QUIET, middle=True)
+        out.arrow([(350, y), (570, y)])
+        out.arrow([(570, y + 22), (350, y + 22)])
+        out.text(460, y + 36, back, size=11, ink=QUIET, middle=True)
+    out.note(
+        30, 380, "A worker can report that its candidate failed, never that it passed: the judge compares the buffers."
+    )
+    out.note(
+        30, 400, "Also trusted: the operating system, GPU driver, PyTorch and Triton as installed, and task folders."
+    )
+    return out
+
+
+FIGURES: dict[str, Callable[[], Drawing]] = {
+    "processes": processes,
+    "timed-round": timed_round,
+    "task-folder": task_folder,
+    "report": report,
+    "trust-boundary": trust_boundary,
+}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, make in {**FIGURES, "fills": fills}.items():
+        (FOLDER / f"{name}.svg").write_text(make().svg(), encoding="utf-8")
