@@ -154,7 +154,7 @@ class Pass(WorkerMessage, frozen=True):
     name: str
 
 
-class Flush(WorkerMessage, frozen=True):
+class CopyBack(WorkerMessage, frozen=True):
     """For `torch`: copy what an arranged pass computed into the output buffers."""
 
     name: str
@@ -227,5 +227,5 @@ class Failed(WorkerMessage, frozen=True):
 
 ToForkServer = Spawn | Reap
 FromForkServer = Spawned | Ended
-ToWorker = Load | Bind | Release | Call | Arrange | Prepare | Pass | Flush | ProfileRequest | ReportKernels
+ToWorker = Load | Bind | Release | Call | Arrange | Prepare | Pass | CopyBack | ProfileRequest | ReportKernels
 FromWorker = Ready | Done | Failed | Kernels | Profiled

@@ -66,7 +66,7 @@ def unseen_copy(candidate: Path, folder: Path) -> Path:
 
 def measure(judge: JudgeClient, task: Task, folder: Path) -> list[tuple[str, float, Evaluation]]:
     """Seconds of each candidate's evaluation, the first of which only teaches the judge the baseline."""
-    candidates = [path for path in (task.starting_kernel, task.expert) if path is not None]
+    candidates = [path for path in (task.baseline_kernel, task.expert) if path is not None]
     if not candidates:
         return []
     judge.evaluate(task.path, unseen_copy(candidates[0], folder), OPTIONS)

@@ -126,7 +126,7 @@ class Agent(Protocol):
         ...     name = "copy"
         ...
         ...     def work(self, workspace, service):
-        ...         return arena.Submission(workspace.task.starting_kernel)
+        ...         return arena.Submission(workspace.task.baseline_kernel)
     """
 
     name: str

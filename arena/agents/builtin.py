@@ -37,7 +37,7 @@ class Noop(_Copies):
 
     def candidate(self, task: Task, attempt: int) -> Path | None:
         """Return the baseline kernel; torch2hip has none, and a translation is not made up."""
-        return task.starting_kernel
+        return task.baseline_kernel
 
 
 class Expert(_Copies):

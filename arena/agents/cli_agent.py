@@ -68,7 +68,7 @@ class CliAgent(Agent):
             recorder = Recorder(writer, Redactor(secrets), make_parser(self._definition.events), budget)
             session = self._session(place, workspace, service, recorder, found)
             left = read_candidate(workspace.folder, workspace.candidate.name, KERNEL_LIMIT_BYTES)
-            if not session.evaluations and left is not None and left == _starting_kernel(workspace):
+            if not session.evaluations and left is not None and left == _baseline_kernel(workspace):
                 return self._untouched(session, recorder.error_lines)
             kernel, why = service.choose(recorder.clean_kernel(left))
             return Submission(_put(kernel, workspace), why, session)
@@ -210,8 +210,8 @@ def _subfolders(folders: tuple[Path, ...]) -> list[Path]:
     return [path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_dir()]
 
 
-def _starting_kernel(workspace: Workspace) -> bytes | None:
-    path = workspace.task.starting_kernel
+def _baseline_kernel(workspace: Workspace) -> bytes | None:
+    path = workspace.task.baseline_kernel
     return None if path is None else path.read_bytes()
 
 

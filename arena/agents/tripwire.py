@@ -148,7 +148,7 @@ def _rules_for(task: Task) -> list[_Rule]:
 
 def _contents(task: Task) -> Iterator[str]:
     """The task's own files that are in every workspace."""
-    for path in (task.path / "reference.py", task.starting_kernel):
+    for path in (task.path / "reference.py", task.baseline_kernel):
         if path is not None and path.is_file():
             yield path.read_text(encoding="utf-8", errors="replace")
 

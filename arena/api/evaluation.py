@@ -128,7 +128,7 @@ def evaluate(
 
     Examples:
         >>> import arena
-        >>> kernel = arena.load_task("rms_norm").starting_kernel
+        >>> kernel = arena.load_task("rms_norm").baseline_kernel
         >>> result = arena.evaluate("rms_norm", kernel, platform="cpu", max_work=1e4)
         >>> result.passed
         True

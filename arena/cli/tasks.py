@@ -95,7 +95,7 @@ def _as_json(corpora: Corpora, overview: Overview) -> dict[str, object]:
         "seen": overview.seen,
         "heldout": overview.heldout,
         "has_expert": overview.expert,
-        "has_starting_kernel": task.starting_kernel is not None,
+        "has_baseline_kernel": task.baseline_kernel is not None,
         "dtypes": sorted({dtype for choices in task.dtypes.values() for dtype in choices}),
         "path": str(task.path),
         "hash": task.content_hash,

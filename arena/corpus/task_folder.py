@@ -40,7 +40,7 @@ def load_task(folder: Path, heldout: Path | None = None) -> Task:
         strict_yaml.read(heldout or folder / HELDOUT, "cases"),
     )
     task = build_task(*documents, Identity(folder, content_hash(folder, heldout, definition.path.parent)))
-    for defining in (task.reference_path, task.starting_kernel):
+    for defining in (task.reference_path, task.baseline_kernel):
         if defining is not None and not defining.is_file():
             raise FileError(defining, "is missing")
     return task

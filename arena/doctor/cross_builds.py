@@ -83,12 +83,12 @@ def build_hip(targets: Sequence[str]) -> tuple[TargetBuild, ...]:
 def build_triton(targets: Sequence[str]) -> tuple[TargetBuild, ...]:
     """The baseline kernel of RMS norm on its smallest case, for each target; in workers, whose caches are their own."""
     task = load_task(RMS_NORM)
-    assert task.starting_kernel is not None
+    assert task.baseline_kernel is not None
     cross_compilation = CrossCompilation()
     try:
         limit = Limit(_TIMEOUT_S)
         return cross_compilation.build(
-            task, task.starting_kernel, task.seen[:1], targets, limit, lambda done, total: None
+            task, task.baseline_kernel, task.seen[:1], targets, limit, lambda done, total: None
         )
     finally:
         cross_compilation.close()

@@ -109,7 +109,7 @@ def baseline_program(
     task: Task, cases: Iterable[Case], facts: DeviceFacts, *, language: Language = Language.TORCH
 ) -> Program:
     """The program whose time is to be beaten: the baseline kernel, or PyTorch running the reference."""
-    if task.starting_kernel is not None:
-        return build_program(task, task.starting_kernel, cases, facts).program
+    if task.baseline_kernel is not None:
+        return build_program(task, task.baseline_kernel, cases, facts).program
     copies = tuple(spec.name for spec in (*task.outputs, *(s for s in task.tensors if s.mutable)))
     return Program(task, language, {"": task.reference_path}, copies)

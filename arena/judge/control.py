@@ -83,11 +83,11 @@ def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress]
 def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
     """Return whether a fresh judge can evaluate the baseline: the baseline kernel, or PyTorch running the reference."""
     try:
-        if task.starting_kernel is None:
+        if task.baseline_kernel is None:
             found = judge.check_baseline(request.task, request.heldout, request.options)
             return all(status == Status.PASSED for status in found.values())
         options = structs.replace(request.options, profile=False)
-        control = judge.evaluate_once(request.task, task.starting_kernel, options, _ignore, request.heldout)
+        control = judge.evaluate_once(request.task, task.baseline_kernel, options, _ignore, request.heldout)
         return control.status in _PASSED
     except InfrastructureError:
         return False

@@ -14,7 +14,7 @@ from arena.protocol import (
     Arrange,
     Bind,
     Call,
-    Flush,
+    CopyBack,
     Load,
     NullArgument,
     Pass,
@@ -72,7 +72,7 @@ def encode(message: ToWorker) -> bytes:
             return _head(Kind.PREPARE)
         case Pass(name=name):
             return _head(Kind.PASS) + _text(name)
-        case Flush(name=name):
+        case CopyBack(name=name):
             return _head(Kind.FLUSH) + _text(name)
         case ReportKernels():
             return _head(Kind.REPORT)

@@ -16,7 +16,7 @@ from arena.model.record import Mode
 from arena.model.task import Arguments
 from arena.numerics.reference import Reference
 from arena.platforms.base import Platform, SharedBuffer
-from arena.protocol import Arrange, Call, Flush, Pass, Prepare
+from arena.protocol import Arrange, Call, CopyBack, Pass, Prepare
 
 if TYPE_CHECKING:
     import torch
@@ -166,7 +166,7 @@ class TimedProgram:
     def collect(self, name: str) -> None:
         """Have results that the pass only computed put where the judge looks for them."""
         if self._worker_program.program.copies:
-            self.worker.ask(Flush(name), self._timeout_s)
+            self.worker.ask(CopyBack(name), self._timeout_s)
             self.worker.stop()
 
     def unbind(self) -> None:

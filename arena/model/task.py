@@ -210,7 +210,7 @@ class Task:
         return self.definition / "reference.py"
 
     @property
-    def starting_kernel(self) -> Path | None:
+    def baseline_kernel(self) -> Path | None:
         """The kernel given to the agent; None for torch2hip."""
         path = self.path / self.task_type.kernel_file
         return None if self.task_type is TaskType.TORCH2HIP else path

@@ -35,8 +35,8 @@ exec python3 -I "$ARENA_TOOLS/evaluate.py" "$@"
 def prepare(folder: Path, task: Task, environment: Environment, limits: Limits) -> None:
     """Write everything that an agent sees of a task into `folder`, which exists: nothing held out, no expert."""
     (folder / TEXT).write_text(task_text(task, environment, limits), encoding="utf-8")
-    if task.starting_kernel is not None:
-        shutil.copyfile(task.starting_kernel, folder / task.task_type.kernel_file)
+    if task.baseline_kernel is not None:
+        shutil.copyfile(task.baseline_kernel, folder / task.task_type.kernel_file)
     shutil.copyfile(task.path / SEEN, folder / SEEN)
     _put_reference(folder, task.reference_path)
     if task.task_type is not TaskType.TRITON2TRITON:

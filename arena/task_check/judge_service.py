@@ -9,7 +9,7 @@ from arena.judge.messages import CheckTask, FromJudge, Progress, TaskChecked, To
 from arena.judge.selection import bounded
 from arena.judge.service import JudgeService, supported
 from arena.model.verdict import Stage
-from arena.task_check.examination import TaskExamination
+from arena.task_check.checker import TaskChecker
 from arena.wire import Channel
 
 
@@ -27,11 +27,11 @@ class TaskCheckService(JudgeService):
             channel.send(Progress(Stage.CORRECTNESS, done, total))
 
         task = supported(load_task(Path(request.task)))
-        examination = TaskExamination(
+        checker = TaskChecker(
             task,
             bounded(request.options, self.context.timer.facts),
             self.context,
             every_launch=request.every_launch,
             timing=request.timing,
         )
-        return TaskChecked(examination.run(request.most_mutants, report))
+        return TaskChecked(checker.run(request.most_mutants, report))

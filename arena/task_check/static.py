@@ -47,7 +47,7 @@ def fingerprints(task: Task) -> Iterator[object]:
     shapes = [_tensor(spec) if isinstance(spec, TensorSpec) else (spec.dtype, spec.value) for spec in task.inputs]
     outputs = [_tensor(spec) for spec in task.outputs]
     yield task.task_type, "definition", repr((shapes, outputs)), _code(task.reference_path.read_text(encoding="utf-8"))
-    kernel = task.starting_kernel
+    kernel = task.baseline_kernel
     if kernel is not None:
         text = kernel.read_text(encoding="utf-8")
         yield task.task_type, "kernel", _code(text) if kernel.suffix == ".py" else _words(text, task.entry)

@@ -20,9 +20,9 @@ from arena.protocol import (
     Bind,
     Blame,
     Call,
+    CopyBack,
     Done,
     Failed,
-    Flush,
     FromWorker,
     Kernels,
     Language,
@@ -110,7 +110,7 @@ class CommandLoop:
                 self._prepare()
             case Pass(name=name):
                 worker_s = self._passes[name].run()
-            case Flush(name=name):
+            case CopyBack(name=name):
                 for index in self._passes[name].sets:
                     self._loaded.copy_back(index)
                 self._platform.synchronize()

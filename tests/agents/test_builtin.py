@@ -28,7 +28,7 @@ def submitted(submission: Submission) -> str:
 
 def test_noop_hands_in_the_starting_kernel(tmp_path: Path) -> None:
     place = workspace(tmp_path)
-    start = place.task.starting_kernel
+    start = place.task.baseline_kernel
     assert start is not None
     submission = make_agent(AgentSpec("calm", "noop")).work(place, FakeService())
     assert submission.candidate == place.candidate == tmp_path / "work" / "kernel.py"

@@ -95,6 +95,6 @@ def test_an_agent_needs_no_more_than_to_work() -> None:
         name = "copy"
 
         def work(self, workspace: arena.Workspace, service: object) -> arena.Submission:
-            return arena.Submission(workspace.task.starting_kernel)
+            return arena.Submission(workspace.task.baseline_kernel)
 
     assert Copy().limits is None and Copy().lacks() == ""

@@ -167,7 +167,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
 def test_a_translation_needs_no_kernel(tmp_path: Path) -> None:
     folder = write_task(tmp_path, "torch2hip/suite/scale")
     (folder / "kernel.py").unlink()
-    assert load_task(folder).starting_kernel is None
+    assert load_task(folder).baseline_kernel is None
 
 
 def test_a_folder_must_lie_under_a_task_type(tmp_path: Path) -> None:

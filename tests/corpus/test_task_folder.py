@@ -135,7 +135,7 @@ def test_an_operator_can_be_shared(tmp_path: Path) -> None:
     shared = load_task(share(tmp_path))
     assert shared.id == "torch2hip/suite/scale" and shared.task_type is TaskType.TORCH2HIP
     assert shared.reference_path == own.reference_path and shared.inputs == own.inputs
-    assert shared.starting_kernel is None and shared.path != own.path
+    assert shared.baseline_kernel is None and shared.path != own.path
 
 
 def test_a_shared_operator_is_part_of_the_hash(tmp_path: Path) -> None:

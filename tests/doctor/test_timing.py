@@ -67,8 +67,8 @@ def test_rounds_that_are_wide_or_move_are_doubted() -> None:
 def test_the_kernels_are_tasks_like_others(kernel: DurationKernel, tmp_path: Path) -> None:
     task = load_task(kernel.write(tmp_path, emulated=False))
     assert len(task.seen) == len(COUNTS) and task.entry == kernel.name
-    assert task.starting_kernel is not None
-    assert task.starting_kernel.read_text(encoding="utf-8") == kernel.text
+    assert task.baseline_kernel is not None
+    assert task.baseline_kernel.read_text(encoding="utf-8") == kernel.text
 
 
 def test_a_copy_is_not_checked_in_an_emulation() -> None:

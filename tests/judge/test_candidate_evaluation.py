@@ -49,8 +49,8 @@ def evaluated(task: Task, context: JudgeContext, kernel: Path, options: Options 
 
 
 def kernel_of(task: Task) -> Path:
-    assert task.starting_kernel is not None
-    return task.starting_kernel
+    assert task.baseline_kernel is not None
+    return task.baseline_kernel
 
 
 def spoiled(task: Task, folder: Path, first_line: str) -> Path:

@@ -49,10 +49,10 @@ def test_a_build_made_behind_other_walls_is_not_taken(monkeypatch: pytest.Monkey
             return BuildFailed("no", 0.0)
 
     task = load_task(SOFTMAX)
-    assert task.starting_kernel is not None
+    assert task.baseline_kernel is not None
     monkeypatch.setattr("arena.judge.building.toolchain_for", NeverBuilds)
     for level in ("none", "bubblewrap+seccomp"):
         monkeypatch.setattr(compiling, "level", lambda level=level: level)
         with pytest.raises(CandidateFailed):
-            build_program(task, task.starting_kernel, task.seen[:1], HERE.device)
+            build_program(task, task.baseline_kernel, task.seen[:1], HERE.device)
     assert len(set(shelves)) == 2

@@ -57,12 +57,12 @@ def test_each_signature_once_is_less_work_and_finds_what_does_not_build(
     cross_compilation: CrossCompilation, tmp_path: Path
 ) -> None:
     task = load_task(TASKS / "triton2triton/normalization/rms_norm")
-    assert task.starting_kernel is not None
+    assert task.baseline_kernel is not None
     lanes = {
         once: _compile_triton(
             cross_compilation._fork_servers,
             task,
-            task.starting_kernel,
+            task.baseline_kernel,
             task.cases,
             ["sm_90"],
             replace(LIMIT, once=once),
@@ -74,7 +74,7 @@ def test_each_signature_once_is_less_work_and_finds_what_does_not_build(
     assert all(lane.result().builds == len(task.cases) for lane in lanes.values())
     assert len({case.values["dtype"] for case in task.cases}) <= len(lanes[True]._kernels) < len(lanes[False]._kernels)
     spoiled = tmp_path / "kernel.py"
-    text = task.starting_kernel.read_text(encoding="utf-8")
+    text = task.baseline_kernel.read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if "tl.program_id" in line)
     indent = line[: len(line) - len(line.lstrip())]
     spoiled.write_text(

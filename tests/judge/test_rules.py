@@ -87,7 +87,7 @@ def test_comments_literals_and_the_languages_own_headers_may_stand(text: str, tm
 
 def test_every_kernel_of_the_corpus_keeps_the_rules() -> None:
     tasks = load_corpus()
-    kernels = [(task, file) for task in tasks for file in (task.starting_kernel, task.expert) if file is not None]
+    kernels = [(task, file) for task in tasks for file in (task.baseline_kernel, task.expert) if file is not None]
     assert len(kernels) > len(tasks)
     for task, file in kernels:
         rules.check(task.task_type, file)

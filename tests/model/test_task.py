@@ -161,12 +161,12 @@ def test_a_shape_without_a_value_is_an_error() -> None:
 
 def test_files_of_a_task(tmp_path: Path) -> None:
     translation = make_task((X,), path=tmp_path, task_type=TaskType.TORCH2HIP)
-    assert (translation.starting_kernel, translation.expert) == (None, None)
+    assert (translation.baseline_kernel, translation.expert) == (None, None)
     (tmp_path / "expert.hip").touch()
     assert translation.expert == tmp_path / "expert.hip"
     triton = make_task((X,), path=tmp_path)
-    assert triton.starting_kernel == tmp_path / "kernel.py" and triton.expert is None
-    assert make_task((X,), path=tmp_path, task_type=TaskType.HIP2HIP).starting_kernel == tmp_path / "kernel.hip"
+    assert triton.baseline_kernel == tmp_path / "kernel.py" and triton.expert is None
+    assert make_task((X,), path=tmp_path, task_type=TaskType.HIP2HIP).baseline_kernel == tmp_path / "kernel.hip"
 
 
 def test_tensors_come_in_call_order() -> None:

@@ -172,8 +172,8 @@ def test_what_was_handed_in_can_be_replayed(tasks: Path, tmp_path: Path, failing
     for task in plan.tasks.values():
         for attempt in (1, 2):
             submission = replay.work(Workspace(tmp_path / "work", task, attempt, HERE, tmp_path), FakeService())
-            assert submission.candidate is not None and task.starting_kernel is not None
-            assert submission.candidate.read_bytes() == task.starting_kernel.read_bytes()
+            assert submission.candidate is not None and task.baseline_kernel is not None
+            assert submission.candidate.read_bytes() == task.baseline_kernel.read_bytes()
 
 
 def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> None:

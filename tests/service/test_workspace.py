@@ -102,8 +102,8 @@ def _given(task: Task) -> Iterator[Path]:
     """What is given to the agent as it is, and may share lines with an expert."""
     yield task.reference_path
     yield from SEMANTICS.glob("*.py")
-    if task.starting_kernel is not None:
-        yield task.starting_kernel
+    if task.baseline_kernel is not None:
+        yield task.baseline_kernel
 
 
 def test_only_the_files_that_are_meant_are_there(corpus: Corpus) -> None:

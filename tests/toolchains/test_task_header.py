@@ -120,6 +120,6 @@ def test_every_dtype_has_a_type_in_c(dtype: str) -> None:
 def test_the_starting_kernels_of_the_corpus_define_the_entry() -> None:
     for task in load_corpus():
         if task.task_type is TaskType.HIP2HIP:
-            assert task.starting_kernel is not None
-            assert f"hipError_t {task.entry}(" in task.starting_kernel.read_text(encoding="utf-8")
+            assert task.baseline_kernel is not None
+            assert f"hipError_t {task.entry}(" in task.baseline_kernel.read_text(encoding="utf-8")
             assert f"hipError_t {task.entry}(" in task_header(task, task.seen[0])

@@ -49,7 +49,7 @@ _ENOUGH_S = 2.0
 Report = Callable[[int, int], None]
 
 
-class TaskExamination:
+class TaskChecker:
     """The check of one task on one platform."""
 
     def __init__(
