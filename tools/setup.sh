@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Sets up what `make run` and `make test` need: Debian packages where that is possible, a virtual environment, this package.
 # Safe to repeat: what is there is left alone. An installed ROCm or CUDA build of torch is used, never replaced.
-# Also compilers for GPUs that are not here; ARENA_TARGETS=no leaves them out.
+# Also compilers for cross-compilation targets; ARENA_TARGETS=no leaves them out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
+export PIP_ROOT_USER_ACTION=ignore
 PACKAGES=(g++ make libboost-context-dev python3-venv bubblewrap)
 
+step() { echo "setup: $*" >&2; }
 has_headers() { [ -e /usr/include/boost/context/detail/fcontext.hpp ]; }
 has_compiler() { command -v g++ >/dev/null || command -v clang++ >/dev/null; }
 can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 install_packages() {
-    echo "installing Debian packages: $*" >&2
+    step "Debian packages $*"
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 has_venv() { "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; }
@@ -23,7 +25,7 @@ if ! { has_headers && has_compiler && has_venv && command -v bwrap >/dev/null; }
         apt-get update -qq
         install_packages "${PACKAGES[@]}"
     else
-        echo "not root, or no apt: go on without ${PACKAGES[*]}; 'arena doctor' says what that costs" >&2
+        step "not root, or no apt: continuing without ${PACKAGES[*]}; 'arena doctor' says what that costs"
     fi
 fi
 
@@ -36,15 +38,17 @@ CHECK
 # A GPU build of torch in the interpreter's own packages: see it from the environment, and install none beside it.
 gpu_torch=$("$PYTHON" -c 'import torch; print(torch.version.cuda or torch.version.hip or "")' 2>/dev/null || true)
 if [ ! -x "$VENV/bin/python" ]; then
+    step "virtual environment $VENV"
     "$PYTHON" -m venv ${gpu_torch:+--system-site-packages} "$VENV"
 fi
 installed=$("$VENV/bin/python" -c 'import torch; print(torch.version.cuda or torch.version.hip or "")' 2>/dev/null || true)
 
 if [ -n "$installed" ]; then
-    echo "keeping the installed torch, built for $installed" >&2
-    "$VENV/bin/python" -m pip install -q -e '.[dev]'
+    step "this package, beside the installed torch, which was built for $installed"
+    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --no-warn-script-location -e '.[dev]'
 else
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[cpu,rocm,dev]'
+    step "this package, torch for the CPU, Triton (about a minute)"
+    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[cpu,rocm,dev]'
 fi
 
 # From here on nothing is needed to evaluate on this machine: what fails is a warning.
@@ -79,5 +83,6 @@ install_for_nvidia() {
     "$VENV/bin/python" -m pip install -q --disable-pip-version-check "${constraints[@]}" -e '.[cuda-compiler]'
 }
 
+step "compilers for AMD and NVIDIA GPUs that this machine lacks (ARENA_TARGETS=no leaves them out)"
 builds_for amd || { install_for_amd && builds_for amd; } || warn AMD
 builds_for nvidia || { install_for_nvidia && builds_for nvidia; } || warn NVIDIA
