@@ -169,6 +169,7 @@ def test_no_file_of_any_task_trips_it_where_an_agent_writes_it(name: str) -> Non
     assert tripped == []
 
 
+@pytest.mark.slow
 def test_long_hostile_texts_take_no_long_time() -> None:
     started = time.monotonic()
     for piece in ("find ", "ps | ", "gdb ", "held", "env|", "/proc/", "a.sock/", "'; import ", "arena.", "\\"):

@@ -50,6 +50,7 @@ def test_each_trial_has_its_number_and_the_time_left(monkeypatch: pytest.MonkeyP
     assert last.startswith("14/14 nothing_submitted") and "left" not in last
 
 
+@pytest.mark.slow
 def test_a_run_says_at_once_what_it_does(tmp_path: Path) -> None:
     """Before any task is loaded or judge started; the pipe is read line by line, as it comes."""
     (tmp_path / "small.yaml").write_text(

@@ -86,6 +86,7 @@ def test_what_is_written_is_read_back(task: Task, tmp_path: Path) -> None:
     assert load_task(task.path, fresh).heldout == cases
 
 
+@pytest.mark.slow
 def test_every_task_of_the_corpus_can_be_sampled(tmp_path: Path) -> None:
     for number, task in enumerate(load_corpus()[::4]):
         fresh = tmp_path / f"{number}.yaml"

@@ -138,6 +138,7 @@ def test_an_unknown_backend_is_not_checked(
     assert found == replace(found, outcome=BuildOutcome.NOT_CHECKED, detail="no backend", builds=0, kernels=())
 
 
+@pytest.mark.slow
 def test_shared_memory_beyond_the_device_is_named(cross_compilation: CrossCompilation, tmp_path: Path) -> None:
     path = next(path for path in FILES if path.stem == "too_much_shared")
     found = build(cross_compilation, path, tmp_path, ["gfx942", "sm_90"])

@@ -64,6 +64,7 @@ def test_the_largest_evaluation_fits_a_frame() -> None:
     assert len(fitted.compile_log) == LOG_CHARACTERS and len(fitted.targets[0].kernels) == MOST_USES
 
 
+@pytest.mark.slow
 def test_an_ordinary_evaluation_stays_as_it_is() -> None:
     verdict = Verdict(Stage.COMPILE, Status.COMPILE_ERROR, "kernel.hip:3: error: no\n\t^")
     plain = replace(largest(), verdicts=(verdict,), cases=(), compile_log="warning: µ", targets=(), profile=None)

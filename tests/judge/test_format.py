@@ -85,6 +85,7 @@ def test_addresses_are_those_of_the_host(tmp_path: Path, cpu_judge: JudgeClient)
     check(cpu_judge, folder, "tl.load(source + lanes)", "tl.load(source + 7 - lanes)")
 
 
+@pytest.mark.slow
 def test_a_decision_is_judged_by_its_regret(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     yaml = """
         axes: {N: {doc: rows, domain: [1, 1000]}}

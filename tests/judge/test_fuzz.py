@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from arena.judge.answers import bounded
 from arena.judge.workers import CandidateFailed, Worker
@@ -150,6 +151,7 @@ def held() -> tuple[int, int]:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
+@pytest.mark.slow
 def test_ten_thousand_hostile_frames() -> None:
     """None ends the judge, whatever it is sent; time, memory and open files stay bounded."""
     dice, found = random.Random(18), Counter[str]()

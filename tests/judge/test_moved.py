@@ -55,6 +55,7 @@ def test_a_baseline_that_the_candidate_moved_voids_the_timing(tmp_path: Path, mo
     assert "the baseline's worker was given nice value 7 instead of" in done.verdicts[-1].detail
 
 
+@pytest.mark.slow
 def test_behind_all_walls_it_is_not_moved(tmp_path: Path) -> None:
     done = _second_evaluation(tmp_path)
     if "seccomp" not in done.environment.isolation:

@@ -165,6 +165,7 @@ def test_rendering_states_every_conclusion() -> None:
     assert text.count("\n| triton2triton/norm/") == len(TEN)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=6, max_size=12))
 @example([(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 2.0)])

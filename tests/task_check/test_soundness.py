@@ -40,6 +40,7 @@ def test_an_input_that_shows_by_chance_gets_several_chances(tmp_path: Path) -> N
 ONE_NUMBER = TASK.replace("shape: [M, N], dtype: $dtype}\nwork", "shape: [], dtype: $dtype}\nwork")
 
 
+@pytest.mark.slow
 def test_one_number_that_is_coarse_by_chance_gets_several_chances(tmp_path: Path) -> None:
     """A mean lies next to a bfloat16 number in one or two of a hundred draws: that says nothing of the tolerance."""
     folder = write_task(tmp_path, task=ONE_NUMBER)

@@ -132,6 +132,7 @@ def parameters(tasks: Iterable[Task]) -> list[object]:
     return [pytest.param(t, c, id=f"{t.name}-{c.split.value}-{c.label}") for t in tasks for c in few_cases(t)]
 
 
+@pytest.mark.slow(but=["hip2hip"])
 @pytest.mark.parametrize("task", DEFINITIONS, ids=lambda task: task.id)
 def test_a_task_has_a_formula(task: Task) -> None:
     advice = f"write tests/tasks/formulas.py: {task.name} from the summary in task.yaml, not from reference.py"
@@ -144,11 +145,13 @@ def test_a_formula_has_a_task_and_an_exception_has_none() -> None:
     assert set(FORMULAS) & set(NO_FORMULA) == set()
 
 
+@pytest.mark.slow(but=["hip2hip"])
 @pytest.mark.parametrize(("task", "case"), parameters(task for task in DEFINITIONS if task.name in FORMULAS))
 def test_a_reference_agrees_with_the_formula(task: Task, case: Case) -> None:
     assert disagreement(task, case, FORMULAS[task.name]) == ""
 
 
+@pytest.mark.slow(but=["hip2hip"])
 @pytest.mark.parametrize("task", DEFINITIONS, ids=lambda task: task.id)
 def test_the_few_cases_show_every_flag_and_every_omission(task: Task) -> None:
     chosen = few_cases(task)

@@ -53,7 +53,7 @@ def said(arch: str, kernel: str, cache: Path) -> list[str]:
     return forbidden_reads(built.library, toolchain, target)
 
 
-@pytest.mark.slow(but=["cpu"])
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHS)
 def test_documented_headers_may_be_read(arch: str, cache: Path) -> None:
     assert said(arch, "#define _GNU_SOURCE 1\n#define NDEBUG\n#define _GLIBCXX_ASSERTIONS\n" + HONEST, cache) == []

@@ -117,6 +117,7 @@ def test_every_dtype_has_a_type_in_c(dtype: str) -> None:
         assert f"#include <hip/hip_{needed[dtype]}.h>" in text
 
 
+@pytest.mark.slow
 def test_the_starting_kernels_of_the_corpus_define_the_entry() -> None:
     for task in load_corpus():
         if task.task_type is TaskType.HIP2HIP:

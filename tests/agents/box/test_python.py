@@ -40,6 +40,7 @@ def test_both_names_are_the_interpreter(
     assert boxes.run(kind, crowded, [name, "-c", "print(6 * 7)"]).stdout == "42\n"
 
 
+@pytest.mark.slow(but=["bubblewrap-python3"])
 @pytest.mark.parametrize("name", ["python3", "python"])
 def test_the_interpreter_has_pytorch_and_triton(kind: str, crowded: BoxPlan, name: str) -> None:
     if boxes.python(kind) != sys.executable:
