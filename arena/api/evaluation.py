@@ -46,8 +46,8 @@ class Judge:
     Examples:
         >>> import arena
         >>> with arena.Judge("cpu") as judge:
-        ...     first = judge.evaluate("rms_norm", "x = 1\\n", heldout=False)
-        ...     second = judge.evaluate("rms_norm", b"x = 2\\n", heldout=False)
+        ...     first = judge.evaluate("rms_norm", "x = 1\n", heldout=False)
+        ...     second = judge.evaluate("rms_norm", b"x = 2\n", heldout=False)
         >>> first.status == second.status == "load_error"
         True
     """

@@ -24,7 +24,7 @@ class Cut(NamedTuple):
 
 
 def plain(text: str) -> str:
-    r"""Text without escape sequences; other control characters become U+FFFD, line ends `\\n`."""
+    r"""Text without escape sequences; other control characters become U+FFFD, line ends `\n`."""
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
         text = "\n".join(_last_written(line) for line in text.split("\n"))

@@ -39,7 +39,7 @@ from arena.sandbox import confinement
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
-from arena.worker.passes import EagerPass, GraphPass, TimedPass
+from arena.worker.passes import GraphPass, PlainPass, TimedPass
 from arena.worker.profiling import profiled
 from arena.worker.tracebacks import explain
 
@@ -139,7 +139,7 @@ class CommandLoop:
     def _arrange(self, message: Arrange) -> TimedPass:
         """A pass; and, beside the first, one of next to nothing, by which the way to the device is gone beforehand."""
         platform = self._platform
-        kind: type[GraphPass] | type[EagerPass] = GraphPass if message.graph else EagerPass
+        kind: type[GraphPass] | type[PlainPass] = GraphPass if message.graph else PlainPass
         if self._rehearsal is None:
             platform.launch_tiny_kernel()
             self._rehearsal = kind(lambda _: platform.touch(), platform, (0,))

@@ -18,7 +18,7 @@ class TimedPass(Protocol):
         """Run every call and wait for the device; returns the seconds this process believes it took."""
 
 
-class EagerPass:
+class PlainPass:
     """Calls issued one after the other: the CPU, and candidates that cannot be captured."""
 
     def __init__(self, call: Callable[[int], None], platform: Platform, sets: tuple[int, ...]) -> None:

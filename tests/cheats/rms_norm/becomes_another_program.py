@@ -25,7 +25,7 @@ class Computed:
         x, weight, eps, y = self.values[index]
         y.copy_(torch.nn.functional.rms_norm(x.float(), (x.shape[1],), weight.float(), eps))
 
-    def deliver(self, index):
+    def copy_back(self, index):
         pass
 
 to_judge = wire.Channel(socket.socket(fileno=channel), protocol.ToWorker, takes_files=True)
