@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import torch
 from drawing import QUIET, Drawing
 
 from arena.model.expression import Expression
-from arena.model.record import Split
-from arena.model.task import Axis, Case, Fill, Task, TaskType, TensorSpec, Work, arguments
+from arena.model.task import Fill
 from arena.numerics.fills import draw
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.one_input import one_input
 
 
 def fills() -> Drawing:
@@ -55,32 +58,10 @@ def fills() -> Drawing:
 
 
 def _drawn(
-    kind: str, told: dict[str, str], shape: tuple[int, int], dtype: str, *, seed: int, uneven: bool = False
+    kind: str, options: dict[str, str], shape: tuple[int, int], dtype: str, *, seed: int, uneven: bool = False
 ) -> list[list[float]]:
     """One draw of an input of a made-up task."""
-    fill = Fill(kind, {name: Expression(text) for name, text in told.items()})
-    spec = TensorSpec("x", tuple(Expression(str(size)) for size in shape), dtype, fill=fill)
-    case = Case("seen-01", Split.SEEN, "", {"M": 12})
-    task = Task(
-        id="hip2hip/a/b",
-        task_type=TaskType.HIP2HIP,
-        suite="a",
-        name="b",
-        summary="",
-        entry="b",
-        axes=(Axis("M", "", 1, 99),),
-        dtypes={},
-        constraints=(),
-        inputs=(spec,),
-        outputs=(),
-        work=Work(Expression("1")),
-        seen=(case,),
-        heldout=(),
-        path=Path(),
-        definition=Path(),
-        content_hash="",
-    )
-    worked_out = arguments(task, case)
+    worked_out = one_input(Fill(kind, {name: Expression(text) for name, text in options.items()}), shape, dtype)
     tensor = worked_out.inputs[0]
     values = draw(tensor, worked_out, 1, torch.Generator().manual_seed(seed), uneven=uneven)[0].tolist()
     return [[float(value) for value in row] for row in values]

@@ -130,11 +130,11 @@ def _use(build: TargetBuild) -> tuple[str, str, str, str, str]:
 def _numbers(cells: Mapping[Hashable, Any]) -> list[str]:
     """Error over tolerance, both latencies, speedup and roofline fraction as text."""
     row = {str(name): None if cell != cell else cell for name, cell in cells.items()}  # NaN: no value
-    numbers = [formats.NONE if row[name] is None else f"{row[name]:{spec}}" for name, spec in _NUMBERS.items()]
+    texts = {name: formats.NONE if row[name] is None else f"{row[name]:{spec}}" for name, spec in _NUMBERS.items()}
     speedup = estimate_of(row, "speedup")
     if speedup is not None:
-        numbers[3] = f"{speedup.value:.3f} [{speedup.low:.3f}, {speedup.high:.3f}]{' ~' if row['noisy'] else ''}"
-    return numbers
+        texts["speedup"] += f" [{speedup.low:.3f}, {speedup.high:.3f}]{' ~' if row['noisy'] else ''}"
+    return list(texts.values())
 
 
 def _status(status: Status) -> str:

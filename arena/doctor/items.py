@@ -17,7 +17,7 @@ GPUS = ("cuda", "rocm")
 
 @dataclass(frozen=True)
 class DoctorItem:
-    """One thing that must work. `look` raises `ArenaError` where its evidence cannot be had."""
+    """One thing that must work. `check` raises `ArenaError` where its evidence cannot be had."""
 
     name: str
     check: Callable[[Evidence], Answer]

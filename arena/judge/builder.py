@@ -1,7 +1,7 @@
 """The compile stage without a device: what is refused here never takes a turn at one.
 
 HIP goes through the judge's own build, whose cache then holds what the judge asks for. Triton kernels are compiled by
-launches that run nothing (`crossing.py`); on the CPU platform, where they are interpreted, the file is only loaded.
+launches that run nothing (`cross_compile.py`). On the CPU platform they are interpreted: the file is only loaded.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from arena.errors import UsageError
 from arena.model.expression import Expression
-from arena.model.record import Split
-from arena.model.task import DTYPE_BYTES, Arguments, Axis, Case, Fill, Task, TaskType, TensorSpec, Work, arguments
+from arena.model.task import DTYPE_BYTES, Fill
 from arena.numerics import fills
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.fills import draw, is_custom, zeros_will_do
+from tests.one_input import one_input
 
 SETS = 6
 
@@ -23,31 +22,6 @@ SETS = 6
 def drawn(fill: Fill, shape: tuple[int, ...], dtype: str, seed: int = 0, sets: int = SETS) -> torch.Tensor:
     worked_out = one_input(fill, shape, dtype)
     return draw(worked_out.inputs[0], worked_out, sets, torch.Generator().manual_seed(seed))
-
-
-def one_input(fill: Fill, shape: tuple[int, ...], dtype: str) -> Arguments:
-    spec = TensorSpec("x", tuple(Expression(str(size)) for size in shape), dtype, fill=fill)
-    case = Case("seen-01", Split.SEEN, "", {"M": 12})
-    task = Task(
-        id="hip2hip/a/b",
-        task_type=TaskType.HIP2HIP,
-        suite="a",
-        name="b",
-        summary="",
-        entry="b",
-        axes=(Axis("M", "", 1, 99),),
-        dtypes={},
-        constraints=(),
-        inputs=(spec,),
-        outputs=(),
-        work=Work(Expression("1")),
-        seen=(case,),
-        heldout=(),
-        path=Path(),
-        definition=Path(),
-        content_hash="",
-    )
-    return arguments(task, case)
 
 
 def levels(values: torch.Tensor) -> list[float]:

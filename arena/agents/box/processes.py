@@ -51,8 +51,8 @@ class Namespace:
 def runs(process: int, signalled: bool = False) -> bool:
     """Return whether a thread of the process can still run: is neither stopped nor dead.
 
-    `told`: SIGSTOP was sent already. A thread that waits in the kernel (state D) then counts as stopped, since it stops
-    before it is back. One that waits in vfork for a child that has been stopped never comes back before that child.
+    `signalled`: SIGSTOP was sent already. A thread that waits in the kernel (state D) then counts as stopped, since it
+    stops before it is back. One that waits in vfork for a stopped child never comes back before that child.
     """
     idle = _IDLE_STATES | {"D"} if signalled else _IDLE_STATES
     return any(state not in idle for state in thread_states(process))
