@@ -64,6 +64,7 @@ def test_starting_kernels_are_not_refused(builder: BuilderClient, tmp_path: Path
     assert builder.compile(task, candidate(tmp_path, started(task), name), QUICK, CPU) is None
 
 
+@pytest.mark.slow(but=["hip-signature", "syntax", "rule"])
 @pytest.mark.parametrize(
     ("task", "text", "status", "said"),
     [

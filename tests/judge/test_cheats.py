@@ -21,6 +21,7 @@ from tests.cheat_fixtures import CheatFixture, cheat_fixtures
 
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
 _CPU_TRIES = 3  # other tests share the cores: a mismatch of timings may be their doing
+_LONG = {"loops_forever", "compiled_by_pytorch", "answers_ahead"}
 CPU_OPTIONS = structs.replace(OPTIONS, max_work=5e4)
 GPU_OPTIONS = structs.replace(OPTIONS, max_work=1e7)
 
@@ -28,14 +29,16 @@ GPU_OPTIONS = structs.replace(OPTIONS, max_work=1e7)
 def shown(platform: str) -> list[object]:
     """The fixtures as parameters: those not caught yet must fail, or the corpus is out of date.
 
-    The first fixture of each status and language is quick to run with every change, the others are slow.
+    The first fixture of each status and language that takes little time runs with every change; the others are slow.
     """
     found = []
     quick = set()
     for fixture in cheat_fixtures():
         what = (fixture.path.suffix, fixture.expected.get(platform))
-        marks = [pytest.mark.slow] if what in quick or "loops_forever" in fixture.path.name else []
-        quick.add(what)
+        every_change = what not in quick and name(fixture.path).split("-")[-1] not in _LONG
+        marks = [] if every_change else [pytest.mark.slow]
+        if every_change:
+            quick.add(what)
         if platform in fixture.meaningless:
             marks.append(pytest.mark.skip(reason=fixture.meaningless[platform]))
         elif platform in fixture.uncaught:

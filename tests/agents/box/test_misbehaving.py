@@ -228,6 +228,7 @@ def test_a_weaker_bubblewrap_shows_nothing_either(place: Path, plan: BoxPlan, us
             assert boxes.finish(box.start(signals)).last == {"reached": []}
 
 
+@pytest.mark.slow
 def test_the_search_itself_finds_what_is_shown(place: Path, plan: BoxPlan) -> None:
     """Against a search that is blind: the same program, with nothing hidden."""
     with secrets_outside(place) as (paths, _):
