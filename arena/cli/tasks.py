@@ -142,7 +142,10 @@ def show(
                 "id": found.id,
                 "summary": found.summary,
                 "hash": found.content_hash,
-                "cases": [{"id": c.id, "kind": c.kind, "flops": a.flops, "bytes": a.num_bytes} for c, a in cases],
+                "cases": [
+                    {"id": c.id, "kind": c.kind, "timed": c.timed, "flops": a.flops, "bytes": a.num_bytes}
+                    for c, a in cases
+                ],
             }
         )
         return
@@ -152,8 +155,9 @@ def show(
         out.print(f"  {axis.name}: {axis.doc}, {axis.domain_text}", markup=False)
     for name, choices in found.dtypes.items():
         out.print(f"  {name}: {', '.join(choices)}", markup=False)
-    table = Table("case", "kind", "sizes", "Mflop", "MB")
+    table = Table("case", "kind", "sizes", "timed", "Mflop", "MB")
     for case, worked_out in cases:
         megabytes = f"{worked_out.num_bytes / 1e6:.3g}"
-        table.add_row(case.id, case.kind, case.label, f"{worked_out.flops / 1e6:.3g}", megabytes)
+        timed = "yes" if case.timed else ""
+        table.add_row(case.id, case.kind, case.label, timed, f"{worked_out.flops / 1e6:.3g}", megabytes)
     out.print(table)

@@ -28,7 +28,7 @@ from arena.model.task import (
     arguments,
 )
 
-CASE_KEYS = frozenset({"kind", "note", "omit"})
+CASE_KEYS = frozenset({"kind", "note", "omit", "timed"})
 _CODES = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fn", "float8_e5m2"})
 _Places = list[tuple[list[str | int], Expression]]
 
@@ -180,6 +180,7 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
                 values=values,
                 omit=frozenset(item.get("omit", ())),
                 note=item.get("note", ""),
+                timed=item.get("timed", False),
             )
         )
     return tuple(cases)

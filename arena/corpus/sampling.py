@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -43,12 +44,28 @@ def sample_cases(task: Task, count: int, seed: int, max_work: float | None = Non
             found.append(case)
     if len(found) < count:
         raise UsageError(f"{task.id}: only {len(found)} of {count} fresh cases found; the domain may be too small")
-    return tuple(found)
+    return _timed(task, found)
+
+
+def _timed(task: Task, cases: Sequence[Case]) -> tuple[Case, ...]:
+    """The cases; those that move as much as a timed case of the task are timed, the largest first.
+
+    There are as many of them as the task has timed held-out cases, or fewer.
+    """
+    declared = [case for case in task.cases if case.timed]
+    least = min((arguments(task, case).num_bytes for case in declared), default=math.inf)
+    by_size = sorted(cases, key=lambda case: arguments(task, case).num_bytes, reverse=True)
+    large = [case.id for case in by_size if arguments(task, case).num_bytes >= least]
+    chosen = large[: sum(case.timed for case in task.heldout)]
+    return tuple(replace(case, timed=case.id in chosen) for case in cases)
 
 
 def to_yaml(cases: tuple[Case, ...]) -> str:
     """The text of a held-out file."""
-    items: list[dict[str, Any]] = [{"kind": case.kind, **case.values, "note": case.note} for case in cases]
+    items: list[dict[str, Any]] = [
+        {"kind": case.kind, **case.values, "note": case.note, **({"timed": True} if case.timed else {})}
+        for case in cases
+    ]
     return "".join("- " + yaml.safe_dump(item, default_flow_style=True, sort_keys=False, width=1000) for item in items)
 
 

@@ -38,10 +38,10 @@ def scaffold(task_type: str, suite: str, name: str, root: Path = TASKS) -> Scaff
     if folder.exists():
         raise UsageError(f"{folder} is there already")
     kind = TaskType(task_type)
-    twin = f"{TaskType.HIP2HIP}/{suite}/{name}"
+    hip_task = f"{TaskType.HIP2HIP}/{suite}/{name}"
     texts = _rendered(kind, name)
-    if kind is TaskType.TORCH2HIP and (root / twin / DEFINITION).is_file():
-        texts = {DEFINITION: f"{SHARED}: {twin}\n", **{file: texts[file] for file in _CASES}}
+    if kind is TaskType.TORCH2HIP and (root / hip_task / DEFINITION).is_file():
+        texts = {DEFINITION: f"{SHARED}: {hip_task}\n", **{file: texts[file] for file in _CASES}}
     folder.mkdir(parents=True)
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")

@@ -10,6 +10,7 @@ from arena.judge.building import baseline_program
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.messages import Options
 from arena.judge.performance import PerformanceCheck
+from arena.judge.selection import is_timed
 from arena.judge.timed_program import TimedProgram
 from arena.judge.verify import OutputCheck
 from arena.judge.worker_program import WorkerProgram
@@ -23,7 +24,10 @@ from arena.toolchains.hip_build import default_cache_root
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """A baseline on one case: is it right, how fast is it alone (ms), and roughly how long a call takes (s)."""
+    """A baseline on one case: is it right, how fast is it alone (ms), and roughly how long a call takes (s).
+
+    Nothing of its speed is known where it is wrong, and where the case is for correctness alone.
+    """
 
     finding: OutputCheck
     isolated_ms: Estimate | None = None
@@ -64,7 +68,7 @@ class Baselines:
         """What is known of the baseline on a case; measured now if it never was."""
         key = (self.task.content_hash, case.id, self.options)
         if key not in self.cache:
-            self.cache[key] = self._measure(arguments(self.task, case))
+            self.cache[key] = self._measure(case)
         return self.cache[key]
 
     def side(self) -> TimedProgram:
@@ -80,9 +84,10 @@ class Baselines:
         program = baseline_program(self.task, self.cases, self.performance.timer.facts, language=language)
         return WorkerProgram(self.fork_servers, triton_cache(), (), self.correctness.timeout_s).adopt(program)
 
-    def _measure(self, worked_out: Arguments) -> BaselineResult:
+    def _measure(self, case: Case) -> BaselineResult:
+        worked_out = arguments(self.task, case)
         finding = self.correctness.run(self.worker_program, worked_out)
-        if finding.status is not Status.PASSED:
+        if finding.status is not Status.PASSED or not is_timed(case, self.performance.timer.facts):
             return BaselineResult(finding)
         isolated_ms, call_s = self._time(self.side(), worked_out)
         return BaselineResult(finding, isolated_ms, call_s, self._others(worked_out))

@@ -23,7 +23,7 @@ from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.messages import Options
 from arena.judge.performance import PerformanceCheck
 from arena.judge.profiling import profile_largest
-from arena.judge.selection import not_run, select_cases
+from arena.judge.selection import is_timed, not_run, select_cases
 from arena.judge.timed_program import TimedProgram
 from arena.judge.timer import Timer
 from arena.judge.verify import OutputCheck
@@ -184,7 +184,8 @@ class CandidateEvaluation:
 
     def _check_performance(self, report: Report) -> OutputCheck:
         self._await_baseline()
-        return self._over_cases(Stage.PERFORMANCE, self._seen, self._time, report)
+        timed = tuple(case for case in self._seen if is_timed(case, self._timer.facts))
+        return self._over_cases(Stage.PERFORMANCE, timed, self._time, report)
 
     def _await_baseline(self) -> None:
         """Its worker has had the time since the candidate's was awake: two at once would hold each other up."""
@@ -223,7 +224,7 @@ class CandidateEvaluation:
         return finding
 
     def _time(self, case: Case) -> OutputCheck:
-        """Time a case that was right; where the baseline itself is wrong there is nothing to compare with."""
+        """Time a case that was right, where the speed of the baseline is known to compare with."""
         known = self._baselines.known(case)
         if known.isolated_ms is None:
             return OutputCheck(Status.PASSED)

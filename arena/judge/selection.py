@@ -32,6 +32,11 @@ def select_cases(task: Task, cases: tuple[Case, ...], max_work: float | None) ->
     return tuple(case for case in cases if work[case.id] <= max_work or case.id in smallest)
 
 
+def is_timed(case: Case, facts: DeviceFacts) -> bool:
+    """Return whether the speed of a case counts; in an emulation, which cannot run sizes of production, that of all."""
+    return case.timed or facts.emulated
+
+
 def bounded(options: Options, facts: DeviceFacts) -> Options:
     """An emulation runs small cases only, unless it is told otherwise."""
     if options.max_work is None and facts.emulated:

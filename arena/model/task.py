@@ -152,6 +152,8 @@ class Case:
     values: Mapping[str, Scalar | str]
     omit: frozenset[str] = frozenset()
     note: str = ""
+    timed: bool = False
+    """whether speed counts as well as correctness: sizes of production, long enough to be measured"""
 
     @property
     def label(self) -> str:

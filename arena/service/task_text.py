@@ -73,6 +73,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             results=_results(task),
             reference=declarations.reference_words(task),
             seen=len(task.seen),
+            timed=sum(case.timed for case in task.seen),
             number=_trimmed,
         )
     )

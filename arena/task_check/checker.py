@@ -175,13 +175,13 @@ class TaskChecker:
         return WorkerProgram(self._context.fork_servers, cache, (), timeout_s).adopt(program)
 
     def _crew(self, program: Program, other_wave: Program | None) -> list[list[WorkerProgram]]:
-        """Workers to share the cases among, each with its `twin`: several on a GPU for Triton, which compiles there."""
+        """Workers to share the cases among, one per wave size: several on a GPU for Triton, which compiles there."""
         several = program.language is Language.TRITON and not self._context.timer.facts.emulated
         size = max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) // 2, len(self._cases))) if several else 1
         return [[self._worker_program(one) for one in (program, other_wave) if one is not None] for _ in range(size)]
 
     def _correct(self, program: Program, other_wave: Program | None) -> Iterator[CheckItem]:
-        """Right on every case, at both wave sizes where there is a `twin`, and by which margin."""
+        """Right on every case, at both wave sizes where there are two, and by which margin."""
         crew = self._crew(program, other_wave)
 
         def run(case: Case, worker_programs: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:

@@ -17,7 +17,7 @@ from arena.model.record import Estimate, Split
 from arena.model.task import Case, Task, arguments
 
 LONG_MS = 0.02
-"""two cases of each split take at least this long, unless the task is declared bound by latency"""
+"""timed cases take at least this long, unless the task is declared bound by latency"""
 BAND = 0.02
 """an A/A speedup of a case of `LONG_MS` or more deviates from 1 by less: the mean of two, where one alone does not"""
 MOST_OF_ROOFLINE = 0.9
@@ -61,9 +61,15 @@ class SelfTiming:
         self.speeds: list[Speed] = []
 
     def items(self, program: Program, cases: Sequence[Case]) -> Iterator[CheckItem]:
-        """Whether the largest cases of each split are long enough, how fast they are, and how far A/A is from 1."""
-        timed = self._timed(program, self._largest(cases))
-        yield long_enough(timed, self._task.latency_bound)
+        """Yield whether timed cases are long enough, how fast the kernel is, and how far its A/A speedups are from 1.
+
+        Of each split the largest timed cases have A/A speedups, the others a latency alone.
+        """
+        cases = [case for case in cases if case.timed] or cases
+        largest = self._largest(cases)
+        timed = self._timed(program, largest)
+        alone = self._alone(program, [case for case in cases if case not in largest])
+        yield long_enough([*timed, *alone], self._task.latency_bound)
         longest = max(timed, key=lambda one: declared_work(arguments(self._task, one.case)))
         speed = self._speed("starting", longest.case, longest.isolated_ms)
         self.speeds.append(speed)
@@ -76,9 +82,8 @@ class SelfTiming:
     def note(self, expert: Program, cases: Sequence[Case]) -> None:
         """Time an expert alone on the largest case."""
         case = max(cases, key=lambda case: declared_work(arguments(self._task, case)))
-        with self._side(expert) as side:
-            isolated_ms, _ = self._fast.isolated(side, arguments(self._task, case))
-        self.speeds.append(self._speed("expert", case, isolated_ms.value))
+        (timed,) = self._alone(expert, [case])
+        self.speeds.append(self._speed("expert", case, timed.isolated_ms))
 
     def _speed(self, kernel: str, case: Case, latency_ms: float) -> Speed:
         limits = self._context.timer.limits(arguments(self._task, case))
@@ -101,6 +106,16 @@ class SelfTiming:
         with self._side(program) as baseline, self._side(program) as candidate:
             return [self._time(baseline, candidate, case) for case in cases]
 
+    def _alone(self, program: Program, cases: Sequence[Case]) -> list[Timed]:
+        """Each case, in one worker: its latency without an A/A speedup."""
+        if not cases:
+            return []
+        with self._side(program) as side:
+            return [Timed(case, self._isolated(side, case)[0].value, ()) for case in cases]
+
+    def _isolated(self, side: TimedProgram, case: Case) -> tuple[Estimate, float]:
+        return self._fast.isolated(side, arguments(self._task, case))
+
     def _remeasured(self, program: Program, timed: Sequence[Timed]) -> list[Timed]:
         """The same, with those outside the band timed once more, in other workers.
 
@@ -112,9 +127,8 @@ class SelfTiming:
         return [replace(one, speedups=one.speedups + again.get(one.case.id, ())) for one in timed]
 
     def _time(self, baseline: TimedProgram, candidate: TimedProgram, case: Case) -> Timed:
-        worked_out = arguments(self._task, case)
-        isolated = self._fast.isolated(baseline, worked_out)
-        _, timing = self._fast.compare(baseline, candidate, worked_out, isolated)
+        isolated = self._isolated(baseline, case)
+        _, timing = self._fast.compare(baseline, candidate, arguments(self._task, case), isolated)
         return Timed(case, isolated[0].value, (timing.speedup,) if timing else ())
 
 
@@ -156,14 +170,13 @@ def pace(speed: Speed) -> CheckItem:
 
 
 def long_enough(timed: Sequence[Timed], latency_bound: str) -> CheckItem:
-    """Two cases of each split must take `LONG_MS`, or the task must say why they cannot."""
-    longest = max((one.isolated_ms for one in timed), default=0.0)
-    counts = {split: sum(one.case.split is split and one.isolated_ms >= LONG_MS for one in timed) for split in Split}
-    seen = (
-        f"{counts[Split.SEEN]} seen and {counts[Split.HELDOUT]} held-out cases of 20 µs, the longest {longest:.3g} ms"
-    )
-    if min(counts.values()) >= 2:
+    """Every timed case must take `LONG_MS`, or the task must say why it cannot."""
+    short = [f"{one.case.id} {one.isolated_ms * 1e3:.3g} µs" for one in timed if one.isolated_ms < LONG_MS]
+    seen = f"{len(timed) - len(short)} of {len(timed)} timed cases take 20 µs or more"
+    if not short:
         return CheckItem("long enough", CheckOutcome.PASSED, seen)
+    seen += f" ({', '.join(short)} do not)"
     if latency_bound:
-        return CheckItem("long enough", CheckOutcome.DECLARED, latency_bound)
-    return CheckItem("long enough", CheckOutcome.FAILED, f"{seen}: add larger ones, or say `latency_bound:` and why")
+        return CheckItem("long enough", CheckOutcome.DECLARED, f"{latency_bound}; {seen}")
+    advice = "make them larger or leave out their `timed:`, or say `latency_bound:` and why"
+    return CheckItem("long enough", CheckOutcome.FAILED, f"{seen}: {advice}")

@@ -15,15 +15,17 @@ from arena.model.record import Split
 from arena.model.task import ScalarSpec, Task, TensorSpec, arguments
 
 LEAST_KINDS = 4
+LEAST_TIMED, MOST_TIMED = 2, 5
 _LEAST_SMALL = 2
 
 
 def static_items(task: Task, duplicates: Mapping[str, str]) -> Iterator[CheckItem]:
-    """The items; `twins` names, by task id, a task that is the same but for the name."""
+    """The items; `duplicates` names, by task id, a task that is the same but for the name."""
     yield CheckItem("schema", CheckOutcome.PASSED, f"{len(task.seen)} seen and {len(task.heldout)} held-out cases")
     left = unfinished(task.path)
     yield _item(task, "finished", f"{len(left)} lines say TODO: {left[0]}" if left else "")
     yield _item(task, "kinds", _few_kinds(task))
+    yield _item(task, "timed cases", _timed(task))
     yield _item(task, "axes vary", _pinned(task))
     yield _item(task, "small cases", _too_few_small(task))
     duplicate = duplicates.get(task.id)
@@ -66,6 +68,15 @@ def _few_kinds(task: Task) -> str:
     if len(kinds) >= LEAST_KINDS:
         return ""
     return f"held-out cases are of {len(kinds)} kinds ({', '.join(sorted(kinds))}), at least {LEAST_KINDS} are needed"
+
+
+def _timed(task: Task) -> str:
+    """Speed is measured on two to five cases of each split; more only cost time."""
+    for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
+        timed = sum(case.timed for case in cases)
+        if not LEAST_TIMED <= timed <= MOST_TIMED:
+            return f"{timed} {split} cases say `timed: true`; expected {LEAST_TIMED} to {MOST_TIMED}, production sizes"
+    return ""
 
 
 def _pinned(task: Task) -> str:

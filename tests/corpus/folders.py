@@ -29,15 +29,15 @@ SEEN = """\
 - {M: 1, N: 8, D: 64, dtype: float32}
 - {M: 2, N: 16, D: 64, dtype: float32}
 - {M: 4, N: 32, D: 64, dtype: float16}
-- {M: 8, N: 64, D: 64, dtype: float16, alpha: 1e-2}
-- {M: 64, N: 1024, D: 64, dtype: float16, omit: [bias]}
+- {M: 8, N: 64, D: 64, dtype: float16, alpha: 1e-2, timed: true}
+- {M: 64, N: 1024, D: 64, dtype: float16, omit: [bias], timed: true}
 """
 HELDOUT = """\
 - {kind: edge, M: 1, N: 8, D: 128, dtype: float32}
 - {kind: alignment, M: 3, N: 24, D: 64, dtype: float32}
 - {kind: dtype, M: 4, N: 32, D: 64, dtype: float32}
-- {kind: scale_up, M: 4096, N: 512, D: 64, dtype: float16, note: large}
-- {kind: structure, M: 8, N: 64, D: 64, dtype: float16, flag: true}
+- {kind: scale_up, M: 4096, N: 512, D: 64, dtype: float16, note: large, timed: true}
+- {kind: structure, M: 8, N: 64, D: 64, dtype: float16, flag: true, timed: true}
 """
 REFERENCE = "def reference(x, alpha):\n    return x * alpha\n"
 

@@ -92,3 +92,12 @@ def test_every_task_of_the_corpus_can_be_sampled(tmp_path: Path) -> None:
         fresh = tmp_path / f"{number}.yaml"
         fresh.write_text(to_yaml(sample_cases(task, 5, seed=7)), encoding="utf-8")
         assert len(load_task(task.path, fresh).heldout) == 5
+
+
+def test_sampled_cases_as_large_as_timed_ones_are_timed(task: Task) -> None:
+    cases = sample_cases(task, 12, seed=5)
+    least = min(arguments(task, case).num_bytes for case in task.cases if case.timed)
+    timed = [case for case in cases if case.timed]
+    assert 1 <= len(timed) <= sum(case.timed for case in task.heldout)
+    assert all(arguments(task, case).num_bytes >= least for case in timed)
+    assert to_yaml(cases).count("timed: true") == len(timed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,21 @@ def test_every_case_is_checked_and_timed(task: Task, context: JudgeContext) -> N
     assert evaluation.status is Status.PASSED
     assert [verdict.stage for verdict in evaluation.verdicts] == list(Stage)
     assert all(case.timing is not None and case.error_ratio is not None for case in evaluation.cases)
+
+
+def test_cases_for_correctness_alone_are_not_timed(
+    task: Task, context: JudgeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, of two cases that say so: an emulation times all that it runs."""
+    timed = {next(case.case for case in evaluated(task, context, kernel_of(task)).split(split)) for split in Split}
+    for module in ("evaluate", "baselines"):
+        monkeypatch.setattr(f"arena.judge.{module}.is_timed", lambda case, _: case.id in timed)
+    cold = replace(context, cache={})
+    evaluation = evaluated(task, cold, kernel_of(task))
+    assert evaluation.status is Status.PASSED
+    assert {case.case for case in evaluation.cases if case.timing is not None} == timed
+    assert all(case.candidate is Status.PASSED and case.error_ratio is not None for case in evaluation.cases)
+    assert {case for (_, case, _), known in cold.cache.items() if known.isolated_ms is not None} == timed
 
 
 def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, context: JudgeContext, tmp_path: Path) -> None:

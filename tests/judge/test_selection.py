@@ -6,8 +6,9 @@ import pytest
 
 from arena.corpus.corpora import load_corpus
 from arena.judge.messages import CPU_MAX_WORK
-from arena.judge.selection import emulation_work, select_cases
+from arena.judge.selection import emulation_work, is_timed, select_cases
 from arena.model.task import arguments
+from tests.doctor.fake_evidence import CPU, H200
 
 
 def test_every_task_has_two_cases_of_each_split_that_an_emulation_can_run() -> None:
@@ -39,3 +40,10 @@ def test_a_large_cache_counts_although_little_of_it_is_touched() -> None:
     cache = worked_out.tensors["key_cache"]
     assert cache is not None
     assert emulation_work(worked_out) >= worked_out.flops + 2 * cache.numel * cache.item_bytes
+
+
+def test_the_speed_of_declared_cases_counts_and_of_all_in_an_emulation() -> None:
+    task = load_corpus()[0]
+    timed = {case.id for case in task.seen if is_timed(case, H200)}
+    assert timed == {case.id for case in task.seen if case.timed} and 2 <= len(timed) < len(task.seen)
+    assert all(is_timed(case, CPU) for case in task.seen)

@@ -57,7 +57,7 @@ def heldout_lines(task: Task) -> Iterator[str]:
     lines = re.findall(r"^- \{(.*)\}$", (task.path / HELDOUT).read_text(encoding="utf-8"), re.MULTILINE)
     assert len(lines) == len(task.heldout), f"{task.id}: a held-out case is not on one line"
     for line in lines:
-        values = re.sub(r"^kind: \w+, ", "", line)
+        values = re.sub(r"^kind: \w+, ", "", line.removesuffix(", timed: true"))
         yield re.sub(r", note: [^,}]*(, (?!\w+: )[^,}]*)*", "", values)
 
 
@@ -65,7 +65,7 @@ def test_nothing_of_the_heldout_cases_is_there(corpus: Corpus) -> None:
     for task, folder in corpus:
         texts = files(folder)
         for values in heldout_lines(task):
-            pattern = re.compile(rf"[{{ ]{re.escape(values)}(?:}}|, note)")
+            pattern = re.compile(rf"[{{ ]{re.escape(values)}(?:}}|, note|, timed)")
             assert not [name for name, text in texts.items() if pattern.search(text)], f"{task.id}: {values}"
         for case in task.heldout:
             shown = re.compile(rf"(?<![\w.]){re.escape(case.label)}(?! without)(?![\w.=])")
@@ -77,7 +77,7 @@ def test_the_search_for_heldout_cases_finds_one(corpus: Corpus) -> None:
     for task, _ in corpus:
         text = (task.path / HELDOUT).read_text(encoding="utf-8")
         for values in heldout_lines(task):
-            assert re.search(rf"[{{ ]{re.escape(values)}(?:}}|, note)", text), f"{task.id}: {values}"
+            assert re.search(rf"[{{ ]{re.escape(values)}(?:}}|, note|, timed)", text), f"{task.id}: {values}"
 
 
 def test_nothing_of_experts_and_checks_is_there(corpus: Corpus) -> None:

@@ -35,10 +35,10 @@ outputs:
   y: {shape: [M, N], dtype: $dtype}
 work: {flops: 2 * M * N}
 """
-SEEN = "".join(f"- {{M: {m}, N: {n}, dtype: {d}}}\n" for m, n, d in (
+SEEN = "".join(f"- {{M: {m}, N: {n}, dtype: {d}, timed: true}}\n" for m, n, d in (
     (5, 130, "float32"), (3, 67, "float16"), (7, 300, "float32"), (64, 64, "float16"), (9, 1000, "float32"),
 ))  # fmt: skip
-HELDOUT = "".join(f"- {{kind: {k}, M: {m}, N: {n}, dtype: {d}}}\n" for k, m, n, d in (
+HELDOUT = "".join(f"- {{kind: {k}, M: {m}, N: {n}, dtype: {d}, timed: true}}\n" for k, m, n, d in (
     ("edge", 1, 1, "float32"), ("alignment", 11, 129, "float16"), ("asymmetric", 2, 900, "float32"),
     ("scale_up", 40, 200, "float16"), ("dtype", 5, 130, "float16"),
 ))  # fmt: skip

@@ -31,10 +31,13 @@ def speed(latency_ms: float, roofline_ms: float | None = 1.0, floor_ms: float = 
         ((0.01,), (0.01,), "a handful of requests", CheckOutcome.DECLARED),
     ],
 )
-def test_two_cases_of_each_split_are_long_enough_or_it_is_said_why_not(
+def test_timed_cases_are_long_enough_or_it_is_said_why_not(
     seen: tuple[float, ...], heldout: tuple[float, ...], declared: str, outcome: CheckOutcome
 ) -> None:
-    assert long_enough(timed(Split.SEEN, *seen) + timed(Split.HELDOUT, *heldout), declared).outcome is outcome
+    item = long_enough(timed(Split.SEEN, *seen) + timed(Split.HELDOUT, *heldout), declared)
+    assert item.outcome is outcome
+    if outcome is CheckOutcome.FAILED:
+        assert "3 of 4 timed cases take 20 µs or more (c 19 µs do not)" in item.detail
 
 
 @pytest.mark.parametrize(
@@ -110,6 +113,32 @@ def test_what_is_outside_the_band_is_timed_in_other_hosts(
     assert items["A/A"].outcome is outcome
     assert len(workers) == 2 * len(speedups)
     assert next(measured, None) is None
+
+
+def test_only_timed_cases_are_measured_and_the_smaller_ones_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A/A of the two largest of a split, a latency of the other timed cases, nothing of the rest."""
+    paired, alone = list[str](), list[str]()
+    sizes = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    cases = [Case(name, Split.SEEN, "", {}, timed=name != "d") for name in sizes]
+
+    def pairs(_: object, program: object, some: Any) -> list[Timed]:
+        paired.extend(case.id for case in some)
+        return [itself(case.id, 1.0) for case in some]
+
+    def latencies(_: object, program: object, some: Any) -> list[Timed]:
+        alone.extend(case.id for case in some)
+        return [itself(case.id) for case in some]
+
+    monkeypatch.setattr(SelfTiming, "_timed", pairs)
+    monkeypatch.setattr(SelfTiming, "_alone", latencies)
+    monkeypatch.setattr(SelfTiming, "_speed", lambda *_: speed(1.2))
+    monkeypatch.setattr("arena.task_check.self_timing.declared_work", lambda name: sizes[name])
+    monkeypatch.setattr("arena.task_check.self_timing.arguments", lambda _, case: case.id)
+    task, program = SimpleNamespace(latency_bound="", exceptions={}), SimpleNamespace()
+    timing = SelfTiming(task, program, program, program, 1.0)  # type: ignore[arg-type]
+    items = {item.name: item for item in timing.items(program, cases)}  # type: ignore[arg-type]
+    assert (paired, alone) == (["b", "c"], ["a"])
+    assert "3 of 3 timed cases" in items["long enough"].detail
 
 
 def test_without_a_long_case_nothing_is_said_of_a_a() -> None:

@@ -20,6 +20,13 @@ def test_few_kinds_are_refused(tmp_path: Path) -> None:
     assert found.outcome is CheckOutcome.FAILED and "3 kinds (alignment, edge, scale_up)" in found.detail
 
 
+def test_a_task_says_which_two_to_five_cases_are_timed(tmp_path: Path) -> None:
+    found = items(write_task(tmp_path, seen=SEEN.replace(", omit: [bias], timed: true", ", omit: [bias]")))[
+        "timed cases"
+    ]
+    assert found.outcome is CheckOutcome.FAILED and "1 seen cases say `timed: true`" in found.detail
+
+
 def test_a_pinned_axis_is_refused(tmp_path: Path) -> None:
     heldout = HELDOUT.replace("D: 128", "D: 64, flag: true")
     found = items(write_task(tmp_path, heldout=heldout))["axes vary"]
