@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arena.corpus.task_folder import load_task
-from arena.model.task import FLOATING, MOST_HELD_BYTES, Tolerance
+from arena.model.task import MOST_HELD_BYTES, Tolerance
 from arena.numerics.dtypes import bounds
 from arena.runs.config import load_config
 from arena.task_check.mutation import discriminating_cases
@@ -79,12 +79,11 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
 
 def test_the_authors_guide_has_the_default_tolerances_and_the_limit_on_sizes() -> None:
     page = (ROOT / "docs" / GUIDE).read_text(encoding="utf-8")
-    said = {
-        name: float(row[2])
-        for row in re.findall(r"^\| ((`\w+`(?:, )?)+) \| (\d+e-\d+) \|$", page, re.MULTILINE)
-        for name in re.findall(r"`(\w+)`", row[0])
-    }
-    assert {name: (value, value) for name, value in said.items()} == {d: bounds(Tolerance(), d) for d in FLOATING}
+    for power, dtype in ((24, "float32"), (11, "float16"), (8, "bfloat16")):
+        raised = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        assert f"2⁻{raised} for {dtype}" in page
+        assert bounds(Tolerance(), dtype) == (2.0**-15, 2.0**-15 + 2 * 2.0**-power)
+    assert "at least 2⁻¹⁵" in page
     assert f"at most {MOST_HELD_BYTES >> 30} GiB" in page
 
 

@@ -13,6 +13,7 @@ from arena.model.expression import Expression, ExpressionError
 from arena.model.record import Split
 from arena.model.task import (
     MOST_HELD_BYTES,
+    Arithmetic,
     Axis,
     Case,
     Fill,
@@ -79,7 +80,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         latency_bound=data.get("latency_bound", ""),
         least_triton=data.get("least_triton", ""),
         precision=Precision(data.get("precision", "float64")),
-        intermediate=data.get("intermediate", ""),
+        arithmetic=Arithmetic(data.get("arithmetic", "inputs")),
         exceptions=data.get("exceptions", {}),
         equivalent_mutants=data.get("equivalent_mutants", {}),
     )

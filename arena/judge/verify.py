@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
-from arena.judge.conditioning import leeway, may_be_rounding
-from arena.model.task import Arguments, OutputComparison, TensorSpec, Tolerance
+from arena.judge.conditioning import MARGIN, leeway, may_be_rounding
+from arena.model.task import Arguments, OutputComparison, Tensor, TensorSpec, Tolerance
 from arena.model.verdict import Status
 from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio
 from arena.numerics.reference import Reference
@@ -46,6 +47,7 @@ def check_outputs(
     `expected`: what it makes of them, where that is known already.
     """
     expected = reference(arguments, inputs) if expected is None else expected
+    closeness = _Closeness(arguments, reference, inputs, expected)
     worst = 0.0
     for name, wanted in expected.items():
         tensor = arguments.tensors[name]
@@ -58,15 +60,45 @@ def check_outputs(
         else:
             wanted = wanted.to(dtype=actual.dtype) if tensor.dtype == "bool" else wanted
             wanted = wanted.to(actual.device)  # a reference without tensor inputs knows no device
-            ratio, more = float(error_ratio(actual, wanted, tolerance, tensor.dtype)), 1.0
-            if tolerance.comparison is OutputComparison.CLOSE and may_be_rounding(ratio, tensor, arguments):
-                more = leeway(arguments, reference, inputs, name, wanted, tolerance)
-                ratio /= more
-            said = describe_wrong(actual, wanted, tolerance, tensor.dtype, more) if ratio > 1 else ""
+            ratio, said = float(error_ratio(actual, wanted, tolerance, tensor.dtype)), ""
+            error, more = 0.0, 1.0
+            if tolerance.comparison is OutputComparison.CLOSE and not ratio <= MARGIN:
+                ratio, error, more = closeness.ratio(tensor, actual, wanted, tolerance, ratio)
+            if not ratio <= 1:
+                said = describe_wrong(actual, wanted, tolerance, tensor.dtype, more, error)
         if not ratio <= 1:
             return OutputCheck(Status.WRONG_RESULT, f"{name}: {said}", ratio)
         worst = max(worst, ratio)
     return OutputCheck(Status.PASSED, error_ratio=worst)
+
+
+class _Closeness:
+    """Bounds of one draw beyond the least tolerance: errors of the allowed arithmetic, and of rounded inputs."""
+
+    def __init__(self, arguments: Arguments, reference: Reference, inputs: Tensors, expected: Tensors) -> None:
+        self._draw = arguments, reference, inputs
+        self._expected = expected
+
+    @cached_property
+    def _errors(self) -> dict[str, float]:
+        arguments, reference, inputs = self._draw
+        return reference.arithmetic_errors(arguments, inputs, self._expected)
+
+    def ratio(
+        self, tensor: Tensor, actual: torch.Tensor, wanted: torch.Tensor, tolerance: Tolerance, least: float
+    ) -> tuple[float, float, float]:
+        """Return the error over tolerance, with the arithmetic error or the leeway that it holds for.
+
+        `least`: the error over the least tolerance.
+        """
+        arguments, reference, inputs = self._draw
+        error = self._errors.get(tensor.name, 0.0)
+        ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype, error))
+        if may_be_rounding(ratio, tensor, arguments):
+            more = leeway(arguments, reference, inputs, tensor.name, wanted, tolerance)
+            if least / more < ratio:
+                return least / more, 0.0, more
+        return ratio, error, 1.0
 
 
 def check_inputs(inputs: Tensors, sets: Sets, index: int) -> OutputCheck:

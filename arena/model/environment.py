@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+_SPLIT = 3
+"""products of a shorter format that make one of float32"""
+
 
 @dataclass(frozen=True)
 class DeviceFacts:
@@ -29,17 +32,24 @@ class DeviceFacts:
     def roofline_ms(self, flops: float, num_bytes: float, number_format: str) -> float | None:
         """Least time for `flops` and `num_bytes` on this device (Williams et al., 2009), or None without known peaks.
 
-        float32 is bounded by the TF32 matrix rate where there is one, since split-TF32 products reach float32
-        accuracy: the bound must hold for every honest kernel.
+        A float32 product may be three of TF32 or bfloat16, which reach its accuracy (Ootomo and Yokota, 2022): a third
+        of their rate, where that is more. The bound must hold for every honest kernel.
         """
         bounds = []
         if self.peak_bandwidth_gbs:
             bounds.append(num_bytes / (self.peak_bandwidth_gbs * 1e6))
-        formats = ("tf32", "float32") if number_format == "float32" else (number_format,)
-        peaks = [self.peak_tflops[name] for name in formats if name in self.peak_tflops]
-        if peaks and flops:
-            bounds.append(flops / (max(peaks) * 1e9))
+        peak = self._peak_tflops(number_format)
+        if peak and flops:
+            bounds.append(flops / (peak * 1e9))
         return max(bounds) if bounds else None
+
+    def _peak_tflops(self, number_format: str) -> float:
+        known = self.peak_tflops
+        if number_format == "float32":
+            return max(known.get("float32", 0.0), *(known.get(name, 0.0) / _SPLIT for name in ("tf32", "bfloat16")))
+        if number_format == "tf32":
+            return max(known.get("tf32", 0.0), self._peak_tflops("float32"))
+        return known.get(number_format, 0.0)
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,20 @@ class Precision(StrEnum):
     """inputs as they are: copies and bookkeeping"""
 
 
+class Arithmetic(StrEnum):
+    """What the operands of matrix products may be rounded to; sums and all else are float32."""
+
+    INPUTS = "inputs"
+    """the dtype of the 16-bit inputs, where a case has any, else float32: the default"""
+    TF32 = "tf32"
+    """as `inputs`, with TF32 in place of float32"""
+    FLOAT32 = "float32"
+    """nothing: products are as exact as everything else"""
+
+
 @dataclass(frozen=True)
 class Tolerance:
-    """A comparison and its bounds; None means the default of the output's dtype."""
+    """A comparison and its bounds; None means what follows from the output's dtype and the allowed arithmetic."""
 
     comparison: OutputComparison = OutputComparison.CLOSE
     atol: float | None = None
@@ -199,7 +210,7 @@ class Task:
     source: str = ""
     latency_bound: str = ""
     least_triton: str = ""
-    intermediate: str = ""
+    arithmetic: Arithmetic = Arithmetic.INPUTS
     precision: Precision = Precision.FLOAT64
     exceptions: Mapping[str, str] = field(default_factory=dict)
     """items of `arena tasks check` that do not hold, with the reason"""
@@ -327,13 +338,26 @@ class Arguments:
         return sum(tensor.span * tensor.item_bytes for tensor in (*self.inputs, *self.outputs))
 
     @property
+    def operand_format(self) -> str:
+        """The format to which a kernel may round operands of matrix products: a 16-bit dtype, `tf32` or `float32`."""
+        allowed = self.task.arithmetic
+        if allowed is Arithmetic.FLOAT32:
+            return "float32"
+        short = next((tensor.dtype for tensor in self.inputs if tensor.dtype in ("float16", "bfloat16")), None)
+        return short or ("tf32" if allowed is Arithmetic.TF32 else "float32")
+
+    @property
     def number_format(self) -> str:
-        """The format whose peak rate bounds the arithmetic: declared, else the first floating input's dtype."""
+        """The format whose peak rate bounds the arithmetic: declared, else the fastest that is allowed.
+
+        That is the first floating input's dtype, or the operands' format where that is shorter than float32.
+        """
         declared = self.task.work.number_format
         if declared:
             return str(self.case.values[declared[1:]]) if declared.startswith("$") else declared
         floating = [tensor.dtype for tensor in self.inputs if tensor.dtype in FLOATING]
-        return floating[0] if floating else "float32"
+        first = floating[0] if floating else "float32"
+        return self.operand_format if first == "float32" else first
 
 
 def arguments(task: Task, case: Case) -> Arguments:

@@ -20,6 +20,8 @@ _QUANTIZED_FRACTION = 0.01
 _QUANTIZED_FEW = 6
 _QUANTIZED_OF_FEW = 16
 _LEAST_REGRET = 1e-6
+MOST_ARITHMETIC_ERROR = 2.0**-4
+"""more than this says that inputs happened to cancel, not what a kernel may do"""
 
 
 def default_tolerance(dtype: str) -> Tolerance:
@@ -32,10 +34,13 @@ def allowed_regret(tolerance: Tolerance) -> float:
     return _LEAST_REGRET if tolerance.atol is None else tolerance.atol
 
 
-def error_ratio(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, dtype: str) -> torch.Tensor:
+def error_ratio(
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, dtype: str, arithmetic_error: float = 0.0
+) -> torch.Tensor:
     """Worst error over allowed error, a float64 scalar on the tensors' device; above 1 means wrong.
 
-    `actual` has the output's dtype, `expected` what the reference gave (float64, for `close`).
+    `actual` has the output's dtype, `expected` what the reference gave (float64, for `close`); `arithmetic_error`: see
+    `arena.numerics.dtypes.bounds`.
     """
     import torch
 
@@ -47,7 +52,7 @@ def error_ratio(actual: torch.Tensor, expected: torch.Tensor, tolerance: Toleran
         return _exact(actual, expected.to(actual.dtype))
     if tolerance.comparison is OutputComparison.QUANTIZED:
         return _quantized(actual, expected.to(torch_dtype(dtype)))
-    return close_errors(actual, expected, *bounds(tolerance, dtype))[0].max()
+    return close_errors(actual, expected, *bounds(tolerance, dtype, arithmetic_error))[0].max()
 
 
 def _exact(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
@@ -75,12 +80,27 @@ def close_errors(
     if wanted.ndim > 1:
         of_row = (squares.sum(-1, keepdim=True) / finite.sum(-1, keepdim=True).clamp(min=1)).sqrt()
         scale = torch.maximum(scale, of_row)
-    allowed = atol * scale + rtol * wanted.abs()
+    allowed = atol * scale + rtol * wanted.abs() + _smallest(actual.dtype) * (wanted != 0)
     difference = (got - wanted).abs()
     ratio = torch.where(difference == 0, 0.0, difference / allowed)
     agree = (got == wanted) | (got.isnan() & wanted.isnan())
     ratio = torch.where(finite, ratio, torch.where(agree, 0.0, torch.inf))
     return torch.where(ratio.isnan(), torch.inf, ratio), allowed
+
+
+def relative_error(actual: torch.Tensor, expected: torch.Tensor) -> float:
+    """Return the greatest error over scale + |expected| where both are finite, at most `MOST_ARITHMETIC_ERROR`."""
+    if not expected.numel():
+        return 0.0
+    errors = close_errors(actual, expected.to(actual.device), 1.0, 1.0)[0]
+    return min(float(errors.nan_to_num(posinf=0.0).max()), MOST_ARITHMETIC_ERROR)
+
+
+def _smallest(dtype: torch.dtype) -> float:
+    """The smallest number above 0 of a floating-point dtype: what rounding of even smaller ones may be off by."""
+    import torch
+
+    return torch.finfo(dtype).tiny * torch.finfo(dtype).eps
 
 
 def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena.errors import FileError
 from arena.model.task import Arguments, Precision, ScalarSpec, TensorSpec
+from arena.numerics.comparison import relative_error
 from arena.numerics.dtypes import torch_dtype
 
 if TYPE_CHECKING:
@@ -38,13 +39,39 @@ class Reference:
         Raises `FileError` where the reference fails, or returns another shape than is declared.
         """
         precision = arguments.task.precision
-        widened = {name: _widen(tensor, precision) for name, tensor in inputs.items()}
-        names = expected_names(arguments)
-        with self._located(arguments):
-            found = results(self._function, known_values(arguments), widened, len(names))
-        expected = dict(zip(names, found, strict=True))
+        expected = self._results(arguments, {name: _widen(tensor, precision) for name, tensor in inputs.items()})
         self._check_shapes(arguments, expected)
         return expected
+
+    def _results(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        names = expected_names(arguments)
+        with self._located(arguments):
+            found = results(self._function, known_values(arguments), inputs, len(names))
+        return dict(zip(names, found, strict=True))
+
+    def arithmetic_errors(
+        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]
+    ) -> dict[str, float]:
+        """Measure how far each floating output is from `expected` in the allowed arithmetic, before it is rounded.
+
+        Returns:
+            By name the greatest error over scale + |expected| of any element, at most `MOST_ARITHMETIC_ERROR`.
+        """
+        if arguments.task.precision is not Precision.FLOAT64:
+            return {}
+        found = self.in_arithmetic(arguments, inputs, arguments.operand_format)
+        return {
+            name: relative_error(found[name], wanted) for name, wanted in expected.items() if wanted.is_floating_point()
+        }
+
+    def in_arithmetic(
+        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], number_format: str, *, everywhere: bool = False
+    ) -> dict[str, torch.Tensor]:
+        """The results in float32, with operands of matrix products rounded; or, `everywhere`, all results."""
+        from arena.numerics.arithmetic import RoundedProducts, RoundedResults
+
+        with (RoundedResults if everywhere else RoundedProducts)(number_format):
+            return self._results(arguments, {name: _in_float32(tensor) for name, tensor in inputs.items()})
 
     def make_inputs(self, arguments: Arguments, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
         """`count` draws of the inputs whose fill is `custom`: each of shape (count, *shape)."""
@@ -151,6 +178,12 @@ def _function(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
         raise FileError(path, f"defines no function `{name}`")
     assert callable(function)
     return function  # type: ignore[no-any-return]
+
+
+def _in_float32(tensor: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return tensor.to(torch.float32, copy=True) if tensor.is_floating_point() else tensor.clone()
 
 
 def _widen(tensor: torch.Tensor, precision: Precision) -> torch.Tensor:

@@ -17,7 +17,12 @@ _MIN_DENSITY = 0.5
 
 
 def describe_wrong(
-    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, dtype: str, leeway: float = 1.0
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    tolerance: Tolerance,
+    dtype: str,
+    leeway: float = 1.0,
+    arithmetic_error: float = 0.0,
 ) -> str:
     """Return `3 of 64 elements wrong, WHERE; worst at [1, 2]: got 0.5, expected 0.25 ± 0.001 (250 × tolerance)`.
 
@@ -27,12 +32,13 @@ def describe_wrong(
         tolerance: how the two are compared; not `decision`.
         dtype: the declared dtype of the output.
         leeway: multiple of the tolerance that is accepted.
+        arithmetic_error: see `arena.numerics.dtypes.bounds`.
     """
     import torch
 
     wanted = expected
     if tolerance.comparison is OutputComparison.CLOSE:
-        errors, allowed = close_errors(actual, expected, *bounds(tolerance, dtype))
+        errors, allowed = close_errors(actual, expected, *bounds(tolerance, dtype, arithmetic_error))
         wrong, suffix = errors > leeway, ""
     elif tolerance.comparison is OutputComparison.QUANTIZED:
         errors = code_distance(actual, expected.to(torch_dtype(dtype))).double()

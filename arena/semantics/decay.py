@@ -77,5 +77,5 @@ def decayed_products(
         other = (begins + column).minimum(tokens)
         decayed = columns[other] * torch.exp(gates - gates[other])
         earlier = (begins + column <= tokens)[:, None]
-        products.append(torch.where(earlier, (rows * decayed).sum(dim=-1), 0.0))
+        products.append(torch.where(earlier, torch.einsum("...d,...d->...", rows, decayed), 0.0))
     return torch.stack(products, dim=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.model.expression import Expression
-from arena.model.task import Fill, OutputComparison, Precision, ScalarSpec, Task, TensorSpec
+from arena.model.task import Fill, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
 from arena.numerics.comparison import allowed_regret, default_tolerance
 from arena.numerics.dtypes import bounds
 
@@ -62,6 +62,22 @@ def scalar_words(task: Task, spec: ScalarSpec) -> str:
     return f"{spec.value} unless a case sets another; seen cases have {', '.join(map(str, values))}"
 
 
+def arithmetic_words(task: Task) -> str:
+    """Say what operands of matrix products may be rounded to; nothing where the reference is not float64."""
+    if task.precision is not Precision.FLOAT64:
+        return ""
+    formats = sorted({arguments(task, case).operand_format for case in task.seen})
+    short = [name for name in formats if name != "float32"]
+    if not short:
+        return "operands of matrix products are not rounded below float32 (TF32 is not enough)"
+    words = f"operands of matrix products may be rounded to {' or '.join(short)}, as the inputs are"
+    return (
+        f"{words}; where all floating inputs are float32 they are not (TF32 is not enough)"
+        if "float32" in formats
+        else words
+    )
+
+
 def comparison_words(task: Task, spec: TensorSpec) -> str:
     """How an output, or a mutable input after the call, is compared with the reference."""
     dtypes = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (spec.dtype,)
@@ -83,4 +99,6 @@ def _comparison(spec: TensorSpec, dtype: str) -> str:
     if tolerance.comparison is OutputComparison.DECISION:
         return f"any choice whose regret, by `regret` in reference.py, is at most {allowed_regret(tolerance):g}"
     atol, rtol = bounds(tolerance, dtype)
+    if tolerance.atol is None:
+        return f"|error| ≤ E · RMS + (E + {rtol - atol:.2g}) · |expected|, with E of at least {atol:.2g}"
     return f"|error| ≤ {atol:g} · RMS + {rtol:g} · |expected|"

@@ -67,6 +67,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             arguments=list(argument_views(task)),
             strided=any(spec.strides for spec in task.tensors),
             compared=compared_views(task),
+            arithmetic=declarations.arithmetic_words(task),
             close=any("RMS" in view.words for view in compared_views(task)),
             optional=[spec.name for spec in task.tensors if spec.optional],
             mutable=[spec.name for spec in task.tensors if spec.mutable],

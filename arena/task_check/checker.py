@@ -31,10 +31,11 @@ from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.protocol import Language
 from arena.sharing import share_out
+from arena.task_check.arithmetic import arithmetic_item
 from arena.task_check.mutation import mutants_item, try_mutants
 from arena.task_check.omissions import omissions_item, try_omissions
 from arena.task_check.self_timing import SelfTiming
-from arena.task_check.soundness import Draw, check_definition, count_bytes
+from arena.task_check.soundness import Draw, check_definition, count_bytes, unless_declared
 
 if TYPE_CHECKING:
     import torch
@@ -101,6 +102,11 @@ class TaskChecker:
         yield from definition
         if definition[0].outcome is CheckOutcome.FAILED:
             return
+        told_apart = arithmetic_item(
+            [Draw.of(self._reference, arguments(self._task, case), generator) for case in small], generator
+        )
+        if told_apart is not None:
+            yield unless_declared(self._task, told_apart)
         yield self._work(small[-1], generator)
         kernel = self._task.trusted_kernel
         if kernel is None:

@@ -92,13 +92,14 @@ def check_definition(
         yield CheckItem("reference", CheckOutcome.FAILED, said)
         return
     yield CheckItem("reference", CheckOutcome.PASSED, f"its answers pass in {len(draws)} cases")
-    yield _unless_declared(task, _degenerate(draws))
-    yield _unless_declared(task, _vacuous(draws, others, generator))
+    yield unless_declared(task, _degenerate(draws))
+    yield unless_declared(task, _vacuous(draws, others, generator))
     yield from _sensitivity(task, draws, generator)
-    yield _unless_declared(task, _drawn_at_once(draws, generator))
+    yield unless_declared(task, _drawn_at_once(draws, generator))
 
 
-def _unless_declared(task: Task, item: CheckItem) -> CheckItem:
+def unless_declared(task: Task, item: CheckItem) -> CheckItem:
+    """The item, or where it failed and the task gives a reason, that."""
     reason = task.exceptions.get(item.name)
     return (
         CheckItem(item.name, CheckOutcome.DECLARED, reason) if reason and item.outcome is CheckOutcome.FAILED else item
@@ -133,7 +134,7 @@ def _degenerate(draws: Sequence[Draw]) -> CheckItem:
 
 
 def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Generator) -> CheckItem:
-    """Answers that took no computing must be rejected, as must float32 results of bfloat16 accuracy.
+    """Answers that took no computing must be rejected, as must results of bfloat16 accuracy where products are float32.
 
     One number may by chance be as good as its coarser version: who passes everywhere is tried on more draws.
     """
@@ -188,6 +189,8 @@ def _input(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
 def _coarse(draw: Draw, _: Draw, name: str) -> torch.Tensor | None:
     answer = draw.answers[name]
     coarser = _COARSER.get(str(answer.dtype).removeprefix("torch."))
+    if draw.arguments.operand_format != "float32":
+        return None
     return None if coarser is None or not answer.numel() else answer.to(torch_dtype(coarser)).to(answer.dtype)
 
 

@@ -34,12 +34,10 @@ def judged(root: Path, case: int, off: float = 0.0, left: float = LEFT) -> Outpu
 
 
 def test_rounding_alone_fails_nobody(tmp_path: Path) -> None:
-    """Raw errors here are above the tolerance: the same in an output of more elements is wrong."""
-    few, more = judged(tmp_path / "few", 0), judged(tmp_path / "more", 1)
-    assert few.status is Status.PASSED, few.detail
-    assert few.error_ratio is not None and few.error_ratio < 0.5
-    assert more.status is Status.WRONG_RESULT
-    assert more.error_ratio is not None and 1 < more.error_ratio < 16
+    """Errors here are above the least tolerance; where there are more elements, the arithmetic error shows them."""
+    for finding in (judged(tmp_path / "few", 0), judged(tmp_path / "more", 1)):
+        assert finding.status is Status.PASSED, finding.detail
+        assert finding.error_ratio is not None and finding.error_ratio < 0.5
 
 
 @pytest.mark.parametrize("off", [2e-6, 2e-5])

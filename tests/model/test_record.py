@@ -153,8 +153,12 @@ def test_the_roofline_is_the_greater_of_its_two_bounds() -> None:
     assert GPU.roofline_ms(2e12, 50e9, "float16") == pytest.approx(10.0)
 
 
-def test_float32_is_bounded_by_the_faster_of_its_two_units() -> None:
-    assert GPU.roofline_ms(1e12, 1, "float32") == pytest.approx(2.0)
+def test_float32_is_bounded_by_its_own_unit_or_by_three_shorter_products() -> None:
+    assert GPU.roofline_ms(1e12, 1, "float32") == pytest.approx(6.0)
+    assert GPU.roofline_ms(1e12, 1, "tf32") == pytest.approx(2.0)
+    with_bfloat16 = replace(GPU, peak_tflops={"float32": 100.0, "tf32": 150.0, "bfloat16": 900.0})
+    assert with_bfloat16.roofline_ms(3e11, 1, "float32") == pytest.approx(1.0)
+    assert with_bfloat16.roofline_ms(3e11, 1, "tf32") == pytest.approx(1.0)
     vector_only = replace(GPU, peak_tflops={"float32": 100.0})
     assert vector_only.roofline_ms(1e12, 1, "float32") == pytest.approx(10.0)
 

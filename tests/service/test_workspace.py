@@ -16,7 +16,7 @@ from arena.corpus.corpora import load_corpus
 from arena.corpus.task_folder import HELDOUT, SEMANTICS, TASKS, load_task
 from arena.model.environment import DeviceFacts
 from arena.model.session import Limits
-from arena.model.task import Task, TaskType
+from arena.model.task import Arithmetic, Task, TaskType
 from arena.service.workspace import prepare, prompt_text
 from arena.toolchains.task_header import prototype
 from tests.service.examples import CPU, H200, MI300X, environment
@@ -216,11 +216,22 @@ def test_comparisons_are_told_in_words(tmp_path: Path) -> None:
         texts.append(prompt_text(workspace(folder, f"triton2triton/{name}", H200)))
     assert "`sampled`: any choice whose regret, by `regret` in reference.py, is at most 0.0001" in texts[0]
     assert "`q`: at most one code step off, in at most 1 % of the elements" in texts[1]
-    assert "for float32: |error| ≤ 0.0001 · RMS + 0.0001 · |expected|; for float16, bfloat16:" in texts[2]
+    assert (
+        "for float32: |error| ≤ E · RMS + (E + 1.2e-07) · |expected|, with E of at least 3.1e-05; for float16:"
+        in texts[2]
+    )
     assert "| b | input | [K, N] | in_dtype | [1, K] |" in texts[2] and "bias: a case may leave it out" in texts[2]
 
 
-def test_an_allowed_rounding_is_told(tmp_path: Path) -> None:
-    task = replace(load_task(TASKS / "hip2hip/modules/softmax"), intermediate="x may be rounded to dtype")
+@pytest.mark.parametrize(
+    ("arithmetic", "words"),
+    [
+        (Arithmetic.INPUTS, "may be rounded to bfloat16 or float16, as the inputs are; where all floating inputs are"),
+        (Arithmetic.TF32, "may be rounded to bfloat16 or float16 or tf32, as the inputs are. Sums"),
+        (Arithmetic.FLOAT32, "are not rounded below float32 (TF32 is not enough). Sums"),
+    ],
+)
+def test_the_allowed_arithmetic_is_told(tmp_path: Path, arithmetic: Arithmetic, words: str) -> None:
+    task = replace(load_task(TASKS / "hip2hip/modules/simple_matmul"), arithmetic=arithmetic)
     prepare(tmp_path, task, environment(CPU), Limits())
-    assert "Allowed: x may be rounded to dtype." in prompt_text(tmp_path)
+    assert f"Arithmetic: operands of matrix products {words}" in prompt_text(tmp_path)

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from arena.semantics.chunks import chunk_begins, chunk_rows
+from arena.semantics.chunks import chunk_rows, gather_chunks, scatter_chunks
 from arena.semantics.decay import draw_gated_chunks
 
 
@@ -25,15 +25,14 @@ def reference(
     """key, g, w, kg: (num_tokens, num_heads, head_dim); beta: (num_tokens, num_heads); inverse: (…, chunk_size)."""
     num_tokens = key.shape[0]
     tokens = torch.arange(num_tokens, device=key.device)
-    begins = chunk_begins(cu_seqlens, num_tokens, chunk_size)
-    lasts = chunk_rows(cu_seqlens, chunk_size).amax(dim=1)
+    rows = chunk_rows(cu_seqlens, chunk_size)
+    lasts = rows.amax(dim=1)
     last = lasts[torch.searchsorted(lasts, tokens)]
-    decayed = key * beta[..., None] * torch.exp(g)
-    written = value * beta[..., None]
-    w, u = torch.zeros_like(key), torch.zeros_like(value)
-    for column in range(chunk_size):
-        other = (begins + column).minimum(tokens)
-        weight = torch.where((begins + column <= tokens)[:, None], inverse[:, :, column], 0.0)[..., None]
-        w = w + weight * decayed[other]
-        u = u + weight * written[other]
+    weights = gather_chunks(inverse, rows).transpose(1, 2).tril()
+
+    def applied(to: torch.Tensor) -> torch.Tensor:
+        chunks = weights @ gather_chunks(to, rows).transpose(1, 2)
+        return scatter_chunks(chunks.transpose(1, 2), rows, num_tokens)
+
+    w, u = applied(key * beta[..., None] * torch.exp(g)), applied(value * beta[..., None])
     return w, u, key * torch.exp(g[last] - g)

@@ -1,0 +1,89 @@
+"""References in the arithmetic that a kernel may use: matrix products whose operands have fewer significant bits.
+
+Matrix units multiply operands of 16 bits, or TF32, and add in float32. Elementwise operations, sums and activations
+stay in float32. The judge derives tolerances from it; `arena tasks check` also tries the next shorter format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+SIGNIFICANT_BITS = {"float32": 24, "tf32": 11, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4}
+"""by number format, the implied bit included (IEEE 754-2019; NVIDIA's TF32; OCP 8-bit floating point)"""
+SHORTER = {"float32": "tf32", "tf32": "bfloat16", "float16": "bfloat16", "bfloat16": "float8_e4m3fn"}
+"""the next format with fewer significant bits, by number format"""
+_OPERANDS = {
+    "mm": (0, 1),
+    "bmm": (0, 1),
+    "mv": (0, 1),
+    "dot": (0, 1),
+    "addmm": (1, 2),
+    "addmv": (1, 2),
+    "baddbmm": (1, 2),
+    "convolution": (0, 1),
+}
+"""operators that multiply matrices, with the places of their operands; einsum, matmul and linear come down to these"""
+
+
+def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
+    """Return the values rounded to nearest, ties to even, to the significant bits of a format.
+
+    The exponent keeps the range of float32: a kernel that overflows a shorter format has to scale.
+
+    Args:
+        values: A floating-point tensor.
+        number_format: A name of `SIGNIFICANT_BITS`.
+
+    Returns:
+        A tensor of the same shape and dtype.
+    """
+    dropped = SIGNIFICANT_BITS["float32"] - SIGNIFICANT_BITS[number_format]
+    single = values.to(torch.float32)
+    if dropped:
+        bits = single.contiguous().view(torch.int32)
+        half = (1 << (dropped - 1)) - 1 + ((bits >> dropped) & 1)
+        short = ((bits + half) >> dropped << dropped).view(torch.float32)
+        single = torch.where(single.isfinite(), short, single)
+    return single.to(values.dtype)
+
+
+class RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Rounds the floating-point operands of every matrix product; `products` counts them."""
+
+    def __init__(self, number_format: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._format = number_format
+        self.products = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call the operator, on rounded operands where it multiplies matrices."""
+        places = _OPERANDS.get(func.overloadpacket.__name__, ())
+        given = list(args)
+        for place in places:
+            if given[place].is_floating_point():
+                given[place] = rounded(given[place], self._format)
+        self.products += bool(places)
+        return func(*given, **(kwargs or {}))
+
+
+class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Rounds the floating-point result of every operator: intermediate values that are kept in a shorter format."""
+
+    def __init__(self, number_format: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._format = number_format
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call the operator and round what it returns."""
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.is_floating_point() and not func._schema.is_mutable:
+            return rounded(result, self._format)
+        return result

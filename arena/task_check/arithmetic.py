@@ -1,0 +1,79 @@
+"""Does a task's tolerance tell the arithmetic it allows from the next shorter one? No kernel is involved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from arena.judge.verify import OutputCheck, check_outputs, compared
+from arena.model.check import CheckItem, CheckOutcome
+from arena.model.task import OutputComparison, Precision
+from arena.model.verdict import Status
+from arena.numerics.arithmetic import SHORTER
+from arena.numerics.comparison import default_tolerance
+from arena.task_check.soundness import Draw, Tensors
+
+if TYPE_CHECKING:
+    import torch
+
+MARGIN = 0.5
+NAME = "arithmetic"
+_TRIES = 4
+"""draws of every case: what shows by chance gets several chances"""
+
+
+def arithmetic_item(draws: Sequence[Draw], generator: torch.Generator) -> CheckItem | None:
+    """Return whether the allowed arithmetic passes with a margin of 2 and the next shorter one fails, for every format.
+
+    None where no output is compared by closeness.
+    """
+    draws = [draw for draw in draws if _close(draw)]
+    if not draws or draws[0].arguments.task.precision is not Precision.FLOAT64:
+        return None
+    said, outcome = [], CheckOutcome.PASSED
+    for name in dict.fromkeys(draw.arguments.operand_format for draw in draws):
+        of_format = [draw for draw in draws if draw.arguments.operand_format == name]
+        tried = [*of_format, *_fresh(of_format, generator)]
+        worst = max(_check(draw, draw.reference.in_arithmetic(draw.arguments, draw.inputs, name)) for draw in tried)
+        below, found = _below(tried, name)
+        said.append(f"{name} {worst:.2g}, {below} {found:.2g}")
+        if worst > MARGIN or found <= 1:
+            outcome = CheckOutcome.FAILED
+    return CheckItem(NAME, outcome, f"error over tolerance: {'; '.join(said)}")
+
+
+def _fresh(draws: Sequence[Draw], generator: torch.Generator) -> Iterable[Draw]:
+    return (Draw.of(draw.reference, draw.arguments, generator) for _ in range(_TRIES - 1) for draw in draws)
+
+
+def _below(draws: Sequence[Draw], name: str) -> tuple[str, float]:
+    """Return what is too short, and its worst error: shorter operands, or without products shorter intermediates."""
+    shorter = SHORTER[name]
+    products = max(_check(draw, draw.reference.in_arithmetic(draw.arguments, draw.inputs, shorter)) for draw in draws)
+    if products > 1:
+        return f"products in {shorter}", products
+    kept = shorter if name == "float32" else name
+    results = max(
+        _check(draw, draw.reference.in_arithmetic(draw.arguments, draw.inputs, kept, everywhere=True)) for draw in draws
+    )
+    return f"intermediates in {kept}", results
+
+
+def _check(draw: Draw, found: Tensors) -> float:
+    """Worst error over tolerance of these results, rounded to the outputs' dtypes; other outputs are right."""
+    answers = {**draw.answers, **{name: found[name].to(draw.answers[name].dtype) for name in _close(draw)}}
+    checked: OutputCheck = check_outputs(draw.arguments, draw.reference, draw.inputs, answers, draw.expected)
+    if checked.status is Status.PASSED:
+        return checked.error_ratio or 0.0
+    return checked.error_ratio if checked.error_ratio is not None else float("inf")
+
+
+def _close(draw: Draw) -> list[str]:
+    """The outputs that are compared by closeness."""
+    found = []
+    for spec in compared(draw.arguments):
+        tensor = draw.arguments.tensors[spec.name]
+        assert tensor is not None
+        if (spec.tolerance or default_tolerance(tensor.dtype)).comparison is OutputComparison.CLOSE:
+            found.append(spec.name)
+    return found

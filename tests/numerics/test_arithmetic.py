@@ -1,0 +1,128 @@
+"""References in shorter arithmetic, and the tolerance that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from arena.corpus.task_folder import TASKS, load_task
+from arena.judge.inputs import draw_inputs
+from arena.judge.verify import check_outputs
+from arena.model.task import Arguments, Arithmetic, Case, Task, Tolerance, arguments
+from arena.model.verdict import Status
+from arena.numerics.arithmetic import RoundedProducts, RoundedResults, rounded
+from arena.numerics.comparison import MOST_ARITHMETIC_ERROR, relative_error
+from arena.numerics.dtypes import bounds, torch_dtype
+from arena.numerics.reference import Reference
+from tests.corpus.folders import write_task
+
+DECODE = TASKS / "triton2triton" / "attention" / "decode_attn_grouped_stage1"
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_rounding_is_that_of_the_dtype(name: str) -> None:
+    values = torch.randn(10000, generator=torch.Generator().manual_seed(0))
+    values = torch.cat([values, torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1 + 2**-9, 1 + 3 * 2**-9])])
+    wanted = values.to(torch_dtype(name)).float()
+    assert torch.equal(rounded(values, name).nan_to_num(nan=7.0), wanted.nan_to_num(nan=7.0))
+    assert rounded(values.double(), name).dtype == torch.float64
+
+
+def test_tf32_has_eleven_significant_bits_and_ties_go_to_even() -> None:
+    step = 2.0**-10
+    values = torch.tensor([1 + step / 2, 1 + 1.5 * step, 1 + 0.6 * step, 1e38])
+    assert rounded(values, "tf32")[:3].tolist() == [1.0, 1 + 2 * step, 1 + step]
+    assert float(rounded(values, "tf32")[3]) == pytest.approx(1e38, rel=2**-11)
+    assert torch.equal(rounded(values, "float32"), values)
+
+
+def test_operands_of_every_kind_of_product_are_rounded_and_nothing_else() -> None:
+    a, b, v = torch.randn(3, 4, 5), torch.randn(3, 5, 6), torch.randn(5)
+    products: dict[str, Callable[..., torch.Tensor]] = {
+        "matmul": lambda a, b, v: a @ b,
+        "einsum": lambda a, b, v: torch.einsum("bij,bjk->bik", a, b),
+        "linear": lambda a, b, v: torch.nn.functional.linear(a[0], b[0].T, torch.ones(6)),
+        "vector": lambda a, b, v: a[0] @ v,
+        "dot": lambda a, b, v: torch.dot(v, v),
+    }
+    for name, product in products.items():
+        with RoundedProducts("bfloat16") as mode:
+            found = product(a, b, v)
+        short = product(*(rounded(x, "bfloat16") for x in (a, b, v)))
+        assert torch.equal(found, short) and mode.products == 1, name
+        assert not torch.equal(found, product(a, b, v)), name
+    with RoundedProducts("bfloat16") as mode:
+        assert torch.equal(a.exp().sum(-1), a.exp().sum(-1))
+        kept = a * v
+    assert torch.equal(kept, a * v) and mode.products == 0
+
+
+def test_results_of_every_operator_are_rounded() -> None:
+    x = torch.randn(100)
+    with RoundedResults("bfloat16"):
+        found = x * 3 + 1
+    assert torch.equal(found, rounded(rounded(x * 3, "bfloat16") + 1, "bfloat16"))
+
+
+def test_the_tolerance_is_four_times_the_error_and_two_roundings() -> None:
+    assert bounds(Tolerance(), "float32") == (2.0**-15, 2.0**-15 + 2.0**-23)
+    assert bounds(Tolerance(), "bfloat16", 0.001) == pytest.approx((0.004, 0.004 + 2.0**-7))
+    assert bounds(Tolerance(), "float16", 1e-9) == (2.0**-15, 2.0**-15 + 2.0**-10)
+    assert bounds(Tolerance(atol=0.5, rtol=0.25), "float16", 0.1) == (0.5, 0.25)
+
+
+def test_an_error_that_is_not_finite_widens_nothing() -> None:
+    wanted = torch.tensor([1.0, 2.0, torch.inf]).double()
+    assert relative_error(torch.tensor([1.0, torch.nan, 3.0]), wanted) == 0.0
+    assert relative_error(torch.tensor([9.0, 2.0, torch.inf]), wanted) == MOST_ARITHMETIC_ERROR
+    assert relative_error(torch.zeros(0), torch.zeros(0).double()) == 0.0
+
+
+def case_of(task: Task, dtype: str) -> Case:
+    return next(case for case in task.cases if case.values["dtype"] == dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "below"), [("bfloat16", "float8_e4m3fn"), ("float16", "bfloat16"), ("float32", "tf32")]
+)
+def test_rounded_softmax_weights_pass_in_a_float32_output_and_shorter_ones_fail(dtype: str, below: str) -> None:
+    """As every serving engine computes decode attention; an output of float32 allowed 1e-4 whatever the inputs were."""
+    task = load_task(DECODE)
+    worked_out, reference = arguments(task, case_of(task, dtype)), Reference(task.reference_path)
+    assert worked_out.operand_format == dtype
+    statuses = {}
+    for number_format in (dtype, below):
+        drawn = draw_inputs(worked_out, reference, 1, torch.Generator().manual_seed(5), uneven=False)
+        inputs = {name: values[0] for name, values in drawn.items()}
+        answers = reference.in_arithmetic(worked_out, inputs, number_format)
+        found = check_outputs(worked_out, reference, inputs, answers)
+        statuses[number_format] = found.status
+        if number_format == dtype:
+            assert found.error_ratio is not None and found.error_ratio <= 0.5
+    assert statuses == {dtype: Status.PASSED, below: Status.WRONG_RESULT}
+
+
+def of(task: Task, dtype: str, arithmetic: Arithmetic) -> Arguments:
+    return arguments(replace(task, arithmetic=arithmetic), case_of(task, dtype))
+
+
+def test_the_format_of_operands_is_that_of_the_inputs_or_declared(tmp_path: Path) -> None:
+    task = load_task(write_task(tmp_path))
+    formats = {
+        (dtype, arithmetic): of(task, dtype, arithmetic).operand_format
+        for dtype in ("float16", "float32")
+        for arithmetic in Arithmetic
+    }
+    assert formats == {
+        ("float16", Arithmetic.INPUTS): "float16",
+        ("float16", Arithmetic.TF32): "float16",
+        ("float16", Arithmetic.FLOAT32): "float32",
+        ("float32", Arithmetic.INPUTS): "float32",
+        ("float32", Arithmetic.TF32): "tf32",
+        ("float32", Arithmetic.FLOAT32): "float32",
+    }
+    assert of(task, "float32", Arithmetic.TF32).number_format == "tf32", "the roofline is that of the allowed rate"
