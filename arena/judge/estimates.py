@@ -67,7 +67,24 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0) -> 
     spans_s = [max(float(np.median(side)), _LEAST_S) * calls for side in sides]
     shared = _NORMAL_QUANTILE * reach_error_s * math.hypot(*(1 / span_s for span_s in spans_s))
     half = math.hypot(half, shared)
-    return Estimate(math.exp(value), math.exp(value - half), math.exp(value + half))
+    low = math.exp(value - half)
+    if not measured(rounds, calls):
+        low = min(low, _surely(rounds, calls))
+    return Estimate(math.exp(value), low, math.exp(value + half))
+
+
+def _surely(rounds: Sequence[Round], calls: int) -> float:
+    """The speedup that noise larger than the latencies leaves: a call takes no longer than its pass."""
+    baseline = _combined(baseline_slopes(rounds, calls), [r.swapped for r in rounds])
+    most_s = float(np.median([r.candidate_long_s for r in rounds])) / calls
+    return max(baseline.low, _LEAST_S) / max(most_s, _LEAST_S)
+
+
+def measured(rounds: Sequence[Round], calls: int) -> bool:
+    """Return whether both latencies are surely above 0: where one is not, noise is larger than what is measured."""
+    swapped = [r.swapped for r in rounds]
+    both = (_combined(slopes, swapped) for slopes in (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)))
+    return all(latency.low > 0 for latency in both)
 
 
 def spread(rounds: Sequence[Round], calls: int) -> float:

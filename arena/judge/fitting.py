@@ -40,7 +40,7 @@ def _detail(text: str) -> str:
 def _case(result: CaseResult) -> CaseResult:
     timing = result.timing
     if timing is not None:
-        timing = replace(timing, doubted=_detail(timing.doubted))
+        timing = replace(timing, doubted=_detail(timing.doubted), undecided=_detail(timing.undecided))
     return replace(result, detail=_detail(result.detail), timing=timing)
 
 

@@ -82,15 +82,16 @@ class PerformanceCheck:
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """Time both, pass by pass in turn. A failure of the candidate is a finding without a timing.
 
-        A timing that fails a plausibility check is repeated once, and only the repetition counts: one hiccup of the
-        machine must fail no candidate, and a candidate that cheats now and then is timed while it does not, or fails
-        again.
+        A timing that fails a plausibility check, or leaves one undecided, is repeated once, and only the repetition
+        counts: one hiccup of the machine must fail no candidate, and a candidate that cheats now and then is timed
+        while it does not, or fails again.
         """
         finding, timing = self._compared(baseline, candidate, arguments, isolated)
-        if finding.status not in PLAUSIBILITY_CHECKS:
+        undecided = timing.undecided if timing is not None else ""
+        if finding.status not in PLAUSIBILITY_CHECKS and not undecided:
             return finding, timing
         again, timing = self._compared(baseline, candidate, arguments, isolated)
-        return again, None if timing is None else replace(timing, doubted=finding.detail)
+        return again, None if timing is None else replace(timing, doubted=finding.detail or undecided)
 
     def _compared(
         self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, isolated: tuple[Estimate, float]
@@ -118,6 +119,8 @@ class PerformanceCheck:
             timing = self._timing(rounds, plan, arguments, candidate, isolated[0])
             evidence = self._evidence(timing, baseline, candidate)
             status, why = failed_check(evidence, self.timer.limits(arguments))
+            if status is Status.PASSED and why:
+                return OutputCheck(status), replace(timing, noisy=True, undecided=why)
             return OutputCheck(status, why), timing
         except CandidateFailed as failure:
             candidate.kill()
@@ -251,7 +254,7 @@ class PerformanceCheck:
             cache=self.timer.cache_state(arguments, plan),
             rounds=tuple(rounds),
             roofline_ms=self.timer.limits(arguments).roofline_ms,
-            noisy=ratio.half_width > self.timer.timing_config.noisy_half_width,
+            noisy=ratio.half_width > self.timer.timing_config.noisy_half_width or not estimates.measured(rounds, calls),
             alone_ms=alone_ms,
         )
 

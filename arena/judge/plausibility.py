@@ -1,6 +1,7 @@
 """Plausibility checks of a timing, each a small function over numbers; the first that fails decides.
 
-Bounds are held against the optimistic end of an interval: noise alone must not fail a candidate.
+Bounds are held against the optimistic end of an interval: noise alone must not fail a candidate. Where the value
+itself is beyond a bound and its interval is not, the check decides nothing, and the speed earns no credit.
 """
 
 from __future__ import annotations
@@ -62,22 +63,29 @@ class Timing:
 
 
 def failed_check(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
-    """`passed`, or what is not believable and why."""
+    """Return `passed`, or what is not believable and why; `passed` and why where noise leaves a check undecided."""
+    undecided = ""
     for check in (_too_fast, _deferred, _begun_early, _ended_late, _padded, _clocks_disagree, _baseline_moved):
         status, why = check(timing, limits)
         if status is not Status.PASSED:
             return status, why
-    return Status.PASSED, ""
+        undecided = undecided or why
+    return Status.PASSED, undecided
 
 
 def _too_fast(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """Where a case declares no work at all (sequences too short to have any), launching nothing is right."""
-    fastest = timing.candidate_ms.high
-    if limits.roofline_ms is not None and fastest < _ROOFLINE_SLACK * limits.roofline_ms:
-        return Status.IMPLAUSIBLE, f"{fastest:.4g} ms is under the roofline of {limits.roofline_ms:.4g} ms"
-    if limits.roofline_ms != 0 and fastest < _EMPTY_NODE_SLACK * limits.empty_call_ms:
-        return Status.IMPLAUSIBLE, f"{fastest:.4g} ms is under an empty kernel's {limits.empty_call_ms:.4g} ms"
-    return Status.PASSED, ""
+    latency, least = timing.candidate_ms, []
+    if limits.roofline_ms is not None:
+        least.append((_ROOFLINE_SLACK * limits.roofline_ms, f"the roofline of {limits.roofline_ms:.4g} ms"))
+    if limits.roofline_ms != 0:
+        least.append((_EMPTY_NODE_SLACK * limits.empty_call_ms, f"an empty kernel's {limits.empty_call_ms:.4g} ms"))
+    for bound_ms, what in least:
+        if latency.high < bound_ms:
+            return Status.IMPLAUSIBLE, f"{latency.high:.4g} ms is under {what}"
+    return Status.PASSED, next(
+        (f"{latency.value:.4g} ms is under {what}" for ms, what in least if latency.value < ms), ""
+    )
 
 
 def _deferred(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
@@ -96,9 +104,10 @@ def _deferred(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     error = _error_of_median(difference)
     interleaved_with_baseline = timing.baseline_ms.value + float(np.median(difference)) - _DEVIATIONS * error
     single = min(interleaved_with_baseline, float(np.median(ours)) * 1e3) - limits.clock_slack_ms
+    said = f"{timing.candidate_ms.value:.4g} ms a call in a long pass, {single:.4g} ms alone"
     if timing.candidate_ms.high < _DEFERRAL * single:
-        return Status.IMPLAUSIBLE, f"{timing.candidate_ms.value:.4g} ms a call in a long pass, {single:.4g} ms alone"
-    return Status.PASSED, ""
+        return Status.IMPLAUSIBLE, said
+    return Status.PASSED, said if timing.candidate_ms.value < _DEFERRAL * single else ""
 
 
 def _begun_early(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
@@ -108,12 +117,8 @@ def _begun_early(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, st
     ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_prepare_s, timing.baseline_prepare_s))
     allowed = _PREPARING * float(np.quantile(theirs, 0.75)) + _error_of_both(theirs) + limits.clock_slack_ms
     median = float(np.median(ours))
-    if median > allowed + _HEAD_START * timing.long * max(timing.candidate_ms.high, 0.0):
-        return (
-            Status.TIMING_MISMATCH,
-            f"it takes {median:.4g} ms to get ready for a pass, the baseline lets {allowed:.4g}",
-        )
-    return Status.PASSED, ""
+    beyond = median - allowed - _HEAD_START * timing.long * max(timing.candidate_ms.high, 0.0)
+    return _mismatch(beyond, f"it takes {median:.4g} ms to get ready for a pass, the baseline lets {allowed:.4g}")
 
 
 def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
@@ -127,12 +132,8 @@ def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str
         return Status.PASSED, ""
     ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_drain_s, timing.baseline_drain_s))
     late = float(np.quantile(ours, 0.75) - np.quantile(theirs, 0.75))
-    if late > limits.clock_slack_ms + _error_of_both(theirs) + _LET_BE * _calls_ms(timing):
-        return (
-            Status.TIMING_MISMATCH,
-            f"the device is busy for {late:.4g} ms after a pass is said to be over",
-        )
-    return Status.PASSED, ""
+    beyond = late - limits.clock_slack_ms - _error_of_both(theirs) - _LET_BE * _calls_ms(timing)
+    return _mismatch(beyond, f"the device is busy for {late:.4g} ms after a pass is said to be over")
 
 
 def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
@@ -149,12 +150,13 @@ def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     theirs = _interleaved_calls([r.baseline_short_s for r in rounds], baseline_slopes(rounds, calls), short)
     more = float(np.median(ours) - np.median(theirs))
     let_be = _LET_BE * _calls_ms(timing) + min(_error_of_both(ours), _SPREAD * _calls_ms(timing))
-    if more > 2 * limits.clock_slack_ms + _error_of_both(theirs) + let_be:
-        return (
-            Status.TIMING_MISMATCH,
-            f"a pass takes {more:.4g} ms more beside its calls than the baseline's: what is subtracted was made longer",
-        )
-    return Status.PASSED, ""
+    beyond = more - 2 * limits.clock_slack_ms - _error_of_both(theirs) - let_be
+    said = f"a pass takes {more:.4g} ms more beside its calls than the baseline's: what is subtracted was made longer"
+    return _mismatch(beyond, said)
+
+
+def _mismatch(beyond_ms: float, said: str) -> tuple[Status, str]:
+    return (Status.TIMING_MISMATCH, said) if beyond_ms > 0 else (Status.PASSED, "")
 
 
 def _calls_ms(timing: Timing) -> float:
@@ -198,15 +200,18 @@ def _clocks_disagree(timing: Timing, limits: PlausibilityLimits) -> tuple[Status
 
 
 def _baseline_moved(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
-    isolated, interleaved = _widened(timing.isolated_ms), _widened(timing.interleaved_ms)
+    """Intervals that exclude each other fail; values that differ as much, in wider intervals, decide nothing."""
+    isolated, interleaved = timing.isolated_ms, timing.interleaved_ms
     ratio, slack_ms = 1 + limits.baseline_drift, limits.clock_slack_ms / timing.long
-    slower = interleaved.low > isolated.high * ratio + slack_ms
-    if slower or interleaved.high * ratio + slack_ms < isolated.low:
-        return (
-            Status.TIMING_MISMATCH,
-            f"the baseline takes {interleaved.value:.4g} ms beside this candidate, {isolated.value:.4g} ms alone",
-        )
-    return Status.PASSED, ""
+
+    def apart(alone: Estimate, beside: Estimate) -> bool:
+        return beside.low > alone.high * ratio + slack_ms or beside.high * ratio + slack_ms < alone.low
+
+    said = f"the baseline takes {interleaved.value:.4g} ms beside this candidate, {isolated.value:.4g} ms alone"
+    if apart(_widened(isolated), _widened(interleaved)):
+        return Status.TIMING_MISMATCH, said
+    exact = (Estimate(one.value, one.value, one.value) for one in (isolated, interleaved))
+    return Status.PASSED, said if apart(*exact) else ""
 
 
 def _widened(estimate: Estimate) -> Estimate:

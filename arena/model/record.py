@@ -84,6 +84,16 @@ class CaseTiming:
     """the baseline before there was a candidate, where it lies in the rounds that are not swapped"""
     doubted: str = ""
     """why an earlier measurement of the case was not believed; this one was made after it, and alone counts"""
+    undecided: str = ""
+    """what a plausibility check saw that noise may explain; such a timing is noisy"""
+
+    @property
+    def credit(self) -> Estimate:
+        """The speedup that scores and rewards count: of a noisy timing at most 1, and at most its lower bound."""
+        if not self.noisy:
+            return self.speedup
+        value = min(1.0, self.speedup.low)
+        return Estimate(value, min(value, self.speedup.low), self.speedup.high)
 
     @property
     def roofline_fraction(self) -> float | None:
@@ -113,6 +123,11 @@ class CaseResult:
     def speedup(self) -> Estimate | None:
         """The speedup that counts: None unless the candidate passed every check of this case."""
         return self.timing.speedup if self.timing and self.candidate is Status.PASSED else None
+
+    @property
+    def credit(self) -> Estimate | None:
+        """What scores and rewards count of the speedup; None where it does not count."""
+        return self.timing.credit if self.timing and self.candidate is Status.PASSED else None
 
 
 @dataclass(frozen=True)
@@ -155,8 +170,11 @@ class Evaluation:
         return 1.0 if mean is None else mean
 
     def mean_speedup(self, split: Split) -> float | None:
-        """Geometric mean over the cases of one split that passed and were timed, whatever the gates say."""
-        values = [result.speedup.value for result in self.split(split) if result.speedup is not None]
+        """Geometric mean over the cases of one split that passed and were timed, whatever the gates say.
+
+        A noisy timing counts as `CaseTiming.credit` says.
+        """
+        values = [result.credit.value for result in self.split(split) if result.credit is not None]
         return geometric_mean(values) if values else None
 
     def split(self, split: Split) -> tuple[CaseResult, ...]:

@@ -98,14 +98,16 @@ class Precision(StrEnum):
 
 
 class Arithmetic(StrEnum):
-    """What the operands of matrix products may be rounded to; sums and all else are float32."""
+    """The rounding that a kernel may do on its way to an output; all else is float32, sums always."""
 
     INPUTS = "inputs"
-    """the dtype of the 16-bit inputs, where a case has any, else float32: the default"""
+    """operands of matrix products to the dtype of the 16-bit inputs, where a case has any: the default"""
     TF32 = "tf32"
-    """as `inputs`, with TF32 in place of float32"""
+    """operands of matrix products as with `inputs`, those of float32 to TF32"""
     FLOAT32 = "float32"
-    """nothing: products are as exact as everything else"""
+    """nothing"""
+    OPERATORS = "operators"
+    """the result of every operator of the reference to the dtype of the 16-bit inputs, as PyTorch does"""
 
 
 @dataclass(frozen=True)

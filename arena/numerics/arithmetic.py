@@ -32,7 +32,8 @@ _OPERANDS = {
 def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
     """Return the values rounded to nearest, ties to even, to the significant bits of a format.
 
-    The exponent keeps the range of float32: a kernel that overflows a shorter format has to scale.
+    The exponent keeps the range of float32: a kernel that overflows a shorter format has to scale. What would round to
+    an infinity stays as it is.
 
     Args:
         values: A floating-point tensor.
@@ -47,7 +48,7 @@ def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
         bits = single.contiguous().view(torch.int32)
         half = (1 << (dropped - 1)) - 1 + ((bits >> dropped) & 1)
         short = ((bits + half) >> dropped << dropped).view(torch.float32)
-        single = torch.where(single.isfinite(), short, single)
+        single = torch.where(short.isfinite() & single.isfinite(), short, single)
     return single.to(values.dtype)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.model.expression import Expression
-from arena.model.task import Fill, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
+from arena.model.task import Arithmetic, Fill, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
 from arena.numerics.comparison import allowed_regret, default_tolerance
 from arena.numerics.dtypes import bounds
 
@@ -63,19 +63,21 @@ def scalar_words(task: Task, spec: ScalarSpec) -> str:
 
 
 def arithmetic_words(task: Task) -> str:
-    """Say what operands of matrix products may be rounded to; nothing where the reference is not float64."""
+    """Say what may be rounded on the way to an output; nothing where the reference is not float64."""
     if task.precision is not Precision.FLOAT64:
         return ""
+    if task.arithmetic is Arithmetic.OPERATORS:
+        rounds = (
+            "the result of every operator in reference.py may be rounded to a 16-bit dtype of inputs, as PyTorch does"
+        )
+        return f"{rounds}. Sums inside an operator are float32"
     formats = sorted({arguments(task, case).operand_format for case in task.seen})
-    short = [name for name in formats if name != "float32"]
-    if not short:
-        return "operands of matrix products are not rounded below float32 (TF32 is not enough)"
-    words = f"operands of matrix products may be rounded to {' or '.join(short)}, as the inputs are"
-    return (
-        f"{words}; where all floating inputs are float32 they are not (TF32 is not enough)"
-        if "float32" in formats
-        else words
-    )
+    words = f"operands of matrix products may be rounded to {' or '.join(formats)}, as the inputs are"
+    if formats == ["float32"]:
+        words = "operands of matrix products are float32 (TF32 is not enough)"
+    elif "float32" in formats:
+        words = words.replace(" or float32", "").replace("float32 or ", "") + "; float32 ones stay float32, not TF32"
+    return f"{words}. Sums and all other operations are float32, and an output is rounded once"
 
 
 def comparison_words(task: Task, spec: TensorSpec) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.verify import OutputCheck, check_outputs, compared
 from arena.model.check import CheckItem, CheckOutcome
-from arena.model.task import OutputComparison, Precision
+from arena.model.task import Arithmetic, OutputComparison, Precision
 from arena.model.verdict import Status
 from arena.numerics.arithmetic import SHORTER
 from arena.numerics.comparison import default_tolerance
@@ -34,7 +34,7 @@ def arithmetic_item(draws: Sequence[Draw], generator: torch.Generator) -> CheckI
     for name in dict.fromkeys(draw.arguments.operand_format for draw in draws):
         of_format = [draw for draw in draws if draw.arguments.operand_format == name]
         tried = [*of_format, *_fresh(of_format, generator)]
-        worst = max(_check(draw, draw.reference.in_arithmetic(draw.arguments, draw.inputs, name)) for draw in tried)
+        worst = max(_error(draw, name, everywhere=_rounds_results(draw)) for draw in tried)
         below, found = _below(tried, name)
         said.append(f"{name} {worst:.2g}, {below} {found:.2g}")
         if worst > MARGIN or found <= 1:
@@ -49,14 +49,22 @@ def _fresh(draws: Sequence[Draw], generator: torch.Generator) -> Iterable[Draw]:
 def _below(draws: Sequence[Draw], name: str) -> tuple[str, float]:
     """Return what is too short, and its worst error: shorter operands, or without products shorter intermediates."""
     shorter = SHORTER[name]
-    products = max(_check(draw, draw.reference.in_arithmetic(draw.arguments, draw.inputs, shorter)) for draw in draws)
+    if _rounds_results(draws[0]):
+        return f"results in {shorter}", max(_error(draw, shorter, everywhere=True) for draw in draws)
+    products = max(_error(draw, shorter) for draw in draws)
     if products > 1:
         return f"products in {shorter}", products
     kept = shorter if name == "float32" else name
-    results = max(
-        _check(draw, draw.reference.in_arithmetic(draw.arguments, draw.inputs, kept, everywhere=True)) for draw in draws
-    )
-    return f"intermediates in {kept}", results
+    return f"intermediates in {kept}", max(_error(draw, kept, everywhere=True) for draw in draws)
+
+
+def _rounds_results(draw: Draw) -> bool:
+    return draw.arguments.task.arithmetic is Arithmetic.OPERATORS
+
+
+def _error(draw: Draw, number_format: str, *, everywhere: bool = False) -> float:
+    found = draw.reference.in_arithmetic(draw.arguments, draw.inputs, number_format, everywhere=everywhere)
+    return _check(draw, found)
 
 
 def _check(draw: Draw, found: Tensors) -> float:

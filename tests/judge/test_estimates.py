@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from arena.judge import estimates
-from arena.model.record import Round
+from arena.model.record import CaseTiming, Estimate, Mode, Round
 
 CONSTANT_S = 1e-4
 
@@ -106,6 +108,39 @@ def test_data_that_varies_from_round_to_round_cancels() -> None:
     found = estimates.speedup(measured, 70)
     assert found.value == pytest.approx(2.0)
     assert found.half_width < 1e-9
+
+
+def credit(measured: list[Round]) -> float:
+    """What a score counts, where a half width of 2 % is noisy."""
+    one = Estimate(1.0, 1.0, 1.0)
+    ratio = estimates.speedup(measured, 70)
+    noisy = ratio.half_width > 0.02 or not estimates.measured(measured, 70)
+    return CaseTiming(one, one, ratio, Mode.GRAPH, 10, 80, "evicted", tuple(measured), noisy=noisy).credit.value
+
+
+@pytest.mark.parametrize("true", [0.3, 0.7, 1.0, 1.5])
+@pytest.mark.parametrize("noise_s", [1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("whose", ["both", "candidate"])
+def test_noise_never_raises_the_credit(true: float, noise_s: float, whose: str) -> None:
+    """On average over 200 machines, of which each is noisy by up to a hundred times what is measured."""
+    earned = []
+    for seed in range(200):
+        measured = rounds(2e-5, 2e-5 / true, 12, noise_s=noise_s, seed=seed)
+        if whose == "candidate":
+            quiet = rounds(2e-5, 2e-5 / true, 12)
+            measured = [
+                replace(one, baseline_short_s=calm.baseline_short_s, baseline_long_s=calm.baseline_long_s)
+                for one, calm in zip(measured, quiet, strict=True)
+            ]
+        earned.append(credit(measured))
+    assert np.mean(earned) <= true * 1.01
+
+
+def test_what_noise_hides_earns_no_more_than_is_sure() -> None:
+    """Short passes longer than long ones: a latency below 0, which once was a speedup of 1,780."""
+    upside_down = [replace(one, candidate_short_s=one.candidate_long_s + 1e-3) for one in rounds(2e-5, 4e-5, 8)]
+    assert not estimates.measured(upside_down, 70)
+    assert credit(upside_down) <= 0.5
 
 
 @pytest.mark.parametrize("candidate_s", [0.0, -1e-4])

@@ -198,3 +198,15 @@ def test_a_lone_call_costs_no_more_than_its_pass_takes() -> None:
     slow = made(77.5, 0.589)
     rounds = [replace(slow.rounds[0], baseline_single_s=s, candidate_single_s=0.67e-3) for s in (71.1e-3, 73.4e-3)]
     assert failed_check(replace(slow, rounds=rounds), LIMITS) == (Status.PASSED, "")
+
+
+def test_what_noise_may_explain_is_left_undecided_with_its_reason() -> None:
+    """A value beyond a bound, in an interval that is not: no conviction, and a reason to withhold credit."""
+    wide = replace(made(0.100, 0.004), candidate_ms=about(0.004, 0.5))
+    status, why = failed_check(wide, LIMITS)
+    assert status is Status.PASSED and "under the roofline" in why
+    moved = made(0.100, 0.050, interleaved_ms=about(0.150, 0.3))
+    status, why = failed_check(moved, LIMITS)
+    assert status is Status.PASSED and "0.15 ms beside this candidate" in why
+    deferred = replace(made(0.200, 0.020, single_gap_ms=0.0), candidate_ms=about(0.020, 9.0))
+    assert failed_check(deferred, LIMITS)[0] is Status.PASSED and "alone" in failed_check(deferred, LIMITS)[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
 
 HICCUP, CHEAT = OutputCheck(Status.TIMING_MISMATCH, "a hiccup"), OutputCheck(Status.IMPLAUSIBLE, "too good")
 WRONG = OutputCheck(Status.WRONG_RESULT, "not even close")
+UNDECIDED = OutputCheck(Status.PASSED, "who knows")
 
 
 @pytest.mark.parametrize(
@@ -103,6 +105,8 @@ WRONG = OutputCheck(Status.WRONG_RESULT, "not even close")
         ([GOOD], GOOD, ""),
         ([HICCUP, GOOD], GOOD, "a hiccup"),
         ([HICCUP, CHEAT], CHEAT, "a hiccup"),
+        ([UNDECIDED, GOOD], GOOD, "who knows"),
+        ([UNDECIDED, UNDECIDED], GOOD, "who knows"),
         ([CHEAT, WRONG], WRONG, None),
         ([WRONG], WRONG, None),
     ],
@@ -117,6 +121,8 @@ def test_what_is_doubted_is_measured_once_more(
     def compared(*_: object) -> tuple[OutputCheck, CaseTiming | None]:
         finding = next(left)
         timing = CaseTiming(one, one, one, Mode.GRAPH, 1, 3, "evicted", ())
+        if finding is UNDECIDED:
+            return GOOD, replace(timing, undecided=finding.detail, noisy=True)
         return finding, None if finding is WRONG else timing
 
     monkeypatch.setattr(PerformanceCheck, "_compared", compared)

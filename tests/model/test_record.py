@@ -93,6 +93,21 @@ def test_no_timing_without_correctness() -> None:
                 result(status, TIMING)
 
 
+@pytest.mark.parametrize(
+    ("speedup", "noisy", "credit"),
+    [
+        (Estimate(2.0, 1.9, 2.1), False, 2.0),
+        (Estimate(2.0, 1.5, 2.5), True, 1.0),
+        (Estimate(2.0, 0.4, 9.0), True, 0.4),
+        (Estimate(0.5, 0.3, 0.9), True, 0.3),
+    ],
+)
+def test_a_noisy_timing_earns_at_most_1_and_its_lower_bound(speedup: Estimate, noisy: bool, credit: float) -> None:
+    case = result(Status.PASSED, replace(TIMING, speedup=speedup, noisy=noisy))
+    assert case.credit is not None and case.credit.value == credit and case.credit.high == speedup.high
+    assert result(Status.IMPLAUSIBLE, TIMING).credit is None and result(Status.PASSED).credit is None
+
+
 def test_the_fraction_of_the_roofline() -> None:
     assert TIMING.roofline_fraction == 0.25
     assert replace(TIMING, roofline_ms=None).roofline_fraction is None

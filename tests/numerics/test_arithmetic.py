@@ -124,5 +124,20 @@ def test_the_format_of_operands_is_that_of_the_inputs_or_declared(tmp_path: Path
         ("float32", Arithmetic.INPUTS): "float32",
         ("float32", Arithmetic.TF32): "tf32",
         ("float32", Arithmetic.FLOAT32): "float32",
+        ("float16", Arithmetic.OPERATORS): "float16",
+        ("float32", Arithmetic.OPERATORS): "float32",
     }
     assert of(task, "float32", Arithmetic.TF32).number_format == "tf32", "the roofline is that of the allowed rate"
+
+
+def test_where_operators_may_round_their_results_pytorchs_own_arithmetic_passes() -> None:
+    """The baseline of torch2hip: a product and a sigmoid, each rounded to float16."""
+    task = load_task(TASKS / "hip2hip" / "modules" / "scaled_sigmoid")
+    worked_out, reference = arguments(task, case_of(task, "float16")), Reference(task.reference_path)
+    drawn = draw_inputs(worked_out, reference, 1, torch.Generator().manual_seed(2), uneven=False)
+    inputs = {name: values[0] for name, values in drawn.items()}
+    errors = {}
+    for arithmetic in (Arithmetic.INPUTS, Arithmetic.OPERATORS):
+        given = replace(worked_out, task=replace(task, arithmetic=arithmetic))
+        errors[arithmetic] = reference.arithmetic_errors(given, inputs, reference(given, inputs))["y"]
+    assert errors[Arithmetic.INPUTS] < 1e-6 and errors[Arithmetic.OPERATORS] > 1e-5

@@ -226,12 +226,22 @@ def test_comparisons_are_told_in_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arithmetic", "words"),
     [
-        (Arithmetic.INPUTS, "may be rounded to bfloat16 or float16, as the inputs are; where all floating inputs are"),
-        (Arithmetic.TF32, "may be rounded to bfloat16 or float16 or tf32, as the inputs are. Sums"),
-        (Arithmetic.FLOAT32, "are not rounded below float32 (TF32 is not enough). Sums"),
+        (
+            Arithmetic.INPUTS,
+            "operands of matrix products may be rounded to bfloat16 or float16, as the inputs are; float32",
+        ),
+        (
+            Arithmetic.TF32,
+            "operands of matrix products may be rounded to bfloat16 or float16 or tf32, as the inputs are. ",
+        ),
+        (Arithmetic.FLOAT32, "operands of matrix products are float32 (TF32 is not enough). Sums and"),
+        (
+            Arithmetic.OPERATORS,
+            "the result of every operator in reference.py may be rounded to a 16-bit dtype of inputs",
+        ),
     ],
 )
 def test_the_allowed_arithmetic_is_told(tmp_path: Path, arithmetic: Arithmetic, words: str) -> None:
     task = replace(load_task(TASKS / "hip2hip/modules/simple_matmul"), arithmetic=arithmetic)
     prepare(tmp_path, task, environment(CPU), Limits())
-    assert f"Arithmetic: operands of matrix products {words}" in prompt_text(tmp_path)
+    assert f"Arithmetic: {words}" in prompt_text(tmp_path)
