@@ -1,4 +1,4 @@
-"""Evaluate honest kernels beside busy processes, and count who is convicted: nobody should be.
+"""Evaluate honest kernels beside busy processes, and count which fail a plausibility check: none should.
 
     python tools/honest_under_load.py [--evaluations 200] [--busy 4]
 
@@ -21,12 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
-from arena.model.verdict import Status
+from arena.judge.plausibility import PLAUSIBILITY_CHECKS
 from tests.candidates import TASK_OF, assembled
 from tests.cheat_fixtures import cheat_fixtures
 
 OPTIONS = Options(heldout=False, seeds=1, max_work=5e4, timing_budget_s=0.05, call_timeout_s=30.0)
-CONVICTIONS = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
 
 def spin() -> None:
@@ -53,7 +52,7 @@ def honest(folder: Path) -> list[tuple[Path, Path]]:
     found = []
     for fixture in cheat_fixtures():
         if fixture.honest and "CPU" not in fixture.meaningless:
-            place = folder / fixture.path.stem
+            place = folder / f"{fixture.path.parent.name}-{fixture.path.stem}"
             place.mkdir()
             found.append((TASKS / TASK_OF[fixture.path.parent.name], assembled(fixture.path, place)))
     for name in dict.fromkeys(TASK_OF.values()):
@@ -64,7 +63,7 @@ def honest(folder: Path) -> list[tuple[Path, Path]]:
 
 
 def main() -> int:
-    """Evaluate, print every conviction, and return 1 where there is one."""
+    """Evaluate, print every failure, and return 1 where there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--evaluations", type=int, default=200)
     parser.add_argument("--busy", type=int, default=4)
@@ -79,11 +78,11 @@ def main() -> int:
             timed += len(timings)
             noisy += sum(timing.noisy for timing in timings)
             undecided += sum(bool(timing.undecided) for timing in timings)
-            if evaluation.status in CONVICTIONS and evaluation.failure is not None:
+            if evaluation.status in PLAUSIBILITY_CHECKS and evaluation.failure is not None:
                 print(f"{number}: {task.name} {kernel.parent.name}: {evaluation.failure.detail}", flush=True)
     print(f"{asked.evaluations} evaluations beside {asked.busy} busy processes: {dict(statuses)}")
     print(f"{timed} timings, {noisy} of them noisy, {undecided} with an undecided check")
-    return int(any(statuses[str(status)] for status in CONVICTIONS))
+    return int(any(statuses[str(status)] for status in PLAUSIBILITY_CHECKS))
 
 
 if __name__ == "__main__":
