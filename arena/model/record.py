@@ -233,6 +233,8 @@ class RunInfo:
     config_text: str = ""
     evaluation: dict[str, object] = field(default_factory=dict)
     """the evaluation options; empty in heads of versions that did not store them"""
+    latency_bound: tuple[str, ...] = ()
+    """the tasks of the run that no size makes long: their speeds are never averaged with others"""
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -83,6 +83,7 @@ class RunPlan:
             config_text=self.config.text,
             arena_version=arena.__version__,
             evaluation=described(self.options),
+            latency_bound=tuple(name for name, task in self.tasks.items() if task.latency_bound),
         )
 
 
