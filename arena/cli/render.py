@@ -46,7 +46,7 @@ def summary_table(summary: Summary) -> Table:
             str(row.compiled),
             str(row.correct_seen),
             "–" if row.correct_heldout is None else str(row.correct_heldout),
-            _share(row.drop),
+            _drop(row.drop),
             _ratio(row.mean_speedup),
             _ratio(row.geomean_speedup),
             style="bold" if row.task_type == "all" else "",
@@ -146,8 +146,9 @@ def _ratio(quantity: Quantity | None) -> str:
     return "–" if quantity is None else _with_interval(quantity, "{:.2f}×", "{:.2f}")
 
 
-def _share(quantity: Quantity | None) -> str:
-    return "–" if quantity is None else _with_interval(quantity, "{:.0%}", "{:.0%}")
+def _drop(quantity: Quantity | None) -> str:
+    """The share with the number of trials that it is taken over, or a dash where there are none."""
+    return "–" if quantity is None else f"{_with_interval(quantity, '{:.0%}', '{:.0%}')} of {quantity.count:g}"
 
 
 def _with_interval(quantity: Quantity, value: str, bound: str) -> str:

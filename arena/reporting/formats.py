@@ -32,6 +32,11 @@ def quantity(value: Quantity | None, unit: Unit) -> str:
     return NONE if value is None else f"{number(value.value, unit)} {interval(value, unit)}"
 
 
+def counted(value: Quantity | None, unit: Unit) -> str:
+    """A value with its interval and its denominator, or a dash: `12.5 % [2.2 %, 47.1 %] of 8`."""
+    return NONE if value is None else f"{quantity(value, unit)} of {value.count:g}"
+
+
 def speedup(value: Estimate | None) -> str:
     """A speedup with its interval, or a dash."""
     return NONE if value is None else f"{value.value:.2f}× [{value.low:.2f}, {value.high:.2f}]"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
-from arena.reporting.measures import MEASURES, Attempts, Measure, fast
+from arena.reporting.measures import MEASURES, Attempts, Measure, fast, tried
 from arena.reporting.rows import TrialRow
 
 ALL = "all"
@@ -145,9 +145,9 @@ def _kinds(tasks: Sequence[Attempts]) -> Iterable[KindDrop]:
 def _failed(attempts: Attempts, kind: str) -> Tally:
     judged = [
         case
-        for row in attempts
+        for row in filter(tried, attempts)
         for case in row.cases
-        if row.correct and case.outcome is not None and case.result.kind == kind
+        if case.outcome is not None and case.result.kind == kind
     ]
     return Tally(sum(not case.correct for case in judged), len(judged))
 

@@ -31,13 +31,17 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its 95 % interval; the bounds are None where the data can give none (one task)."""
+    """A number with its 95 % interval; the bounds are None where the data can give none (one task).
+
+    `count` is the denominator: how many trials, cases or tasks the number is taken over.
+    """
 
     value: float
     low: float | None
     high: float | None
     tasks: int
     method: Method
+    count: float
 
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
@@ -73,15 +77,16 @@ def estimate(
     tasks = len(counted)
     if not tasks:
         return None
-    ratio = float(counted[:, 0].sum() / counted[:, 1].sum())
+    count = float(counted[:, 1].sum())
+    ratio = float(counted[:, 0].sum()) / count
     if proportion and (tasks < FEW_TASKS or ratio <= 0 or ratio >= 1):
         low, high = wilson(ratio, tasks)
-        return Quantity(ratio, low, high, tasks, Method.WILSON)
+        return Quantity(ratio, low, high, tasks, Method.WILSON, count)
     value = transform(ratio)
     if tasks < 2:
-        return Quantity(value, None, None, tasks, Method.NONE)
+        return Quantity(value, None, None, tasks, Method.NONE, count)
     low, high = (transform(bound) for bound in _resampled(counted))
-    return Quantity(value, min(low, value), max(high, value), tasks, Method.BOOTSTRAP)
+    return Quantity(value, min(low, value), max(high, value), tasks, Method.BOOTSTRAP, count)
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
@@ -109,7 +114,7 @@ def difference(firsts: Sequence[float], seconds: Sequence[float]) -> Quantity | 
     value = second - first
     low = value - math.hypot(second - low2, high1 - first)
     high = value + math.hypot(high2 - second, first - low1)
-    return Quantity(value, max(-1.0, low), min(1.0, high), count, Method.NEWCOMBE)
+    return Quantity(value, max(-1.0, low), min(1.0, high), count, Method.NEWCOMBE, count)
 
 
 def _resampled(counted: NDArray[np.float64]) -> tuple[float, float]:

@@ -34,7 +34,8 @@ class Unit(StrEnum):
 class Measure:
     """One measure. `timed`: it rests on latencies; `proportion`: it is a share of trials or cases that did something.
 
-    `applies` says whether a group of trials can state it at all.
+    `own_count`: its denominator is not the plan, and stands beside it. `applies` says whether a group of trials can
+    state it at all.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Measure:
     best: Callable[[Attempts], Tally] | None = None
     timed: bool = False
     proportion: bool = False
+    own_count: bool = False
     transform: Callable[[float], float] = identity
     applies: Callable[[Sequence[TrialRow]], bool] = bool
 
@@ -101,26 +103,28 @@ def _average(
 
 
 def _case_share(name: str, title: str, holds: Callable[[CaseRow], bool], among: Callable[[CaseRow], bool]) -> Measure:
-    """Share of judged held-out cases, of those in `among`, for which something holds."""
+    """Share of judged held-out cases, of those in `among`, for which something holds; of trials tried on them."""
 
     def mean(attempts: Attempts) -> Tally:
-        cases = [case for row in attempts for case in row.cases if case.outcome is not None and among(case)]
+        cases = [case for row in filter(tried, attempts) for case in row.cases if case.outcome and among(case)]
         return Tally(sum(map(holds, cases)), len(cases))
 
-    return Measure(name, title, Unit.SHARE, mean, proportion=True)
+    return Measure(name, title, Unit.SHARE, mean, proportion=True, own_count=True)
 
 
-def lost(row: TrialRow) -> bool:
-    """Return whether a trial was right on every seen case, was tried on held-out ones, and failed there."""
-    return row.correct and row.heldout_ran and not row.heldout_correct
+def tried(row: TrialRow) -> bool:
+    """Return whether a trial was right on every seen case and went on to held-out ones: it can drop."""
+    return row.correct and row.heldout_ran
 
 
 def _lost(attempts: Attempts) -> Tally:
-    return Tally(sum(map(lost, attempts)), len(attempts))
+    among = list(filter(tried, attempts))
+    return Tally(sum(not row.heldout_correct for row in among), len(among))
 
 
 def _best_lost(attempts: Attempts) -> Tally:
-    return Tally(any(map(lost, attempts)) and not any(row.heldout_correct for row in attempts), 1)
+    among = list(filter(tried, attempts))
+    return Tally(bool(among) and not any(row.heldout_correct for row in among), bool(among))
 
 
 def _portable(attempts: Attempts) -> Tally:
@@ -163,14 +167,19 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "correctness_drop",
-        "correctness drop, trials",
+        "correctness drop, trials tried on held-out cases",
         Unit.SHARE,
         _lost,
         _best_lost,
         proportion=True,
-        applies=heldout_known,
+        own_count=True,
     ),
-    _case_share("case_correctness_drop", "correctness drop, cases", lambda case: not case.correct, lambda case: True),
+    _case_share(
+        "case_correctness_drop",
+        "correctness drop, held-out cases of those trials",
+        lambda case: not case.correct,
+        lambda case: True,
+    ),
     _case_share(
         "conditional_correctness",
         "held-out cases correct where the baseline is",
@@ -184,6 +193,7 @@ MEASURES: tuple[Measure, ...] = (
         _portable,
         _best_portable,
         proportion=True,
+        own_count=True,
     ),
     _average("mean_speedup", "mean speedup of correct tasks", Unit.FACTOR, _speedup),
     _average(

@@ -101,7 +101,7 @@ def summary_frame(groups: Sequence[Group]) -> pd.DataFrame:
                 "Correct, held-out": formats.NONE
                 if row.correct_heldout is None
                 else f"{row.correct_heldout}/{row.trials}",
-                "Drop": formats.quantity(row.drop, Unit.SHARE),
+                "Drop": formats.counted(row.drop, Unit.SHARE),
                 "Mean speedup": formats.quantity(row.mean_speedup, Unit.FACTOR),
                 "Geomean speedup": formats.quantity(row.geomean_speedup, Unit.FACTOR),
             }
@@ -157,13 +157,14 @@ def _case_cells(row: TrialRow, case: CaseRow) -> dict[str, Cell]:
 
 def _quantity_cells(value: Quantity | None) -> dict[str, Cell]:
     if value is None:
-        return {"value": None, "low": None, "high": None, "interval": None, "tasks": 0}
+        return {"value": None, "low": None, "high": None, "interval": None, "tasks": 0, "count": 0}
     return {
         "value": value.value,
         "low": value.low,
         "high": value.high,
         "interval": str(value.method),
         "tasks": value.tasks,
+        "count": value.count,
     }
 
 

@@ -141,7 +141,8 @@ def measure_views(groups: Sequence[Group], *, best: bool) -> list[MeasureView]:
     for measure in MEASURES:
         known = [(group.best if best else group.mean).get(measure.name) for group in groups]
         if any(value is not None for value in known):
-            values = tuple(formats.quantity(value, measure.unit) for value in known)
+            as_text = formats.counted if measure.own_count else formats.quantity
+            values = tuple(as_text(value, measure.unit) for value in known)
             views.append(MeasureView(measure.title, measure.name, measure.timed, values))
     return views
 

@@ -49,7 +49,7 @@ def test_many_tasks_use_the_bootstrap() -> None:
 
 
 def test_one_task_has_no_interval_of_a_mean() -> None:
-    assert estimate([Tally(1.7, 1)]) == Quantity(1.7, None, None, 1, Method.NONE)
+    assert estimate([Tally(1.7, 1)]) == Quantity(1.7, None, None, 1, Method.NONE, 1)
 
 
 def test_constant_values_give_an_interval_without_width_and_without_a_warning() -> None:
@@ -60,9 +60,9 @@ def test_constant_values_give_an_interval_without_width_and_without_a_warning() 
 
 def test_a_quantity_that_does_not_hold_its_estimate_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="does not hold"):
-        Quantity(3, 1, 2, 5, Method.BOOTSTRAP)
+        Quantity(3, 1, 2, 5, Method.BOOTSTRAP, 5)
     with pytest.raises(ValueError, match="two bounds"):
-        Quantity(3, 1, None, 5, Method.BOOTSTRAP)
+        Quantity(3, 1, None, 5, Method.BOOTSTRAP, 5)
 
 
 def test_the_same_data_give_the_same_interval() -> None:

@@ -57,7 +57,7 @@ def mixed() -> RunRecords:
         ("correctness_rate", 2 / 5),
         ("performance_rate", 2 / 5),
         ("heldout_correctness_rate", 1 / 5),
-        ("correctness_drop", 1 / 5),
+        ("correctness_drop", 1 / 2),
         ("case_correctness_drop", 2 / 6),
         ("conditional_correctness", 3 / 4),
         ("mean_speedup", (4 + 1) / 2),
@@ -115,7 +115,7 @@ def test_mean_and_best_of_attempts() -> None:
     assert value(found, "mean_speedup", best=True) == 4
     assert value(found, "geomean_speedup") == pytest.approx(4 ** (1 / 4))
     assert value(found, "geomean_speedup", best=True) == pytest.approx(4)
-    assert value(found, "correctness_drop") == 1 / 4
+    assert value(found, "correctness_drop") == 1 / 2
     assert value(found, "correctness_drop", best=True) == 0
     assert value(found, "reward", best=True) == 3
 
@@ -160,6 +160,21 @@ def test_held_out_measures_are_empty_where_held_out_was_not_run() -> None:
     assert found.kinds == ()
 
 
+def test_failing_today_is_no_small_drop() -> None:
+    """Two of three trials are wrong on seen cases: the drop is over the third, and empty where there is none."""
+    wrong = [b.trial(f"hip2hip/m/{name}", BAD, [b.case(candidate=BAD)]) for name in "ab"]
+    broken = [b.heldout("h1"), b.heldout("h2", None, candidate=BAD)]
+    found = overall(b.run([*wrong, b.trial("hip2hip/m/c", cases=[b.case(), *broken])]))
+    for name, drop, count in (("correctness_drop", 1, 1), ("case_correctness_drop", 1 / 2, 2)):
+        quantity = found.mean[name]
+        assert quantity is not None
+        assert (quantity.value, quantity.count) == (drop, count)
+    nothing = overall(b.run(wrong))
+    assert (nothing.mean["correctness_drop"], nothing.best["correctness_drop"]) == (None, None)
+    assert (nothing.mean["case_correctness_drop"], nothing.kinds) == (None, ())
+    assert value(nothing, "heldout_correctness_rate") == 0
+
+
 def test_a_trial_stopped_before_held_out_is_in_no_drop() -> None:
     stopped = b.trial("hip2hip/m/a", Status.IMPLAUSIBLE, [b.case("s1", candidate=Status.IMPLAUSIBLE)])
     found = overall(b.run([stopped, b.trial("hip2hip/m/b", cases=[b.case(), b.heldout()])]))
@@ -187,7 +202,7 @@ def test_planned_but_nothing_recorded() -> None:
     found = overall(b.run([], tasks=["hip2hip/m/a", "hip2hip/m/b"], agents=["alpha"]))
     assert found.counts.missing == 2
     assert value(found, "correctness_rate") == 0
-    assert value(found, "correctness_drop") == 0
+    assert found.mean["correctness_drop"] is None
     assert value(found, "geomean_speedup") == 1
     assert found.mean["mean_speedup"] is None
 
@@ -215,7 +230,7 @@ def test_properties_that_hold_for_any_run(speedups: list[float | None]) -> None:
     found = overall(b.simple(speedups))
     passed = [speedup for speedup in speedups if speedup is not None]
     assert value(found, "correctness_rate") == pytest.approx(len(passed) / len(speedups))
-    assert value(found, "correctness_drop") == 0
+    assert value(found, "correctness_drop") == 0 if passed else found.mean["correctness_drop"] is None
     assert value(found, "fast_0") >= value(found, "fast_1") >= value(found, "fast_4")
     logs = [math.log(speedup or 1.0) for speedup in speedups]
     assert value(found, "geomean_speedup") == pytest.approx(math.exp(sum(logs) / len(logs)))

@@ -92,9 +92,12 @@ def test_a_head_without_a_path_names_the_placeholder(config: str) -> None:
 
 
 def test_numbers_as_text() -> None:
-    quantity = Quantity(0.5, 0.25, 0.75, 9, Method.WILSON)
+    quantity = Quantity(0.5, 0.25, 0.75, 9, Method.WILSON, 12)
+    assert formats.counted(quantity, Unit.SHARE) == "50.0 % [25.0 %, 75.0 %] of 12"
     assert formats.quantity(quantity, Unit.SHARE) == "50.0 % [25.0 %, 75.0 %]"
-    assert formats.quantity(Quantity(1.5, None, None, 1, Method.NONE), Unit.FACTOR) == "1.50× [one task: no interval]"
+    assert formats.quantity(Quantity(1.5, None, None, 1, Method.NONE, 1), Unit.FACTOR) == (
+        "1.50× [one task: no interval]"
+    )
     assert formats.quantity(None, Unit.PLAIN) == formats.NONE
     assert formats.speedup(Estimate(2.0, 1.9, 2.1)) == "2.00× [1.90, 2.10]"
     assert [formats.latency(b.estimate(ms)) for ms in (0.0123, 1.5, 250.0)] == ["12.3 µs", "1.5 ms", "250 ms"]
