@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -36,16 +35,17 @@ def summary_table(summary: Summary) -> Table:
     for heading in ("agent", "task type"):
         table.add_column(heading)
     ratio = f"mean {ratio_heading(summary.emulated)}"
-    for heading in ("trials", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
+    for heading in ("trials", "not handed in", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
         table.add_column(heading, justify="right")
     for row in summary.rows:
         table.add_row(
             escape(row.agent),
             row.task_type,
             str(row.trials),
-            str(row.compiled),
-            str(row.correct_seen),
-            "–" if row.correct_heldout is None else str(row.correct_heldout),
+            str(row.not_handed_in),
+            formats.ratio_of(row.compiled, row.handed_in),
+            formats.ratio_of(row.correct_seen, row.handed_in),
+            "–" if row.correct_heldout is None else formats.ratio_of(row.correct_heldout, row.handed_in),
             _drop(row.drop),
             _ratio(row.mean_speedup),
             _ratio(row.geomean_speedup),
@@ -65,14 +65,6 @@ def failures_table(summary: Summary) -> Table | None:
     for failure in failed:
         table.add_row(escape(failure.agent), failure.task, failure.status, escape(first_error_line(failure.detail)))
     return table
-
-
-def absences(summary: Summary) -> str:
-    """How many tasks each agent handed in nothing for; empty where none did."""
-    counts = Counter(failure.agent for failure in summary.failures if failure.status == Status.NOTHING_SUBMITTED)
-    if not counts:
-        return ""
-    return "handed in nothing, counted as failed: " + ", ".join(f"{agent} {n}" for agent, n in counts.items())
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:

@@ -21,11 +21,15 @@ CURVE = tuple(round(step * 0.05, 2) for step in range(101))
 
 @dataclass(frozen=True)
 class Counts:
-    """How many trials: the denominator is `planned`, always. `unjudged`: held-out cases that got no outcome."""
+    """How many trials. `planned` are `handed_in`, `not_handed_in` and `missing`.
+
+    `unjudged_cases` are held-out cases without an outcome. A trial in which the harness failed counts as handed in, and as failed.
+    """
 
     tasks: int
     planned: int
     recorded: int
+    not_handed_in: int
     harness_errors: int
     compiled: int
     correct: int
@@ -40,6 +44,11 @@ class Counts:
     def missing(self) -> int:
         """Planned trials without a record."""
         return self.planned - self.recorded
+
+    @property
+    def handed_in(self) -> int:
+        """Recorded trials whose agent handed in a kernel."""
+        return self.recorded - self.not_handed_in
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,7 @@ def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:
         tasks=tasks,
         planned=len(rows),
         recorded=sum(row.status is not None for row in rows),
+        not_handed_in=sum(row.status is Status.NOTHING_SUBMITTED for row in rows),
         harness_errors=sum(row.status is Status.HARNESS_ERROR for row in rows),
         compiled=sum(row.compiled for row in rows),
         correct=sum(row.correct for row in rows),

@@ -150,18 +150,20 @@ def _sol_known(rows: Sequence[TrialRow]) -> bool:
 
 def _fast_p(threshold: float) -> Measure:
     name = f"fast_{threshold:g}"
-    return _share(name, f"correct and faster than {threshold:g}×", lambda row: fast(row, threshold), timed=True)
+    return _share(
+        name, f"correct and faster than {threshold:g}×, of planned trials", lambda row: fast(row, threshold), timed=True
+    )
 
 
 SOL = _average("sol_score", "SOL score", Unit.PLAIN, _sol)
 
 MEASURES: tuple[Measure, ...] = (
-    _share("compile_rate", "compiled", lambda row: row.compiled),
-    _share("correctness_rate", "correct on seen cases", lambda row: row.correct),
-    _share("performance_rate", "passed performance", lambda row: row.performed, timed=True),
+    _share("compile_rate", "compiled, of planned trials", lambda row: row.compiled),
+    _share("correctness_rate", "correct on seen cases, of planned trials", lambda row: row.correct),
+    _share("performance_rate", "passed performance, of planned trials", lambda row: row.performed, timed=True),
     _share(
         "heldout_correctness_rate",
-        "correct on held-out cases too",
+        "correct on held-out cases too, of planned trials",
         lambda row: row.heldout_correct,
         applies=heldout_known,
     ),

@@ -79,6 +79,11 @@ class TrialRow:
     page: str = ""
 
     @property
+    def handed_in(self) -> bool:
+        """Return whether there is a record, and the agent handed in a kernel."""
+        return self.status not in (None, Status.NOTHING_SUBMITTED)
+
+    @property
     def points(self) -> float:
         """AgentKernelArena's points."""
         return points(self.compiled, self.correct, self.speedup.value if self.speedup else None)

@@ -48,6 +48,7 @@ def measures_frame(groups: Sequence[Group], emulated: bool) -> pd.DataFrame:
             for name, value in values.items():
                 head: dict[str, Cell] = {"agent": group.label, "task_type": group.task_type}
                 head |= {"measure": name, "attempts": attempts, "planned": group.counts.planned}
+                head |= {"handed_in": group.counts.handed_in, "not_handed_in": group.counts.not_handed_in}
                 clock = CLOCKS[emulated] if BY_NAME[name].timed else None
                 cells.append(head | _quantity_cells(value) | {"latencies": clock})
     return pd.DataFrame(cells)
@@ -96,11 +97,12 @@ def summary_frame(groups: Sequence[Group]) -> pd.DataFrame:
                 "Agent": row.agent,
                 "Task type": row.task_type,
                 "Trials": str(row.trials),
-                "Compiled": f"{row.compiled}/{row.trials}",
-                "Correct, seen": f"{row.correct_seen}/{row.trials}",
+                "Not handed in": str(row.not_handed_in),
+                "Compiled": formats.ratio_of(row.compiled, row.handed_in),
+                "Correct, seen": formats.ratio_of(row.correct_seen, row.handed_in),
                 "Correct, held-out": formats.NONE
                 if row.correct_heldout is None
-                else f"{row.correct_heldout}/{row.trials}",
+                else formats.ratio_of(row.correct_heldout, row.handed_in),
                 "Drop": formats.counted(row.drop, Unit.SHARE),
                 "Mean speedup": formats.quantity(row.mean_speedup, Unit.FACTOR),
                 "Geomean speedup": formats.quantity(row.geomean_speedup, Unit.FACTOR),
@@ -133,7 +135,7 @@ def trial_cells(row: TrialRow) -> dict[str, Cell]:
     """Return the cells of a trial by column: status, gates, counts of cases, speedups and scores."""
     cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
     cells |= {"task_type": row.task_type, "attempt": row.attempt, "status": str(row.status or MISSING)}
-    cells |= {"compiled": row.compiled, "correct": row.correct, "performed": row.performed}
+    cells |= {"handed_in": row.handed_in, "compiled": row.compiled, "correct": row.correct, "performed": row.performed}
     cells |= {"heldout_ran": row.heldout_ran, "heldout_correct": row.heldout_correct}
     for split in Split:
         results = row.split(split)
@@ -196,6 +198,8 @@ def _group_cells(group: Group) -> dict[str, object]:
             "planned": counts.planned,
             "recorded": counts.recorded,
             "missing": counts.missing,
+            "handed_in": counts.handed_in,
+            "not_handed_in": counts.not_handed_in,
             "harness_errors": counts.harness_errors,
             "compiled": counts.compiled,
             "correct": counts.correct,
