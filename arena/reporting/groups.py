@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
-from arena.reporting.measures import MEASURES, Attempts, Measure, fast, tried
+from arena.reporting.measures import MEASURES, Attempts, Measure, fast, timed, tried
 from arena.reporting.rows import TrialRow
 
 ALL = "all"
@@ -23,7 +23,7 @@ CURVE = tuple(round(step * 0.05, 2) for step in range(101))
 class Counts:
     """How many trials. `planned` are `handed_in`, `not_handed_in` and `missing`.
 
-    `unjudged_cases` are held-out cases without an outcome. A trial in which the harness failed counts as handed in, and as failed.
+    `unjudged_cases` are held-out cases without an outcome. A trial in which the harness failed counts as handed in.
     """
 
     tasks: int
@@ -113,9 +113,12 @@ def by_task(rows: Iterable[TrialRow]) -> list[Attempts]:
 def evaluate(
     measure: Measure, rows: Sequence[TrialRow], tasks: Sequence[Attempts], *, best: bool = False
 ) -> Quantity | None:
-    """Estimate one measure with its interval, over the mean of attempts or the best of them."""
+    """Estimate one measure with its interval, over the mean of attempts or the best of them.
+
+    None where no trial has a record: what never ran has no rate and no interval.
+    """
     tally = measure.best if best else measure.mean
-    if tally is None or not measure.applies(rows):
+    if tally is None or not any(row.status for row in rows) or not measure.applies(rows):
         return None
     tallies = [tally(attempts) for attempts in tasks]
     return estimate(tallies, proportion=measure.proportion, transform=measure.transform)
@@ -163,5 +166,5 @@ def _failed(attempts: Attempts, kind: str) -> Tally:
 
 
 def _curve(rows: Sequence[TrialRow]) -> list[float]:
-    """fast_p at every threshold of `CURVE`; empty where nothing was planned."""
-    return [sum(fast(row, threshold) for row in rows) / len(rows) for threshold in CURVE] if rows else []
+    """fast_p at every threshold of `CURVE`; empty where no trial was timed."""
+    return [sum(fast(row, threshold) for row in rows) / len(rows) for threshold in CURVE] if timed(rows) else []

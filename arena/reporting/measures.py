@@ -56,6 +56,11 @@ def heldout_known(rows: Sequence[TrialRow]) -> bool:
     return bool(rows) and (not correct or any(row.heldout_ran for row in correct))
 
 
+def timed(rows: Sequence[TrialRow]) -> bool:
+    """Return whether any trial has a valid speedup, without which a group says nothing of speed."""
+    return any(row.speedup is not None for row in rows)
+
+
 def fast(row: TrialRow, threshold: float) -> bool:
     """Return whether the trial is correct, with a valid speedup above the threshold (KernelBench's fast_p)."""
     return row.speedup is not None and row.speedup.value > threshold
@@ -83,7 +88,13 @@ def _share(
 
 
 def _average(
-    name: str, title: str, unit: Unit, value: Callable[[TrialRow], float | None], *, log: bool = False
+    name: str,
+    title: str,
+    unit: Unit,
+    value: Callable[[TrialRow], float | None],
+    *,
+    log: bool = False,
+    applies: Callable[[Sequence[TrialRow]], bool] = bool,
 ) -> Measure:
     """Mean over tasks of the mean over a task's attempts that have a value, on the log scale where `log`."""
     scale = math.log if log else identity
@@ -99,7 +110,8 @@ def _average(
         known = values(attempts)
         return Tally(max(known), 1) if known else NOTHING
 
-    return Measure(name, title, unit, mean, best, timed=True, transform=math.exp if log else identity)
+    transform = math.exp if log else identity
+    return Measure(name, title, unit, mean, best, timed=True, transform=transform, applies=applies)
 
 
 def _case_share(name: str, title: str, holds: Callable[[CaseRow], bool], among: Callable[[CaseRow], bool]) -> Measure:
@@ -150,12 +162,9 @@ def _sol_known(rows: Sequence[TrialRow]) -> bool:
 
 def _fast_p(threshold: float) -> Measure:
     name = f"fast_{threshold:g}"
-    return _share(
-        name, f"correct and faster than {threshold:g}×, of planned trials", lambda row: fast(row, threshold), timed=True
-    )
+    title = f"correct and faster than {threshold:g}×, of planned trials"
+    return _share(name, title, lambda row: fast(row, threshold), timed=True, applies=timed)
 
-
-SOL = _average("sol_score", "SOL score", Unit.PLAIN, _sol)
 
 MEASURES: tuple[Measure, ...] = (
     _share("compile_rate", "compiled, of planned trials", lambda row: row.compiled),
@@ -204,13 +213,14 @@ MEASURES: tuple[Measure, ...] = (
         Unit.FACTOR,
         lambda row: row.speedup.value if row.speedup else 1.0,
         log=True,
+        applies=timed,
     ),
     *map(_fast_p, FAST_P),
     _average("speedup_retention", "speedup retention", Unit.FACTOR, lambda row: row.retention, log=True),
     _average("points", "points", Unit.PLAIN, lambda row: row.points),
     _average("reward", "dense reward", Unit.PLAIN, lambda row: row.reward),
     _average("roofline_fraction", "fraction of the roofline", Unit.SHARE, lambda row: row.roofline, log=True),
-    Measure("sol_score", "SOL score", Unit.PLAIN, SOL.mean, SOL.best, timed=True, applies=_sol_known),
+    _average("sol_score", "SOL score", Unit.PLAIN, _sol, applies=_sol_known),
 )
 
 BY_NAME = {measure.name: measure for measure in MEASURES}

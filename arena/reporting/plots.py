@@ -122,7 +122,8 @@ def _retention(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Gr
 
 
 def _fast_p(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Group]) -> bool:
-    for place, group in enumerate(_overall(groups)):
+    drawn = [(place, group) for place, group in enumerate(_overall(groups)) if group.curve]
+    for place, group in drawn:
         axes.step(CURVE, group.curve, where="post", color=colour(place), label=group.label, lw=1.8)
     axes.axvline(1, color=palette.muted, lw=1, ls="--")
     axes.set(xlabel="p: speedup threshold (×)", ylabel="tasks correct and faster than p", ylim=(0, 1.03))
@@ -130,7 +131,7 @@ def _fast_p(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Group
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.grid()
     legend_below(figure, axes)
-    return True
+    return bool(drawn)
 
 
 def _seen_and_heldout(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Group]) -> bool:

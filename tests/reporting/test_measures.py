@@ -98,7 +98,7 @@ def test_groups_are_all_and_one_per_task_type() -> None:
     assert [(g.task_type, g.counts.planned) for g in found] == [(ALL, 5), ("hip2hip", 3), ("torch2hip", 2)]
     assert value(found[2], "correctness_rate") == 0
     assert found[2].mean["mean_speedup"] is None
-    assert value(found[2], "geomean_speedup") == 1
+    assert found[2].mean["geomean_speedup"] is None
 
 
 def test_mean_and_best_of_attempts() -> None:
@@ -198,13 +198,25 @@ def test_nothing_planned() -> None:
     assert all(quantity is None for quantity in empty.mean.values())
 
 
+def test_a_group_without_a_timed_trial_says_nothing_of_speed() -> None:
+    """One trial is wrong, one correct but its timing invalid, one never ran."""
+    invalid = b.trial("hip2hip/m/b", Status.IMPLAUSIBLE, [b.case("s1", candidate=Status.IMPLAUSIBLE)])
+    trials = [b.trial("hip2hip/m/a", BAD), invalid]
+    found = overall(b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abc"]))
+    for name in ("geomean_speedup", "mean_speedup", "fast_0", "fast_1", "speedup_retention"):
+        assert found.mean[name] is None
+        assert found.best[name] is None
+    assert found.curve == ()
+    assert value(found, "correctness_rate") == 1 / 3
+    one_timed = overall(b.run([*trials, b.trial("hip2hip/m/c", cases=[b.case("s1", 8.0)])]))
+    assert value(one_timed, "geomean_speedup") == pytest.approx(2), "the failed ones count as 1"
+
+
 def test_planned_but_nothing_recorded() -> None:
     found = overall(b.run([], tasks=["hip2hip/m/a", "hip2hip/m/b"], agents=["alpha"]))
     assert found.counts.missing == 2
-    assert value(found, "correctness_rate") == 0
-    assert found.mean["correctness_drop"] is None
-    assert value(found, "geomean_speedup") == 1
-    assert found.mean["mean_speedup"] is None
+    assert {*found.mean.values(), *found.best.values()} == {None}
+    assert found.curve == ()
 
 
 def test_one_task() -> None:
@@ -231,10 +243,10 @@ def test_properties_that_hold_for_any_run(speedups: list[float | None]) -> None:
     passed = [speedup for speedup in speedups if speedup is not None]
     assert value(found, "correctness_rate") == pytest.approx(len(passed) / len(speedups))
     assert value(found, "correctness_drop") == 0 if passed else found.mean["correctness_drop"] is None
-    assert value(found, "fast_0") >= value(found, "fast_1") >= value(found, "fast_4")
-    logs = [math.log(speedup or 1.0) for speedup in speedups]
-    assert value(found, "geomean_speedup") == pytest.approx(math.exp(sum(logs) / len(logs)))
     if passed:
+        assert value(found, "fast_0") >= value(found, "fast_1") >= value(found, "fast_4")
+        logs = [math.log(speedup or 1.0) for speedup in speedups]
+        assert value(found, "geomean_speedup") == pytest.approx(math.exp(sum(logs) / len(logs)))
         assert value(found, "mean_speedup") == pytest.approx(sum(passed) / len(passed))
         assert value(found, "speedup_retention") == pytest.approx(1)
     for measure in MEASURES:
