@@ -16,7 +16,7 @@ from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.case_frame import estimate_of, evaluation_frame
 from arena.reporting.formats import EMULATED
-from arena.reporting.intervals import Quantity
+from arena.reporting.intervals import Method, Quantity
 from arena.reporting.summary import Summary
 
 _NUMBERS = {
@@ -147,4 +147,5 @@ def _with_interval(quantity: Quantity, value: str, bound: str) -> str:
     text = value.format(quantity.value)
     if quantity.low is None or quantity.high is None:
         return text
-    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}]"
+    source = ", timing of one task" if quantity.method is Method.TIMING else ""
+    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}{source}]"

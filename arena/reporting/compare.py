@@ -178,8 +178,8 @@ def _speed(names: tuple[str, str], cases: Sequence[CasePair]) -> SpeedResult:
     )
     logs = [_mean_log([pair.ratio for pair in cluster]) for cluster in clusters]
     speedups = [_mean_log([pair.speedup_ratio for pair in cluster]) for cluster in clusters]
-    ratio = estimate([Tally(log, 1) for log in logs], transform=math.exp)
-    relative = estimate([Tally(log, 1) for log in speedups], transform=math.exp)
+    ratio = estimate([Tally(log, 1) for log in logs], log=True)
+    relative = estimate([Tally(log, 1) for log in speedups], log=True)
     p_value = _signed_rank(logs)
     finding, conclusion = _verdict(names, ratio, p_value, unit, len(clusters))
     return SpeedResult(ratio, relative, p_value, unit, finding, conclusion)

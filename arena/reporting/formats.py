@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arena.model.environment import Environment
 from arena.model.record import Estimate
-from arena.reporting.intervals import Quantity
+from arena.reporting.intervals import Method, Quantity
 from arena.reporting.measures import Unit
 
 NONE = "–"
@@ -24,7 +24,8 @@ def interval(quantity: Quantity, unit: Unit) -> str:
     """The interval in brackets, or that there is none."""
     if quantity.low is None or quantity.high is None:
         return "[one task: no interval]"
-    return f"[{number(quantity.low, unit)}, {number(quantity.high, unit)}]"
+    source = ", timing of one task" if quantity.method is Method.TIMING else ""
+    return f"[{number(quantity.low, unit)}, {number(quantity.high, unit)}{source}]"
 
 
 def quantity(value: Quantity | None, unit: Unit) -> str:

@@ -121,7 +121,7 @@ def evaluate(
     if tally is None or not any(row.status for row in rows) or not measure.applies(rows):
         return None
     tallies = [tally(attempts) for attempts in tasks]
-    return estimate(tallies, proportion=measure.proportion, transform=measure.transform)
+    return estimate(tallies, proportion=measure.proportion, log=measure.log)
 
 
 def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arena.reporting.case_frame import HeldoutOutcome
-from arena.reporting.intervals import NOTHING, Tally, identity
+from arena.reporting.intervals import NOTHING, Tally, log_error
 from arena.reporting.rows import CaseRow, TrialRow
+from arena.reporting.scores import SPEEDUP_POINTS
 from arena.reporting.targets import checked, portable
 
 Attempts = Sequence[TrialRow]
@@ -34,8 +35,8 @@ class Unit(StrEnum):
 class Measure:
     """One measure. `timed`: it rests on latencies; `proportion`: it is a share of trials or cases that did something.
 
-    `own_count`: its denominator is not the plan, and stands beside it. `applies` says whether a group of trials can
-    state it at all.
+    `log`: its totals are logarithms. `own_count`: its denominator is not the plan, and stands beside it. `applies`
+    says whether a group of trials can state it at all.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Measure:
     timed: bool = False
     proportion: bool = False
     own_count: bool = False
-    transform: Callable[[float], float] = identity
+    log: bool = False
     applies: Callable[[Sequence[TrialRow]], bool] = bool
 
 
@@ -94,24 +95,49 @@ def _average(
     value: Callable[[TrialRow], float | None],
     *,
     log: bool = False,
+    error: Callable[[TrialRow], float] = lambda row: 0.0,
     applies: Callable[[Sequence[TrialRow]], bool] = bool,
 ) -> Measure:
-    """Mean over tasks of the mean over a task's attempts that have a value, on the log scale where `log`."""
-    scale = math.log if log else identity
+    """Mean over tasks of the mean over a task's attempts that have a value, on the log scale where `log`.
 
-    def values(attempts: Attempts) -> list[float]:
-        return [scale(known) for known in map(value, attempts) if known is not None]
+    `error`: the standard error of a trial's value that comes from its timings, on the same scale.
+    """
+
+    def values(attempts: Attempts) -> list[tuple[float, float]]:
+        known = [(value(row), error(row)) for row in attempts]
+        return [(math.log(one) if log else one, off) for one, off in known if one is not None]
 
     def mean(attempts: Attempts) -> Tally:
         known = values(attempts)
-        return Tally(sum(known) / len(known), 1) if known else NOTHING
+        count = len(known)
+        return Tally(sum(one for one, _ in known) / count, 1, _quadrature(known) / count) if known else NOTHING
 
     def best(attempts: Attempts) -> Tally:
         known = values(attempts)
-        return Tally(max(known), 1) if known else NOTHING
+        return Tally(max(known)[0], 1, max(known)[1]) if known else NOTHING
 
-    transform = math.exp if log else identity
-    return Measure(name, title, unit, mean, best, timed=True, transform=transform, applies=applies)
+    return Measure(name, title, unit, mean, best, timed=True, log=log, applies=applies)
+
+
+def _quadrature(known: Sequence[tuple[float, float]]) -> float:
+    return math.hypot(*(off for _, off in known))
+
+
+def _log_error(row: TrialRow) -> float:
+    """Return the standard error of the logarithm of a trial's speedup; 0 where it has none."""
+    return log_error(row.speedup) if row.speedup else 0.0
+
+
+def _speedup_error(row: TrialRow) -> float:
+    return row.speedup.value * log_error(row.speedup) if row.speedup else 0.0
+
+
+def _points_error(row: TrialRow) -> float:
+    return SPEEDUP_POINTS * _speedup_error(row)
+
+
+def _retention_error(row: TrialRow) -> float:
+    return math.hypot(_log_error(row), log_error(row.heldout_speedup)) if row.heldout_speedup else 0.0
 
 
 def _case_share(name: str, title: str, holds: Callable[[CaseRow], bool], among: Callable[[CaseRow], bool]) -> Measure:
@@ -206,18 +232,32 @@ MEASURES: tuple[Measure, ...] = (
         proportion=True,
         own_count=True,
     ),
-    _average("mean_speedup", "mean speedup of correct tasks", Unit.FACTOR, _speedup),
+    _average(
+        "mean_speedup",
+        "mean speedup of correct tasks",
+        Unit.FACTOR,
+        _speedup,
+        error=_speedup_error,
+    ),
     _average(
         "geomean_speedup",
         "geometric mean speedup, failures as 1",
         Unit.FACTOR,
         lambda row: row.speedup.value if row.speedup else 1.0,
         log=True,
+        error=_log_error,
         applies=timed,
     ),
     *map(_fast_p, FAST_P),
-    _average("speedup_retention", "speedup retention", Unit.FACTOR, lambda row: row.retention, log=True),
-    _average("points", "points", Unit.PLAIN, lambda row: row.points),
+    _average(
+        "speedup_retention",
+        "speedup retention",
+        Unit.FACTOR,
+        lambda row: row.retention,
+        log=True,
+        error=_retention_error,
+    ),
+    _average("points", "points", Unit.PLAIN, lambda row: row.points, error=_points_error),
     _average("reward", "dense reward", Unit.PLAIN, lambda row: row.reward),
     _average("roofline_fraction", "fraction of the roofline", Unit.SHARE, lambda row: row.roofline, log=True),
     _average("sol_score", "SOL score", Unit.PLAIN, _sol, applies=_sol_known),

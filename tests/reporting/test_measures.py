@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.model.record import Estimate
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.groups import ALL, CURVE, Group, group, groups
@@ -19,6 +21,7 @@ from arena.runs.records import RunRecords
 from . import builders as b
 
 BAD = Status.WRONG_RESULT
+NOISY = (Estimate(0.945, 0.38, 2.35), Estimate(0.983, 0.87, 1.11))
 
 
 def overall(run: RunRecords) -> Group:
@@ -224,8 +227,41 @@ def test_one_task() -> None:
     speedup, rate = found.mean["mean_speedup"], found.mean["correctness_rate"]
     assert speedup is not None
     assert rate is not None
-    assert speedup.low is None
-    assert (rate.value, rate.method) == (1, Method.WILSON)
+    trial = trial_rows([b.simple([2.0])])[0].speedup
+    assert trial is not None
+    assert (speedup.low, speedup.high) == pytest.approx((trial.low, trial.high), rel=1e-3)
+    assert (speedup.method, rate.value, rate.method) == (Method.TIMING, 1, Method.WILSON)
+
+
+def test_the_interval_of_a_group_holds_the_errors_of_its_trials() -> None:
+    """Two noisy trials of 0.945 and 0.983: errors of the logarithms 0.4648 and 0.0622, of their mean 0.2345."""
+    cases = [replace(b.case(), timing=replace(b.timing(1.0), speedup=estimate)) for estimate in NOISY]
+    trials = [b.trial(f"hip2hip/m/{name}", cases=[one]) for name, one in zip("ab", cases, strict=True)]
+    found = overall(b.run(trials))
+    geomean, mean = found.mean["geomean_speedup"], found.mean["mean_speedup"]
+    assert geomean is not None
+    assert mean is not None
+    assert geomean.low is not None
+    assert geomean.high is not None
+    assert mean.high is not None
+    assert geomean.method is Method.BOOTSTRAP_AND_TIMING
+    assert geomean.low <= geomean.value * math.exp(-1.96 * 0.2345) * 1.001
+    assert geomean.high >= geomean.value * math.exp(1.96 * 0.2345) * 0.999
+    assert mean.high >= mean.value * math.exp(1.96 * math.hypot(0.945 * 0.4648, 0.983 * 0.0622) / 1.928) * 0.999
+
+
+def test_errors_of_attempts_add_up_in_quadrature() -> None:
+    """Two attempts at one task, errors 0.4648 and 0.0622: that of their mean is 0.2345; the best has its own."""
+    trials = [
+        b.trial("hip2hip/m/a", cases=[replace(b.case(), timing=replace(b.timing(1.0), speedup=one))], attempt=place)
+        for place, one in enumerate(NOISY, start=1)
+    ]
+    found = overall(b.run(trials, attempts=2))
+    mean, best = found.mean["geomean_speedup"], found.best["geomean_speedup"]
+    assert mean is not None
+    assert best is not None
+    assert mean.high == pytest.approx(mean.value * math.exp(1.96 * 0.2345), rel=1e-3)
+    assert (best.value, best.high) == pytest.approx((0.983, 0.983 * math.exp(1.96 * 0.0622)), rel=1e-3)
 
 
 def test_the_fast_p_curve_starts_at_fast_0_and_never_rises() -> None:
