@@ -21,7 +21,7 @@ LEVEL = 0.95
 RESAMPLES = 4000
 SEED = 20_240_731
 FEW_TASKS = 10
-_Z = 1.959963984540054
+NORMAL_QUANTILE = 1.959963984540054
 _TAILS = (100 * (1 - LEVEL) / 2, 100 * (1 + LEVEL) / 2)
 
 
@@ -74,7 +74,7 @@ NOTHING = Tally(0.0, 0.0)
 def log_error(timed: Estimate) -> float:
     """Return the standard error of the logarithm of a speedup, from its 95 % interval."""
     half = math.log(timed.high / timed.low) / 2 if timed.low > 0 else math.log(timed.high / timed.value)
-    return half / _Z
+    return half / NORMAL_QUANTILE
 
 
 def estimate(tallies: Sequence[Tally], *, proportion: bool = False, log: bool = False) -> Quantity | None:
@@ -102,7 +102,7 @@ def estimate(tallies: Sequence[Tally], *, proportion: bool = False, log: bool = 
     timing = float(_timing_error(np.ones(tasks), counted, log)) if counted[:, 2].any() else 0.0
     if tasks < 2 and not timing:
         return Quantity(value, None, None, tasks, Method.NONE, count)
-    low, high = value * math.exp(-_Z * timing), value * math.exp(_Z * timing)
+    low, high = value * math.exp(-NORMAL_QUANTILE * timing), value * math.exp(NORMAL_QUANTILE * timing)
     if tasks < 2:
         return Quantity(value, low, high, tasks, Method.TIMING, count)
     drawn = _drawn(counted, log, bool(timing))
@@ -112,9 +112,9 @@ def estimate(tallies: Sequence[Tally], *, proportion: bool = False, log: bool = 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
     """Score interval of a proportion (Wilson, 1927); never empty, also at 0 and 1."""
-    spread = _Z * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-    scale = 1 + _Z**2 / count
-    centre = share + _Z**2 / (2 * count)
+    spread = NORMAL_QUANTILE * math.sqrt(share * (1 - share) / count + NORMAL_QUANTILE**2 / (4 * count**2))
+    scale = 1 + NORMAL_QUANTILE**2 / count
+    centre = share + NORMAL_QUANTILE**2 / (2 * count)
     return min(share, max(0.0, (centre - spread) / scale)), max(share, min(1.0, (centre + spread) / scale))
 
 

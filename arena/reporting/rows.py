@@ -17,7 +17,7 @@ from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome,
 from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords
 
-_CORRELATION = 0.07
+CORRELATION = 0.07
 """of the errors of two cases of a trial, as measured on kernels against themselves (docs/develop/measurement.md)"""
 
 
@@ -161,7 +161,7 @@ def combine(estimates: Iterable[Estimate]) -> Estimate | None:
 def _error_of_mean(errors: Sequence[float]) -> float:
     """The error of a mean of values of which any two have the same correlation."""
     apart, together = sum(error**2 for error in errors), sum(errors) ** 2
-    return math.sqrt((1 - _CORRELATION) * apart + _CORRELATION * together) / len(errors)
+    return math.sqrt((1 - CORRELATION) * apart + CORRELATION * together) / len(errors)
 
 
 def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:

@@ -117,6 +117,11 @@ def comparison_markdown(comparison: Comparison) -> str:
     results = (comparison.seen, comparison.heldout, comparison.speed)
     lines += [f"- {result.conclusion}" for result in results]
     lines += [f"- Note: {note}." for note in comparison.notes]
+    if comparison.speed.latency_ratio is not None:
+        ratio = comparison.speed.latency_ratio.value
+        lines.append(
+            f"- For information: the ratio of latencies is {ratio:.3f}, which holds changes of the machine too."
+        )
     if comparison.emulated:
         lines.append(f"- Latencies here are {formats.EMULATED}.")
     cells = [
@@ -124,7 +129,8 @@ def comparison_markdown(comparison: Comparison) -> str:
             "Task": pair.task,
             f"Correct, {comparison.first}": formats.number(pair.first_correct, Unit.SHARE),
             f"Correct, {comparison.second}": formats.number(pair.second_correct, Unit.SHARE),
-            "Latency ratio": formats.NONE if pair.ratio is None else f"{pair.ratio:.3f}",
+            "Ratio of speedups": formats.speedup(pair.speedup_ratio),
+            "Ratio of latencies": formats.NONE if pair.latency_ratio is None else f"{pair.latency_ratio:.3f}",
         }
         for pair in comparison.tasks
     ]
