@@ -5,7 +5,7 @@ from __future__ import annotations
 from arena.model.environment import Environment
 from arena.model.record import Estimate
 from arena.reporting.intervals import Method, Quantity
-from arena.reporting.measures import Unit
+from arena.reporting.measure import Unit
 
 NONE = "–"
 EMULATED = "latencies of an emulation (cpu platform), not of a GPU"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
-from arena.reporting.measures import MEASURES, Attempts, Measure, fast, timed, tried
+from arena.reporting.measure import Attempts, Measure, timed
+from arena.reporting.measures import MEASURES, fast, tried
 from arena.reporting.rows import TrialRow
 
 ALL = "all"
@@ -89,13 +90,14 @@ def groups(rows: Sequence[TrialRow]) -> list[Group]:
 def group(label: str, task_type: str, rows: Sequence[TrialRow]) -> Group:
     """Measure one set of planned trials of one agent."""
     tasks = by_task(rows)
+    planned = [measure for measure in MEASURES if measure.attempts <= max(map(len, tasks), default=0)]
     outcomes = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
     return Group(
         label=label,
         task_type=task_type,
         counts=_counts(rows, len(tasks)),
-        mean={measure.name: evaluate(measure, rows, tasks) for measure in MEASURES},
-        best={measure.name: evaluate(measure, rows, tasks, best=True) for measure in MEASURES if measure.best},
+        mean={measure.name: evaluate(measure, rows, tasks) for measure in planned},
+        best={measure.name: evaluate(measure, rows, tasks, best=True) for measure in planned if measure.best},
         outcomes={outcome: outcomes[outcome] for outcome in HeldoutOutcome},
         kinds=tuple(_kinds(tasks)),
         curve=tuple(_curve(rows)),
@@ -117,8 +119,12 @@ def evaluate(
 
     None where no trial has a record: what never ran has no rate and no interval.
     """
+    if not any(row.status for row in rows) or not measure.applies(rows):
+        return None
+    if measure.of_rows is not None:
+        return measure.of_rows(rows)
     tally = measure.best if best else measure.mean
-    if tally is None or not any(row.status for row in rows) or not measure.applies(rows):
+    if tally is None:
         return None
     tallies = [tally(attempts) for attempts in tasks]
     return estimate(tallies, proportion=measure.proportion, log=measure.log)

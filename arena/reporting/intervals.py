@@ -77,6 +77,11 @@ def log_error(timed: Estimate) -> float:
     return half / NORMAL_QUANTILE
 
 
+def with_log_error(value: float, error: float) -> Estimate:
+    """Return a speedup with the 95 % interval that follows from the standard error of its logarithm."""
+    return Estimate(value, value * math.exp(-NORMAL_QUANTILE * error), value * math.exp(NORMAL_QUANTILE * error))
+
+
 def estimate(tallies: Sequence[Tally], *, proportion: bool = False, log: bool = False) -> Quantity | None:
     """Sum of totals over sum of weights, with its interval; None where no task has weight.
 

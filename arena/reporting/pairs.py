@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from arena.model.record import CaseResult, CaseTiming, Estimate, Split
-from arena.reporting.intervals import NORMAL_QUANTILE, log_error
-from arena.reporting.rows import TrialRow, combine
+from arena.reporting.intervals import log_error, with_log_error
+from arena.reporting.rows import TrialRow, combine, mean_speedup
 
 ByTask = Mapping[str, Sequence[TrialRow]]
 """The attempts of one agent, by task."""
@@ -105,12 +105,7 @@ def case_pairs(tasks: Sequence[str], ones: ByTask, twos: ByTask) -> list[CasePai
 
 def _quotient(over: Estimate, under: Estimate) -> Estimate:
     """The quotient of two speedups, whose errors are independent: each has a baseline and rounds of its own."""
-    return _with_error(over.value / under.value, math.hypot(log_error(over), log_error(under)))
-
-
-def _with_error(value: float, error: float) -> Estimate:
-    """An estimate from its value and the standard error of its logarithm."""
-    return Estimate(value, value * math.exp(-NORMAL_QUANTILE * error), value * math.exp(NORMAL_QUANTILE * error))
+    return with_log_error(over.value / under.value, math.hypot(log_error(over), log_error(under)))
 
 
 @dataclass(frozen=True)
@@ -133,14 +128,8 @@ def _timings(rows: Sequence[TrialRow]) -> dict[str, _Timing]:
         case: _Timing(
             timed[0][0].label,
             geometric_mean(timing.candidate_ms.value for _, timing in timed),
-            _mean_speedup([timing.speedup for _, timing in timed]),
+            mean_speedup([timing.speedup for _, timing in timed]),
             any(timing.noisy for _, timing in timed),
         )
         for case, timed in found.items()
     }
-
-
-def _mean_speedup(attempts: Sequence[Estimate]) -> Estimate:
-    """Geometric mean over attempts, whose errors are independent."""
-    error = math.hypot(*map(log_error, attempts)) / len(attempts)
-    return _with_error(geometric_mean(one.value for one in attempts), error)

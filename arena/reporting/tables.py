@@ -15,7 +15,8 @@ from arena.reporting.case_frame import Cell, case_cells, estimate_cells
 from arena.reporting.compare import Comparison
 from arena.reporting.groups import CURVE, MISSING, Group
 from arena.reporting.intervals import Quantity
-from arena.reporting.measures import BY_NAME, Unit
+from arena.reporting.measure import Unit
+from arena.reporting.measures import BY_NAME, bounded, relative
 from arena.reporting.report_warnings import ReportWarning
 from arena.reporting.rows import CaseRow, TrialRow
 from arena.reporting.summary import summary_row
@@ -147,7 +148,8 @@ def trial_cells(row: TrialRow) -> dict[str, Cell]:
         results = row.split(split)
         cells |= {f"{split}_passed": sum(case.correct for case in results), f"{split}_cases": len(results)}
     cells |= estimate_cells("speedup", row.speedup) | estimate_cells("heldout_speedup", row.heldout_speedup)
-    cells |= {"retention": row.retention, "points": row.points, "reward": row.reward}
+    cells |= {"retention": row.retention, "bounded_reward": bounded(row), "relative_to_expert": relative(row)}
+    cells |= {"points": row.points, "reward": row.reward}
     cells |= {"roofline_fraction": row.roofline, "sol_score": row.sol, "seconds": row.seconds}
     return cells | {"detail": row.detail, "latencies": CLOCKS[row.emulated]}
 

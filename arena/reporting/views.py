@@ -10,7 +10,8 @@ from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.case_frame import Cell, HeldoutOutcome, case_cells, estimate_of
 from arena.reporting.groups import Group
-from arena.reporting.measures import MEASURES, Unit
+from arena.reporting.measure import Unit
+from arena.reporting.measures import MEASURES
 from arena.reporting.rows import TrialRow
 from arena.reporting.tables import trial_cells
 from arena.reporting.target_views import Reach, UseView, reach, use_views

@@ -139,6 +139,58 @@ def test_harness_errors_stay_in_the_denominator_and_are_counted() -> None:
     assert value(found, "correctness_rate") == 0.5
 
 
+def test_pass_at_k_and_solved_at_k_by_hand() -> None:
+    """Four attempts: two are correct at the first task, one of them on held-out cases too; none at the second."""
+    broken = b.heldout(candidate=BAD, speedup=None)
+    trials = [
+        b.trial("hip2hip/m/a", cases=[b.case(), b.heldout()], attempt=1),
+        b.trial("hip2hip/m/a", cases=[b.case(), broken], attempt=2),
+        b.trial("hip2hip/m/a", BAD, attempt=3),
+        *(b.trial("hip2hip/m/b", BAD, attempt=place) for place in (1, 2, 3, 4)),
+    ]
+    found = overall(b.run(trials, attempts=4))
+    expected = {"pass_at_1": 1 / 4, "pass_at_2": 5 / 12, "pass_at_4": 1 / 2}
+    expected |= {"solved_at_1": 1 / 8, "solved_at_2": 1 / 4, "solved_at_4": 1 / 2}
+    assert {name: value(found, name) for name in found.mean if "_at_" in name} == pytest.approx(expected)
+
+
+def test_bounded_reward_by_hand() -> None:
+    """2.1× earns a half, 1× nothing, a failure nothing; without any timing there is none."""
+    trials = [b.trial(f"hip2hip/m/{name}", cases=[b.case("s1", speed)]) for name, speed in (("a", 2.1), ("b", 1.0))]
+    found = overall(b.run([*trials, b.trial("hip2hip/m/c", BAD)]))
+    assert value(found, "bounded_reward") == pytest.approx(0.5 / 3)
+    assert overall(b.run([b.trial("hip2hip/m/c", BAD)])).mean["bounded_reward"] is None
+
+
+def test_relative_to_the_expert_by_hand() -> None:
+    """1× and 6× against experts of 2× and 3×; a third task has no expert, a fourth has changed since."""
+    speeds = {"a": (1.0, 2.0), "b": (6.0, 3.0), "c": (5.0, None), "d": (9.0, 1.0)}
+    mine = [b.trial(f"hip2hip/m/{name}", cases=[b.case("s1", speed)]) for name, (speed, _) in speeds.items()]
+    experts = b.run(
+        [
+            b.trial(
+                f"hip2hip/m/{name}",
+                BAD if speed is None else Status.PASSED,
+                [b.case("s1", speed)] if speed else [],
+                agent="expert",
+                run="r2",
+                task_hash="new" if name == "d" else "t0",
+            )
+            for name, (_, speed) in speeds.items()
+        ],
+        name="r2",
+    )
+    found, expert = (each for each in groups(trial_rows([b.run(mine), experts])) if each.task_type == ALL)
+    quantity = found.mean["relative_to_expert"]
+    assert quantity is not None
+    assert quantity.value == pytest.approx(math.sqrt(1 / 2 * 6 / 3))
+    assert quantity.tasks == 2
+    assert quantity.low is not None
+    assert quantity.low <= quantity.value * math.exp(-0.02 * math.sqrt(4) / 2 * 0.99), "errors of four trials"
+    assert expert.mean["relative_to_expert"] is None
+    assert overall(b.run(mine)).mean["relative_to_expert"] is None
+
+
 def test_roofline_and_sol_by_hand() -> None:
     """Candidates at 0.5 ms and 0.25 ms with a bound of 0.125 ms; a second, failed task."""
     cases = [b.case("s1", 2.0, roofline_ms=0.125), b.case("s2", 4.0, roofline_ms=0.125)]
@@ -286,7 +338,7 @@ def test_properties_that_hold_for_any_run(speedups: list[float | None]) -> None:
         assert value(found, "mean_speedup") == pytest.approx(sum(passed) / len(passed))
         assert value(found, "speedup_retention") == pytest.approx(1)
     for measure in MEASURES:
-        quantity = found.mean[measure.name]
+        quantity = found.mean.get(measure.name)
         if quantity is not None and quantity.low is not None and quantity.high is not None:
             assert quantity.low <= quantity.value <= quantity.high
             assert not measure.proportion or (quantity.low >= 0 and quantity.high <= 1)

@@ -15,7 +15,7 @@ from arena.model.record import Estimate
 from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.intervals import Method, Quantity
-from arena.reporting.measures import Unit
+from arena.reporting.measure import Unit
 from arena.reporting.pages import write_report
 from arena.reporting.report_warnings import resume_command, warnings
 from arena.reporting.rows import trial_rows
