@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.case_frame import estimate_of, evaluation_frame
 from arena.reporting.formats import EMULATED
-from arena.reporting.intervals import Quantity
+from arena.reporting.intervals import Method, Quantity
 from arena.reporting.summary import Summary
 
 _NUMBERS = {
@@ -36,17 +35,18 @@ def summary_table(summary: Summary) -> Table:
     for heading in ("agent", "task type"):
         table.add_column(heading)
     ratio = f"mean {ratio_heading(summary.emulated)}"
-    for heading in ("trials", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
+    for heading in ("trials", "not handed in", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
         table.add_column(heading, justify="right")
     for row in summary.rows:
         table.add_row(
             escape(row.agent),
             row.task_type,
             str(row.trials),
-            str(row.compiled),
-            str(row.correct_seen),
-            "–" if row.correct_heldout is None else str(row.correct_heldout),
-            _share(row.drop),
+            str(row.not_handed_in),
+            formats.ratio_of(row.compiled, row.handed_in),
+            formats.ratio_of(row.correct_seen, row.handed_in),
+            "–" if row.correct_heldout is None else formats.ratio_of(row.correct_heldout, row.handed_in),
+            _drop(row.drop),
             _ratio(row.mean_speedup),
             _ratio(row.geomean_speedup),
             style="bold" if row.task_type == "all" else "",
@@ -65,14 +65,6 @@ def failures_table(summary: Summary) -> Table | None:
     for failure in failed:
         table.add_row(escape(failure.agent), failure.task, failure.status, escape(first_error_line(failure.detail)))
     return table
-
-
-def absences(summary: Summary) -> str:
-    """How many tasks each agent handed in nothing for; empty where none did."""
-    counts = Counter(failure.agent for failure in summary.failures if failure.status == Status.NOTHING_SUBMITTED)
-    if not counts:
-        return ""
-    return "handed in nothing, counted as failed: " + ", ".join(f"{agent} {n}" for agent, n in counts.items())
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
@@ -146,12 +138,14 @@ def _ratio(quantity: Quantity | None) -> str:
     return "–" if quantity is None else _with_interval(quantity, "{:.2f}×", "{:.2f}")
 
 
-def _share(quantity: Quantity | None) -> str:
-    return "–" if quantity is None else _with_interval(quantity, "{:.0%}", "{:.0%}")
+def _drop(quantity: Quantity | None) -> str:
+    """The share with the number of trials that it is taken over, or a dash where there are none."""
+    return "–" if quantity is None else f"{_with_interval(quantity, '{:.0%}', '{:.0%}')} of {quantity.count:g}"
 
 
 def _with_interval(quantity: Quantity, value: str, bound: str) -> str:
     text = value.format(quantity.value)
     if quantity.low is None or quantity.high is None:
         return text
-    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}]"
+    source = ", timing of one task" if quantity.method is Method.TIMING else ""
+    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}{source}]"

@@ -47,9 +47,6 @@ def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = Tr
         failures = render.failures_table(summary)
         if failures is not None:
             out.print(failures)
-        absent = render.absences(summary)
-        if absent:
-            out.print(absent, highlight=False)
         out.print(render.summary_table(summary))
     if written is not None:
         for warning in written.warnings:

@@ -6,14 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import geometric_mean
 
 import numpy as np
 
 from arena.errors import UsageError
 from arena.reporting.groups import by_task
-from arena.reporting.intervals import Quantity, Tally, difference, estimate
+from arena.reporting.intervals import Quantity, Tally, difference, estimate, log_error
 from arena.reporting.pairs import CasePair, TaskPair, case_pairs, common_tasks, task_pair
-from arena.reporting.rows import TrialRow, trial_rows
+from arena.reporting.rows import CORRELATION, TrialRow, combine, trial_rows
 from arena.runs.records import RunRecords
 
 SIGNIFICANT = 0.05
@@ -57,14 +58,15 @@ class CorrectnessResult:
 
 @dataclass(frozen=True)
 class SpeedResult:
-    """Ratio of candidate latencies, first over second, and of speedups, with a paired Wilcoxon signed-rank test.
+    """Ratio of speedups, second over first, with a paired Wilcoxon signed-rank test.
 
     `unit`: what was paired and resampled, tasks or (where they are few) cases. All None where nothing could be
-    compared; the conclusion says why.
+    compared; the conclusion says why. `latency_ratio`, first over second, is for information: it holds whatever
+    made the machine slower or faster between the two.
     """
 
-    ratio: Quantity | None
     speedup_ratio: Quantity | None
+    latency_ratio: Quantity | None
     p_value: float | None
     unit: str
     finding: Conclusion
@@ -101,7 +103,7 @@ def compare_agents(run: RunRecords, first_agent: str, second_agent: str) -> Comp
 
 
 def compare(first: ComparedAgent, second: ComparedAgent) -> Comparison:
-    """Pair two sides by task and by case; correctness is always compared, latencies only on the same kind of device."""
+    """Pair two sides by task and by case; correctness is always compared, speed only on the same kind of device."""
     if (first.run.info.run, first.agent) == (second.run.info.run, second.agent):
         raise UsageError(f"{first.name} is compared with itself; name two agents or two runs")
     ones, twos = _rows(first), _rows(second)
@@ -114,7 +116,7 @@ def compare(first: ComparedAgent, second: ComparedAgent) -> Comparison:
     if comparable:
         speed = _speed(names, cases)
     else:
-        reason = f"latencies not compared: {one_env.device.name} and {two_env.device.name} are different devices"
+        reason = f"speed not compared: {one_env.device.name} and {two_env.device.name} are different devices"
         speed = SpeedResult(None, None, None, "task", Conclusion.NOT_COMPARED, reason)
     return Comparison(
         *names,
@@ -167,42 +169,53 @@ def _sign_test(first_only: int, second_only: int) -> float:
 
 def _speed(names: tuple[str, str], cases: Sequence[CasePair]) -> SpeedResult:
     if not cases:
-        reason = "latencies not compared: no case that both pass with a valid timing"
+        reason = "speed not compared: no case that both pass with a valid timing"
         return SpeedResult(None, None, None, "task", Conclusion.NOT_COMPARED, reason)
     tasks = list(dict.fromkeys(pair.task for pair in cases))
     unit = "task" if len(tasks) >= TASKS_FOR_A_TEST else "case"
-    clusters = (
-        [[pair for pair in cases if pair.task == task] for task in tasks]
-        if unit == "task"
-        else [[pair] for pair in cases]
+    clusters = [[pair for pair in cases if pair.task == task] for task in tasks]
+    pairs = [_tally(cluster) for cluster in clusters]
+    latencies = [math.log(geometric_mean(pair.latency_ratio for pair in cluster)) for cluster in clusters]
+    if unit == "case":
+        pairs = [_case_tally(pair, len(cluster)) for cluster in clusters for pair in cluster]
+        latencies = [math.log(pair.latency_ratio) for cluster in clusters for pair in cluster]
+    ratio = estimate(pairs, log=True)
+    p_value = _signed_rank([pair.total for pair in pairs])
+    finding, conclusion = _verdict(names, ratio, p_value, unit, len(pairs))
+    return SpeedResult(
+        ratio, estimate([Tally(log, 1) for log in latencies], log=True), p_value, unit, finding, conclusion
     )
-    logs = [_mean_log([pair.ratio for pair in cluster]) for cluster in clusters]
-    speedups = [_mean_log([pair.speedup_ratio for pair in cluster]) for cluster in clusters]
-    ratio = estimate([Tally(log, 1) for log in logs], transform=math.exp)
-    relative = estimate([Tally(log, 1) for log in speedups], transform=math.exp)
-    p_value = _signed_rank(logs)
-    finding, conclusion = _verdict(names, ratio, p_value, unit, len(clusters))
-    return SpeedResult(ratio, relative, p_value, unit, finding, conclusion)
+
+
+def _tally(cluster: Sequence[CasePair]) -> Tally:
+    """One task: the mean logarithm over its cases, with the error that follows from theirs."""
+    ratio = combine(pair.speedup_ratio for pair in cluster)
+    assert ratio is not None
+    return Tally(math.log(ratio.value), 1, log_error(ratio))
+
+
+def _case_tally(pair: CasePair, cases: int) -> Tally:
+    """One of a task's cases. Its error is larger by what the correlation within a task adds to their mean's error."""
+    inflation = math.sqrt(1 + CORRELATION * (cases - 1))
+    return Tally(math.log(pair.speedup_ratio.value), 1, log_error(pair.speedup_ratio) * inflation)
 
 
 def _verdict(
     names: tuple[str, str], ratio: Quantity | None, p_value: float, unit: str, count: int
 ) -> tuple[Conclusion, str]:
+    """Call a difference only where the interval of tasks and timings excludes 1, and p is below 0.05."""
     assert ratio is not None
     scope = f"over {count} {unit}s{' of these tasks only' if unit == 'case' else ''} that both pass"
+    scope += ", each against its own baseline"
     if ratio.low is None or ratio.high is None:
         return Conclusion.NONE_SHOWN, f"Speed: no difference shown, since one pair has no interval ({scope})."
     facts = f"95 % interval [{ratio.low:.3f}, {ratio.high:.3f}], p = {p_value:.3g}, {scope}"
     if p_value >= SIGNIFICANT or ratio.low <= 1 <= ratio.high:
-        return Conclusion.NONE_SHOWN, f"Speed: no difference shown (ratio {ratio.value:.3f}, {facts})."
+        return Conclusion.NONE_SHOWN, f"Speed: no difference shown (ratio of speedups {ratio.value:.3f}, {facts})."
     if ratio.value > 1:
         return Conclusion.SECOND, f"Speed: {names[1]} is {ratio.value:.3f}× as fast as {names[0]} ({facts})."
     inverse = f"95 % interval [{1 / ratio.high:.3f}, {1 / ratio.low:.3f}], p = {p_value:.3g}, {scope}"
     return Conclusion.FIRST, f"Speed: {names[0]} is {1 / ratio.value:.3f}× as fast as {names[1]} ({inverse})."
-
-
-def _mean_log(ratios: Sequence[float]) -> float:
-    return sum(map(math.log, ratios)) / len(ratios)
 
 
 def _signed_rank(logs: Sequence[float]) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from arena.model.environment import Environment
 from arena.model.record import Estimate
-from arena.reporting.intervals import Quantity
-from arena.reporting.measures import Unit
+from arena.reporting.intervals import Method, Quantity
+from arena.reporting.measure import Unit
 
 NONE = "–"
 EMULATED = "latencies of an emulation (cpu platform), not of a GPU"
@@ -24,12 +24,18 @@ def interval(quantity: Quantity, unit: Unit) -> str:
     """The interval in brackets, or that there is none."""
     if quantity.low is None or quantity.high is None:
         return "[one task: no interval]"
-    return f"[{number(quantity.low, unit)}, {number(quantity.high, unit)}]"
+    source = ", timing of one task" if quantity.method is Method.TIMING else ""
+    return f"[{number(quantity.low, unit)}, {number(quantity.high, unit)}{source}]"
 
 
 def quantity(value: Quantity | None, unit: Unit) -> str:
     """A value with its interval, or a dash."""
     return NONE if value is None else f"{number(value.value, unit)} {interval(value, unit)}"
+
+
+def counted(value: Quantity | None, unit: Unit) -> str:
+    """A value with its interval and its denominator, or a dash: `12.5 % [2.2 %, 47.1 %] of 8`."""
+    return NONE if value is None else f"{quantity(value, unit)} of {value.count:g}"
 
 
 def speedup(value: Estimate | None) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
-from arena.reporting.measures import MEASURES, Attempts, Measure, fast
+from arena.reporting.measure import Attempts, Measure, timed
+from arena.reporting.measures import MEASURES, fast, tried
 from arena.reporting.rows import TrialRow
 
 ALL = "all"
@@ -21,11 +22,15 @@ CURVE = tuple(round(step * 0.05, 2) for step in range(101))
 
 @dataclass(frozen=True)
 class Counts:
-    """How many trials: the denominator is `planned`, always. `unjudged`: held-out cases that got no outcome."""
+    """How many trials. `planned` are `handed_in`, `not_handed_in` and `missing`.
+
+    `unjudged_cases` are held-out cases without an outcome. A trial in which the harness failed counts as handed in.
+    """
 
     tasks: int
     planned: int
     recorded: int
+    not_handed_in: int
     harness_errors: int
     compiled: int
     correct: int
@@ -40,6 +45,11 @@ class Counts:
     def missing(self) -> int:
         """Planned trials without a record."""
         return self.planned - self.recorded
+
+    @property
+    def handed_in(self) -> int:
+        """Recorded trials whose agent handed in a kernel."""
+        return self.recorded - self.not_handed_in
 
 
 @dataclass(frozen=True)
@@ -80,13 +90,14 @@ def groups(rows: Sequence[TrialRow]) -> list[Group]:
 def group(label: str, task_type: str, rows: Sequence[TrialRow]) -> Group:
     """Measure one set of planned trials of one agent."""
     tasks = by_task(rows)
+    planned = [measure for measure in MEASURES if measure.attempts <= max(map(len, tasks), default=0)]
     outcomes = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
     return Group(
         label=label,
         task_type=task_type,
         counts=_counts(rows, len(tasks)),
-        mean={measure.name: evaluate(measure, rows, tasks) for measure in MEASURES},
-        best={measure.name: evaluate(measure, rows, tasks, best=True) for measure in MEASURES if measure.best},
+        mean={measure.name: evaluate(measure, rows, tasks) for measure in planned},
+        best={measure.name: evaluate(measure, rows, tasks, best=True) for measure in planned if measure.best},
         outcomes={outcome: outcomes[outcome] for outcome in HeldoutOutcome},
         kinds=tuple(_kinds(tasks)),
         curve=tuple(_curve(rows)),
@@ -104,12 +115,19 @@ def by_task(rows: Iterable[TrialRow]) -> list[Attempts]:
 def evaluate(
     measure: Measure, rows: Sequence[TrialRow], tasks: Sequence[Attempts], *, best: bool = False
 ) -> Quantity | None:
-    """Estimate one measure with its interval, over the mean of attempts or the best of them."""
+    """Estimate one measure with its interval, over the mean of attempts or the best of them.
+
+    None where no trial has a record: what never ran has no rate and no interval.
+    """
+    if not any(row.status for row in rows) or not measure.applies(rows):
+        return None
+    if measure.of_rows is not None:
+        return measure.of_rows(rows)
     tally = measure.best if best else measure.mean
-    if tally is None or not measure.applies(rows):
+    if tally is None:
         return None
     tallies = [tally(attempts) for attempts in tasks]
-    return estimate(tallies, proportion=measure.proportion, transform=measure.transform)
+    return estimate(tallies, proportion=measure.proportion, log=measure.log)
 
 
 def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:
@@ -119,6 +137,7 @@ def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:
         tasks=tasks,
         planned=len(rows),
         recorded=sum(row.status is not None for row in rows),
+        not_handed_in=sum(row.status is Status.NOTHING_SUBMITTED for row in rows),
         harness_errors=sum(row.status is Status.HARNESS_ERROR for row in rows),
         compiled=sum(row.compiled for row in rows),
         correct=sum(row.correct for row in rows),
@@ -145,13 +164,13 @@ def _kinds(tasks: Sequence[Attempts]) -> Iterable[KindDrop]:
 def _failed(attempts: Attempts, kind: str) -> Tally:
     judged = [
         case
-        for row in attempts
+        for row in filter(tried, attempts)
         for case in row.cases
-        if row.correct and case.outcome is not None and case.result.kind == kind
+        if case.outcome is not None and case.result.kind == kind
     ]
     return Tally(sum(not case.correct for case in judged), len(judged))
 
 
 def _curve(rows: Sequence[TrialRow]) -> list[float]:
-    """fast_p at every threshold of `CURVE`; empty where nothing was planned."""
-    return [sum(fast(row, threshold) for row in rows) / len(rows) for threshold in CURVE] if rows else []
+    """fast_p at every threshold of `CURVE`; empty where no trial was timed."""
+    return [sum(fast(row, threshold) for row in rows) / len(rows) for threshold in CURVE] if timed(rows) else []

@@ -1,9 +1,12 @@
-"""Estimates with 95 % intervals: a bootstrap over tasks, and a score interval where the bootstrap says nothing."""
+"""Estimates with 95 % intervals: a bootstrap over tasks, and a score interval where the bootstrap says nothing.
+
+Measures of speed carry the errors of their timings, which are added to every draw of the bootstrap.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -12,11 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from arena.model.record import Estimate
+
 LEVEL = 0.95
 RESAMPLES = 4000
 SEED = 20_240_731
 FEW_TASKS = 10
-_Z = 1.959963984540054
+NORMAL_QUANTILE = 1.959963984540054
 _TAILS = (100 * (1 - LEVEL) / 2, 100 * (1 + LEVEL) / 2)
 
 
@@ -24,6 +29,8 @@ class Method(StrEnum):
     """Where an interval comes from."""
 
     BOOTSTRAP = "bootstrap"
+    BOOTSTRAP_AND_TIMING = "bootstrap_and_timing"
+    TIMING = "timing"
     WILSON = "wilson"
     NEWCOMBE = "newcombe"
     NONE = "none"
@@ -31,13 +38,17 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its 95 % interval; the bounds are None where the data can give none (one task)."""
+    """A number with its 95 % interval; the bounds are None where the data can give none (one task).
+
+    `count` is the denominator: how many trials, cases or tasks the number is taken over.
+    """
 
     value: float
     low: float | None
     high: float | None
     tasks: int
     method: Method
+    count: float
 
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
@@ -47,48 +58,68 @@ class Quantity:
 
 
 class Tally(NamedTuple):
-    """What one task adds to a measure: the measure is the sum of totals over the sum of weights."""
+    """What one task adds to a measure: the measure is the sum of totals over the sum of weights.
+
+    `error`: the standard error of the total that comes from timings, in the total's unit.
+    """
 
     total: float
     weight: float
+    error: float = 0.0
 
 
 NOTHING = Tally(0.0, 0.0)
 
 
-def identity(value: float) -> float:
-    """Return the value itself."""
-    return value
+def log_error(timed: Estimate) -> float:
+    """Return the standard error of the logarithm of a speedup, from its 95 % interval."""
+    half = math.log(timed.high / timed.low) / 2 if timed.low > 0 else math.log(timed.high / timed.value)
+    return half / NORMAL_QUANTILE
 
 
-def estimate(
-    tallies: Sequence[Tally], *, proportion: bool = False, transform: Callable[[float], float] = identity
-) -> Quantity | None:
-    """Sum of totals over sum of weights, transformed, with its interval; None where no task has weight.
+def with_log_error(value: float, error: float) -> Estimate:
+    """Return a speedup with the 95 % interval that follows from the standard error of its logarithm."""
+    return Estimate(value, value * math.exp(-NORMAL_QUANTILE * error), value * math.exp(NORMAL_QUANTILE * error))
 
-    Tasks are resampled, each with all its attempts, since attempts at one task are not independent. `transform`
-    must not decrease. A proportion of few tasks, or of 0 or 1, gets the Wilson interval instead.
+
+def estimate(tallies: Sequence[Tally], *, proportion: bool = False, log: bool = False) -> Quantity | None:
+    """Sum of totals over sum of weights, with its interval; None where no task has weight.
+
+    Tasks are resampled, each with all its attempts, since attempts at one task are not independent. In every draw
+    each task's logarithm is also off by a normal error of its timings. A proportion of few tasks, or of 0 or 1, gets
+    the Wilson interval instead.
+
+    Args:
+        tallies: one per task; with errors, their sum is positive or a logarithm.
+        proportion: the measure is a share of trials or cases.
+        log: totals are logarithms, and the estimate is exp of their mean.
     """
-    counted = np.array([tally for tally in tallies if tally.weight > 0], dtype=float).reshape(-1, 2)
+    counted = np.array([tally for tally in tallies if tally.weight > 0], dtype=float).reshape(-1, 3)
     tasks = len(counted)
     if not tasks:
         return None
-    ratio = float(counted[:, 0].sum() / counted[:, 1].sum())
+    count = float(counted[:, 1].sum())
+    ratio = float(counted[:, 0].sum()) / count
     if proportion and (tasks < FEW_TASKS or ratio <= 0 or ratio >= 1):
         low, high = wilson(ratio, tasks)
-        return Quantity(ratio, low, high, tasks, Method.WILSON)
-    value = transform(ratio)
+        return Quantity(ratio, low, high, tasks, Method.WILSON, count)
+    value = math.exp(ratio) if log else ratio
+    timing = float(_timing_error(np.ones(tasks), counted, log)) if counted[:, 2].any() else 0.0
+    if tasks < 2 and not timing:
+        return Quantity(value, None, None, tasks, Method.NONE, count)
+    low, high = value * math.exp(-NORMAL_QUANTILE * timing), value * math.exp(NORMAL_QUANTILE * timing)
     if tasks < 2:
-        return Quantity(value, None, None, tasks, Method.NONE)
-    low, high = (transform(bound) for bound in _resampled(counted))
-    return Quantity(value, min(low, value), max(high, value), tasks, Method.BOOTSTRAP)
+        return Quantity(value, low, high, tasks, Method.TIMING, count)
+    drawn = _drawn(counted, log, bool(timing))
+    low, high = min(low, value, drawn[0]), max(high, value, drawn[1])
+    return Quantity(value, low, high, tasks, Method.BOOTSTRAP_AND_TIMING if timing else Method.BOOTSTRAP, count)
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
     """Score interval of a proportion (Wilson, 1927); never empty, also at 0 and 1."""
-    spread = _Z * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-    scale = 1 + _Z**2 / count
-    centre = share + _Z**2 / (2 * count)
+    spread = NORMAL_QUANTILE * math.sqrt(share * (1 - share) / count + NORMAL_QUANTILE**2 / (4 * count**2))
+    scale = 1 + NORMAL_QUANTILE**2 / count
+    centre = share + NORMAL_QUANTILE**2 / (2 * count)
     return min(share, max(0.0, (centre - spread) / scale)), max(share, min(1.0, (centre + spread) / scale))
 
 
@@ -109,14 +140,36 @@ def difference(firsts: Sequence[float], seconds: Sequence[float]) -> Quantity | 
     value = second - first
     low = value - math.hypot(second - low2, high1 - first)
     high = value + math.hypot(high2 - second, first - low1)
-    return Quantity(value, max(-1.0, low), min(1.0, high), count, Method.NEWCOMBE)
+    return Quantity(value, max(-1.0, low), min(1.0, high), count, Method.NEWCOMBE, count)
 
 
-def _resampled(counted: NDArray[np.float64]) -> tuple[float, float]:
-    sums = _resamples(len(counted)) @ counted
-    ratios = sums[:, 0] / sums[:, 1]
-    low, high = np.percentile(ratios, _TAILS)
+def _drawn(counted: NDArray[np.float64], log: bool, timed: bool) -> tuple[float, float]:
+    """Percentiles over draws of tasks; with errors of timings, every draw counts with its error up and down.
+
+    The mirrored errors keep intervals of a ratio and of its inverse each other's inverse.
+    """
+    draws = _resamples(len(counted))
+    sums = draws @ counted[:, :2]
+    values = sums[:, 0] / sums[:, 1]
+    values = np.exp(values) if log else values
+    if timed:
+        off = _normals() * _timing_error(draws, counted, log)
+        values = np.concatenate([values * np.exp(-off), values * np.exp(off)])
+    low, high = np.percentile(values, _TAILS)
     return float(low), float(high)
+
+
+def _timing_error(draws: NDArray[np.float64], counted: NDArray[np.float64], log: bool) -> NDArray[np.float64]:
+    """Return the standard error of the logarithm of the measure in every draw, errors of tasks in quadrature."""
+    scale = draws @ counted[:, 1 if log else 0]
+    error: NDArray[np.float64] = np.sqrt(draws @ counted[:, 2] ** 2) / np.where(scale > 0, scale, np.inf)
+    return error
+
+
+@lru_cache(maxsize=1)
+def _normals() -> NDArray[np.float64]:
+    """One standard normal value a resample, the same for every measure."""
+    return np.random.default_rng(SEED + 1).standard_normal(RESAMPLES)
 
 
 @lru_cache(maxsize=32)

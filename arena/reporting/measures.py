@@ -8,50 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from arena.reporting.case_frame import HeldoutOutcome
-from arena.reporting.intervals import NOTHING, Tally, identity
+from arena.reporting.intervals import NOTHING, Tally, log_error
+from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known, share, timed
 from arena.reporting.rows import CaseRow, TrialRow
+from arena.reporting.scores import BREAK_EVEN, SPEEDUP_POINTS, bounded_reward, pass_at_k
 from arena.reporting.targets import checked, portable
 
-Attempts = Sequence[TrialRow]
-"""The attempts of one agent at one task."""
-
+AT_K = tuple(2**power for power in range(11))
+"""1, 2, 4, …, 1024: as many of these as the plan has attempts are in a report"""
 FAST_P = (0.0, 0.5, 1.0, 1.5, 2.0, 4.0)
-
-
-class Unit(StrEnum):
-    """How a measure is written: a share of one in per cent, a factor with ×, or a plain number."""
-
-    SHARE = "share"
-    FACTOR = "factor"
-    PLAIN = "plain"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One measure. `timed`: it rests on latencies; `proportion`: it is a share of trials or cases that did something.
-
-    `applies` says whether a group of trials can state it at all.
-    """
-
-    name: str
-    title: str
-    unit: Unit
-    mean: Callable[[Attempts], Tally]
-    best: Callable[[Attempts], Tally] | None = None
-    timed: bool = False
-    proportion: bool = False
-    transform: Callable[[float], float] = identity
-    applies: Callable[[Sequence[TrialRow]], bool] = bool
-
-
-def heldout_known(rows: Sequence[TrialRow]) -> bool:
-    """Whether held-out correctness can be stated: no trial was correct on seen cases, or one went on to held-out."""
-    correct = [row for row in rows if row.correct]
-    return bool(rows) and (not correct or any(row.heldout_ran for row in correct))
 
 
 def fast(row: TrialRow, threshold: float) -> bool:
@@ -59,68 +26,46 @@ def fast(row: TrialRow, threshold: float) -> bool:
     return row.speedup is not None and row.speedup.value > threshold
 
 
-def _share(
-    name: str,
-    title: str,
-    holds: Callable[[TrialRow], bool],
-    *,
-    timed: bool = False,
-    applies: Callable[[Sequence[TrialRow]], bool] = bool,
-) -> Measure:
-    """Share of planned trials for which something holds; best: of tasks for which it holds at least once."""
-    return Measure(
-        name,
-        title,
-        Unit.SHARE,
-        mean=lambda attempts: Tally(sum(map(holds, attempts)), len(attempts)),
-        best=lambda attempts: Tally(any(map(holds, attempts)), 1),
-        timed=timed,
-        proportion=True,
-        applies=applies,
-    )
+def _log_error(row: TrialRow) -> float:
+    """Return the standard error of the logarithm of a trial's speedup; 0 where it has none."""
+    return log_error(row.speedup) if row.speedup else 0.0
 
 
-def _average(
-    name: str, title: str, unit: Unit, value: Callable[[TrialRow], float | None], *, log: bool = False
-) -> Measure:
-    """Mean over tasks of the mean over a task's attempts that have a value, on the log scale where `log`."""
-    scale = math.log if log else identity
+def _speedup_error(row: TrialRow) -> float:
+    return row.speedup.value * log_error(row.speedup) if row.speedup else 0.0
 
-    def values(attempts: Attempts) -> list[float]:
-        return [scale(known) for known in map(value, attempts) if known is not None]
 
-    def mean(attempts: Attempts) -> Tally:
-        known = values(attempts)
-        return Tally(sum(known) / len(known), 1) if known else NOTHING
+def _points_error(row: TrialRow) -> float:
+    return SPEEDUP_POINTS * _speedup_error(row)
 
-    def best(attempts: Attempts) -> Tally:
-        known = values(attempts)
-        return Tally(max(known), 1) if known else NOTHING
 
-    return Measure(name, title, unit, mean, best, timed=True, transform=math.exp if log else identity)
+def _retention_error(row: TrialRow) -> float:
+    return math.hypot(_log_error(row), log_error(row.heldout_speedup)) if row.heldout_speedup else 0.0
 
 
 def _case_share(name: str, title: str, holds: Callable[[CaseRow], bool], among: Callable[[CaseRow], bool]) -> Measure:
-    """Share of judged held-out cases, of those in `among`, for which something holds."""
+    """Share of judged held-out cases, of those in `among`, for which something holds; of trials tried on them."""
 
     def mean(attempts: Attempts) -> Tally:
-        cases = [case for row in attempts for case in row.cases if case.outcome is not None and among(case)]
+        cases = [case for row in filter(tried, attempts) for case in row.cases if case.outcome and among(case)]
         return Tally(sum(map(holds, cases)), len(cases))
 
-    return Measure(name, title, Unit.SHARE, mean, proportion=True)
+    return Measure(name, title, Unit.SHARE, mean, proportion=True, own_count=True)
 
 
-def lost(row: TrialRow) -> bool:
-    """Return whether a trial was right on every seen case, was tried on held-out ones, and failed there."""
-    return row.correct and row.heldout_ran and not row.heldout_correct
+def tried(row: TrialRow) -> bool:
+    """Return whether a trial was right on every seen case and went on to held-out ones: it can drop."""
+    return row.correct and row.heldout_ran
 
 
 def _lost(attempts: Attempts) -> Tally:
-    return Tally(sum(map(lost, attempts)), len(attempts))
+    among = list(filter(tried, attempts))
+    return Tally(sum(not row.heldout_correct for row in among), len(among))
 
 
 def _best_lost(attempts: Attempts) -> Tally:
-    return Tally(any(map(lost, attempts)) and not any(row.heldout_correct for row in attempts), 1)
+    among = list(filter(tried, attempts))
+    return Tally(bool(among) and not any(row.heldout_correct for row in among), bool(among))
 
 
 def _portable(attempts: Attempts) -> Tally:
@@ -146,31 +91,71 @@ def _sol_known(rows: Sequence[TrialRow]) -> bool:
 
 def _fast_p(threshold: float) -> Measure:
     name = f"fast_{threshold:g}"
-    return _share(name, f"correct and faster than {threshold:g}×", lambda row: fast(row, threshold), timed=True)
+    title = f"correct and faster than {threshold:g}×, of planned trials"
+    return share(name, title, lambda row: fast(row, threshold), timed=True, applies=timed)
 
 
-SOL = _average("sol_score", "SOL score", Unit.PLAIN, _sol)
+def _pass_at(name: str, title: str, holds: Callable[[TrialRow], bool], k: int) -> Measure:
+    """Mean over tasks of the unbiased chance that one of k attempts does it; tasks with fewer attempts are left out."""
+
+    def mean(attempts: Attempts) -> Tally:
+        count = len(attempts)
+        return Tally(pass_at_k(count, sum(map(holds, attempts)), k), 1) if count >= k else NOTHING
+
+    applies = heldout_known if name == "solved" else bool
+    return Measure(
+        f"{name}_at_{k}", f"{title} in one of {k}", Unit.SHARE, mean, proportion=True, applies=applies, attempts=k
+    )
+
+
+def bounded(row: TrialRow) -> float | None:
+    """A failed trial earns 0; one that passed without a timing has no value."""
+    if row.speedup is None:
+        return None if row.performed else 0.0
+    return bounded_reward(row.speedup.value)
+
+
+def _bounded_error(row: TrialRow) -> float:
+    faster = row.speedup is not None and row.speedup.value > BREAK_EVEN
+    return BREAK_EVEN / row.speedup.value * log_error(row.speedup) if row.speedup and faster else 0.0
+
+
+def relative(row: TrialRow) -> float | None:
+    """Return the speedup over the expert's at the same task, or None where one of both has none."""
+    return row.speedup.value / row.expert.value if row.speedup and row.expert else None
+
+
+def _relative_error(row: TrialRow) -> float:
+    return math.hypot(_log_error(row), log_error(row.expert)) if row.expert else 0.0
+
 
 MEASURES: tuple[Measure, ...] = (
-    _share("compile_rate", "compiled", lambda row: row.compiled),
-    _share("correctness_rate", "correct on seen cases", lambda row: row.correct),
-    _share("performance_rate", "passed performance", lambda row: row.performed, timed=True),
-    _share(
+    share("compile_rate", "compiled, of planned trials", lambda row: row.compiled),
+    share("correctness_rate", "correct on seen cases, of planned trials", lambda row: row.correct),
+    share("performance_rate", "passed performance, of planned trials", lambda row: row.performed, timed=True),
+    share(
         "heldout_correctness_rate",
-        "correct on held-out cases too",
+        "correct on held-out cases too, of planned trials",
         lambda row: row.heldout_correct,
         applies=heldout_known,
     ),
+    *(_pass_at("pass", "correct on seen cases", lambda row: row.correct, k) for k in AT_K),
+    *(_pass_at("solved", "correct on held-out cases too", lambda row: row.heldout_correct, k) for k in AT_K),
     Measure(
         "correctness_drop",
-        "correctness drop, trials",
+        "correctness drop, trials tried on held-out cases",
         Unit.SHARE,
         _lost,
         _best_lost,
         proportion=True,
-        applies=heldout_known,
+        own_count=True,
     ),
-    _case_share("case_correctness_drop", "correctness drop, cases", lambda case: not case.correct, lambda case: True),
+    _case_share(
+        "case_correctness_drop",
+        "correctness drop, held-out cases of those trials",
+        lambda case: not case.correct,
+        lambda case: True,
+    ),
     _case_share(
         "conditional_correctness",
         "held-out cases correct where the baseline is",
@@ -184,21 +169,46 @@ MEASURES: tuple[Measure, ...] = (
         _portable,
         _best_portable,
         proportion=True,
+        own_count=True,
     ),
-    _average("mean_speedup", "mean speedup of correct tasks", Unit.FACTOR, _speedup),
-    _average(
+    average(
+        "mean_speedup",
+        "mean speedup of correct tasks",
+        Unit.FACTOR,
+        _speedup,
+        error=_speedup_error,
+    ),
+    average(
         "geomean_speedup",
         "geometric mean speedup, failures as 1",
         Unit.FACTOR,
         lambda row: row.speedup.value if row.speedup else 1.0,
         log=True,
+        error=_log_error,
+        applies=timed,
     ),
     *map(_fast_p, FAST_P),
-    _average("speedup_retention", "speedup retention", Unit.FACTOR, lambda row: row.retention, log=True),
-    _average("points", "points", Unit.PLAIN, lambda row: row.points),
-    _average("reward", "dense reward", Unit.PLAIN, lambda row: row.reward),
-    _average("roofline_fraction", "fraction of the roofline", Unit.SHARE, lambda row: row.roofline, log=True),
-    Measure("sol_score", "SOL score", Unit.PLAIN, SOL.mean, SOL.best, timed=True, applies=_sol_known),
+    average(
+        "speedup_retention",
+        "speedup retention",
+        Unit.FACTOR,
+        lambda row: row.retention,
+        log=True,
+        error=_retention_error,
+    ),
+    average(
+        "relative_to_expert",
+        "speedup relative to the expert's",
+        Unit.FACTOR,
+        relative,
+        log=True,
+        error=_relative_error,
+    ),
+    average("bounded_reward", "bounded reward", Unit.PLAIN, bounded, error=_bounded_error, applies=timed),
+    average("points", "points", Unit.PLAIN, lambda row: row.points, error=_points_error),
+    average("reward", "dense reward", Unit.PLAIN, lambda row: row.reward),
+    average("roofline_fraction", "fraction of the roofline", Unit.SHARE, lambda row: row.roofline, log=True),
+    average("sol_score", "SOL score", Unit.PLAIN, _sol, applies=_sol_known),
 )
 
 BY_NAME = {measure.name: measure for measure in MEASURES}

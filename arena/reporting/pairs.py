@@ -1,13 +1,18 @@
-"""What two sides have in common: tasks, attempts and cases, paired."""
+"""What two sides have in common: tasks, attempts and cases, paired by their speedups.
+
+Each speedup is relative to the baseline timed beside it, so that a machine that was slower that day does not count.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
-from arena.model.record import Split
-from arena.reporting.rows import TrialRow
+from arena.model.record import CaseResult, CaseTiming, Estimate, Split
+from arena.reporting.intervals import log_error, with_log_error
+from arena.reporting.rows import TrialRow, combine, mean_speedup
 
 ByTask = Mapping[str, Sequence[TrialRow]]
 """The attempts of one agent, by task."""
@@ -15,32 +20,36 @@ ByTask = Mapping[str, Sequence[TrialRow]]
 
 @dataclass(frozen=True)
 class CasePair:
-    """Latencies of both sides on one seen case, means over attempts; `ratio` above 1: the second is faster."""
+    """Speedups and latencies of both sides on one seen case, means over attempts; above 1: the second is faster.
+
+    `speedup_ratio` has the interval that follows from both speedups', `latency_ratio` is for information.
+    """
 
     task: str
     case: str
     label: str
     first_ms: float
     second_ms: float
-    speedup_ratio: float
+    speedup_ratio: Estimate
     noisy: bool
 
     @property
-    def ratio(self) -> float:
+    def latency_ratio(self) -> float:
         """First latency over second latency."""
         return self.first_ms / self.second_ms
 
 
 @dataclass(frozen=True)
 class TaskPair:
-    """How often both sides were correct on one task, on seen cases and on held-out cases too."""
+    """How often both sides were correct on one task, on seen cases and on held-out cases too; ratios as of a case."""
 
     task: str
     first_correct: float
     second_correct: float
     first_heldout: float
     second_heldout: float
-    ratio: float | None
+    speedup_ratio: Estimate | None
+    latency_ratio: float | None
 
 
 def common_tasks(ones: ByTask, twos: ByTask) -> tuple[list[str], list[str]]:
@@ -63,15 +72,16 @@ def _hashes(rows: Sequence[TrialRow]) -> set[str]:
 
 
 def task_pair(task: str, ones: Sequence[TrialRow], twos: Sequence[TrialRow], cases: Sequence[CasePair]) -> TaskPair:
-    """Pair the correctness of both sides on one task, and the geometric mean ratio of its cases."""
-    logs = [math.log(pair.ratio) for pair in cases if pair.task == task]
+    """Pair the correctness of both sides on one task, and the geometric mean ratios of its cases."""
+    mine = [pair for pair in cases if pair.task == task]
     return TaskPair(
         task,
         _share(row.correct for row in ones),
         _share(row.correct for row in twos),
         _share(row.heldout_correct for row in ones),
         _share(row.heldout_correct for row in twos),
-        math.exp(sum(logs) / len(logs)) if logs else None,
+        combine(pair.speedup_ratio for pair in mine),
+        geometric_mean(pair.latency_ratio for pair in mine) if mine else None,
     )
 
 
@@ -88,39 +98,38 @@ def case_pairs(tasks: Sequence[str], ones: ByTask, twos: ByTask) -> list[CasePai
         for case in first:
             if case in second:
                 one, two = first[case], second[case]
-                ratio = two.speedup / one.speedup
+                ratio = _quotient(two.speedup, one.speedup)
                 pairs.append(CasePair(task, case, one.label, one.ms, two.ms, ratio, one.noisy or two.noisy))
     return pairs
+
+
+def _quotient(over: Estimate, under: Estimate) -> Estimate:
+    """The quotient of two speedups, whose errors are independent: each has a baseline and rounds of its own."""
+    return with_log_error(over.value / under.value, math.hypot(log_error(over), log_error(under)))
 
 
 @dataclass(frozen=True)
 class _Timing:
     label: str
     ms: float
-    speedup: float
+    speedup: Estimate
     noisy: bool
 
 
 def _timings(rows: Sequence[TrialRow]) -> dict[str, _Timing]:
     """Per seen case, the geometric means over those attempts whose speedup counts."""
-    found: dict[str, list[tuple[str, float, float, bool]]] = {}
+    found: dict[str, list[tuple[CaseResult, CaseTiming]]] = {}
     for row in rows:
         for case in row.split(Split.SEEN) if row.speedup else ():
-            timing, result = case.result.timing, case.result
-            if timing is not None and result.speedup is not None:
-                entry = (
-                    result.label,
-                    math.log(timing.candidate_ms.value),
-                    math.log(result.speedup.value),
-                    timing.noisy,
-                )
-                found.setdefault(result.case, []).append(entry)
+            timing = case.result.timing
+            if timing is not None and case.result.speedup is not None:
+                found.setdefault(case.result.case, []).append((case.result, timing))
     return {
         case: _Timing(
-            entries[0][0],
-            math.exp(sum(entry[1] for entry in entries) / len(entries)),
-            math.exp(sum(entry[2] for entry in entries) / len(entries)),
-            any(entry[3] for entry in entries),
+            timed[0][0].label,
+            geometric_mean(timing.candidate_ms.value for _, timing in timed),
+            mean_speedup([timing.speedup for _, timing in timed]),
+            any(timing.noisy for _, timing in timed),
         )
-        for case, entries in found.items()
+        for case, timed in found.items()
     }

@@ -122,7 +122,8 @@ def _retention(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Gr
 
 
 def _fast_p(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Group]) -> bool:
-    for place, group in enumerate(_overall(groups)):
+    drawn = [(place, group) for place, group in enumerate(_overall(groups)) if group.curve]
+    for place, group in drawn:
         axes.step(CURVE, group.curve, where="post", color=colour(place), label=group.label, lw=1.8)
     axes.axvline(1, color=palette.muted, lw=1, ls="--")
     axes.set(xlabel="p: speedup threshold (×)", ylabel="tasks correct and faster than p", ylim=(0, 1.03))
@@ -130,7 +131,7 @@ def _fast_p(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Group
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.grid()
     legend_below(figure, axes)
-    return True
+    return bool(drawn)
 
 
 def _seen_and_heldout(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Group]) -> bool:
@@ -145,8 +146,9 @@ def _seen_and_heldout(figure: Figure, axes: Axes, palette: Palette, groups: Sequ
             axes.errorbar(value.value, at + up, xerr=_errors(value), color=shade, capsize=2.5, lw=1, zorder=2)
             axes.scatter(value.value, at + up, color=shade, s=36, zorder=3, label=label if at == 0 else None)
         drop, middle = group.mean["correctness_drop"], (seen.value + heldout.value) / 2
-        assert drop is not None
-        axes.annotate(f"drop {100 * drop.value:.0f} points", (middle, at - 0.3), ha="center", fontsize=8)
+        if drop is not None:
+            text = f"drop {100 * drop.value:.0f} % of {drop.count:g}"
+            axes.annotate(text, (middle, at - 0.3), ha="center", fontsize=8)
     _agent_axis(axes, [group.label for group in agents])
     axes.set(xlim=(-0.03, 1.03), xlabel="share of planned trials that are correct")
     axes.xaxis.set_major_formatter(PercentFormatter(1))
@@ -165,6 +167,8 @@ def _kinds(figure: Figure, axes: Axes, palette: Palette, groups: Sequence[Group]
             label = group.label if first == 0 else None
             axes.barh(at, drop.drop.value, height * 0.9, color=colour(place), label=label)
             axes.errorbar(drop.drop.value, at, xerr=_errors(drop.drop), color=palette.text, capsize=2, lw=1)
+            beyond = (drop.drop.high or drop.drop.value) + 0.01
+            axes.text(beyond, at, f"of {drop.cases}", va="center", fontsize=6, color=palette.muted)
     _agent_axis(axes, kinds)
     axes.set(xlim=(0, 1.03), xlabel="share of held-out cases that fail")
     axes.xaxis.set_major_formatter(PercentFormatter(1))

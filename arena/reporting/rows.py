@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 
 from arena.errors import RecordError
 from arena.model.portability import TargetBuild
@@ -14,10 +15,13 @@ from arena.model.reward import reward
 from arena.model.session import Session
 from arena.model.verdict import Stage, Status
 from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome, heldout_ran
+from arena.reporting.intervals import log_error, with_log_error
 from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords
 
-_CORRELATION = 0.07
+EXPERT = "expert"
+"""the agent that hands in the kernels of experts"""
+CORRELATION = 0.07
 """of the errors of two cases of a trial, as measured on kernels against themselves (docs/develop/measurement.md)"""
 
 
@@ -48,8 +52,8 @@ class CaseRow:
 class TrialRow:
     """One planned trial; `status` is None where there is no record. Speedups are None unless they count.
 
-    `arch` is where the candidate ran, `targets` what else it was built for, `page` the link from the report to what the
-    agent did, where that was written.
+    `expert` is the speedup of the agent of that name at the same task. `arch` is where the candidate ran, `targets`
+    what else it was built for, `page` the link from the report to what the agent did, where that was written.
     """
 
     run: str
@@ -68,6 +72,7 @@ class TrialRow:
     heldout_correct: bool = False
     speedup: Estimate | None = None
     heldout_speedup: Estimate | None = None
+    expert: Estimate | None = None
     roofline: float | None = None
     sol: float | None = None
     seconds: float = 0.0
@@ -77,6 +82,11 @@ class TrialRow:
     targets: tuple[TargetBuild, ...] = ()
     session: Session | None = None
     page: str = ""
+
+    @property
+    def handed_in(self) -> bool:
+        """Return whether there is a record, and the agent handed in a kernel."""
+        return self.status not in (None, Status.NOTHING_SUBMITTED)
 
     @property
     def points(self) -> float:
@@ -117,7 +127,17 @@ def trial_rows(runs: Sequence[RunRecords]) -> list[TrialRow]:
             label = f"{agent} ({run.info.run})" if shared[agent] > 1 else agent
             task_type = types.get(task, task.split("/", 1)[0])
             rows.append(_row(run, label, task_type, (agent, task, attempt), recorded.get((agent, task, attempt))))
-    return rows
+    return _beside_experts(rows)
+
+
+def _beside_experts(rows: Sequence[TrialRow]) -> list[TrialRow]:
+    """Every row with the expert's speedup at the same task, unchanged: the geometric mean over its trials."""
+    experts: dict[tuple[str, str], list[Estimate]] = {}
+    for row in rows:
+        if row.agent == EXPERT and row.speedup is not None:
+            experts.setdefault((row.task, row.task_hash), []).append(row.speedup)
+    means = {task: mean_speedup(speedups) for task, speedups in experts.items()}
+    return [row if row.agent == EXPERT else replace(row, expert=means.get((row.task, row.task_hash))) for row in rows]
 
 
 def check_mixable(runs: Sequence[RunRecords]) -> None:
@@ -134,6 +154,12 @@ def check_mixable(runs: Sequence[RunRecords]) -> None:
                 f"{other.environment.device.name}: latencies of two devices do not belong in one report; "
                 "write one report per device"
             )
+
+
+def mean_speedup(independent: Sequence[Estimate]) -> Estimate:
+    """Geometric mean of speedups whose errors are independent: of several attempts, or several runs."""
+    error = math.hypot(*map(log_error, independent)) / len(independent)
+    return with_log_error(geometric_mean(one.value for one in independent), error)
 
 
 def combine(estimates: Iterable[Estimate]) -> Estimate | None:
@@ -156,7 +182,7 @@ def combine(estimates: Iterable[Estimate]) -> Estimate | None:
 def _error_of_mean(errors: Sequence[float]) -> float:
     """The error of a mean of values of which any two have the same correlation."""
     apart, together = sum(error**2 for error in errors), sum(errors) ** 2
-    return math.sqrt((1 - _CORRELATION) * apart + _CORRELATION * together) / len(errors)
+    return math.sqrt((1 - CORRELATION) * apart + CORRELATION * together) / len(errors)
 
 
 def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:

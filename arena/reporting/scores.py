@@ -5,9 +5,13 @@ The dense reward is in `arena.model.reward`.
 
 from __future__ import annotations
 
+import math
+
 COMPILE_POINTS = 20.0
 CORRECT_POINTS = 100.0
 SPEEDUP_POINTS = 100.0
+BREAK_EVEN = 1.05
+"""the speedup from which the bounded reward is positive"""
 
 
 def points(compiled: bool, correct: bool, speedup: float | None) -> float:
@@ -17,6 +21,16 @@ def points(compiled: bool, correct: bool, speedup: float | None) -> float:
     if not correct:
         return COMPILE_POINTS
     return COMPILE_POINTS + CORRECT_POINTS + SPEEDUP_POINTS * (speedup or 0.0)
+
+
+def bounded_reward(speedup: float) -> float:
+    """Share of the baseline's time saved beyond five per cent of the candidate's, never negative (AgentKernelArena)."""
+    return max(0.0, 1 - BREAK_EVEN / speedup)
+
+
+def pass_at_k(attempts: int, passed: int, k: int) -> float:
+    """Chance that at least one of k attempts drawn from all passes: 1 - C(n - c, k) / C(n, k) (Chen et al., 2021)."""
+    return 1 - math.comb(attempts - passed, k) / math.comb(attempts, k)
 
 
 def sol_score(candidate_ms: float, baseline_ms: float, bound_ms: float) -> float:

@@ -13,11 +13,16 @@ from arena.runs.records import RunRecords
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One agent on one task type; counts of trials out of `trials` planned. `correct_heldout` None: not run."""
+    """One agent on one task type: counts of trials. `correct_heldout` None: not run.
+
+    Of `trials` planned, those that are neither `handed_in` nor `not_handed_in` have no record.
+    """
 
     agent: str
     task_type: str
     trials: int
+    handed_in: int
+    not_handed_in: int
     compiled: int
     correct_seen: int
     correct_heldout: int | None
@@ -64,6 +69,8 @@ def summary_row(group: Group) -> SummaryRow:
         agent=group.label,
         task_type=group.task_type,
         trials=counts.planned,
+        handed_in=counts.handed_in,
+        not_handed_in=counts.not_handed_in,
         compiled=counts.compiled,
         correct_seen=counts.correct,
         correct_heldout=None if heldout is None else counts.heldout_correct,

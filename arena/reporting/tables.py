@@ -15,7 +15,8 @@ from arena.reporting.case_frame import Cell, case_cells, estimate_cells
 from arena.reporting.compare import Comparison
 from arena.reporting.groups import CURVE, MISSING, Group
 from arena.reporting.intervals import Quantity
-from arena.reporting.measures import BY_NAME, Unit
+from arena.reporting.measure import Unit
+from arena.reporting.measures import BY_NAME, bounded, relative
 from arena.reporting.report_warnings import ReportWarning
 from arena.reporting.rows import CaseRow, TrialRow
 from arena.reporting.summary import summary_row
@@ -48,6 +49,7 @@ def measures_frame(groups: Sequence[Group], emulated: bool) -> pd.DataFrame:
             for name, value in values.items():
                 head: dict[str, Cell] = {"agent": group.label, "task_type": group.task_type}
                 head |= {"measure": name, "attempts": attempts, "planned": group.counts.planned}
+                head |= {"handed_in": group.counts.handed_in, "not_handed_in": group.counts.not_handed_in}
                 clock = CLOCKS[emulated] if BY_NAME[name].timed else None
                 cells.append(head | _quantity_cells(value) | {"latencies": clock})
     return pd.DataFrame(cells)
@@ -96,12 +98,13 @@ def summary_frame(groups: Sequence[Group]) -> pd.DataFrame:
                 "Agent": row.agent,
                 "Task type": row.task_type,
                 "Trials": str(row.trials),
-                "Compiled": f"{row.compiled}/{row.trials}",
-                "Correct, seen": f"{row.correct_seen}/{row.trials}",
+                "Not handed in": str(row.not_handed_in),
+                "Compiled": formats.ratio_of(row.compiled, row.handed_in),
+                "Correct, seen": formats.ratio_of(row.correct_seen, row.handed_in),
                 "Correct, held-out": formats.NONE
                 if row.correct_heldout is None
-                else f"{row.correct_heldout}/{row.trials}",
-                "Drop": formats.quantity(row.drop, Unit.SHARE),
+                else formats.ratio_of(row.correct_heldout, row.handed_in),
+                "Drop": formats.counted(row.drop, Unit.SHARE),
                 "Mean speedup": formats.quantity(row.mean_speedup, Unit.FACTOR),
                 "Geomean speedup": formats.quantity(row.geomean_speedup, Unit.FACTOR),
             }
@@ -115,6 +118,11 @@ def comparison_markdown(comparison: Comparison) -> str:
     results = (comparison.seen, comparison.heldout, comparison.speed)
     lines += [f"- {result.conclusion}" for result in results]
     lines += [f"- Note: {note}." for note in comparison.notes]
+    if comparison.speed.latency_ratio is not None:
+        ratio = comparison.speed.latency_ratio.value
+        lines.append(
+            f"- For information: the ratio of latencies is {ratio:.3f}, which holds changes of the machine too."
+        )
     if comparison.emulated:
         lines.append(f"- Latencies here are {formats.EMULATED}.")
     cells = [
@@ -122,7 +130,8 @@ def comparison_markdown(comparison: Comparison) -> str:
             "Task": pair.task,
             f"Correct, {comparison.first}": formats.number(pair.first_correct, Unit.SHARE),
             f"Correct, {comparison.second}": formats.number(pair.second_correct, Unit.SHARE),
-            "Latency ratio": formats.NONE if pair.ratio is None else f"{pair.ratio:.3f}",
+            "Ratio of speedups": formats.speedup(pair.speedup_ratio),
+            "Ratio of latencies": formats.NONE if pair.latency_ratio is None else f"{pair.latency_ratio:.3f}",
         }
         for pair in comparison.tasks
     ]
@@ -133,13 +142,14 @@ def trial_cells(row: TrialRow) -> dict[str, Cell]:
     """Return the cells of a trial by column: status, gates, counts of cases, speedups and scores."""
     cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
     cells |= {"task_type": row.task_type, "attempt": row.attempt, "status": str(row.status or MISSING)}
-    cells |= {"compiled": row.compiled, "correct": row.correct, "performed": row.performed}
+    cells |= {"handed_in": row.handed_in, "compiled": row.compiled, "correct": row.correct, "performed": row.performed}
     cells |= {"heldout_ran": row.heldout_ran, "heldout_correct": row.heldout_correct}
     for split in Split:
         results = row.split(split)
         cells |= {f"{split}_passed": sum(case.correct for case in results), f"{split}_cases": len(results)}
     cells |= estimate_cells("speedup", row.speedup) | estimate_cells("heldout_speedup", row.heldout_speedup)
-    cells |= {"retention": row.retention, "points": row.points, "reward": row.reward}
+    cells |= {"retention": row.retention, "bounded_reward": bounded(row), "relative_to_expert": relative(row)}
+    cells |= {"points": row.points, "reward": row.reward}
     cells |= {"roofline_fraction": row.roofline, "sol_score": row.sol, "seconds": row.seconds}
     return cells | {"detail": row.detail, "latencies": CLOCKS[row.emulated]}
 
@@ -157,13 +167,14 @@ def _case_cells(row: TrialRow, case: CaseRow) -> dict[str, Cell]:
 
 def _quantity_cells(value: Quantity | None) -> dict[str, Cell]:
     if value is None:
-        return {"value": None, "low": None, "high": None, "interval": None, "tasks": 0}
+        return {"value": None, "low": None, "high": None, "interval": None, "tasks": 0, "count": 0}
     return {
         "value": value.value,
         "low": value.low,
         "high": value.high,
         "interval": str(value.method),
         "tasks": value.tasks,
+        "count": value.count,
     }
 
 
@@ -195,6 +206,8 @@ def _group_cells(group: Group) -> dict[str, object]:
             "planned": counts.planned,
             "recorded": counts.recorded,
             "missing": counts.missing,
+            "handed_in": counts.handed_in,
+            "not_handed_in": counts.not_handed_in,
             "harness_errors": counts.harness_errors,
             "compiled": counts.compiled,
             "correct": counts.correct,

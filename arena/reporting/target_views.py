@@ -9,7 +9,7 @@ from arena.error_line import first_error_line
 from arena.model.portability import vendor_of
 from arena.reporting import formats, targets
 from arena.reporting.groups import ALL, Group
-from arena.reporting.measures import Unit
+from arena.reporting.measure import Unit
 from arena.reporting.rows import TrialRow
 
 

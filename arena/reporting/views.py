@@ -10,7 +10,8 @@ from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.case_frame import Cell, HeldoutOutcome, case_cells, estimate_of
 from arena.reporting.groups import Group
-from arena.reporting.measures import MEASURES, Unit
+from arena.reporting.measure import Unit
+from arena.reporting.measures import MEASURES
 from arena.reporting.rows import TrialRow
 from arena.reporting.tables import trial_cells
 from arena.reporting.target_views import Reach, UseView, reach, use_views
@@ -141,7 +142,8 @@ def measure_views(groups: Sequence[Group], *, best: bool) -> list[MeasureView]:
     for measure in MEASURES:
         known = [(group.best if best else group.mean).get(measure.name) for group in groups]
         if any(value is not None for value in known):
-            values = tuple(formats.quantity(value, measure.unit) for value in known)
+            as_text = formats.counted if measure.own_count else formats.quantity
+            values = tuple(as_text(value, measure.unit) for value in known)
             views.append(MeasureView(measure.title, measure.name, measure.timed, values))
     return views
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -19,10 +21,10 @@ TEN = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9]
 def test_second_is_faster() -> None:
     found = compare_runs(b.simple(TEN), b.simple([1.5 * s for s in TEN], name="r2")).speed
     assert (found.finding, found.unit) == (Conclusion.SECOND, "task")
-    assert found.ratio is not None
     assert found.speedup_ratio is not None
-    assert found.ratio.value == pytest.approx(1.5)
+    assert found.latency_ratio is not None
     assert found.speedup_ratio.value == pytest.approx(1.5)
+    assert found.latency_ratio.value == pytest.approx(1.5)
     assert found.p_value == pytest.approx(2 / 2**10)
     assert "alpha (r2) is 1.500× as fast as alpha (r1)" in found.conclusion
 
@@ -78,7 +80,8 @@ def test_held_out_correctness_is_compared_too() -> None:
 def test_latencies_of_two_devices_are_refused_but_correctness_is_compared() -> None:
     found = compare_runs(b.simple([None] * 7), b.simple([9.0] * 7, name="r2", env=b.environment(b.CPU)))
     assert found.speed.finding is Conclusion.NOT_COMPARED
-    assert (found.speed.ratio, found.speed.p_value, found.cases) == (None, None, ())
+    assert (found.speed.speedup_ratio, found.speed.latency_ratio, found.speed.p_value) == (None, None, None)
+    assert found.cases == ()
     assert "different devices" in found.speed.conclusion
     assert found.seen.finding is Conclusion.SECOND
     assert found.emulated
@@ -98,9 +101,9 @@ def test_few_tasks_pair_cases_instead_and_say_so() -> None:
 
 def test_too_few_pairs_show_nothing_even_where_the_interval_leaves_one_out() -> None:
     found = compare_runs(b.simple([1.0, 1.0]), b.simple([2.0, 2.1], name="r2")).speed
-    assert found.ratio is not None
-    assert found.ratio.low is not None
-    assert found.ratio.low > 1
+    assert found.speedup_ratio is not None
+    assert found.speedup_ratio.low is not None
+    assert found.speedup_ratio.low > 1
     assert found.p_value is not None
     assert found.p_value >= 0.05
     assert found.finding is Conclusion.NONE_SHOWN
@@ -157,6 +160,21 @@ def test_two_agents_of_one_run() -> None:
         compare_runs(run, run)
 
 
+def test_the_error_of_a_pair_holds_the_errors_of_both_sides() -> None:
+    """Two cases with errors of ±2 % each on both sides: 0.02 × √2 a pair, and √((1 + 0.07) / 2) of it their mean."""
+    cases = [b.case("s1", 2.0), b.case("s2", 2.0)]
+    one, two = (b.run([b.trial("hip2hip/m/a", cases=cases, run=name)], name=name) for name in ("r1", "r2"))
+    found = compare_runs(one, two)
+    pair, task = found.cases[0].speedup_ratio, found.tasks[0].speedup_ratio
+    assert math.log(pair.high / pair.value) == pytest.approx(0.02 * math.sqrt(2), rel=1e-2)
+    assert task is not None
+    assert math.log(task.high / task.value) == pytest.approx(0.02 * math.sqrt(2) * math.sqrt(1.07 / 2), rel=1e-2)
+    assert found.speed.speedup_ratio is not None
+    assert found.speed.speedup_ratio.high is not None
+    overall = math.log(found.speed.speedup_ratio.high / found.speed.speedup_ratio.value)
+    assert overall == pytest.approx(math.log(task.high / task.value), rel=0.05), "also where cases are the unit"
+
+
 def test_rendering_states_every_conclusion() -> None:
     found = compare_runs(b.simple(TEN), b.simple([2 * s for s in TEN], name="r2"))
     text = comparison_markdown(found)
@@ -172,9 +190,9 @@ def test_rendering_states_every_conclusion() -> None:
 def test_swapping_the_sides_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
     first, second = b.simple([one for one, _ in pairs]), b.simple([two for _, two in pairs], name="r2")
     there, back = compare_runs(first, second).speed, compare_runs(second, first).speed
-    assert there.ratio is not None
-    assert back.ratio is not None
-    assert there.ratio.value * back.ratio.value == pytest.approx(1)
+    assert there.speedup_ratio is not None
+    assert back.speedup_ratio is not None
+    assert there.speedup_ratio.value * back.speedup_ratio.value == pytest.approx(1)
     assert there.p_value == pytest.approx(back.p_value)
     opposite = {Conclusion.FIRST: Conclusion.SECOND, Conclusion.SECOND: Conclusion.FIRST}
     assert back.finding is opposite.get(there.finding, there.finding)

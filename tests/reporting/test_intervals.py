@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.reporting.intervals import Method, Quantity, Tally, difference, estimate, wilson
+from arena.model.record import Estimate
+from arena.reporting.intervals import Method, Quantity, Tally, difference, estimate, log_error, wilson
 
 SHARES = st.floats(0, 1, allow_nan=False)
 
@@ -49,7 +50,52 @@ def test_many_tasks_use_the_bootstrap() -> None:
 
 
 def test_one_task_has_no_interval_of_a_mean() -> None:
-    assert estimate([Tally(1.7, 1)]) == Quantity(1.7, None, None, 1, Method.NONE)
+    assert estimate([Tally(1.7, 1)]) == Quantity(1.7, None, None, 1, Method.NONE, 1)
+
+
+def test_one_timed_task_has_the_interval_of_its_timings() -> None:
+    """exp(±1.96 × 0.1) = 1.2165: the interval of the trial, on the log scale and as a mean of factors."""
+    expected = pytest.approx((2.0 / 1.2165, 2.0 * 1.2165), rel=1e-4)
+    for found in (estimate([Tally(math.log(2.0), 1, 0.1)], log=True), estimate([Tally(2.0, 1, 2.0 * 0.1)])):
+        assert found is not None
+        assert (found.low, found.high) == expected
+        assert found.method is Method.TIMING
+    assert log_error(Estimate(2.0, 2.0 / 1.2165, 2.0 * 1.2165)) == pytest.approx(0.1, rel=1e-3)
+    assert log_error(Estimate(2.0, 0.0, 2.0 * 1.2165)) == pytest.approx(0.1, rel=1e-3), (
+        "from above where there is no log"
+    )
+
+
+def test_equal_tasks_are_as_uncertain_as_their_timings() -> None:
+    """Four equal tasks with errors of 0.1: any draw has four of them, so the mean's error is 0.1 / √4 = 0.05."""
+    found = estimate([Tally(0.0, 1, 0.1)] * 4, log=True)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.method is Method.BOOTSTRAP_AND_TIMING
+    assert math.log(found.high) == pytest.approx(1.96 * 0.05, rel=0.05)
+    assert math.log(found.low) == pytest.approx(-math.log(found.high))
+
+
+def test_errors_of_tasks_and_of_timings_add_up_in_quadrature() -> None:
+    """Half of 400 tasks at +0.3 and half at -0.3, with errors of 0.4: the mean's error is √(0.3² + 0.4²) / √400."""
+    found = estimate([Tally(0.3 if place % 2 else -0.3, 1, 0.4) for place in range(400)], log=True)
+    assert found is not None
+    assert found.high is not None
+    assert math.log(found.high) == pytest.approx(1.96 * 0.5 / 20, rel=0.05)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.floats(-2, 2), st.just(0.0) | st.floats(0.001, 1)), min_size=1, max_size=20))
+def test_no_interval_is_narrower_than_the_timings_alone_give(tasks: list[tuple[float, float]]) -> None:
+    found = estimate([Tally(log, 1, error) for log, error in tasks], log=True)
+    assert found is not None
+    alone = 1.959 * math.hypot(*(error for _, error in tasks)) / len(tasks)
+    if found.low is None or found.high is None:
+        assert alone == 0
+    else:
+        assert math.log(found.low) - 1e-9 <= math.log(found.value) - alone
+        assert math.log(found.high) + 1e-9 >= math.log(found.value) + alone
 
 
 def test_constant_values_give_an_interval_without_width_and_without_a_warning() -> None:
@@ -60,9 +106,9 @@ def test_constant_values_give_an_interval_without_width_and_without_a_warning() 
 
 def test_a_quantity_that_does_not_hold_its_estimate_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="does not hold"):
-        Quantity(3, 1, 2, 5, Method.BOOTSTRAP)
+        Quantity(3, 1, 2, 5, Method.BOOTSTRAP, 5)
     with pytest.raises(ValueError, match="two bounds"):
-        Quantity(3, 1, None, 5, Method.BOOTSTRAP)
+        Quantity(3, 1, None, 5, Method.BOOTSTRAP, 5)
 
 
 def test_the_same_data_give_the_same_interval() -> None:
@@ -73,8 +119,8 @@ def test_the_same_data_give_the_same_interval() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=30), st.booleans())
 def test_a_mean_lies_in_its_interval_and_both_in_the_data(values: list[float], log: bool) -> None:
-    scale, back = (math.log, math.exp) if log else (float, float)
-    found = estimate([Tally(scale(value), 1) for value in values], transform=back)
+    scale = math.log if log else float
+    found = estimate([Tally(scale(value), 1) for value in values], log=log)
     assert found is not None
     assert found.low is not None
     assert found.high is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from arena.model.reward import REWARDS, reward
 from arena.model.verdict import Status
 from arena.reporting.measures import MEASURES
-from arena.reporting.scores import points, sol_score
+from arena.reporting.scores import bounded_reward, pass_at_k, points, sol_score
 
 DOCS = (Path(__file__).parents[2] / "docs" / "evaluate" / "measures.md").read_text(encoding="utf-8")
 
@@ -52,7 +53,23 @@ def test_the_docs_place_every_status_at_its_reward(status: Status) -> None:
 
 @pytest.mark.parametrize("name", [measure.name for measure in MEASURES])
 def test_the_docs_define_every_measure(name: str) -> None:
+    name = re.sub(r"_at_\d+$", "_at_K", name)
     assert any(line.startswith("|") and f"`{name}`" in line for line in DOCS.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("attempts", "passed", "k", "expected"),
+    [(4, 2, 1, 1 / 2), (4, 2, 2, 5 / 6), (4, 1, 2, 1 / 2), (4, 0, 4, 0), (4, 3, 2, 1), (8, 2, 4, 1 - 15 / 70)],
+)
+def test_pass_at_k(attempts: int, passed: int, k: int, expected: float) -> None:
+    """Of the six pairs of four attempts, two of which pass, one pair has none that passes."""
+    assert pass_at_k(attempts, passed, k) == pytest.approx(expected)
+
+
+def test_bounded_reward() -> None:
+    assert [bounded_reward(speedup) for speedup in (0.5, 1.0, 1.05)] == [0, 0, 0]
+    assert bounded_reward(2.1) == pytest.approx(0.5)
+    assert bounded_reward(1e9) == pytest.approx(1)
 
 
 def test_sol_score_at_its_anchors() -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import csv
+import io
+import json
+from pathlib import Path
 
+import pytest
+from rich.console import Console
+
+from arena.cli import render
 from arena.model.record import Estimate
 from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.intervals import Method, Quantity
-from arena.reporting.measures import Unit
+from arena.reporting.measure import Unit
+from arena.reporting.pages import write_report
 from arena.reporting.report_warnings import resume_command, warnings
 from arena.reporting.rows import trial_rows
 from arena.reporting.summary import summary_table
@@ -33,6 +41,40 @@ def test_summary_of_an_unfinished_run() -> None:
         ("hip2hip/m/c", "missing", ""),
     ]
     assert not found.emulated
+
+
+def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
+    """Four planned: one passes, one is wrong, one was not handed in, one has no record."""
+    trials = [
+        b.trial("hip2hip/m/a", cases=[b.case("s1", 2.0), b.heldout()]),
+        b.trial("hip2hip/m/b", Status.WRONG_RESULT),
+        b.trial("hip2hip/m/c", Status.NOTHING_SUBMITTED),
+    ]
+    run = b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abcd"])
+    row = summary_table(run).rows[0]
+    assert (row.trials, row.handed_in, row.not_handed_in, row.compiled, row.correct_seen) == (4, 2, 1, 2, 1)
+    report = write_report([run], tmp_path)
+    assert (
+        "| alpha | all | 4 | 1 | 2/2 | 1/2 | 1/2 | 0.0 % [0.0 %, 79.3 %] of 1 |"
+        in (tmp_path / "summary.md").read_text()
+    )
+    assert ">Not handed in</th>" in report.index.read_text()
+    with (tmp_path / "measures.csv").open() as file:
+        rate = next(line for line in csv.DictReader(file) if line["measure"] == "compile_rate")
+    assert [rate[name] for name in ("value", "planned", "handed_in", "not_handed_in", "count")] == [
+        "0.5",
+        "4",
+        "2",
+        "1",
+        "4.0",
+    ]
+    counts = json.loads((tmp_path / "report.json").read_text())["groups"][0]["counts"]
+    assert (counts["handed_in"], counts["not_handed_in"], counts["missing"]) == (2, 1, 1)
+    terminal = Console(width=200, record=True, file=io.StringIO())
+    terminal.print(render.summary_table(summary_table(run)))
+    shown = terminal.export_text()
+    assert "not handed in" in shown
+    assert "0% [0%, 79%] of 1" in shown
 
 
 def test_summary_without_held_out_and_on_the_cpu_platform() -> None:
@@ -92,9 +134,12 @@ def test_a_head_without_a_path_names_the_placeholder(config: str) -> None:
 
 
 def test_numbers_as_text() -> None:
-    quantity = Quantity(0.5, 0.25, 0.75, 9, Method.WILSON)
+    quantity = Quantity(0.5, 0.25, 0.75, 9, Method.WILSON, 12)
+    assert formats.counted(quantity, Unit.SHARE) == "50.0 % [25.0 %, 75.0 %] of 12"
     assert formats.quantity(quantity, Unit.SHARE) == "50.0 % [25.0 %, 75.0 %]"
-    assert formats.quantity(Quantity(1.5, None, None, 1, Method.NONE), Unit.FACTOR) == "1.50× [one task: no interval]"
+    assert formats.quantity(Quantity(1.5, None, None, 1, Method.NONE, 1), Unit.FACTOR) == (
+        "1.50× [one task: no interval]"
+    )
     assert formats.quantity(None, Unit.PLAIN) == formats.NONE
     assert formats.speedup(Estimate(2.0, 1.9, 2.1)) == "2.00× [1.90, 2.10]"
     assert [formats.latency(b.estimate(ms)) for ms in (0.0123, 1.5, 250.0)] == ["12.3 µs", "1.5 ms", "250 ms"]

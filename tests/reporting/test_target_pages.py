@@ -11,7 +11,7 @@ import pytest
 from arena.model.portability import KernelUse
 from arena.model.verdict import Status
 from arena.reporting.formats import quantity
-from arena.reporting.measures import Unit
+from arena.reporting.measure import Unit
 from arena.reporting.pages import Report, write_report
 from arena.reporting.rows import trial_rows
 from arena.reporting.target_tables import COLUMNS, targets_frame
