@@ -14,6 +14,8 @@ from arena.reporting.measures import MEASURES, fast, tried
 from arena.reporting.rows import TrialRow
 
 ALL = "all"
+LATENCY_BOUND = "latency_bound"
+"""the group of tasks that no size makes long, whose speeds no other group holds"""
 MISSING = "missing"
 KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
 CURVE = tuple(round(step * 0.05, 2) for step in range(101))
@@ -77,30 +79,34 @@ class Group:
 
 
 def groups(rows: Sequence[TrialRow]) -> list[Group]:
-    """Per agent, in order of appearance: one group over all tasks, then one per task type."""
+    """Per agent, in order of appearance: one group over all tasks, one per task type, one of those bound by latency."""
     found = []
     for label in dict.fromkeys(row.label for row in rows):
         mine = [row for row in rows if row.label == label]
         found.append(group(label, ALL, mine))
         types = dict.fromkeys(row.task_type for row in mine)
         found += [group(label, name, [row for row in mine if row.task_type == name]) for name in sorted(types)]
+        short = [row for row in mine if row.latency_bound]
+        found += [group(label, LATENCY_BOUND, short)] if short else []
     return found
 
 
 def group(label: str, task_type: str, rows: Sequence[TrialRow]) -> Group:
-    """Measure one set of planned trials of one agent."""
+    """Measure one set of planned trials of one agent; measures of speed leave out tasks that are bound by latency."""
     tasks = by_task(rows)
+    long = rows if task_type == LATENCY_BOUND else [row for row in rows if not row.latency_bound]
+    of_speed = long, by_task(long)
     planned = [measure for measure in MEASURES if measure.attempts <= max(map(len, tasks), default=0)]
     outcomes = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
     return Group(
         label=label,
         task_type=task_type,
         counts=_counts(rows, len(tasks)),
-        mean={measure.name: evaluate(measure, rows, tasks) for measure in planned},
-        best={measure.name: evaluate(measure, rows, tasks, best=True) for measure in planned if measure.best},
+        mean={m.name: evaluate(m, *(of_speed if m.timed else (rows, tasks))) for m in planned},
+        best={m.name: evaluate(m, *(of_speed if m.timed else (rows, tasks)), best=True) for m in planned if m.best},
         outcomes={outcome: outcomes[outcome] for outcome in HeldoutOutcome},
         kinds=tuple(_kinds(tasks)),
-        curve=tuple(_curve(rows)),
+        curve=tuple(_curve(long)),
     )
 
 

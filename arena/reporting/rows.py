@@ -65,6 +65,7 @@ class TrialRow:
     status: Status | None
     detail: str
     emulated: bool
+    latency_bound: bool = False
     compiled: bool = False
     correct: bool = False
     performed: bool = False
@@ -188,7 +189,8 @@ def _error_of_mean(errors: Sequence[float]) -> float:
 def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:
     agent, task, attempt = key
     emulated = run.info.environment.device.emulated
-    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated)
+    short = task in run.info.latency_bound
+    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated, short)
     if trial is None:
         return row
     row = replace(
@@ -216,8 +218,8 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
         performed=passed and _held(evaluation, Stage.PERFORMANCE),
         heldout_ran=ran,
         heldout_correct=correct and ran and all(result.candidate in CORRECT for result in heldout),
-        speedup=combine(result.speedup for result in seen if result.speedup) if passed else None,
-        heldout_speedup=combine(result.speedup for result in heldout if result.speedup) if passed else None,
+        speedup=combine(result.credit for result in seen if result.credit) if passed else None,
+        heldout_speedup=combine(result.credit for result in heldout if result.credit) if passed else None,
         roofline=_roofline(seen) if passed and not row.emulated else None,
         sol=_sol(seen) if passed and not row.emulated else None,
         cases=tuple(CaseRow(result, heldout_outcome(result, ran)) for result in evaluation.cases),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from arena.model.record import Estimate
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
-from arena.reporting.groups import ALL, CURVE, Group, group, groups
+from arena.reporting.groups import ALL, CURVE, LATENCY_BOUND, Group, group, groups
 from arena.reporting.intervals import Method, Quantity
 from arena.reporting.measures import MEASURES
 from arena.reporting.rows import trial_rows
@@ -342,3 +342,27 @@ def test_properties_that_hold_for_any_run(speedups: list[float | None]) -> None:
         if quantity is not None and quantity.low is not None and quantity.high is not None:
             assert quantity.low <= quantity.value <= quantity.high
             assert not measure.proportion or (quantity.low >= 0 and quantity.high <= 1)
+
+
+def test_speeds_of_tasks_bound_by_latency_are_a_group_of_their_own() -> None:
+    """Two long tasks of 4× and 1×, and one of a few microseconds that is 9 times as fast, which says little."""
+    trials = [
+        b.trial(f"triton2triton/m/{name}", cases=[b.case("s1", speed)])
+        for name, speed in zip("abc", (4.0, 1.0, 9.0), strict=True)
+    ]
+    run = b.run(trials)
+    run = replace(run, info=replace(run.info, latency_bound=("triton2triton/m/c",)))
+    found = {one.task_type: one for one in groups(trial_rows([run]))}
+    assert list(found) == [ALL, "triton2triton", LATENCY_BOUND]
+    for name in (ALL, "triton2triton"):
+        assert value(found[name], "geomean_speedup") == pytest.approx(2.0)
+        assert value(found[name], "correctness_rate") == 1.0 and found[name].counts.planned == 3
+    assert value(found[LATENCY_BOUND], "geomean_speedup") == pytest.approx(9.0)
+
+
+def test_a_noisy_case_counts_as_its_lower_bound_or_1() -> None:
+    noisy = replace(b.case("s1", 4.0), timing=replace(b.timing(4.0), noisy=True, speedup=Estimate(4.0, 0.25, 9.0)))
+    steady = b.case("s2", 4.0)
+    (row,) = trial_rows([b.run([b.trial("triton2triton/m/a", cases=[noisy, steady])])])
+    assert row.speedup is not None and row.speedup.value == pytest.approx(1.0)
+    assert row.points == pytest.approx(20 + 100 + 100) and row.reward == pytest.approx(0.0)
