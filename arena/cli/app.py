@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 import arena
-from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, serve, tasks, transcript
+from arena.cli import (
+    agents,
+    clean,
+    compare,
+    doctor,
+    evaluate,
+    heldout,
+    portability,
+    report,
+    run,
+    serve,
+    tasks,
+    transcript,
+)
 
 _EPILOG = """
 Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure);
@@ -45,6 +58,7 @@ app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")

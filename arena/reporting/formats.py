@@ -23,7 +23,7 @@ def number(value: float, unit: Unit) -> str:
 def interval(quantity: Quantity, unit: Unit) -> str:
     """The interval in brackets, or that there is none."""
     if quantity.low is None or quantity.high is None:
-        return "[one task: no interval]"
+        return "[one task: no interval]" if quantity.tasks == 1 else "[no interval]"
     source = ", timing of one task" if quantity.method is Method.TIMING else ""
     return f"[{number(quantity.low, unit)}, {number(quantity.high, unit)}{source}]"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
+from arena.reporting.effort import cost_usd, first_correct_s, tokens
 from arena.reporting.intervals import Quantity, Tally, estimate
 from arena.reporting.measure import Attempts, Measure, timed
 from arena.reporting.measures import MEASURES, fast, tried
@@ -26,6 +27,7 @@ CURVE = tuple(round(step * 0.05, 2) for step in range(101))
 class Counts:
     """How many trials. `planned` are `handed_in`, `not_handed_in` and `missing`.
 
+    Of `sessions`, `never_correct` had no correct kernel; in `cost_known` and `tokens_known` trials these are reported.
     `unjudged_cases` are held-out cases without an outcome. A trial in which the harness failed counts as handed in.
     """
 
@@ -41,6 +43,10 @@ class Counts:
     heldout_correct: int
     noisy_cases: int
     unjudged_cases: int
+    sessions: int
+    never_correct: int
+    cost_known: int
+    tokens_known: int
     statuses: Mapping[str, int]
 
     @property
@@ -152,6 +158,10 @@ def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:
         heldout_correct=sum(row.heldout_correct for row in rows),
         noisy_cases=sum(case.noisy for row in rows for case in row.cases),
         unjudged_cases=sum(row.unjudged for row in rows),
+        sessions=sum(row.session is not None for row in rows),
+        never_correct=sum(first_correct_s(row.session) is None for row in rows if row.session),
+        cost_known=sum(cost_usd(row) is not None for row in rows),
+        tokens_known=sum(tokens(row) is not None for row in rows),
         statuses={name: statuses[name] for name in order if statuses[name]},
     )
 

@@ -85,6 +85,9 @@ def with_log_error(value: float, error: float) -> Estimate:
 def estimate(tallies: Sequence[Tally], *, proportion: bool = False, log: bool = False) -> Quantity | None:
     """Sum of totals over sum of weights, with its interval; None where no task has weight.
 
+    A task without weight that has a total, such as the cost of a task that was not solved, counts too. Where a draw
+    of tasks may hold no weight, there is no interval.
+
     Tasks are resampled, each with all its attempts, since attempts at one task are not independent. In every draw
     each task's logarithm is also off by a normal error of its timings. A proportion of few tasks, or of 0 or 1, gets
     the Wilson interval instead.
@@ -94,18 +97,17 @@ def estimate(tallies: Sequence[Tally], *, proportion: bool = False, log: bool = 
         proportion: the measure is a share of trials or cases.
         log: totals are logarithms, and the estimate is exp of their mean.
     """
-    counted = np.array([tally for tally in tallies if tally.weight > 0], dtype=float).reshape(-1, 3)
-    tasks = len(counted)
-    if not tasks:
+    counted = np.array([tally for tally in tallies if tally.weight > 0 or tally.total], dtype=float).reshape(-1, 3)
+    tasks, count = len(counted), float(counted[:, 1].sum())
+    if not count:
         return None
-    count = float(counted[:, 1].sum())
     ratio = float(counted[:, 0].sum()) / count
     if proportion and (tasks < FEW_TASKS or ratio <= 0 or ratio >= 1):
         low, high = wilson(ratio, tasks)
         return Quantity(ratio, low, high, tasks, Method.WILSON, count)
     value = math.exp(ratio) if log else ratio
     timing = float(_timing_error(np.ones(tasks), counted, log)) if counted[:, 2].any() else 0.0
-    if tasks < 2 and not timing:
+    if (tasks < 2 and not timing) or not (_resamples(tasks) @ counted[:, 1]).all():
         return Quantity(value, None, None, tasks, Method.NONE, count)
     low, high = value * math.exp(-NORMAL_QUANTILE * timing), value * math.exp(NORMAL_QUANTILE * timing)
     if tasks < 2:

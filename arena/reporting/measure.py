@@ -1,4 +1,4 @@
-"""What a measure is, and the two kinds of which most are: shares of planned trials, and means over tasks."""
+"""Measures, and the two kinds of which most are: shares of planned trials, and means over tasks."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from arena.reporting.case_frame import HeldoutOutcome
+from arena.reporting.effort import EFFORT
 from arena.reporting.intervals import NOTHING, Tally, log_error
 from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known, share, timed
 from arena.reporting.rows import CaseRow, TrialRow
@@ -207,6 +208,7 @@ MEASURES: tuple[Measure, ...] = (
     average("bounded_reward", "bounded reward", Unit.PLAIN, bounded, error=_bounded_error, applies=timed),
     average("points", "points", Unit.PLAIN, lambda row: row.points, error=_points_error),
     average("reward", "dense reward", Unit.PLAIN, lambda row: row.reward),
+    *EFFORT,
     average("roofline_fraction", "fraction of the roofline", Unit.SHARE, lambda row: row.roofline, log=True),
     average("sol_score", "SOL score", Unit.PLAIN, _sol, applies=_sol_known),
 )

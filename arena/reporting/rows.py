@@ -153,7 +153,7 @@ def check_mixable(runs: Sequence[RunRecords]) -> None:
             raise RecordError(
                 f"run {first.run!r} was measured on {first.environment.device.name} and {other.run!r} on "
                 f"{other.environment.device.name}: latencies of two devices do not belong in one report; "
-                "write one report per device"
+                "write one report per device, or see `arena portability` for their efficiencies"
             )
 
 

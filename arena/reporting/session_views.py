@@ -10,10 +10,11 @@ import pandas as pd
 
 from arena.model.session import Session, Tokens
 from arena.reporting import formats
+from arena.reporting.effort import best_so_far_mean, first_correct_s
 from arena.reporting.rows import TrialRow
 from arena.reporting.tables import markdown
 
-HEADINGS = ("Agent", "Sessions", "Evaluations", "Minutes", "Tokens", "Cost", "Endings", "Flags")
+HEADINGS = ("Agent", "Sessions", "Evaluations", "Minutes", "First correct", "Tokens", "Cost", "Endings", "Flags")
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class SessionsView:
     sessions: str
     evaluations: str
     minutes: str
+    first_correct: str
     tokens: str
     cost: str
     endings: str
@@ -37,6 +39,7 @@ class SessionsView:
             self.sessions,
             self.evaluations,
             self.minutes,
+            self.first_correct,
             self.tokens,
             self.cost,
             self.endings,
@@ -112,10 +115,13 @@ def _view(agent: str, sessions: Sequence[Session]) -> SessionsView:
         str(len(sessions)),
         _each(f"{evaluations}", f"{evaluations / len(sessions):.1f}", sessions),
         _each(f"{minutes:.1f}", f"{minutes / len(sessions):.1f}", sessions),
-        _each(formats.count(tokens.total), formats.count(tokens.total // len(sessions)), sessions)
-        if tokens.total
-        else formats.NONE,
-        _each(formats.dollars(cost), formats.dollars(cost / len(sessions)), sessions) if cost else formats.NONE,
+        _first_correct(sessions),
+        _used(
+            formats.count(tokens.total),
+            formats.count(tokens.total // len(sessions)),
+            [s.tokens.total for s in sessions],
+        ),
+        _used(formats.dollars(cost), formats.dollars(cost / len(sessions)), [s.cost_usd for s in sessions]),
         ", ".join(f"{name} {number}" for name, number in endings.most_common()),
         f"{flags} in {flagged} of {len(sessions)}" if flags else "none",
     )
@@ -123,6 +129,24 @@ def _view(agent: str, sessions: Sequence[Session]) -> SessionsView:
 
 def _each(total: str, mean: str, sessions: Sequence[Session]) -> str:
     return total if len(sessions) == 1 else f"{total} [{mean} each]"
+
+
+def _used(total: str, mean: str, each: Sequence[float]) -> str:
+    """A total, its mean, and in how many sessions it is known where that is not in all."""
+    known = sum(map(bool, each))
+    if known in (0, len(each)):
+        return (f"{total} [{mean} each]" if len(each) > 1 else total) if known else formats.NONE
+    return f"{total} [known in {known} of {len(each)}]"
+
+
+def _first_correct(sessions: Sequence[Session]) -> str:
+    """The first and the last of the times to a first correct kernel, and how many sessions never had one."""
+    times = [at_s for at_s in map(first_correct_s, sessions) if at_s is not None]
+    never = len(sessions) - len(times)
+    if not times:
+        return f"never in {never}"
+    span = formats.clock(min(times)) + (f" to {formats.clock(max(times))}" if len(times) > 1 else "")
+    return f"{span} [never in {never} of {len(sessions)}]" if never else span
 
 
 def _cells(row: TrialRow, session: Session) -> dict[str, str | int | float | None]:
@@ -143,6 +167,8 @@ def _cells(row: TrialRow, session: Session) -> dict[str, str | int | float | Non
         "evaluations": len(session.evaluations),
         "refused": session.refused,
         "best_seen_speedup": best.speedup if best else None,
+        "first_correct_s": first_correct_s(session),
+        "best_so_far": best_so_far_mean(session),
         "tokens_input": session.tokens.input,
         "tokens_output": session.tokens.output,
         "tokens_cached": session.tokens.cached,

@@ -22,6 +22,7 @@ COMMANDS = [
     ["evaluate"],
     ["report"],
     ["compare"],
+    ["portability"],
     ["tasks", "list"],
     ["tasks", "show"],
     ["tasks", "check"],
