@@ -61,8 +61,11 @@ def test_every_defence_of_the_threat_model_has_a_test() -> None:
 
 def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "evaluate" / "configuration.md").read_text(encoding="utf-8")
-    schema = json.loads((ROOT / "arena" / "schemas" / "run.json").read_text(encoding="utf-8"))["properties"]
-    keys = {*schema, *schema["agents"]["items"]["properties"], *schema["evaluation"]["properties"]}
+    schema, evaluation = (
+        json.loads((ROOT / "arena" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))["properties"]
+        for name in ("run", "evaluation")
+    )
+    keys = {*schema, *schema["agents"]["items"]["properties"], *evaluation}
     assert {key for key in keys if f"| `{key}` |" not in page} == set()
     (tmp_path / "candidates").mkdir()
     (tmp_path / "configs").mkdir()

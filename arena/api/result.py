@@ -18,14 +18,14 @@ _NONE = "–"
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What the judge found about one candidate on one task.
+    r"""What the judge found about one candidate on one task.
 
     Attributes:
         evaluation: the record as it is stored in run folders: verdict of every stage, every case, raw timing rounds.
 
     Examples:
         >>> import arena
-        >>> result = arena.evaluate("rms_norm", "not python", platform="cpu", heldout=False)
+        >>> result = arena.evaluate("rms_norm", "not python\n", platform="cpu", heldout=False)
         >>> result.status, result.passed, result.speedup
         (<Status.LOAD_ERROR: 'load_error'>, False, None)
     """

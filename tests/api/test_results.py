@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,12 @@ import arena
 from arena import agents
 from arena.agents.base import AgentSpec
 from arena.agents.builtin import Noop
-from arena.api.evaluation import _written
+from arena.api.candidate import write_candidate
 from arena.errors import UsageError
+from arena.judge.client import JudgeClient
+from arena.judge.messages import Options
 from arena.model.record import CaseResult, Evaluation
+from arena.model.task import TaskType
 from arena.model.verdict import Status
 from arena.runs import records
 from tests.reporting import builders
@@ -51,14 +56,69 @@ def test_a_result_that_failed_says_why() -> None:
 
 
 def test_candidates_as_path_text_and_bytes(tmp_path: Path) -> None:
-    file, place = tmp_path / "mine.py", tmp_path / "kernel.py"
+    triton, file = TaskType.TRITON2TRITON, tmp_path / "mine.py"
     file.write_text("one", encoding="utf-8")
-    assert _written(file, place) == _written(str(file), place) == file
-    assert _written("two = 2", place).read_bytes() == b"two = 2"
-    assert _written(b"three", place).read_bytes() == b"three"
-    for missing in (tmp_path / "no.py", str(tmp_path / "no.py")):
+    assert write_candidate(file, triton, tmp_path) == write_candidate(str(file), triton, tmp_path) == file
+    assert write_candidate("two = 2\n", triton, tmp_path).read_bytes() == b"two = 2\n"
+    assert write_candidate(b"three", TaskType.TORCH2HIP, tmp_path) == tmp_path / "kernel.hip"
+    assert (tmp_path / "kernel.hip").read_bytes() == b"three"
+    for missing in (tmp_path / "no.py", str(tmp_path / "no.py"), "my_kernel", "x = 1", "", "y" * 999, "a\0b"):
         with pytest.raises(UsageError, match="no such file"):
-            _written(missing, place)
+            write_candidate(missing, triton, tmp_path)
+    for task_type in (TaskType.HIP2HIP, TaskType.TORCH2HIP):
+        with pytest.raises(UsageError, match=f"mine.py: a {task_type} task takes kernel.hip"):
+            write_candidate(file, task_type, tmp_path)
+
+
+def _no_judge(*_: object) -> None:
+    raise AssertionError("a judge was started")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"hold_out": False}, "unknown option `hold_out`; expected one of: heldout, max_work, on_progress, profile"),
+        ({"seed": 1}, "unknown option `seed`"),
+        ({"seeds": 0}, "option `seeds`: 0 is less than the minimum of 1"),
+        ({"seeds": -1}, "option `seeds`: -1 is less than"),
+        ({"seeds": "x"}, "option `seeds`: 'x' is not of type 'integer'"),
+        ({"seeds": None}, "option `seeds`: None is not of type 'integer'"),
+        ({"max_work": 0}, "option `max_work`: 0 is less than or equal to the minimum of 0"),
+        ({"max_work": float("nan")}, "option `max_work`: nan is not of type 'number'"),
+        ({"timeout_s": 0}, "option `timeout_s`: 0 is less than or equal to"),
+        ({"targets": ["nonsense"]}, "option `targets`: 'nonsense' is not one of gfx90a"),
+        ({"targets": "gfx942"}, "option `targets`: 'gfx942' is not of type 'array'"),
+        ({"heldout": "no"}, "option `heldout`: 'no' is not of type 'boolean'"),
+        ({"profile": 1}, "option `profile`: 1 is not of type 'boolean'"),
+        ({"platform": "gpu"}, "unknown platform 'gpu'; expected one of: auto, cpu, cuda, rocm"),
+    ],
+)
+def test_a_wrong_option_is_an_error_before_a_judge_is_started(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setattr(JudgeClient, "_start", _no_judge)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        arena.evaluate("rms_norm", "x = 1\n", **options)
+
+
+def test_a_judge_refuses_wrong_options_and_takes_right_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def evaluate(*arguments: Any) -> Evaluation:
+        asked.append(arguments[3])
+        return result_of(case()).evaluation
+
+    monkeypatch.setattr(JudgeClient, "_start", lambda judge: None)
+    monkeypatch.setattr(JudgeClient, "close", lambda judge: None)
+    monkeypatch.setattr(JudgeClient, "evaluate", evaluate)
+    with pytest.raises(UsageError, match="unknown platform 'gpu'; expected one of: auto, cpu, cuda, rocm"):
+        arena.Judge("gpu")
+    with arena.Judge("cpu") as judge:
+        with pytest.raises(UsageError, match="unknown option `hold_out`"):
+            judge.evaluate("rms_norm", "x = 1\n", hold_out=False)  # type: ignore[call-arg]
+        judge.evaluate("rms_norm", "x = 1\n")
+        judge.evaluate("rms_norm", "x = 1\n", seeds=2, max_work=None, timeout_s=9, targets=("gfx942",), profile=True)
+    assert asked == [Options(), Options(seeds=2, call_timeout_s=9, targets=("gfx942",), profile=True)]
 
 
 def test_a_run_read_back_gives_frames(tmp_path: Path) -> None:
