@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.api.candidate import require_candidate
 from arena.api.result import Result
 from arena.cli.console import err, examples, out, print_json
-from arena.cli.corpora import TasksDirs
+from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.devices import Platform
 from arena.error_line import first_error_line
-from arena.errors import UsageError
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 
@@ -31,11 +32,9 @@ EXAMPLES = examples(
 def evaluate(
     task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
     file: Annotated[Path, typer.Argument(help="The candidate: kernel.py or kernel.hip.")],
-    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     heldout: Annotated[bool, typer.Option(help="Also evaluate the held-out cases.")] = True,
-    max_work: Annotated[
-        float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
-    ] = None,
+    max_work: MaxWork = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     eager_stream: Annotated[bool, typer.Option(help="torch2hip: also time PyTorch eager without a graph.")] = False,
@@ -73,8 +72,7 @@ def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evalu
     """Start a judge, show what it is doing, and return what it says."""
     from arena.judge.client import JudgeClient
 
-    if not file.is_file():
-        raise UsageError(f"{file}: no such file")
+    require_candidate(file, task.task_type)
     with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
 
         def show_stage(progress: Progress) -> None:

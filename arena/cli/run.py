@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import err, examples
-from arena.cli.corpora import TasksDirs
-from arena.cli.devices import DEVICES, chosen_devices
+from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.devices import DEVICES, OtherPlatform, chosen_devices
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,16 +32,14 @@ REPORTS = Path("reports")
 def run(
     config: Annotated[str, typer.Argument(help="Run configuration: a YAML file, or the name of a shipped one.")],
     name: Annotated[str | None, typer.Option(help="Name of the run; its folder is RUNS-DIR/NAME.")] = None,
-    platform: Annotated[str | None, typer.Option(help="auto, cpu, cuda or rocm.")] = None,
+    platform: OtherPlatform = None,
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` excludes.")] = None,
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
     attempts: Annotated[
         int | None, typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
-    max_work: Annotated[
-        float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
-    ] = None,
+    max_work: MaxWork = None,
     targets: Annotated[
         list[str] | None,
         typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required)."),

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
-from arena.cli.devices import DEVICES, chosen_devices
+from arena.cli.devices import DEVICES, Platform, chosen_devices
 from arena.errors import FileError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MUTANTS = typer.Option("--mutants", help="Check only mutants of kernels and omis
 def check(
     patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; default: all tasks.")] = None,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
     every_launch: Annotated[bool, EVERY_LAUNCH] = False,
     timing: Annotated[bool, TIMING] = True,

@@ -135,6 +135,7 @@ def test_doctor_answers_for_machines() -> None:
         (("evaluate", "rmsnorm", "README.md"), 2, "did you mean rms_norm"),
         (("evaluate", "softmax", "README.md"), 2, "several tasks"),
         (("evaluate", "rms_norm", "nowhere.py"), 2, "no such file"),
+        (("evaluate", "hip2hip/modules/softmax", "tests/fakes.py"), 2, "a hip2hip task takes kernel.hip"),
         (("run", "nowhere.yaml"), 2, "shipped configurations are"),
         (("run", "configs/quickstart.yaml", "--tasks", "nothing*", "--runs-dir", "/tmp/none"), 2, "no task matches"),
         (("run", "configs/quickstart.yaml", "--agents", "codex"), 2, "no agent 'codex'"),
