@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import arena
-from arena.cli import agents, clean, compare, doctor, evaluate, heldout, report, run, serve, tasks, transcript
+from arena.cli import (
+    Interrupted,
+    agents,
+    clean,
+    compare,
+    doctor,
+    evaluate,
+    heldout,
+    report,
+    run,
+    serve,
+    tasks,
+    transcript,
+)
 
 _EPILOG = """
 Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure);
 130 interrupted.
 """
+
+
+class _Commands(TyperGroup):
+    """Commands that say when Ctrl-C ended them; Typer alone ends them without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; raises `Interrupted` for Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
 
 
 def _print_version(asked: bool) -> None:
@@ -23,6 +48,7 @@ def _print_version(asked: bool) -> None:
 
 app = typer.Typer(
     name="arena",
+    cls=_Commands,
     help="Measure how well AI coding agents optimise GPU kernels, and whether their kernels survive unseen shapes.",
     epilog=_EPILOG,
     no_args_is_help=True,

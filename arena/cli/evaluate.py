@@ -78,7 +78,11 @@ def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evalu
         def show_stage(progress: Progress) -> None:
             status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
 
-        return judge.evaluate(task.path, file, options, show_stage)
+        try:
+            return judge.evaluate(task.path, file, options, show_stage)
+        except KeyboardInterrupt:
+            judge.kill()
+            raise
 
 
 def _show(evaluation: Evaluation) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli import Interrupted
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
 from arena.cli.devices import DEVICES, OtherPlatform, chosen_devices
@@ -69,7 +72,10 @@ def run(
     if done is not None:
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
     else:
-        done = _run(plan, folder, chosen_devices(devices))
+        try:
+            done = _run(plan, folder, chosen_devices(devices))
+        except KeyboardInterrupt:
+            raise _interrupted(plan, folder) from None
     if with_report or as_json:
         report_command.write_and_show([done], reports_dir / chosen.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
@@ -89,6 +95,16 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecor
     builds = plan.has_sessions
     with RunDisplay(err) as display, started(plan.config.platform, devices, builds=builds) as judges:
         return runner.run(plan, folder, judges, display)
+
+
+def _interrupted(plan: RunPlan, folder: Path) -> Interrupted:
+    """Say how many trials have a record, and which command runs the others."""
+    from arena.runs.records import HEAD, read_run
+
+    planned = len(plan.agents) * len(plan.tasks) * plan.config.attempts
+    recorded = len(read_run(folder).trials) if (folder / HEAD).is_file() else 0
+    command = shlex.join(["arena", *sys.argv[1:]])
+    return Interrupted(f"interrupted: {recorded} of {planned} recorded; `{command}` resumes")
 
 
 def _require_verdicts(done: RunRecords, folder: Path) -> None:
