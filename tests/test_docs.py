@@ -51,6 +51,12 @@ def test_every_link_of_a_page_leads_somewhere() -> None:
     assert broken == []
 
 
+def test_every_folder_that_the_page_on_reports_describes_exists() -> None:
+    text = (ROOT / "reports" / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^`([\w-]+)`", text, re.MULTILINE)
+    assert "full-h200" in named and [name for name in named if not (ROOT / "reports" / name).is_dir()] == []
+
+
 def test_every_defence_of_the_threat_model_has_a_test() -> None:
     text = (ROOT / "docs" / "develop" / "threat-model.md").read_text(encoding="utf-8")
     table = text.split("## Defences")[1].split("##")[0]

@@ -30,7 +30,7 @@ Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 
 
 
 class _Commands(TyperGroup):
-    """Commands that say when Ctrl-C ended them; Typer alone ends them without a word."""
+    """Commands that say when Ctrl-C ended them; Typer alone prints nothing."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; raises `Interrupted` for Ctrl-C."""

@@ -24,7 +24,7 @@ EXAMPLES = examples(
     "arena run quickstart                       # a shipped configuration, by name",
     "arena run my_run.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
     "arena run quickstart --targets gfx942,gfx90a,sm_90 --name ports",
-    "arena run coding_agents --jobs 4           # four agents side by side, which take turns at the device",
+    "arena run coding_agents --jobs 4           # four trials side by side, which take turns at the device",
     "arena run full --devices all               # a judge on every GPU here",
     "arena run quickstart                       # again: goes on where it stopped",
 )

@@ -135,6 +135,15 @@ def test_a_run_read_back_gives_frames(tmp_path: Path) -> None:
         arena.compare(run, run)
 
 
+@pytest.mark.parametrize("given", ["runs/quickstart", Path("runs/quickstart"), ["runs/quickstart"], None])
+def test_a_path_in_place_of_a_run_is_an_error(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"report takes runs, such as arena.load_run\('runs/monday'\), not a "):
+        arena.report(given, tmp_path / "out")
+    with pytest.raises(UsageError, match="compare takes runs"):
+        arena.compare(given, given)
+    assert not (tmp_path / "out").exists()
+
+
 def offered(spec: AgentSpec) -> arena.Agent:
     """What a package's entry point names."""
     return Noop(f"plugged in as {spec.name}")
