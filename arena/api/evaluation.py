@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from arena.api.candidate import Candidate, require_candidate, write_candidate
-from arena.api.result import Result
+from arena.api.result import Result, result_of
 from arena.api.tasks import Folders, load_task
 from arena.corpus.strict_yaml import fault
 from arena.errors import UsageError
@@ -89,7 +89,7 @@ class Judge:
         with scratch("candidate") as folder:
             path = write_candidate(candidate, found.task_type, Path(folder))
             evaluation = self._client.evaluate(found.path, path, checked, on_progress)
-        return Result(evaluation)
+        return result_of(evaluation, found, heldout=checked.heldout)
 
     def close(self) -> None:
         """Stop the judge's processes."""

@@ -13,6 +13,7 @@ import arena
 from arena import agents
 from arena.agents.base import AgentSpec
 from arena.agents.builtin import Noop
+from arena.api import result
 from arena.api.candidate import write_candidate
 from arena.errors import UsageError
 from arena.judge.client import JudgeClient
@@ -43,10 +44,22 @@ def test_a_result_that_fails_held_out_cases_has_not_passed() -> None:
     wrong = heldout("h2", candidate=Status.WRONG_RESULT)
     result = result_of(case(), heldout(), wrong)
     assert result.status is Status.PASSED and not result.passed and result.heldout_passed is False
-    assert "held-out 1/2" in str(result) and "h2 (h2 M=4 N=256 float32): wrong_result" in str(result)
+    assert ": passed on seen cases, failed held-out, speedup 2×, seen 1/1, held-out 1/2" in str(result)
+    assert "h2 (h2 M=4 N=256 float32): wrong_result" in str(result)
     known = heldout("h2", baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)
     assert result_of(case(), heldout(), known).passed, "a case that the baseline fails does not count"
     assert result_of(case()).passed and result_of(case()).heldout_passed is None
+
+
+def test_a_result_says_how_many_cases_were_skipped() -> None:
+    task = arena.load_task("rms_norm")
+    evaluation = result_of(case(), heldout()).evaluation
+    total = len(task.seen) + len(task.heldout)
+    whole, seen_only = (result.result_of(evaluation, task, heldout=heldout) for heldout in (True, False))
+    assert whole.summary.endswith(f", held-out 1/1, {total - 2} of {total} cases skipped as too large")
+    assert str(whole) == whole.summary and whole.skipped == total - 2
+    assert seen_only.skipped == len(task.seen) - 2
+    assert "skipped" not in str(result_of(case()))
 
 
 def test_a_result_that_failed_says_why() -> None:
