@@ -113,6 +113,9 @@ def _say(fault: jsonschema.ValidationError) -> str:
         branches: Any = fault.validator_value
         names = [name for branch in branches for name in branch.get("required", ())]
         return f"exactly one of {', '.join(names)} expected"
+    if fault.validator == "type" and fault.validator_value == "object" and isinstance(fault.schema, dict):
+        keys = ", ".join(sorted(fault.schema.get("properties", {})))
+        return f"{fault.instance!r} is not a mapping" + (f"; expected keys: {keys}" if keys else "")
     if fault.validator == "enum":
         return f"{fault.instance!r} is not one of {', '.join(map(str, _enumerated(fault)))}"
     return str(fault.message)

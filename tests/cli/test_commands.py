@@ -124,6 +124,15 @@ def test_the_hint_of_a_new_task_names_its_corpus(tmp_path: Path) -> None:
     assert "triton2triton/modules/fresh" in shown.output
 
 
+def test_a_malformed_task_counts_among_those_that_were_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_task(tmp_path / "tasks", seen="[")
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["tasks", "check", ".", "--platform", "cpu", "--out", str(tmp_path / "checks")])
+    assert done.exit_code == 1
+    assert "0 of 1 tasks passed" in done.output and "seen.yaml:2: not valid YAML" in done.output
+    assert "1 of these could not be checked, since a file is malformed" in done.output
+
+
 def test_several_agents_are_compared_by_name(tmp_path: Path) -> None:
     run = builders.run([builders.trial(agent=agent, cases=[builders.case()]) for agent in ("honest", "fast")])
     records.write_head(tmp_path, run.info)
