@@ -26,7 +26,6 @@ from arena.runs import records
 from tests.reporting import builders
 from tests.reporting.builders import case, heldout
 
-
 API: Any = arena
 """the public API to a caller whose types nobody checks"""
 
