@@ -51,6 +51,12 @@ def test_every_link_of_a_page_leads_somewhere() -> None:
     assert broken == []
 
 
+def test_every_folder_that_the_page_on_reports_describes_exists() -> None:
+    text = (ROOT / "reports" / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^`([\w-]+)`", text, re.MULTILINE)
+    assert "full-h200" in named and [name for name in named if not (ROOT / "reports" / name).is_dir()] == []
+
+
 def test_every_defence_of_the_threat_model_has_a_test() -> None:
     text = (ROOT / "docs" / "develop" / "threat-model.md").read_text(encoding="utf-8")
     table = text.split("## Defences")[1].split("##")[0]
@@ -61,8 +67,11 @@ def test_every_defence_of_the_threat_model_has_a_test() -> None:
 
 def test_the_page_on_configurations_has_every_key_and_a_valid_example(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "evaluate" / "configuration.md").read_text(encoding="utf-8")
-    schema = json.loads((ROOT / "arena" / "schemas" / "run.json").read_text(encoding="utf-8"))["properties"]
-    keys = {*schema, *schema["agents"]["items"]["properties"], *schema["evaluation"]["properties"]}
+    schema, evaluation = (
+        json.loads((ROOT / "arena" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))["properties"]
+        for name in ("run", "evaluation")
+    )
+    keys = {*schema, *schema["agents"]["items"]["properties"], *evaluation}
     assert {key for key in keys if f"| `{key}` |" not in page} == set()
     (tmp_path / "candidates").mkdir()
     (tmp_path / "configs").mkdir()

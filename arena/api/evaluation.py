@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from os import PathLike
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
-from arena.api.result import Result
+from arena.api.arguments import device_number
+from arena.api.candidate import Candidate, require_candidate, write_candidate
+from arena.api.result import Result, result_of
 from arena.api.tasks import Folders, load_task
+from arena.corpus.strict_yaml import fault
 from arena.errors import UsageError
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
 from arena.model.task import Task
+from arena.platforms import known
 from arena.scratch import scratch
 
-Candidate = str | bytes | PathLike[str]
-_SUFFIXES = (".py", ".hip")
+_NAMES = {"timeout_s": "call_timeout_s"}
+"""options that a run configuration calls otherwise"""
 
 
 class EvaluationOptions(TypedDict, total=False):
@@ -41,7 +44,8 @@ class Judge:
         corpora: folders of tasks in place of the shipped ones.
 
     Raises:
-        JudgeUnavailable: on first use, where the platform is missing.
+        UsageError: there is no platform of this name, or `device` is no number.
+        JudgeUnavailable: on first use, where the platform is missing on this machine.
 
     Examples:
         >>> import arena
@@ -53,7 +57,7 @@ class Judge:
     """
 
     def __init__(self, platform: str = "auto", *, device: int | None = None, corpora: Folders = ()) -> None:
-        self._client = JudgeClient(platform, device)
+        self._client = JudgeClient(known(platform), device_number(device))
         self._corpora = corpora
 
     @property
@@ -66,26 +70,27 @@ class Judge:
 
         Args:
             task: a task, its id, or a bare name that only one task has.
-            candidate: a path, or the source as text or bytes. A `str` without a line break that ends in `.py` or
-                `.hip` is a path.
+            candidate: a path, or the source as text or bytes. A `str` without a line break is a path.
             **options: `heldout` (default True): also evaluate held-out cases. `seeds` (3): secret draws per case.
-                `max_work`: skip cases whose operations plus bytes exceed it (default: no limit, 3e6 on the CPU
-                platform). `timeout_s` (60): seconds per call. `targets`: architectures to cross-compile for, such as
-                `gfx942`. `profile` (False): also say where the time goes. `on_progress`: called at every stage.
+                `max_work`: skip cases whose operations plus bytes exceed it, but keep the two smallest of each split
+                (default: no limit, 3e6 on the CPU platform). `timeout_s` (60): seconds per call. `targets`:
+                architectures to cross-compile for, such as `gfx942`. `profile` (False): also say where the time goes.
+                `on_progress`: called at every stage.
 
         Returns:
             The result; a candidate that fails is a result, not an exception.
 
         Raises:
-            UsageError: no such task or file.
+            UsageError: no such task, file or option, or a value that a run configuration refuses.
             InfrastructureError: the harness or the device failed, so there is no verdict.
         """
         found = task if isinstance(task, Task) else load_task(task, corpora=self._corpora)
         on_progress = options.get("on_progress") or (lambda progress: None)
+        checked = _options(options)
         with scratch("candidate") as folder:
-            path = _written(candidate, Path(folder) / found.task_type.kernel_file)
-            evaluation = self._client.evaluate(found.path, path, _options(options), on_progress)
-        return Result(evaluation)
+            path = write_candidate(candidate, found.task_type, Path(folder))
+            evaluation = self._client.evaluate(found.path, path, checked, on_progress)
+        return result_of(evaluation, found, heldout=checked.heldout)
 
     def close(self) -> None:
         """Stop the judge's processes."""
@@ -123,7 +128,7 @@ def evaluate(
         The result; a candidate that fails is a result, not an exception.
 
     Raises:
-        UsageError: no such task or file.
+        UsageError: no such task, file, platform or option, or a value that a run configuration refuses.
         InfrastructureError: the harness or the device failed, so there is no verdict.
 
     Examples:
@@ -134,43 +139,35 @@ def evaluate(
         True
     """
     found = task if isinstance(task, Task) else load_task(task, corpora=corpora)
-    _require_file(candidate)
+    _options(options)  # raises before a judge is started
+    require_candidate(candidate, found.task_type)
     with Judge(platform, device=device) as judge:
         return judge.evaluate(found, candidate, **options)
 
 
-def _options(given: EvaluationOptions) -> Options:
-    return Options(
-        heldout=given.get("heldout", True),
-        seeds=given.get("seeds", Options().seeds),
-        max_work=given.get("max_work"),
-        call_timeout_s=given.get("timeout_s", Options().call_timeout_s),
-        targets=tuple(given.get("targets", ())),
-        profile=given.get("profile", False),
-    )
+def _options(given: Mapping[str, Any]) -> Options:
+    """Return what a judge is asked for; raises `UsageError` where a run configuration would be refused."""
+    allowed = sorted(EvaluationOptions.__annotations__)
+    for name in given:
+        if name not in allowed:
+            raise UsageError(f"unknown option `{name}`; expected one of: {', '.join(allowed)}")
+    options: dict[str, Any] = {
+        _NAMES.get(name, name): _plain(value) for name, value in given.items() if name != "on_progress"
+    }
+    if options.get("max_work", 0) is None:
+        del options["max_work"]
+    profile = options.pop("profile", False)
+    if not isinstance(profile, bool):
+        raise UsageError(f"option `profile`: {profile!r} is not of type 'boolean'")
+    problem = fault(options, "evaluation")
+    if problem is not None:
+        place, text = problem
+        given_as = {inner: outer for outer, inner in _NAMES.items()}
+        raise UsageError(f"option `{given_as.get(str(place[0]), place[0])}`: {text}")
+    targets = tuple(options.pop("targets", ()))
+    return Options(**options, targets=targets, profile=profile)
 
 
-def _require_file(candidate: Candidate) -> None:
-    path = _path(candidate)
-    if path is not None and not path.is_file():
-        raise UsageError(f"{path}: no such file")
-
-
-def _path(candidate: Candidate) -> Path | None:
-    """Return the path that a candidate is; None for text and bytes."""
-    if isinstance(candidate, bytes):
-        return None
-    if isinstance(candidate, str) and ("\n" in candidate or not candidate.endswith(_SUFFIXES)):
-        return None
-    return Path(candidate)
-
-
-def _written(candidate: Candidate, place: Path) -> Path:
-    """Return the candidate's file; text and bytes are written to `place` first."""
-    _require_file(candidate)
-    path = _path(candidate)
-    if path is not None:
-        return path
-    assert isinstance(candidate, str | bytes)
-    place.write_bytes(candidate.encode() if isinstance(candidate, str) else candidate)
-    return place
+def _plain(value: object) -> object:
+    """Return a value as a file would hold it: any sequence but text as a list."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from arena.model.environment import ratio_heading
 from arena.model.record import CaseResult, Evaluation, Split
+from arena.model.task import Task
 from arena.model.verdict import Status
 
 if TYPE_CHECKING:
@@ -18,19 +19,21 @@ _NONE = "–"
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What the judge found about one candidate on one task.
+    r"""What the judge found about one candidate on one task.
 
     Attributes:
         evaluation: the record as it is stored in run folders: verdict of every stage, every case, raw timing rounds.
+        skipped: cases of the task that were not evaluated, since they are too large for this platform or `max_work`.
 
     Examples:
         >>> import arena
-        >>> result = arena.evaluate("rms_norm", "not python", platform="cpu", heldout=False)
+        >>> result = arena.evaluate("rms_norm", "not python\n", platform="cpu", heldout=False)
         >>> result.status, result.passed, result.speedup
         (<Status.LOAD_ERROR: 'load_error'>, False, None)
     """
 
     evaluation: Evaluation
+    skipped: int = 0
 
     @property
     def status(self) -> Status:
@@ -74,31 +77,50 @@ class Result:
 
         return evaluation_frame(self.evaluation)
 
-    def __str__(self) -> str:
-        """Summarise in one line, followed by one line per failing case."""
-        lines = [self._summary_line()]
-        lines += [f"  {case.case} ({case.label}): {case.candidate}: {case.detail}" for case in self._failing()]
-        return "\n".join(lines)
+    @property
+    def outcome(self) -> str:
+        """The task and its status; where only held-out cases failed, this is said in place of `passed`."""
+        failed_heldout = self.status is Status.PASSED and not self.passed
+        return f"{self.evaluation.task}: {'passed on seen cases, failed held-out' if failed_heldout else self.status}"
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Show the headline and a table of cases in a notebook."""
-        table = ""
-        if self.evaluation.cases:
-            shown = self.cases[["case", "split", "shape", "candidate", "error_ratio", "speedup"]]
-            table = shown.to_html(index=False, na_rep=_NONE, float_format=lambda x: f"{x:.3g}")
-        return f"<p><b>{escape(self._summary_line())}</b></p>{table}"
-
-    def _summary_line(self) -> str:
-        parts = [f"{self.evaluation.task}: {self.status}"]
+    @property
+    def summary(self) -> str:
+        """Outcome, speedup, and numbers of cases that passed, of those evaluated and of those skipped, in one line."""
+        parts = [self.outcome]
         if self.speedup is not None:
             parts.append(f"{ratio_heading(self.evaluation.environment.device.emulated)} {self.speedup:.3g}×")
         for split, word in ((Split.SEEN, "seen"), (Split.HELDOUT, "held-out")):
             ran = [case for case in self.evaluation.split(split) if case.candidate is not Status.NOT_RUN]
             if ran:
                 parts.append(f"{word} {sum(case.candidate is Status.PASSED for case in ran)}/{len(ran)}")
-        return ", ".join(parts) + (f": {self.detail}" if self.detail else "")
+        if self.skipped:
+            parts.append(f"{self.skipped} of {len(self.evaluation.cases) + self.skipped} cases skipped as too large")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        """Summarise in one line, followed by one line per failing case."""
+        lines = [self._described()]
+        lines += [f"  {case.case} ({case.label}): {case.candidate}: {case.detail}" for case in self._failing()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Show the summary and a table of cases in a notebook."""
+        table = ""
+        if self.evaluation.cases:
+            shown = self.cases[["case", "split", "shape", "candidate", "error_ratio", "speedup"]]
+            table = shown.to_html(index=False, na_rep=_NONE, float_format=lambda x: f"{x:.3g}")
+        return f"<p><b>{escape(self._described())}</b></p>{table}"
+
+    def _described(self) -> str:
+        return self.summary + (f": {self.detail}" if self.detail else "")
 
     def _failing(self) -> list[CaseResult]:
         return [case for case in self.evaluation.cases if case.candidate not in (Status.PASSED, Status.NOT_RUN)]
+
+
+def result_of(evaluation: Evaluation, task: Task, *, heldout: bool) -> Result:
+    """Return the result of an evaluation of this task, with or without its held-out cases."""
+    planned = len(task.seen) + (len(task.heldout) if heldout else 0)
+    return Result(evaluation, skipped=planned - len(evaluation.cases))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.api.arguments import device_number, listed
+from arena.errors import UsageError
 from arena.runs.records import RunRecords, read_run
 
 if TYPE_CHECKING:
@@ -117,7 +119,7 @@ def run(
         The run with one record per trial.
 
     Raises:
-        UsageError: the configuration is malformed, or the folder holds another run.
+        UsageError: the configuration or an argument is malformed, or the folder holds another run.
         StorageError: the run folder cannot be written.
 
     Examples:
@@ -133,12 +135,13 @@ def run(
     from arena.runs.config import Overrides, find_config, load_config, override
     from arena.service.judge_pool import started
 
-    overrides = Overrides(name=name, platform=platform, tasks=tuple(tasks), agents=tuple(agents))
+    numbers = [device_number(device) for device in listed("devices", devices)]
+    overrides = Overrides(name=name, platform=platform, tasks=listed("tasks", tasks), agents=listed("agents", agents))
     chosen = override(load_config(find_config(str(config))), overrides)
     plan, folder = runner.plan_run(chosen), Path(runs_dir) / chosen.name
     if (done := runner.finished(plan, folder)) is not None:
         return Run(done)
-    with started(chosen.platform, devices or (None,), builds=plan.has_sessions) as judges:
+    with started(chosen.platform, numbers or (None,), builds=plan.has_sessions) as judges:
         return Run(runner.run(plan, folder, judges))
 
 
@@ -151,10 +154,13 @@ def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:
 
     Returns:
         The path of `index.html`.
+
+    Raises:
+        UsageError: something else than a run is given, such as a path.
     """
     from arena.reporting.pages import write_report
 
-    chosen = [runs] if isinstance(runs, Run) else list(runs)
+    chosen = [runs] if isinstance(runs, Run) else _runs("report", runs)
     return write_report([one.records for one in chosen], Path(out)).index
 
 
@@ -164,15 +170,45 @@ def compare(first: Run, second: Run, *, first_agent: str | None = None, second_a
     Args:
         first: a run.
         second: another, or the same.
-        first_agent: which agent of the first run; None where it has one only.
-        second_agent: which agent of the second run.
+        first_agent: which agent of the first run, by keyword; required where the run has several.
+        second_agent: which agent of the second run, likewise.
 
     Returns:
         Paired differences in correctness and speed, with 95 % intervals and tests.
 
     Raises:
-        UsageError: an agent is missing, or the runs have no task in common.
+        UsageError: something else than two runs is given, an agent is missing, or the runs have no task in common.
+
+    Examples:
+        >>> import arena
+        >>> arena.compare("runs/monday", "runs/tuesday")
+        Traceback (most recent call last):
+        arena.errors.UsageError: compare takes runs, such as arena.load_run('runs/monday'), not a str
     """
     from arena.reporting.compare import compare_runs
 
-    return compare_runs(first.records, second.records, first_agent, second_agent)
+    one, two = (run.records for run in _runs("compare", (first, second)))
+    agents = only_agent(one, first_agent, "first_agent="), only_agent(two, second_agent, "second_agent=")
+    return compare_runs(one, two, *agents)
+
+
+def only_agent(run: RunRecords, agent: str | None, argument: str) -> str:
+    """Return the agent of a run to compare; raises `UsageError` that names `argument` where it is not clear which."""
+    agents = run.info.agents
+    if agent is None and len(agents) == 1:
+        return agents[0]
+    if agent is None or agent not in agents:
+        problem = "has several agents" if agent is None else f"has no agent {agent!r}"
+        raise UsageError(f"run {run.info.run!r} {problem}; name one with {argument}: {', '.join(agents)}")
+    return agent
+
+
+def _runs(function: str, given: object) -> list[Run]:
+    """Return runs as they were given; raises `UsageError` where something else was."""
+    runs = []
+    for one in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
+        if not isinstance(one, Run):
+            example = "arena.load_run('runs/monday')"
+            raise UsageError(f"{function} takes runs, such as {example}, not a {type(one).__name__}")
+        runs.append(one)
+    return runs

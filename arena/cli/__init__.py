@@ -7,18 +7,25 @@ import sys
 from arena.errors import ArenaError
 from arena.printable import printable
 
-INTERRUPTED = 130
+
+class Interrupted(ArenaError):
+    """Ctrl-C ended a command. The message says what is left of its work."""
+
+    exit_code = 130
 
 
 def main() -> None:
-    """Run a command; errors become one line on stderr and the exit code of their kind."""
-    from arena.cli.app import app
-
+    """Run a command; errors and Ctrl-C become one line on stderr and the exit code of their kind."""
     try:
+        from arena.cli.app import app
+
         app(standalone_mode=True)
     except ArenaError as problem:
-        print(printable(f"arena: {problem}"), file=sys.stderr)  # noqa: T201
-        raise SystemExit(problem.exit_code) from None
+        _end(problem)
     except KeyboardInterrupt:
-        print("arena: interrupted; the same command resumes a run", file=sys.stderr)  # noqa: T201
-        raise SystemExit(INTERRUPTED) from None
+        _end(Interrupted("interrupted"))
+
+
+def _end(problem: ArenaError) -> None:
+    print(printable(f"arena: {problem}"), file=sys.stderr)  # noqa: T201
+    raise SystemExit(problem.exit_code) from None

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena.cli.console import err, examples, out, print_json
+from arena.cli.devices import Platform
 
 EXAMPLES = examples(
     "arena agents                       # which agents there are, and whether each can start here",
@@ -63,7 +64,7 @@ def try_agent(
     kind: Annotated[str, typer.Argument(help="A kind that `arena agents` lists, or the file of a definition.")],
     task: Annotated[str, typer.Option(help="Task id or bare name.")] = _TASK,
     model: Annotated[str, typer.Option(help="Model, for agents that can choose one.")] = "",
-    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     minutes: Annotated[float, typer.Option(help="Wall-clock limit.", min=0.05)] = 10.0,
     evaluations: Annotated[int, typer.Option(help="Limit on calls of ./evaluate.", min=0)] = 5,
     runs_dir: Annotated[Path, typer.Option(help="Folder for the run folder.")] = Path("runs"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import arena
 from arena.cli import (
+    Interrupted,
     agents,
     clean,
     compare,
@@ -28,6 +30,17 @@ Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 
 """
 
 
+class _Commands(TyperGroup):
+    """Commands that say when Ctrl-C ended them; Typer alone prints nothing."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; raises `Interrupted` for Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"arena {arena.__version__}")
@@ -36,6 +49,7 @@ def _print_version(asked: bool) -> None:
 
 app = typer.Typer(
     name="arena",
+    cls=_Commands,
     help="Measure how well AI coding agents optimise GPU kernels, and whether their kernels survive unseen shapes.",
     epilog=_EPILOG,
     no_args_is_help=True,

@@ -1,4 +1,4 @@
-"""The option that names folders of tasks, for every command that takes a task."""
+"""Options on tasks and cases, for every command that takes a task."""
 
 from __future__ import annotations
 
@@ -13,5 +13,13 @@ TasksDirs = Annotated[
         "--tasks-dir",
         envvar="ARENA_TASKS_DIR",
         help="Folder of tasks in place of the shipped ones; repeatable.",
+    ),
+]
+MaxWork = Annotated[
+    float | None,
+    typer.Option(
+        help="Skip cases whose operations plus bytes of all tensors exceed this; "
+        "at least the two smallest seen and the two smallest held-out cases are kept.",
+        min=1,
     ),
 ]

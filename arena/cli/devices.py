@@ -1,11 +1,23 @@
-"""`--devices`: which GPUs get a judge each."""
+"""`--platform` and `--devices`: what to evaluate on, for every command that starts a judge."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
 from arena.errors import UsageError
+from arena.platforms import known
 
+
+def _known(name: str | None) -> str | None:
+    return None if name is None else known(name)
+
+
+Platform = Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.", callback=_known)]
+OtherPlatform = Annotated[
+    str | None, typer.Option(help="auto, cpu, cuda or rocm; default: the configuration's.", callback=_known)
+]
 DEVICES = typer.Option(help="GPUs that get a judge each: `all`, or numbers such as 0,1. Default: the first.")
 
 

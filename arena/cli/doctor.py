@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import examples, out
-from arena.cli.devices import DEVICES
+from arena.cli.devices import DEVICES, Platform
 from arena.errors import UsageError
-from arena.platforms import NAMES
 
 EXAMPLES = examples(
     "arena doctor",
@@ -33,7 +32,7 @@ def doctor(
     quick: Annotated[bool, QUICK] = False,
     timing: Annotated[bool, TIMING] = False,
     full: Annotated[bool, FULL] = False,
-    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     item: Annotated[list[str] | None, ITEM] = None,
     devices: Annotated[str, DEVICES] = "",
     folder: Annotated[Path, OUT] = Path("runs/doctor"),
@@ -46,8 +45,6 @@ def doctor(
     Exit code 1 if nothing can be evaluated here, an item fails, or the timing error is too large; 2 if
     --full ran out of time.
     """
-    if platform not in ("auto", *NAMES):
-        raise typer.BadParameter(f"expected auto, {', '.join(NAMES)}", param_hint="--platform")
     if quick + timing + full > 1:
         raise UsageError("--quick, --timing and --full exclude each other; --full does all of it")
     if as_json and full:

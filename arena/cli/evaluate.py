@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from arena.api.result import Result
+from arena.api.candidate import require_candidate
+from arena.api.result import Result, result_of
 from arena.cli.console import err, examples, out, print_json
-from arena.cli.corpora import TasksDirs
+from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.devices import Platform
 from arena.error_line import first_error_line
-from arena.errors import UsageError
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 
@@ -31,11 +33,9 @@ EXAMPLES = examples(
 def evaluate(
     task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
     file: Annotated[Path, typer.Argument(help="The candidate: kernel.py or kernel.hip.")],
-    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     heldout: Annotated[bool, typer.Option(help="Also evaluate the held-out cases.")] = True,
-    max_work: Annotated[
-        float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
-    ] = None,
+    max_work: MaxWork = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     eager_stream: Annotated[bool, typer.Option(help="torch2hip: also time PyTorch eager without a graph.")] = False,
@@ -43,7 +43,10 @@ def evaluate(
     targets: Annotated[
         list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Status, speedup and the whole evaluation as JSON; see docs/evaluate/python.md."),
+    ] = False,
     tasks_dir: TasksDirs = None,
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases.
@@ -63,9 +66,10 @@ def evaluate(
         torch_compile=torch_compile,
         targets=parse(targets or ()),
     )
-    evaluation = _evaluated(open_corpora(tasks_dir or ()).find(task), file, platform, options)
-    print_json(evaluation) if as_json else _show(evaluation)
-    if not Result(evaluation).passed:
+    found = open_corpora(tasks_dir or ()).find(task)
+    result = result_of(_evaluated(found, file, platform, options), found, heldout=heldout)
+    print_json(_as_json(result)) if as_json else _show(result)
+    if not result.passed:
         raise typer.Exit(1)
 
 
@@ -73,21 +77,31 @@ def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evalu
     """Start a judge, show what it is doing, and return what it says."""
     from arena.judge.client import JudgeClient
 
-    if not file.is_file():
-        raise UsageError(f"{file}: no such file")
+    require_candidate(file, task.task_type)
     with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
 
         def show_stage(progress: Progress) -> None:
             status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
 
-        return judge.evaluate(task.path, file, options, show_stage)
+        try:
+            return judge.evaluate(task.path, file, options, show_stage)
+        except KeyboardInterrupt:
+            judge.kill()
+            raise
 
 
-def _show(evaluation: Evaluation) -> None:
-    """The cases, what went wrong, and for which GPUs it builds."""
+def _as_json(result: Result) -> dict[str, object]:
+    """Return what counts, followed by the fields of the evaluation."""
+    overall = {name: getattr(result, name) for name in ("status", "passed", "heldout_passed", "speedup", "skipped")}
+    return {**overall, **msgspec.to_builtins(result.evaluation)}
+
+
+def _show(result: Result) -> None:
+    """The cases, what went wrong, for which GPUs it builds, and the overall result."""
     from arena.cli import render
 
-    out.print(render.evaluation_table(evaluation))
+    evaluation = result.evaluation
+    out.print(render.evaluation_table(result))
     for line in render.failing_cases(evaluation):
         out.print(line, markup=False)
     for verdict in evaluation.verdicts:
@@ -98,3 +112,4 @@ def _show(evaluation: Evaluation) -> None:
     if evaluation.targets:
         out.print(render.targets_table(evaluation))
     out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")
+    out.print(result.summary, markup=False, highlight=False, soft_wrap=True)

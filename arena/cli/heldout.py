@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
+from arena.cli.devices import Platform
 from arena.errors import UsageError
 from arena.model.verdict import Status
 
@@ -42,7 +43,7 @@ def sample(
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; default: all tasks.")] = None,
     count: Annotated[int, typer.Option(help="Cases per task.", min=_FEWEST)] = 8,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="Platform of the check: auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     max_work: Annotated[
         float | None, typer.Option(help="Largest operations plus bytes of all tensors of a case.", min=1)
     ] = None,

@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from arena.api.result import Result
 from arena.error_line import first_error_line
 from arena.model.environment import ratio_heading
 from arena.model.portability import BuildOutcome, TargetBuild
@@ -67,12 +68,14 @@ def failures_table(summary: Summary) -> Table | None:
     return table
 
 
-def evaluation_table(evaluation: Evaluation) -> Table:
-    """One row per case."""
+def evaluation_table(result: Result) -> Table:
+    """One row per case, and below them what its signs mean."""
+    evaluation = result.evaluation
     emulated = evaluation.environment.device.emulated
-    table = Table(
-        title=f"{evaluation.task}: {evaluation.status}", caption=f"Latencies are {EMULATED}." if emulated else None
-    )
+    notes = [f"Latencies are {EMULATED}."] if emulated else []
+    if any(case.speedup is not None and case.timing is not None and case.timing.noisy for case in evaluation.cases):
+        notes.append("~: a noisy case, whose 95 % interval stayed wide.")
+    table = Table(title=result.outcome, caption="\n".join(notes) or None)
     for heading in ("case", "kind", "sizes", "status"):
         table.add_column(heading, overflow="fold")
     ratio = ratio_heading(emulated)

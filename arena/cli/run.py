@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli import Interrupted
 from arena.cli.console import err, examples
-from arena.cli.corpora import TasksDirs
-from arena.cli.devices import DEVICES, chosen_devices
+from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.devices import DEVICES, OtherPlatform, chosen_devices
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ EXAMPLES = examples(
     "arena run quickstart                       # a shipped configuration, by name",
     "arena run my_run.yaml --tasks 'hip2hip/*' --platform cuda --name hip-on-cuda",
     "arena run quickstart --targets gfx942,gfx90a,sm_90 --name ports",
-    "arena run coding_agents --jobs 4           # four agents side by side, which take turns at the device",
+    "arena run coding_agents --jobs 4           # four trials side by side, which take turns at the device",
     "arena run full --devices all               # a judge on every GPU here",
     "arena run quickstart                       # again: goes on where it stopped",
 )
@@ -32,16 +35,14 @@ REPORTS = Path("reports")
 def run(
     config: Annotated[str, typer.Argument(help="Run configuration: a YAML file, or the name of a shipped one.")],
     name: Annotated[str | None, typer.Option(help="Name of the run; its folder is RUNS-DIR/NAME.")] = None,
-    platform: Annotated[str | None, typer.Option(help="auto, cpu, cuda or rocm.")] = None,
+    platform: OtherPlatform = None,
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` excludes.")] = None,
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
     attempts: Annotated[
         int | None, typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
-    max_work: Annotated[
-        float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
-    ] = None,
+    max_work: MaxWork = None,
     targets: Annotated[
         list[str] | None,
         typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required)."),
@@ -71,7 +72,10 @@ def run(
     if done is not None:
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
     else:
-        done = _run(plan, folder, chosen_devices(devices))
+        try:
+            done = _run(plan, folder, chosen_devices(devices))
+        except KeyboardInterrupt:
+            raise _interrupted(plan, folder) from None
     if with_report or as_json:
         report_command.write_and_show([done], reports_dir / chosen.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
@@ -91,6 +95,16 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecor
     builds = plan.has_sessions
     with RunDisplay(err) as display, started(plan.config.platform, devices, builds=builds) as judges:
         return runner.run(plan, folder, judges, display)
+
+
+def _interrupted(plan: RunPlan, folder: Path) -> Interrupted:
+    """Say how many trials have a record, and which command runs the others."""
+    from arena.runs.records import HEAD, read_run
+
+    planned = len(plan.agents) * len(plan.tasks) * plan.config.attempts
+    recorded = len(read_run(folder).trials) if (folder / HEAD).is_file() else 0
+    command = shlex.join(["arena", *sys.argv[1:]])
+    return Interrupted(f"interrupted: {recorded} of {planned} recorded; `{command}` resumes")
 
 
 def _require_verdicts(done: RunRecords, folder: Path) -> None:

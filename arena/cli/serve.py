@@ -13,7 +13,8 @@ import msgspec
 import typer
 
 from arena.cli.console import err, examples
-from arena.cli.corpora import TasksDirs
+from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.devices import Platform
 from arena.printable import printable
 
 if TYPE_CHECKING:
@@ -33,13 +34,11 @@ def serve(
     task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
     socket: Annotated[Path | None, typer.Option(help="Listen on this Unix socket, for your own user only.")] = None,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
-    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     evaluations: Annotated[int, typer.Option(help="Evaluations in one attempt.", min=1)] = 50,
     minutes: Annotated[float, typer.Option(help="Minutes of one attempt, without measurements.", min=0.01)] = 30.0,
     attempts: Annotated[int, typer.Option(help="Attempts, one after the other.", min=1)] = 1,
-    max_work: Annotated[
-        float | None, typer.Option(help="Skip cases whose operations plus bytes of all tensors exceed this.", min=1)
-    ] = None,
+    max_work: MaxWork = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     tasks_dir: TasksDirs = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -116,11 +117,13 @@ def new(
     from arena.corpus.scaffolding import scaffold
     from arena.corpus.task_folder import TASKS
 
-    made = scaffold(task_type, suite, name, (tasks_dir or [TASKS])[0])
+    place = (tasks_dir or [TASKS])[0]
+    made = scaffold(task_type, suite, name, place)
     out.print(f"wrote {made.folder}; to fill in:", soft_wrap=True)
     for line in made.todo:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"then: arena tasks check {name}", highlight=False)
+    check = ["arena", "tasks", "check", name, *(["--tasks-dir", str(place)] if tasks_dir else [])]
+    out.print(f"then: {shlex.join(check)}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command("show", epilog=examples("arena tasks show rms_norm", "arena tasks show hip2hip/modules/softmax --json"))

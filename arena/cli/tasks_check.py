@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
-from arena.cli.devices import DEVICES, chosen_devices
+from arena.cli.devices import DEVICES, Platform, chosen_devices
 from arena.errors import FileError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "arena tasks check",
     "arena tasks check rms_norm --details",
+    "arena tasks check .                        # in the folder of a task",
     "arena tasks check 'hip2hip/*' 'torch2hip/*' --targets gfx90a,gfx942,gfx950,sm_90",
     "arena tasks check --mutants --resume",
     "arena tasks check --platform cuda --resume --devices all",
@@ -40,9 +41,11 @@ MUTANTS = typer.Option("--mutants", help="Check only mutants of kernels and omis
 
 
 def check(
-    patterns: Annotated[list[str] | None, typer.Argument(help="Ids or globs; default: all tasks.")] = None,
+    patterns: Annotated[
+        list[str] | None, typer.Argument(help="Ids, globs or task folders; default: all tasks.")
+    ] = None,
     tasks_dir: TasksDirs = None,
-    platform: Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.")] = "auto",
+    platform: Platform = "auto",
     targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
     every_launch: Annotated[bool, EVERY_LAUNCH] = False,
     timing: Annotated[bool, TIMING] = True,
@@ -57,7 +60,6 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
     """Check task definitions, cases, kernels and mutants. Exit code 1 if a task fails."""
-    from arena.corpus.corpora import open_corpora
     from arena.judge.messages import Options
     from arena.platforms import detect
     from arena.task_check.run import CheckPlan, check_tasks, default_jobs
@@ -68,8 +70,7 @@ def check(
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
     _share_cores(len(judges))
     plan = CheckPlan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch, timing)
-    corpora = open_corpora(tasks_dir or ())
-    chosen, malformed = _loaded(corpora, patterns or ["*"])
+    corpora, chosen, malformed = _loaded(tasks_dir or (), patterns or ["*"])
     with _bar() as bar:
         line = bar.add_task("tasks", total=len(chosen))
 
@@ -83,7 +84,7 @@ def check(
     if as_json:
         print_json(checks)
     else:
-        for text in _totals(checks):
+        for text in _totals(checks, len(malformed)):
             out.print(text, highlight=False)
     for problem in malformed:
         err.print(f"[red]{escape(problem)}[/red]", soft_wrap=True, highlight=False)
@@ -91,15 +92,18 @@ def check(
         raise typer.Exit(1)
 
 
-def _loaded(corpora: Corpora, patterns: Sequence[str]) -> tuple[dict[str, Task], list[str]]:
+def _loaded(folders: Sequence[Path], patterns: Sequence[str]) -> tuple[Corpora, dict[str, Task], list[str]]:
     """Load the chosen tasks one by one; a malformed one is a message, and the others are checked."""
+    from arena.corpus.corpora import open_corpora
+
     loaded, malformed = {}, []
-    for name in corpora.select(patterns):
+    corpora, wanted = open_corpora(folders).including(patterns)
+    for name in corpora.select(wanted):
         try:
             loaded[name] = corpora.load(name)
         except FileError as problem:
             malformed.append(str(problem))
-    return loaded, malformed
+    return corpora, loaded, malformed
 
 
 def _share_cores(judges: int) -> None:
@@ -136,13 +140,14 @@ def _lines(check: TaskCheck, *, details: bool) -> list[str]:
     return lines
 
 
-def _totals(checks: Sequence[TaskCheck]) -> list[str]:
-    """Counts, the slowest five, the worst A/A and the mutation score."""
+def _totals(checks: Sequence[TaskCheck], malformed: int) -> list[str]:
+    """Counts, the slowest five, the worst A/A and the mutation score. `malformed` tasks were not checked."""
     from arena.model.check import CheckOutcome
 
     failed = sum(bool(check.failed) for check in checks)
     skipped = sum(item.outcome is CheckOutcome.NOT_CHECKED for check in checks for item in check.items)
-    lines = [f"{len(checks) - failed} of {len(checks)} tasks passed; {skipped} items were not checked"]
+    lines = [f"{len(checks) - failed} of {len(checks) + malformed} tasks passed; {skipped} items were not checked"]
+    lines += [f"{malformed} of these could not be checked, since a file is malformed"] if malformed else []
     slowest = sorted(checks, key=lambda check: check.seconds, reverse=True)[:5]
     lines += ["slowest: " + ", ".join(f"{check.task} {check.seconds:.1f} s" for check in slowest)] if slowest else []
     deviations = [(check.aa_worst, check.task) for check in checks if check.aa_worst is not None]

@@ -89,6 +89,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
             _check_case(case_document, index, task, case)
+            _check_work(document, task, case)
     _check_distinct(seen, heldout, task)
     return task
 
@@ -262,13 +263,30 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> None:
         for constraint in task.constraints:
             if not constraint.value(worked_out.names):
                 raise document.error([index], f"breaks the constraint `{constraint.text}`")
-        _ = worked_out.flops, worked_out.num_bytes
         held = worked_out.held_bytes
         if held > MOST_HELD_BYTES:
             most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
             raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
     except ExpressionError as problem:
         raise document.error([index], str(problem)) from None
+
+
+def _check_work(document: Document, task: Task, case: Case) -> None:
+    """The declared work must be a number for every case; errors are in the definition, not in the case."""
+    names = arguments(task, case).names
+    for key, expression, meaning in (
+        ("flops", task.work.flops, "floating-point operations"),
+        ("bytes", task.work.bytes, "bytes moved"),
+    ):
+        try:
+            value = 0 if expression is None else expression.value(names)
+            problem = "" if value >= 0 else f"`{expression.text if expression else ''}` is {value}"
+        except ExpressionError as failed:
+            problem = str(failed)
+        if problem:
+            raise document.error(
+                ["work", key], f"{problem} for {case.id}; expected the {meaning} of one call, 0 or more"
+            )
 
 
 def _value_problem(

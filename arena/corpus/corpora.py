@@ -41,6 +41,14 @@ class Corpora:
         """Return the ids that any pattern matches; see `selection.select`."""
         return select(self.ids, [part for pattern in patterns for part in pattern.split(",") if part])
 
+    def including(self, patterns: Iterable[str]) -> tuple[Corpora, tuple[str, ...]]:
+        """Return these folders with those task folders that patterns are, and the patterns with their ids in place."""
+        patterns = tuple(patterns)
+        named = {text: Path(text).resolve() for text in patterns if (Path(text) / DEFINITION).is_file()}
+        ids = {text: _id(path) for text, path in named.items()}
+        added = {ids[text]: path for text, path in named.items()}
+        return Corpora({**self.folders, **added}), tuple(ids.get(text, text) for text in patterns)
+
     def load(self, task_id: str, heldout: Path | None = None) -> Task:
         """Load one task; raises `FileError` where its files are malformed."""
         return load_task(self.folders[task_id], heldout)
@@ -91,11 +99,15 @@ def open_corpora(folders: Sequence[Path] = ()) -> Corpora:
     found: dict[str, Path] = {}
     for folder in folders or (TASKS,):
         for path in _task_folders(folder.resolve()):
-            task_id = "/".join(path.parts[-3:])
+            task_id = _id(path)
             if task_id in found:
                 raise UsageError(f"{task_id} is both in {found[task_id]} and in {path}")
             found[task_id] = path
     return Corpora(found)
+
+
+def _id(folder: Path) -> str:
+    return "/".join(folder.parts[-3:])
 
 
 def load_corpus(folder: Path = TASKS) -> tuple[Task, ...]:

@@ -34,7 +34,18 @@ def _matches(task_id: str, pattern: str) -> bool:
 def _no_match(pattern: str, ids: Sequence[str]) -> str:
     import difflib
 
-    names = [*ids, *(task_id.rsplit("/", 1)[-1] for task_id in ids)]
-    near = difflib.get_close_matches(pattern, names, n=3, cutoff=0.4)
+    by_name: dict[str, list[str]] = {}
+    for task_id in ids:
+        by_name.setdefault(task_id.rsplit("/", 1)[-1], []).append(task_id)
+    close = difflib.get_close_matches(pattern, [*ids, *by_name], n=3, cutoff=0.4)
+    found = [text for name in close for text in _spelled_out(name, by_name.get(name.rsplit("/", 1)[-1], ()))]
+    near = list(dict.fromkeys(found))
     hint = f"; did you mean {', '.join(near)}?" if near else "; `arena tasks list` shows all"
     return f"no task matches {pattern!r}{hint}"
+
+
+def _spelled_out(name: str, ids: Sequence[str]) -> Sequence[str]:
+    """Return how to name a task: its bare name, or the ids of all tasks that share it."""
+    if "/" in name:
+        return [name]
+    return ids if len(ids) > 1 else [name]

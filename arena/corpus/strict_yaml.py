@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,15 +85,23 @@ def parse(path: Path) -> Document:
 
 def validate(document: Document, schema: str) -> None:
     """Hold a document against a schema; the first fault, in file order, is raised."""
-    faults = sorted(_validator(schema).iter_errors(document.data), key=lambda fault: list(map(str, fault.path)))
-    if faults:
-        fault = jsonschema.exceptions.best_match(faults)
-        place = list(fault.absolute_path)
-        if fault.validator == "additionalProperties" and isinstance(fault.instance, dict):
-            unknown = sorted(set(fault.instance) - set(fault.schema.get("properties", {})))
-            known = ", ".join(sorted(fault.schema.get("properties", {})))
-            raise document.error([*place, unknown[0]], f"unknown key; expected one of: {known}")
-        raise document.error(place, _say(fault))
+    found = fault(document.data, schema)
+    if found is not None:
+        raise document.error(*found)
+
+
+def fault(data: Any, schema: str) -> tuple[Place, str] | None:
+    """Return where plain data break `arena/schemas/<schema>.json` first, and what is wrong; None where they do not."""
+    faults = sorted(_validator(schema).iter_errors(data), key=lambda fault: list(map(str, fault.path)))
+    if not faults:
+        return None
+    first = jsonschema.exceptions.best_match(faults)
+    place = tuple(first.absolute_path)
+    if first.validator == "additionalProperties" and isinstance(first.instance, dict):
+        unknown = sorted(set(first.instance) - set(first.schema.get("properties", {})))
+        known = ", ".join(sorted(first.schema.get("properties", {})))
+        return (*place, unknown[0]), f"unknown key; expected one of: {known}"
+    return place, _say(first)
 
 
 def _say(fault: jsonschema.ValidationError) -> str:
@@ -104,6 +113,9 @@ def _say(fault: jsonschema.ValidationError) -> str:
         branches: Any = fault.validator_value
         names = [name for branch in branches for name in branch.get("required", ())]
         return f"exactly one of {', '.join(names)} expected"
+    if fault.validator == "type" and fault.validator_value == "object" and isinstance(fault.schema, dict):
+        keys = ", ".join(sorted(fault.schema.get("properties", {})))
+        return f"{fault.instance!r} is not a mapping" + (f"; expected keys: {keys}" if keys else "")
     if fault.validator == "enum":
         return f"{fault.instance!r} is not one of {', '.join(map(str, _enumerated(fault)))}"
     return str(fault.message)
@@ -118,9 +130,16 @@ def _is_integer(_: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _is_number(_: object, value: object) -> bool:
+    """Return whether it is a finite number; Python's `nan` and `inf` are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 _STRICT: type[jsonschema.Draft202012Validator] = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"integer": _is_integer, "number": _is_number}
+    ),
 )
 
 

@@ -21,6 +21,13 @@ _PLATFORMS = {
 NAMES = tuple(_PLATFORMS)
 
 
+def known(name: str) -> str:
+    """Return `name`; raises `UsageError` unless it is that of a platform or `auto`. Looks for no device."""
+    if name not in ("auto", *NAMES):
+        raise UsageError(f"unknown platform {name!r}; expected one of: auto, {', '.join(sorted(NAMES))}")
+    return name
+
+
 def platform(name: str) -> Platform:
     """The platform called `name`."""
     if name not in _PLATFORMS:

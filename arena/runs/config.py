@@ -14,6 +14,7 @@ from arena.agents.base import AgentSpec
 from arena.agents.definition import listed, located
 from arena.corpus import strict_yaml
 from arena.errors import FileError, UsageError
+from arena.platforms import known
 from arena.resources import resource
 
 _DEFINITION_SUFFIX = ".yaml"
@@ -106,7 +107,7 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
     if overrides.name is not None:
         changed = replace(changed, name=overrides.name)
     if overrides.platform is not None:
-        changed = replace(changed, platform=overrides.platform)
+        changed = replace(changed, platform=known(overrides.platform))
     if overrides.tasks:
         changed = replace(changed, tasks=overrides.tasks)
     if overrides.corpora:
@@ -125,11 +126,11 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
 
 
 def _chosen(config: RunConfig, names: tuple[str, ...]) -> tuple[AgentSpec, ...]:
-    known = {agent.name: agent for agent in config.agents}
+    here = {agent.name: agent for agent in config.agents}
     for name in names:
-        if name not in known:
-            raise FileError("--agents", f"no agent {name!r} in this configuration; it has {', '.join(known)}")
-    return tuple(known[name] for name in names)
+        if name not in here:
+            raise FileError(config.path, f"no agent {name!r} in this configuration; it has {', '.join(here)}")
+    return tuple(here[name] for name in names)
 
 
 def _evaluation(data: Mapping[str, Any]) -> dict[str, Option]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from arena.agents.base import Attended
-from arena.errors import InfrastructureError
+from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.judge.client import JudgeClient
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
@@ -97,6 +98,8 @@ class JudgePool:
         try:
             return self._builder.compile(task.path, candidate, options, environment)
         except InfrastructureError as problem:
+            if self._closed:
+                raise InfrastructureError(_GIVEN_UP) from None
             logging.getLogger(__name__).warning("the builder failed, the judge compiles %s: %s", candidate, problem)
             return None
 
@@ -185,9 +188,29 @@ class _Ticket:
         self.evaluator: Evaluator | None = None
 
 
+class RunJudge(JudgeClient):
+    """A judge of a run. One that was killed has not failed: its candidate is not tried again, and nothing is logged."""
+
+    def evaluate_once(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None,
+    ) -> Evaluation:
+        """Evaluate as any judge does; raises `JudgeUnavailable` where it was killed meanwhile."""
+        try:
+            return super().evaluate_once(task, candidate, options, on_progress, heldout)
+        except InfrastructureError:
+            if self._killed:
+                raise JudgeUnavailable(_GIVEN_UP) from None
+            raise
+
+
 @contextmanager
 def started(platform: str, devices: Sequence[int | None] = (None,), *, builds: bool = False) -> Iterator[JudgePool]:
-    """Start a judge for each device, and stop them at the end.
+    """Start a judge for each device, and stop them at the end; kill them when interrupted.
 
     Args:
         platform: `cpu`, `cuda`, `rocm` or `auto`.
@@ -195,8 +218,12 @@ def started(platform: str, devices: Sequence[int | None] = (None,), *, builds: b
         builds: whether candidates are also compiled without a device, as sessions of agents want.
     """
     from arena.judge.builder_client import BuilderClient
-    from arena.judge.client import JudgeClient
 
     with ExitStack() as judges:
-        evaluators = [judges.enter_context(JudgeClient(platform, device)) for device in devices]
-        yield JudgePool(evaluators, judges.enter_context(BuilderClient()) if builds else None)
+        evaluators = [judges.enter_context(RunJudge(platform, device)) for device in devices]
+        pool = JudgePool(evaluators, judges.enter_context(BuilderClient()) if builds else None)
+        try:
+            yield pool
+        except KeyboardInterrupt:
+            pool.cancel()
+            raise

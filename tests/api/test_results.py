@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,13 +14,20 @@ import arena
 from arena import agents
 from arena.agents.base import AgentSpec
 from arena.agents.builtin import Noop
-from arena.api.evaluation import _written
+from arena.api import result
+from arena.api.candidate import write_candidate
 from arena.errors import UsageError
+from arena.judge.client import JudgeClient
+from arena.judge.messages import Options
 from arena.model.record import CaseResult, Evaluation
+from arena.model.task import TaskType
 from arena.model.verdict import Status
 from arena.runs import records
 from tests.reporting import builders
 from tests.reporting.builders import case, heldout
+
+API: Any = arena
+"""the public API to a caller whose types nobody checks"""
 
 
 def result_of(*cases: CaseResult, status: Status = Status.PASSED, detail: str = "") -> arena.Result:
@@ -38,10 +48,22 @@ def test_a_result_that_fails_held_out_cases_has_not_passed() -> None:
     wrong = heldout("h2", candidate=Status.WRONG_RESULT)
     result = result_of(case(), heldout(), wrong)
     assert result.status is Status.PASSED and not result.passed and result.heldout_passed is False
-    assert "held-out 1/2" in str(result) and "h2 (h2 M=4 N=256 float32): wrong_result" in str(result)
+    assert ": passed on seen cases, failed held-out, speedup 2×, seen 1/1, held-out 1/2" in str(result)
+    assert "h2 (h2 M=4 N=256 float32): wrong_result" in str(result)
     known = heldout("h2", baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)
     assert result_of(case(), heldout(), known).passed, "a case that the baseline fails does not count"
     assert result_of(case()).passed and result_of(case()).heldout_passed is None
+
+
+def test_a_result_says_how_many_cases_were_skipped() -> None:
+    task = arena.load_task("rms_norm")
+    evaluation = result_of(case(), heldout()).evaluation
+    total = len(task.seen) + len(task.heldout)
+    whole, seen_only = (result.result_of(evaluation, task, heldout=heldout) for heldout in (True, False))
+    assert whole.summary.endswith(f", held-out 1/1, {total - 2} of {total} cases skipped as too large")
+    assert str(whole) == whole.summary and whole.skipped == total - 2
+    assert seen_only.skipped == len(task.seen) - 2
+    assert "skipped" not in str(result_of(case()))
 
 
 def test_a_result_that_failed_says_why() -> None:
@@ -51,14 +73,95 @@ def test_a_result_that_failed_says_why() -> None:
 
 
 def test_candidates_as_path_text_and_bytes(tmp_path: Path) -> None:
-    file, place = tmp_path / "mine.py", tmp_path / "kernel.py"
+    triton, file = TaskType.TRITON2TRITON, tmp_path / "mine.py"
     file.write_text("one", encoding="utf-8")
-    assert _written(file, place) == _written(str(file), place) == file
-    assert _written("two = 2", place).read_bytes() == b"two = 2"
-    assert _written(b"three", place).read_bytes() == b"three"
-    for missing in (tmp_path / "no.py", str(tmp_path / "no.py")):
+    assert write_candidate(file, triton, tmp_path) == write_candidate(str(file), triton, tmp_path) == file
+    assert write_candidate("two = 2\n", triton, tmp_path).read_bytes() == b"two = 2\n"
+    assert write_candidate(b"three", TaskType.TORCH2HIP, tmp_path) == tmp_path / "kernel.hip"
+    assert (tmp_path / "kernel.hip").read_bytes() == b"three"
+    for missing in (tmp_path / "no.py", str(tmp_path / "no.py"), "my_kernel", "x = 1", "", "y" * 999, "a\0b"):
         with pytest.raises(UsageError, match="no such file"):
-            _written(missing, place)
+            write_candidate(missing, triton, tmp_path)
+    for task_type in (TaskType.HIP2HIP, TaskType.TORCH2HIP):
+        with pytest.raises(UsageError, match=f"mine.py: a {task_type} task takes kernel.hip"):
+            write_candidate(file, task_type, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: API.run("quickstart", agents="honest"), "`agents` takes a list, not 'honest'"),
+        (lambda: API.run("quickstart", tasks="rms_norm"), "`tasks` takes a list, not 'rms_norm'"),
+        (lambda: API.run("quickstart", devices="all"), "`devices` takes a list, not 'all'"),
+        (lambda: API.run("quickstart", devices=["all"]), "'all' is no device; GPUs are numbered from 0"),
+        (lambda: API.run("quickstart", platform="gpu"), "expected one of: auto, cpu, cuda, rocm"),
+        (lambda: API.list_tasks(corpora="tasks"), "`corpora` takes a list, not 'tasks'; expected corpora=['tasks']"),
+        (lambda: API.load_task("rms_norm", corpora=Path("tasks")), "`corpora` takes a list"),
+        (lambda: API.list_tasks(["rms_norm"]), "['rms_norm'] names no task"),
+        (lambda: API.load_task(5), "5 names no task; expected an id, a bare name or a task folder"),
+        (lambda: API.load_task(Path("nowhere")), "no task matches 'nowhere'"),
+        (lambda: API.evaluate("rms_norm", None), "None is no candidate; expected a path, or source"),
+        (lambda: API.Judge("cpu", device="x"), "'x' is no device"),
+        (lambda: API.Judge("cpu", device=-1), "-1 is no device"),
+    ],
+)
+def test_misread_arguments_are_usage_errors(
+    monkeypatch: pytest.MonkeyPatch, call: Callable[[], object], said: str
+) -> None:
+    monkeypatch.setattr(JudgeClient, "_start", _no_judge)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        call()
+
+
+def _no_judge(*_: object) -> None:
+    raise AssertionError("a judge was started")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"hold_out": False}, "unknown option `hold_out`; expected one of: heldout, max_work, on_progress, profile"),
+        ({"seed": 1}, "unknown option `seed`"),
+        ({"seeds": 0}, "option `seeds`: 0 is less than the minimum of 1"),
+        ({"seeds": -1}, "option `seeds`: -1 is less than"),
+        ({"seeds": "x"}, "option `seeds`: 'x' is not of type 'integer'"),
+        ({"seeds": None}, "option `seeds`: None is not of type 'integer'"),
+        ({"max_work": 0}, "option `max_work`: 0 is less than or equal to the minimum of 0"),
+        ({"max_work": float("nan")}, "option `max_work`: nan is not of type 'number'"),
+        ({"timeout_s": 0}, "option `timeout_s`: 0 is less than or equal to"),
+        ({"targets": ["nonsense"]}, "option `targets`: 'nonsense' is not one of gfx90a"),
+        ({"targets": "gfx942"}, "option `targets`: 'gfx942' is not of type 'array'"),
+        ({"heldout": "no"}, "option `heldout`: 'no' is not of type 'boolean'"),
+        ({"profile": 1}, "option `profile`: 1 is not of type 'boolean'"),
+        ({"platform": "gpu"}, "unknown platform 'gpu'; expected one of: auto, cpu, cuda, rocm"),
+    ],
+)
+def test_a_wrong_option_is_an_error_before_a_judge_is_started(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setattr(JudgeClient, "_start", _no_judge)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        arena.evaluate("rms_norm", "x = 1\n", **options)
+
+
+def test_a_judge_refuses_wrong_options_and_takes_right_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def evaluate(*arguments: Any) -> Evaluation:
+        asked.append(arguments[3])
+        return result_of(case()).evaluation
+
+    monkeypatch.setattr(JudgeClient, "_start", lambda judge: None)
+    monkeypatch.setattr(JudgeClient, "close", lambda judge: None)
+    monkeypatch.setattr(JudgeClient, "evaluate", evaluate)
+    with pytest.raises(UsageError, match="unknown platform 'gpu'; expected one of: auto, cpu, cuda, rocm"):
+        arena.Judge("gpu")
+    with arena.Judge("cpu") as judge:
+        with pytest.raises(UsageError, match="unknown option `hold_out`"):
+            judge.evaluate("rms_norm", "x = 1\n", hold_out=False)  # type: ignore[call-arg]
+        judge.evaluate("rms_norm", "x = 1\n")
+        judge.evaluate("rms_norm", "x = 1\n", seeds=2, max_work=None, timeout_s=9, targets=("gfx942",), profile=True)
+    assert asked == [Options(), Options(seeds=2, call_timeout_s=9, targets=("gfx942",), profile=True)]
 
 
 def test_a_run_read_back_gives_frames(tmp_path: Path) -> None:
@@ -73,6 +176,15 @@ def test_a_run_read_back_gives_frames(tmp_path: Path) -> None:
     assert arena.report(run, tmp_path / "out") == tmp_path / "out" / "index.html"
     with pytest.raises(UsageError, match="compared with itself"):
         arena.compare(run, run)
+
+
+@pytest.mark.parametrize("given", ["runs/quickstart", Path("runs/quickstart"), ["runs/quickstart"], None])
+def test_a_path_in_place_of_a_run_is_an_error(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"report takes runs, such as arena.load_run\('runs/monday'\), not a "):
+        arena.report(given, tmp_path / "out")
+    with pytest.raises(UsageError, match="compare takes runs"):
+        arena.compare(given, given)
+    assert not (tmp_path / "out").exists()
 
 
 def offered(spec: AgentSpec) -> arena.Agent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +12,15 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from arena import __version__
+from arena import __version__, compare, load_run
 from arena.cli.app import app
 from arena.corpus.task_folder import TASKS
 from arena.errors import UsageError
 from arena.model.task import TaskType
+from arena.runs import records
+from arena.runs.config import find_config, load_config
 from tests.corpus.folders import write_task
+from tests.reporting import builders
 
 COMMANDS = [
     ["run"],
@@ -50,6 +55,16 @@ def test_every_help_ends_in_examples(command: list[str]) -> None:
     shown = CliRunner().invoke(app, [*command, "--help"])
     assert shown.exit_code == 0
     assert f"arena {' '.join(command)}" in shown.output.split("Examples")[-1]
+
+
+def test_the_configurations_and_agents_of_examples_exist() -> None:
+    shown = " ".join(" ".join(CliRunner().invoke(app, [*command, "--help"]).output.split()) for command in COMMANDS)
+    for name in {*re.findall(r"arena run (\w+) ", shown)}:
+        load_config(find_config(name))
+    agents = {agent.name for agent in load_config(find_config("quickstart")).agents}
+    for compared in re.findall(r"arena compare runs/quickstart runs/quickstart (--\S+ \S+ --\S+ \S+)", shown):
+        assert {*compared.split()[1::2]} <= agents and len({*compared.split()[1::2]}) == 2
+    assert "runs/quickstart runs/quickstart --first-agent" in shown
 
 
 def test_the_module_and_the_command_say_their_version() -> None:
@@ -101,6 +116,40 @@ def test_tasks_show_prints_the_signature_for_machines_too() -> None:
     assert msgspec.json.decode(as_json.stdout)["id"] == "triton2triton/normalization/rms_norm"
 
 
+def test_the_hint_of_a_new_task_names_its_corpus(tmp_path: Path) -> None:
+    folder = tmp_path / "my tasks"
+    said = CliRunner().invoke(app, ["tasks", "new", "triton2triton", "fresh", "--tasks-dir", str(folder)]).output
+    hint = said.split("then: ")[1].strip()
+    assert hint == f"arena tasks check fresh --tasks-dir '{folder}'"
+    shown = CliRunner().invoke(app, ["tasks", "show", *shlex.split(hint)[3:]])
+    assert "triton2triton/modules/fresh" in shown.output
+
+
+def test_a_malformed_task_counts_among_those_that_were_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_task(tmp_path / "tasks", seen="[")
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["tasks", "check", ".", "--platform", "cpu", "--out", str(tmp_path / "checks")])
+    assert done.exit_code == 1
+    assert "0 of 1 tasks passed" in done.output and "seen.yaml:2: not valid YAML" in done.output
+    assert "1 of these could not be checked, since a file is malformed" in done.output
+
+
+def test_several_agents_are_compared_by_name(tmp_path: Path) -> None:
+    run = builders.run([builders.trial(agent=agent, cases=[builders.case()]) for agent in ("honest", "fast")])
+    records.write_head(tmp_path, run.info)
+    for trial in run.trials:
+        records.write_trial(tmp_path, trial)
+    typed = ["compare", str(tmp_path), str(tmp_path)]
+    for given, option in (([], "--first-agent"), (["--first-agent", "fast"], "--second-agent")):
+        with pytest.raises(UsageError, match=f"has several agents; name one with {option}: honest, fast"):
+            CliRunner().invoke(app, [*typed, *given], catch_exceptions=False)
+    done = CliRunner().invoke(app, [*typed, "--first-agent", "honest", "--second-agent", "fast"])
+    assert done.exit_code == 0 and "honest" in done.output
+    read = load_run(tmp_path)
+    with pytest.raises(UsageError, match="has several agents; name one with second_agent=: honest, fast"):
+        compare(read, read, first_agent="honest")
+
+
 def test_agents_are_listed() -> None:
     shown = CliRunner().invoke(app, ["agents", "--json"])
     rows = {row["kind"]: row for row in msgspec.json.decode(shown.stdout)}
@@ -136,6 +185,7 @@ def test_doctor_answers_for_machines() -> None:
         (("evaluate", "rmsnorm", "README.md"), 2, "did you mean rms_norm"),
         (("evaluate", "softmax", "README.md"), 2, "several tasks"),
         (("evaluate", "rms_norm", "nowhere.py"), 2, "no such file"),
+        (("evaluate", "hip2hip/modules/softmax", "tests/fakes.py"), 2, "a hip2hip task takes kernel.hip"),
         (("run", "nowhere.yaml"), 2, "shipped configurations are"),
         (("run", "configs/quickstart.yaml", "--tasks", "nothing*", "--runs-dir", "/tmp/none"), 2, "no task matches"),
         (("run", "configs/quickstart.yaml", "--agents", "codex"), 2, "no agent 'codex'"),

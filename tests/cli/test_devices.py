@@ -1,10 +1,12 @@
-"""`--devices`: which GPUs get a judge each, and that a judge sees no other."""
+"""`--platform` and `--devices`: what is evaluated on, and that a judge sees no other GPU."""
 
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
 from arena import platforms
+from arena.cli.app import app
 from arena.cli.devices import chosen_devices
 from arena.errors import UsageError
 
@@ -22,6 +24,24 @@ def test_numbers_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--devices"):
         chosen_devices(text)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "run quickstart",
+        "evaluate rms_norm kernel.py",
+        "serve rms_norm",
+        "tasks check",
+        "heldout sample --seed 1 --out fresh",
+        "agents try codex",
+        "doctor --quick",
+    ],
+)
+def test_every_command_refuses_an_unknown_platform(typed: str) -> None:
+    done = CliRunner().invoke(app, [*typed.split(), "--platform", "gpu"])
+    assert isinstance(done.exception, UsageError) and done.exception.exit_code == 2
+    assert str(done.exception) == "unknown platform 'gpu'; expected one of: auto, cpu, cuda, rocm"
 
 
 @pytest.mark.parametrize(("hip", "variable"), [(None, "CUDA_VISIBLE_DEVICES"), ("7.0", "HIP_VISIBLE_DEVICES")])

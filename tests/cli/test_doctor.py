@@ -87,11 +87,6 @@ def test_lines_are_read_by_people() -> None:
     assert item_counts((GOOD, BAD, GOOD, LACKING)) == "2 pass, 1 fail, 1 skipped in 5 s"
 
 
-def test_an_unknown_platform_is_a_usage_error() -> None:
-    shown = CliRunner().invoke(app, ["doctor", "--quick", "--platform", "metal"])
-    assert shown.exit_code == 2
-
-
 def test_one_kind_at_a_time() -> None:
     shown = CliRunner().invoke(app, ["doctor", "--quick", "--timing"])
     assert isinstance(shown.exception, UsageError) and "exclude each other" in str(shown.exception)

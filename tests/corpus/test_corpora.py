@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arena.corpus.corpora import open_corpora
+from arena.corpus.selection import select
 from arena.errors import FileError, UsageError
 from tests.corpus.folders import TASK, write_task
 
@@ -29,6 +30,28 @@ def test_finding_a_task(tasks: Path) -> None:
         open_corpora([tasks]).find("scale")
     with pytest.raises(UsageError, match="did you mean"):
         open_corpora([tasks]).find("scael")
+
+
+def test_suggestions_can_be_typed(tasks: Path) -> None:
+    """A bare name that several tasks share would be an error, too; no suggestion comes twice."""
+    write_task(tasks, "torch2hip/suite/scale")
+    ids = open_corpora([tasks]).ids
+    for typed, expected in (("scael", [SCALE, "torch2hip/suite/scale"]), ("twise", ["twice"])):
+        with pytest.raises(UsageError) as wrong:
+            open_corpora([tasks]).find(typed)
+        said = str(wrong.value).split("did you mean ")[1].removesuffix("?").split(", ")
+        assert said[: len(expected)] == expected and len(set(said)) == len(said)
+        assert all(len(select(ids, [name])) == 1 for name in said)
+
+
+def test_a_task_folder_is_a_pattern(tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = write_task(
+        tmp_path / "more", "triton2triton/other/thrice", task=TASK.replace("name: scale", "name: thrice")
+    )
+    monkeypatch.chdir(other)
+    corpora, patterns = open_corpora([tasks]).including([".", "twice"])
+    assert patterns == ("triton2triton/other/thrice", "twice")
+    assert list(corpora.load_selected(patterns)) == [TWICE, "triton2triton/other/thrice"]
 
 
 def test_two_folders_are_one_corpus(tasks: Path, tmp_path: Path) -> None:

@@ -114,7 +114,11 @@ def test_selection(patterns: list[str], wanted: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "hint"),
-    [("rmsnorm", "did you mean rms_norm"), ("!sofmax", "did you mean softmax"), ("zzzzzz", "`arena tasks list`")],
+    [
+        ("rmsnorm", "did you mean rms_norm"),
+        ("!sofmax", "did you mean hip2hip/modules/softmax, torch2hip/modules/softmax?"),
+        ("zzzzzz", "`arena tasks list`"),
+    ],
 )
 def test_a_pattern_that_matches_nothing_is_an_error(pattern: str, hint: str) -> None:
     with pytest.raises(UsageError, match="no task matches") as caught:

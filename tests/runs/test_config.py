@@ -150,9 +150,17 @@ def test_targets_of_the_command_line_replace_those_of_the_file(tmp_path: Path) -
     assert "targets" not in load_config(written(tmp_path, FULL)).evaluation
 
 
+def test_an_unknown_platform_or_agent_is_an_error(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, FULL))
+    with pytest.raises(UsageError, match="unknown platform 'gpu'; expected one of: auto, cpu, cuda, rocm"):
+        override(config, Overrides(platform="gpu"))
+    with pytest.raises(UsageError, match=r"demo.yaml: no agent 'codex' in this configuration; it has noop, mine"):
+        override(config, Overrides(agents=("codex",)))
+
+
 def test_the_schema_knows_the_same_targets_as_the_toolchains() -> None:
-    schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
-    known = schema["properties"]["evaluation"]["properties"]["targets"]["items"]["enum"]
+    schema = json.loads((SCHEMAS / "evaluation.json").read_text(encoding="utf-8"))
+    known = schema["properties"]["targets"]["items"]["enum"]
     assert known == list(TARGETS)
 
 

@@ -11,12 +11,13 @@ import pytest
 
 from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError
+from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
 from arena.model.verdict import Stage, Status, Verdict
-from arena.service.judge_pool import JudgePool
+from arena.service.judge_pool import JudgePool, started
 from tests.corpus.folders import write_task
 from tests.fakes import HERE, FakeEvaluator
 
@@ -169,3 +170,36 @@ def test_giving_up_ends_agents_and_whoever_waits(task: Task, tmp_path: Path) -> 
     assert "kill" in agent.heard
     with pytest.raises(InfrastructureError, match="given up"):
         judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
+
+
+@pytest.mark.parametrize("pressed", [True, False])
+def test_a_judge_that_was_killed_has_not_failed(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, pressed: bool
+) -> None:
+    """Ctrl-C kills it: its candidate is neither evaluated again nor named as what it failed with."""
+    asked = []
+
+    def evaluate_once(judge: JudgeClient, *_: object) -> Evaluation:
+        asked.append(judge)
+        if pressed:
+            judge._killed = True  # as `kill`, without a process
+        raise InfrastructureError("the judge ended (exit code -9)")
+
+    for name in ("_start", "close", "kill"):
+        monkeypatch.setattr(JudgeClient, name, lambda judge: None)
+    monkeypatch.setattr(JudgeClient, "evaluate_once", evaluate_once)
+    with started("cpu") as pool, pytest.raises(InfrastructureError) as failure:
+        pool.evaluate(task, kernel(tmp_path, "k"), Options())
+    assert (len(asked) == 1) is pressed is ("given up" in str(failure.value)) is (caplog.records == [])
+
+
+def test_an_interrupted_run_kills_its_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    monkeypatch.setattr(JudgeClient, "_start", lambda judge: events.append("start"))
+    monkeypatch.setattr(JudgeClient, "kill", lambda judge: events.append("kill"))
+    monkeypatch.setattr(JudgeClient, "close", lambda judge: events.append("close"))
+    with pytest.raises(KeyboardInterrupt), started("cpu"):
+        raise KeyboardInterrupt
+    with started("cpu"):
+        pass
+    assert events == ["start", "kill", "close", "start", "close"]

@@ -1,0 +1,78 @@
+"""What `arena evaluate` prints of an evaluation, for people and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+import arena
+from arena.cli.app import app
+from arena.model.record import CaseResult, Evaluation
+from arena.model.verdict import Status
+from tests.fakes import FakeEvaluator
+from tests.reporting import builders
+from tests.reporting.builders import case, heldout
+
+KERNEL = "tasks/triton2triton/normalization/rms_norm/kernel.py"
+WRONG = heldout("h2", candidate=Status.WRONG_RESULT)
+
+
+class FakeJudge(FakeEvaluator):
+    """Finds these cases, whatever the candidate is."""
+
+    cases: Sequence[CaseResult] = ()
+
+    def __init__(self, platform: str) -> None:
+        super().__init__()
+
+    def finish(self, found: Evaluation, text: str) -> Evaluation:
+        evaluation = builders.trial("triton2triton/normalization/rms_norm", cases=self.cases).evaluation
+        assert evaluation is not None
+        return evaluation
+
+    def __enter__(self) -> FakeJudge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def evaluated(monkeypatch: pytest.MonkeyPatch, *typed: str, cases: Sequence[CaseResult]) -> Result:
+    monkeypatch.setattr("arena.judge.client.JudgeClient", FakeJudge)
+    monkeypatch.setattr(FakeJudge, "cases", cases)
+    return CliRunner().invoke(app, ["evaluate", "rms_norm", KERNEL, *typed])
+
+
+def test_the_last_line_is_the_overall_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = arena.load_task("rms_norm")
+    total = len(task.seen) + len(task.heldout)
+    done = evaluated(monkeypatch, cases=[case(), heldout()])
+    said = "passed, speedup 2×, seen 1/1, held-out 1/1"
+    skipped = f"{total - 2} of {total} cases skipped as too large"
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, f"{task.id}: {said}, {skipped}")
+    done = evaluated(monkeypatch, "--no-heldout", cases=[case()])
+    skipped = f"{len(task.seen) - 1} of {len(task.seen)} cases skipped as too large"
+    assert done.output.splitlines()[-1] == f"{task.id}: passed, speedup 2×, seen 1/1, {skipped}"
+
+
+def test_title_and_last_line_say_that_held_out_cases_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = evaluated(monkeypatch, cases=[case(), heldout(), WRONG])
+    assert done.exit_code == 1
+    assert done.output.count("rms_norm: passed on seen cases, failed held-out") == 2
+
+
+def test_the_sign_of_noisy_cases_is_explained_where_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "~" not in evaluated(monkeypatch, cases=[case()]).output
+    shown = evaluated(monkeypatch, cases=[case(), case("b", noisy=True)]).output
+    assert "] ~" in shown and "~: a noisy case, whose 95 % interval stayed wide." in shown
+
+
+def test_json_begins_with_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = evaluated(monkeypatch, "--json", cases=[case(), WRONG])
+    said = msgspec.json.decode(done.stdout)
+    assert (said["status"], said["passed"], said["heldout_passed"], said["speedup"]) == ("passed", False, False, 2.0)
+    assert said["skipped"] > 0 and msgspec.convert(said, Evaluation).cases[1].candidate is Status.WRONG_RESULT
+    assert list(said)[:3] == ["status", "passed", "heldout_passed"]
