@@ -41,6 +41,8 @@ def _path(candidate: Candidate) -> Path | None:
     """Return the path that a candidate is; None for bytes and for text of more than one line."""
     if isinstance(candidate, bytes) or (isinstance(candidate, str) and "\n" in candidate):
         return None
+    if not isinstance(candidate, str | PathLike):
+        raise UsageError(f"{candidate!r} is no candidate; expected a path, or source as bytes or text")
     return Path(candidate)
 
 

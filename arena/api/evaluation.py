@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from arena.api.arguments import device_number
 from arena.api.candidate import Candidate, require_candidate, write_candidate
 from arena.api.result import Result, result_of
 from arena.api.tasks import Folders, load_task
@@ -43,7 +44,7 @@ class Judge:
         corpora: folders of tasks in place of the shipped ones.
 
     Raises:
-        UsageError: there is no platform of this name.
+        UsageError: there is no platform of this name, or `device` is no number.
         JudgeUnavailable: on first use, where the platform is missing on this machine.
 
     Examples:
@@ -56,7 +57,7 @@ class Judge:
     """
 
     def __init__(self, platform: str = "auto", *, device: int | None = None, corpora: Folders = ()) -> None:
-        self._client = JudgeClient(known(platform), device)
+        self._client = JudgeClient(known(platform), device_number(device))
         self._corpora = corpora
 
     @property

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.api.arguments import device_number, listed
 from arena.errors import UsageError
 from arena.runs.records import RunRecords, read_run
 
@@ -118,7 +119,7 @@ def run(
         The run with one record per trial.
 
     Raises:
-        UsageError: the configuration is malformed, or the folder holds another run.
+        UsageError: the configuration or an argument is malformed, or the folder holds another run.
         StorageError: the run folder cannot be written.
 
     Examples:
@@ -134,12 +135,13 @@ def run(
     from arena.runs.config import Overrides, find_config, load_config, override
     from arena.service.judge_pool import started
 
-    overrides = Overrides(name=name, platform=platform, tasks=tuple(tasks), agents=tuple(agents))
+    numbers = [device_number(device) for device in listed("devices", devices)]
+    overrides = Overrides(name=name, platform=platform, tasks=listed("tasks", tasks), agents=listed("agents", agents))
     chosen = override(load_config(find_config(str(config))), overrides)
     plan, folder = runner.plan_run(chosen), Path(runs_dir) / chosen.name
     if (done := runner.finished(plan, folder)) is not None:
         return Run(done)
-    with started(chosen.platform, devices or (None,), builds=plan.has_sessions) as judges:
+    with started(chosen.platform, numbers or (None,), builds=plan.has_sessions) as judges:
         return Run(runner.run(plan, folder, judges))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from arena.api.arguments import listed, task_name
 from arena.corpus.corpora import open_corpora
 from arena.model.task import Task
 
@@ -30,10 +31,11 @@ def list_tasks(*patterns: str, corpora: Folders = ()) -> tuple[str, ...]:
         >>> arena.list_tasks("rms_norm")
         ('triton2triton/normalization/rms_norm',)
     """
-    return open_corpora([Path(folder) for folder in corpora]).select(patterns or ["*"])
+    wanted = [task_name(pattern) for pattern in patterns]
+    return open_corpora(_folders(corpora)).select(wanted or ["*"])
 
 
-def load_task(name: str, *, corpora: Folders = ()) -> Task:
+def load_task(name: str | PathLike[str], *, corpora: Folders = ()) -> Task:
     """Load one task with its definition, seen and held-out cases.
 
     Args:
@@ -53,4 +55,8 @@ def load_task(name: str, *, corpora: Folders = ()) -> Task:
         >>> task.entry, len(task.seen) > 3
         ('rms_norm', True)
     """
-    return open_corpora([Path(folder) for folder in corpora]).find(name)
+    return open_corpora(_folders(corpora)).find(task_name(name))
+
+
+def _folders(corpora: Folders) -> list[Path]:
+    return [Path(folder) for folder in listed("corpora", corpora)]

@@ -18,7 +18,7 @@ from arena.model.record import RunInfo, Trial
 from arena.model.task import Task
 from arena.model.verdict import Status
 
-_ADVICE = "give this run another --name, or remove the folder with `arena clean`"
+_ADVICE = "give this run another name (`--name`, in Python `name=`), or remove the folder with `arena clean`"
 
 
 def described(options: Options) -> dict[str, object]:

@@ -157,7 +157,8 @@ def locked(run: Path) -> Iterator[None]:
         except BlockingIOError:
             holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise UsageError(
-                f"{run} is being written by process {holder}; wait for it, end it, or give this run another --name"
+                f"{run} is being written by process {holder}; wait for it, end it, "
+                "or give this run another name (`--name`, in Python `name=`)"
             ) from None
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode("ascii"), 0)

@@ -158,7 +158,9 @@ def _open(plan: RunPlan, folder: Path, environment: Environment) -> RunInfo:
     old = records.read_head(folder)
     require_same(old, info, folder)
     if not old.environment.comparable_with(environment):
-        raise UsageError(f"{folder} was begun on {old.environment.device.name}; resume it there, or use another --name")
+        raise UsageError(
+            f"{folder} was begun on {old.environment.device.name}; resume it there, or give this run another name"
+        )
     return old
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from arena.model.verdict import Status
 from arena.runs import records
 from tests.reporting import builders
 from tests.reporting.builders import case, heldout
+
+API: Any = arena
+"""the public API to a caller whose types nobody checks"""
 
 
 def result_of(*cases: CaseResult, status: Status = Status.PASSED, detail: str = "") -> arena.Result:
@@ -81,6 +85,32 @@ def test_candidates_as_path_text_and_bytes(tmp_path: Path) -> None:
     for task_type in (TaskType.HIP2HIP, TaskType.TORCH2HIP):
         with pytest.raises(UsageError, match=f"mine.py: a {task_type} task takes kernel.hip"):
             write_candidate(file, task_type, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: API.run("quickstart", agents="honest"), "`agents` takes a list, not 'honest'"),
+        (lambda: API.run("quickstart", tasks="rms_norm"), "`tasks` takes a list, not 'rms_norm'"),
+        (lambda: API.run("quickstart", devices="all"), "`devices` takes a list, not 'all'"),
+        (lambda: API.run("quickstart", devices=["all"]), "'all' is no device; GPUs are numbered from 0"),
+        (lambda: API.run("quickstart", platform="gpu"), "expected one of: auto, cpu, cuda, rocm"),
+        (lambda: API.list_tasks(corpora="tasks"), "`corpora` takes a list, not 'tasks'; expected corpora=['tasks']"),
+        (lambda: API.load_task("rms_norm", corpora=Path("tasks")), "`corpora` takes a list"),
+        (lambda: API.list_tasks(["rms_norm"]), "['rms_norm'] names no task"),
+        (lambda: API.load_task(5), "5 names no task; expected an id, a bare name or a task folder"),
+        (lambda: API.load_task(Path("nowhere")), "no task matches 'nowhere'"),
+        (lambda: API.evaluate("rms_norm", None), "None is no candidate; expected a path, or source"),
+        (lambda: API.Judge("cpu", device="x"), "'x' is no device"),
+        (lambda: API.Judge("cpu", device=-1), "-1 is no device"),
+    ],
+)
+def test_misread_arguments_are_usage_errors(
+    monkeypatch: pytest.MonkeyPatch, call: Callable[[], object], said: str
+) -> None:
+    monkeypatch.setattr(JudgeClient, "_start", _no_judge)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        call()
 
 
 def _no_judge(*_: object) -> None:
