@@ -32,11 +32,15 @@ _OUTCOME_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", Bui
 
 def summary_table(summary: Summary) -> Table:
     """One row per agent and task type."""
-    table = Table(title="Agents", caption=f"Ratios are of {EMULATED}." if summary.emulated else None)
+    notes = [f"Ratios are of {EMULATED}."] if summary.emulated else []
+    ratios = [ratio for row in summary.rows for ratio in (row.mean_speedup, row.geomean_speedup) if ratio]
+    if any(ratio.method is Method.TIMING for ratio in ratios):
+        notes.append("* one task: the interval of its timing.")
+    table = Table(title="Agents", caption="\n".join(notes) or None)
     for heading in ("agent", "task type"):
         table.add_column(heading)
     ratio = f"mean {ratio_heading(summary.emulated)}"
-    for heading in ("trials", "not handed in", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
+    for heading in ("trials", "not\nhanded in", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
         table.add_column(heading, justify="right")
     for row in summary.rows:
         table.add_row(
@@ -150,5 +154,5 @@ def _with_interval(quantity: Quantity, value: str, bound: str) -> str:
     text = value.format(quantity.value)
     if quantity.low is None or quantity.high is None:
         return text
-    source = ", timing of one task" if quantity.method is Method.TIMING else ""
-    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}{source}]"
+    mark = "*" if quantity.method is Method.TIMING else ""
+    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}]{mark}"

@@ -97,13 +97,13 @@ def _remarks(content: Content) -> Iterator[str]:
     if content.emulated and any(case.kernel_ms is not None for case in content.cases):
         yield _EMULATED
     if any(case.noisy for case in content.cases):
-        yield "~: the interval stayed wide; the value is uncertain."
+        yield "~: the interval stayed wide; the case counts as its lower bound, and as 1 at most."
     streams = [case.case for case in content.cases if case.mode == "stream"]
     if streams:
         yield f"Could not be captured as a device graph, so that launches are part of the time: {', '.join(streams)}."
     untimed = [c.case for c in content.cases if c.status is Status.PASSED and c.kernel_ms is None]
     if untimed and content.status is Status.PASSED:
-        yield f"Not timed, since the baseline is not right there: {', '.join(untimed)}."
+        yield f"Checked for correctness alone, not timed: {', '.join(untimed)}."
 
 
 def _failures(cases: Sequence[CaseContent]) -> Iterator[str]:

@@ -73,8 +73,10 @@ def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
     terminal = Console(width=200, record=True, file=io.StringIO())
     terminal.print(render.summary_table(summary_table(run)))
     shown = terminal.export_text()
-    assert "not handed in" in shown
+    assert "handed in" in shown
     assert "0% [0%, 79%] of 1" in shown
+    assert "2.00× [1.97, 2.03]*" in shown
+    assert "* one task: the interval of its timing." in shown
 
 
 def test_summary_without_held_out_and_on_the_cpu_platform() -> None:
