@@ -27,7 +27,8 @@ def main() -> None:
                 low, value = float(row["speedup_low"]), float(row["speedup"])
                 speedups[row["task"]][row["case"]] = min(1.0, low) if row["noisy"] == "True" else value
     corpora = open_corpora(())
-    rows, short = [], []
+    rows: list[tuple[str, float, float, int, int]] = []
+    short: list[tuple[str, float, float, int, int]] = []
     for name, by_case in sorted(speedups.items()):
         task = corpora.load(name)
         timed = [by_case[case.id] for case in task.seen if case.timed and case.id in by_case]
