@@ -39,7 +39,7 @@ def main() -> None:
     for title, lines in (("Tasks", rows), ("Tasks bound by latency", short)):
         if not lines:
             continue
-        before, now = (geometric_mean(line[place] for line in lines) for place in (1, 2))
+        before, now = geometric_mean(line[1] for line in lines), geometric_mean(line[2] for line in lines)
         print(f"## {title}\n\nGeometric mean of {len(lines)} experts: {before:.2f} over all seen cases,")
         print(f"{now:.2f} over timed ones.\n")
         print("| task | all seen cases | timed cases | cases | timed |\n| --- | --- | --- | --- | --- |")
