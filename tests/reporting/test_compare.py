@@ -161,14 +161,14 @@ def test_two_agents_of_one_run() -> None:
 
 
 def test_the_error_of_a_pair_holds_the_errors_of_both_sides() -> None:
-    """Two cases with errors of ±2 % each on both sides: 0.02 × √2 a pair, and √((1 + 0.07) / 2) of it their mean."""
-    cases = [b.case("s1", 2.0), b.case("s2", 2.0)]
+    """Four cases with errors of ±2 % on both sides: 0.02 × √2 a pair, and √((1 + 3 × 0.07) / 4) of it their mean."""
+    cases = [b.case(f"s{place}", 2.0) for place in range(4)]
     one, two = (b.run([b.trial("hip2hip/m/a", cases=cases, run=name)], name=name) for name in ("r1", "r2"))
     found = compare_runs(one, two)
     pair, task = found.cases[0].speedup_ratio, found.tasks[0].speedup_ratio
     assert math.log(pair.high / pair.value) == pytest.approx(0.02 * math.sqrt(2), rel=1e-2)
     assert task is not None
-    assert math.log(task.high / task.value) == pytest.approx(0.02 * math.sqrt(2) * math.sqrt(1.07 / 2), rel=1e-2)
+    assert math.log(task.high / task.value) == pytest.approx(0.02 * math.sqrt(2) * math.sqrt(1.21 / 4), rel=1e-2)
     assert found.speed.speedup_ratio is not None
     assert found.speed.speedup_ratio.high is not None
     overall = math.log(found.speed.speedup_ratio.high / found.speed.speedup_ratio.value)

@@ -75,7 +75,7 @@ def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
     shown = terminal.export_text()
     assert "handed in" in shown
     assert "0% [0%, 79%] of 1" in shown
-    assert "2.00× [1.97, 2.03]*" in shown
+    assert "2.00× [1.96, 2.04]*" in shown
     assert "* one task: the interval of its timing." in shown
 
 
