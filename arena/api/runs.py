@@ -185,22 +185,11 @@ def compare(first: Run, second: Run, *, first_agent: str | None = None, second_a
         Traceback (most recent call last):
         arena.errors.UsageError: compare takes runs, such as arena.load_run('runs/monday'), not a str
     """
-    from arena.reporting.compare import compare_runs
+    from arena.reporting.compare import compare_runs, only_agent
 
     one, two = (run.records for run in _runs("compare", (first, second)))
     agents = only_agent(one, first_agent, "first_agent="), only_agent(two, second_agent, "second_agent=")
     return compare_runs(one, two, *agents)
-
-
-def only_agent(run: RunRecords, agent: str | None, argument: str) -> str:
-    """Return the agent of a run to compare; raises `UsageError` that names `argument` where it is not clear which."""
-    agents = run.info.agents
-    if agent is None and len(agents) == 1:
-        return agents[0]
-    if agent is None or agent not in agents:
-        problem = "has several agents" if agent is None else f"has no agent {agent!r}"
-        raise UsageError(f"run {run.info.run!r} {problem}; name one with {argument}: {', '.join(agents)}")
-    return agent
 
 
 def _runs(function: str, given: object) -> list[Run]:

@@ -28,8 +28,7 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
 ) -> None:
     """Compare two runs, or two agents of one, paired by task and case, with intervals and paired tests."""
-    from arena.api.runs import only_agent
-    from arena.reporting.compare import compare_runs
+    from arena.reporting.compare import compare_runs, only_agent
     from arena.reporting.tables import comparison_markdown
     from arena.runs.records import read_run
 

@@ -93,7 +93,7 @@ def compare_runs(
 ) -> Comparison:
     """Compare two runs; where a run has several agents, the agent must be named."""
     return compare(
-        ComparedAgent(first, _only_agent(first, first_agent)), ComparedAgent(second, _only_agent(second, second_agent))
+        ComparedAgent(first, only_agent(first, first_agent)), ComparedAgent(second, only_agent(second, second_agent))
     )
 
 
@@ -130,13 +130,15 @@ def compare(first: ComparedAgent, second: ComparedAgent) -> Comparison:
     )
 
 
-def _only_agent(run: RunRecords, agent: str | None) -> str:
+def only_agent(run: RunRecords, agent: str | None, argument: str = "") -> str:
+    """Return the agent of a run to compare; raises `UsageError` that names `argument` where it is not clear which."""
     agents = run.info.agents
     if agent is None and len(agents) == 1:
         return agents[0]
     if agent is None or agent not in agents:
         problem = "has several agents" if agent is None else f"has no agent {agent!r}"
-        raise UsageError(f"run {run.info.run!r} {problem}; name one of: {', '.join(agents)}")
+        how = f" with {argument}" if argument else ""
+        raise UsageError(f"run {run.info.run!r} {problem}; name one{how}: {', '.join(agents)}")
     return agent
 
 

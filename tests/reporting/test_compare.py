@@ -141,7 +141,7 @@ def test_missing_trials_are_noted() -> None:
         .notes[-1]
         .startswith("1 planned")
     )
-    with pytest.raises(UsageError, match="name one of"):
+    with pytest.raises(UsageError, match="name one: "):
         compare_runs(one, two)
 
 
