@@ -244,4 +244,6 @@ def test_comparisons_are_told_in_words(tmp_path: Path) -> None:
 def test_the_allowed_arithmetic_is_told(tmp_path: Path, arithmetic: Arithmetic, words: str) -> None:
     task = replace(load_task(TASKS / "hip2hip/modules/simple_matmul"), arithmetic=arithmetic)
     prepare(tmp_path, task, environment(CPU), Limits())
-    assert f"Arithmetic: {words}" in prompt_text(tmp_path)
+    text = prompt_text(tmp_path)
+    assert f"Arithmetic: {words}" in text
+    assert ("E is twice" if arithmetic is Arithmetic.OPERATORS else "E is four times") in text
