@@ -45,7 +45,7 @@ def test_the_folder_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "key", "says"),
     [
-        ("summary:", "sumary:", 2, "sumary", "unknown key; expected one of: axes, constraints"),
+        ("summary:", "sumary:", 2, "sumary", "unknown key; expected one of: arithmetic, axes, constraints"),
         ("fill: normal", "fil: normal", 13, "inputs.x.fil", "expected one of: compare, doc, dtype, fill"),
         ("fill: normal", "fill: gauss", 13, "inputs.x.fill", "'gauss' is not one of normal, permutation"),
         ("fill: normal", "fill: {offsets: {least: 1}}", 13, "inputs.x.fill.offsets", "'total' is missing"),
