@@ -58,9 +58,8 @@ def test_a_wide_tolerance_lets_mutants_survive_and_the_item_names_them(tmp_path:
 @pytest.mark.slow
 def test_an_average_hides_what_rows_of_one_scale_leave_out(tmp_path: Path) -> None:
     """Of even data (a uniform fill) a mean needs an eighth less: the survivors say so."""
-    text = ROW_SUM.replace(
-        "x: {shape: [M, N], dtype: $dtype, fill: normal}", "x: {shape: [M, N], dtype: $dtype, fill: {uniform: [4, 4.0001]}}"
-    )
+    even = "x: {shape: [M, N], dtype: $dtype, fill: {uniform: [4, 4.0001]}}"
+    text = ROW_SUM.replace("x: {shape: [M, N], dtype: $dtype, fill: normal}", even)
     found = fates(task(tmp_path, "def reference(x, alpha):\n    return (x * alpha).mean(-1)\n", text))
     assert found["x:1 suffix"].survived
     assert found["x:1 subset"].survived
