@@ -1,12 +1,14 @@
 """References in the arithmetic that a kernel may use: matrix products whose operands have fewer significant bits.
 
-Matrix units multiply operands of 16 bits, or TF32, and add in float32. Elementwise operations, sums and activations
-stay in float32. The judge derives tolerances from it; `arena tasks check` also tries the next shorter format.
+Matrix units multiply operands of 16 bits, or TF32, and add in float32, without rounding to nearest: what they lose
+grows with the length of the sum. Elementwise operations, other sums and activations stay in float32. The judge derives
+tolerances from it; `arena tasks check` also tries the next shorter format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,6 +29,29 @@ _OPERANDS = {
     "convolution": (0, 1),
 }
 """operators that multiply matrices, with the places of their operands; einsum, matmul and linear come down to these"""
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """How a matrix unit adds up products: after `step` of them the sum is truncated to `significant_bits`.
+
+    After `most` products, where that is a number, a kernel adds the sum to one in float32.
+    """
+
+    step: int
+    significant_bits: int
+    most: int | None = None
+
+    def lost(self, length: int) -> float:
+        """Return what a sum of `length` products has lost on average, relative to its size: half a unit a step."""
+        steps = -(-min(length, self.most or length) // self.step)
+        return steps * 2.0**-self.significant_bits
+
+
+FLOAT32_SUMS = Accumulation(16, 24)
+"""of operands of 16 bits and more (Fasi et al., 2021: tensor cores truncate); docs/decisions/0012-arithmetic.md"""
+FLOAT8_SUMS = Accumulation(32, 14, 128)
+"""of 8-bit floating-point operands on Hopper (DeepSeek-V3 Technical Report, 2024, section 3.3.2)"""
 
 
 def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
@@ -52,25 +77,38 @@ def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
     return single.to(values.dtype)
 
 
-class RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Rounds the floating-point operands of every matrix product; `products` counts them."""
+def truncated(product: torch.Tensor, lost: float) -> torch.Tensor:
+    """Return a product nearer to zero by `lost` times the root mean square of its row: sums lose while they are large.
 
-    def __init__(self, number_format: str) -> None:
+    A result that is small because its terms cancel has lost as much as its neighbours.
+    """
+    size = product.square().mean(-1, keepdim=True).sqrt() if product.ndim else product.abs()
+    return product - product.sign() * lost * size
+
+
+class RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Rounds the floating-point operands of every matrix product, and adds up as a matrix unit; `products` counts."""
+
+    def __init__(self, number_format: str, sums: Accumulation = FLOAT32_SUMS) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._format = number_format
+        self._format, self._sums = number_format, sums
         self.products = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Call the operator, on rounded operands where it multiplies matrices."""
-        places = _OPERANDS.get(func.overloadpacket.__name__, ())
+        """Call the operator; where it multiplies matrices, on rounded operands, and with what their sums lose."""
+        name = func.overloadpacket.__name__
+        places = _OPERANDS.get(name, ())
+        if not places or not all(args[place].is_floating_point() for place in places):
+            return func(*args, **(kwargs or {}))
         given = list(args)
         for place in places:
-            if given[place].is_floating_point():
-                given[place] = rounded(given[place], self._format)
-        self.products += bool(places)
-        return func(*given, **(kwargs or {}))
+            given[place] = rounded(given[place], self._format)
+        self.products += 1
+        last = given[places[1]]
+        length = last[0].numel() if name == "convolution" else given[places[0]].shape[-1]
+        return truncated(func(*given, **(kwargs or {})), self._sums.lost(length))
 
 
 class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
@@ -61,8 +61,9 @@ class Reference:
         """
         if arguments.task.precision is not Precision.FLOAT64:
             return {}
-        found = self.in_arithmetic(arguments, inputs, arguments.operand_format, everywhere=_rounds_results(arguments))
-        share = _OPERATORS_SHARE if _rounds_results(arguments) else 1.0
+        everywhere = arguments.task.arithmetic is Arithmetic.OPERATORS
+        found = self.in_arithmetic(arguments, inputs, arguments.operand_format, everywhere=everywhere)
+        share = _OPERATORS_SHARE if everywhere else 1.0
         return {
             name: share * relative_error(found[name], wanted)
             for name, wanted in expected.items()
@@ -73,9 +74,11 @@ class Reference:
         self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], number_format: str, *, everywhere: bool = False
     ) -> dict[str, torch.Tensor]:
         """The results in float32, with operands of matrix products rounded; or, `everywhere`, all results."""
-        from arena.numerics.arithmetic import RoundedProducts, RoundedResults
+        from arena.numerics.arithmetic import FLOAT8_SUMS, FLOAT32_SUMS, RoundedProducts, RoundedResults
 
-        with (RoundedResults if everywhere else RoundedProducts)(number_format):
+        sums = FLOAT8_SUMS if any(tensor.dtype.startswith("float8") for tensor in arguments.inputs) else FLOAT32_SUMS
+        operands = "float32" if everywhere else number_format
+        with RoundedProducts(operands, sums), RoundedResults(number_format) if everywhere else nullcontext():
             return self._results(arguments, {name: _in_float32(tensor) for name, tensor in inputs.items()})
 
     def make_inputs(self, arguments: Arguments, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -106,10 +109,6 @@ class Reference:
 
     def _located(self, arguments: Arguments) -> AbstractContextManager[None]:
         return _located(self._path, _case(arguments))
-
-
-def _rounds_results(arguments: Arguments) -> bool:
-    return arguments.task.arithmetic is Arithmetic.OPERATORS
 
 
 def _case(arguments: Arguments) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from arena.judge.conditioning import MARGIN
 from arena.judge.verify import OutputCheck, check_outputs, compared
 from arena.model.check import CheckItem, CheckOutcome
 from arena.model.task import Arithmetic, OutputComparison, Precision
@@ -16,7 +17,6 @@ from arena.task_check.soundness import Draw, Tensors
 if TYPE_CHECKING:
     import torch
 
-MARGIN = 0.5
 NAME = "arithmetic"
 _TRIES = 4
 """draws of every case: what shows by chance gets several chances"""
@@ -30,11 +30,12 @@ def arithmetic_item(draws: Sequence[Draw], generator: torch.Generator) -> CheckI
     draws = [draw for draw in draws if _close(draw)]
     if not draws or draws[0].arguments.task.precision is not Precision.FLOAT64:
         return None
+    everywhere = draws[0].arguments.task.arithmetic is Arithmetic.OPERATORS
     said, outcome = [], CheckOutcome.PASSED
     for name in dict.fromkeys(draw.arguments.operand_format for draw in draws):
         of_format = [draw for draw in draws if draw.arguments.operand_format == name]
         tried = [*of_format, *_fresh(of_format, generator)]
-        worst = max(_error(draw, name, everywhere=_rounds_results(draw)) for draw in tried)
+        worst = max(_error(draw, name, everywhere=everywhere) for draw in tried)
         below, found = _below(tried, name)
         said.append(f"{name} {worst:.2g}, {below} {found:.2g}")
         if worst > MARGIN or found <= 1:
@@ -49,17 +50,13 @@ def _fresh(draws: Sequence[Draw], generator: torch.Generator) -> Iterable[Draw]:
 def _below(draws: Sequence[Draw], name: str) -> tuple[str, float]:
     """Return what is too short, and its worst error: shorter operands, or without products shorter intermediates."""
     shorter = SHORTER[name]
-    if _rounds_results(draws[0]):
+    if draws[0].arguments.task.arithmetic is Arithmetic.OPERATORS:
         return f"results in {shorter}", max(_error(draw, shorter, everywhere=True) for draw in draws)
     products = max(_error(draw, shorter) for draw in draws)
     if products > 1:
         return f"products in {shorter}", products
     kept = shorter if name == "float32" else name
     return f"intermediates in {kept}", max(_error(draw, kept, everywhere=True) for draw in draws)
-
-
-def _rounds_results(draw: Draw) -> bool:
-    return draw.arguments.task.arithmetic is Arithmetic.OPERATORS
 
 
 def _error(draw: Draw, number_format: str, *, everywhere: bool = False) -> float:

@@ -207,7 +207,7 @@ class TaskChecker:
                 said = f"{case.id} ({case.label}): {finding.status}: {finding.detail}"
                 yield CheckItem("correct", CheckOutcome.FAILED, said)
                 return
-        worst = max(finding.error_ratio or 0.0 for finding in findings.values())
+        worst, where = max((findings[case.id].error_ratio or 0.0, case.id) for case in self._cases)
         left = len(self._task.cases) - len(self._cases)
         waves = ", at wave sizes 32 and 64" if other_wave is not None else ""
         skipped = f"; {left} too large for this platform were not run" if left else ""
@@ -218,7 +218,8 @@ class TaskChecker:
         if outcome is CheckOutcome.FAILED and "margin" in self._task.exceptions:
             yield CheckItem("margin", CheckOutcome.DECLARED, self._task.exceptions["margin"])
             return
-        yield CheckItem("margin", outcome, f"worst error is {worst:.3g} of the tolerance, at most {MARGIN} is allowed")
+        said = f"worst error is {worst:.3g} of the tolerance, in {where}; at most {MARGIN} is allowed"
+        yield CheckItem("margin", outcome, said)
 
     def _targets(self, kernel: Path) -> Iterator[CheckItem]:
         wanted = self._options.targets

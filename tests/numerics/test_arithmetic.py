@@ -14,12 +14,13 @@ from arena.judge.inputs import draw_inputs
 from arena.judge.verify import check_outputs
 from arena.model.task import Arguments, Arithmetic, Case, Task, Tolerance, arguments
 from arena.model.verdict import Status
-from arena.numerics.arithmetic import RoundedProducts, RoundedResults, rounded
+from arena.numerics.arithmetic import FLOAT8_SUMS, FLOAT32_SUMS, Accumulation, RoundedProducts, RoundedResults, rounded
 from arena.numerics.comparison import MOST_ARITHMETIC_ERROR, relative_error
 from arena.numerics.dtypes import bounds, torch_dtype
 from arena.numerics.reference import Reference
 from tests.corpus.folders import write_task
 
+EXACT_SUMS = Accumulation(1, 1000)
 DECODE = TASKS / "triton2triton" / "attention" / "decode_attn_grouped_stage1"
 
 
@@ -50,7 +51,7 @@ def test_operands_of_every_kind_of_product_are_rounded_and_nothing_else() -> Non
         "dot": lambda a, b, v: torch.dot(v, v),
     }
     for name, product in products.items():
-        with RoundedProducts("bfloat16") as mode:
+        with RoundedProducts("bfloat16", EXACT_SUMS) as mode:
             found = product(a, b, v)
         short = product(*(rounded(x, "bfloat16") for x in (a, b, v)))
         assert torch.equal(found, short) and mode.products == 1, name
@@ -59,6 +60,26 @@ def test_operands_of_every_kind_of_product_are_rounded_and_nothing_else() -> Non
         assert torch.equal(a.exp().sum(-1), a.exp().sum(-1))
         kept = a * v
     assert torch.equal(kept, a * v) and mode.products == 0
+
+
+def test_sums_of_a_matrix_unit_lose_half_a_unit_in_every_step() -> None:
+    assert FLOAT32_SUMS.lost(16) == 2.0**-24 and FLOAT32_SUMS.lost(28672) == 1792 * 2.0**-24
+    assert FLOAT8_SUMS.lost(33) == 2 * 2.0**-14 and FLOAT8_SUMS.lost(8192) == FLOAT8_SUMS.lost(128)
+
+
+def test_what_sums_lose_is_what_truncation_after_every_sixteen_products_loses() -> None:
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(48, 16384, generator=generator).bfloat16().double() for _ in range(2))
+    sums = torch.zeros(48, 48, dtype=torch.float64)
+    for at in range(0, a.shape[1], 16):
+        sums += a[:, at : at + 16] @ b[:, at : at + 16].T
+        unit = torch.exp2(sums.abs().log2().floor() - 23)
+        sums = (sums / unit).trunc() * unit
+    exact = a @ b.T
+    with RoundedProducts("bfloat16"):
+        modelled = a @ b.T
+    truncated, model = (relative_error(found, exact) for found in (sums, modelled))
+    assert model / 4 < truncated < 2 * model, "the tolerance of four times the model holds it with a margin of two"
 
 
 def test_results_of_every_operator_are_rounded() -> None:
