@@ -22,6 +22,7 @@ from arena.cli import (
     serve,
     tasks,
     transcript,
+    verify,
 )
 
 _EPILOG = """
@@ -73,6 +74,7 @@ app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
+app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")

@@ -235,12 +235,14 @@ class RunInfo:
     """the evaluation options; empty in heads of versions that did not store them"""
     latency_bound: tuple[str, ...] = ()
     """the tasks of the run that no size makes long: their speeds are never averaged with others"""
+    selected: tuple[tuple[str, str, int], ...] = ()
+    """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
     schema_version: int = SCHEMA_VERSION
 
     @property
     def planned(self) -> tuple[tuple[str, str, int], ...]:
         """Every trial of the run as (agent, task, attempt), in the order in which they are started."""
-        return tuple(
+        return self.selected or tuple(
             (agent, task, attempt)
             for attempt in range(1, self.attempts + 1)
             for task in self.tasks
