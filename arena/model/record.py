@@ -9,6 +9,7 @@ from statistics import geometric_mean
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
+from arena.model.release import Corpus
 from arena.model.session import Session
 from arena.model.verdict import Stage, Status, Verdict
 
@@ -237,6 +238,8 @@ class RunInfo:
     """the tasks of the run that no size makes long: their speeds are never averaged with others"""
     selected: tuple[tuple[str, str, int], ...] = ()
     """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
+    corpus: Corpus | None = None
+    """the release of the tasks; None in heads of versions that did not store it"""
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -13,6 +13,7 @@ import arena
 from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
 from arena.corpus.corpora import open_corpora
+from arena.corpus.release import corpus_of
 from arena.corpus.task_folder import HELDOUT
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
 from arena.judge.messages import Options, Progress
@@ -87,6 +88,7 @@ class RunPlan:
             evaluation=described(self.options),
             latency_bound=tuple(name for name, task in self.tasks.items() if task.latency_bound),
             selected=self.selected,
+            corpus=corpus_of(self.tasks),
         )
 
 
