@@ -20,6 +20,7 @@ from arena.cli import (
     report,
     run,
     serve,
+    site,
     tasks,
     transcript,
     verify,
@@ -75,6 +76,7 @@ app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.command("site", epilog=site.EXAMPLES)(site.site)
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")

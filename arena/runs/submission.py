@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arena.errors import RecordError
+from arena.model.task import TaskType
 from arena.runs.records import HEAD, RunRecords, read_run, trial_path
 
 SUBMISSIONS = "submissions"
@@ -41,6 +42,9 @@ def read_submission(run: Path) -> RunRecords:
             raise RecordError(f"{run}: {task!r} is no task id, such as triton2triton/moe/fused_moe; {_ADVICE}")
         for part in parts:
             _require_name(run, part)
+    for trial in records.trials:
+        if trial.task_type != trial.task.split("/")[0] or trial.task_type not in TaskType.__members__.values():
+            raise RecordError(f"{run}: {trial.task_type!r} is no task type of {trial.task!r}; {_ADVICE}")
     expected = {trial_path(run, *trial.key).relative_to(run).as_posix() for trial in records.trials}
     found = {path for path in files if path.startswith("trials/") and path.endswith(".json")}
     if found != expected:
