@@ -7,7 +7,7 @@ anything (Content-Security-Policy in `base.html.j2`).
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from arena.reporting.site_tables import (
     task_types,
 )
 from arena.reporting.templating import html_engine
+from arena.runs.records import RunRecords
 
 MARK = ".arena-site"
 FOLDERS = ("runs", "agents", "tasks")
@@ -50,8 +51,15 @@ class Section:
     caption: str = ""
 
 
-def write_site(entries: Sequence[Entry], out: Path) -> Path:
+def write_site(
+    entries: Sequence[Entry], out: Path, write_run: Callable[[Sequence[RunRecords], Path], object] = write_report
+) -> Path:
     """Write the site of some runs into a folder, in place of an earlier site there.
+
+    Args:
+        entries: the runs.
+        out: the folder.
+        write_run: writes the pages of one run.
 
     Returns:
         The path of `index.html`.
@@ -65,7 +73,7 @@ def write_site(entries: Sequence[Entry], out: Path) -> Path:
     _clear(out)
     for entry in entries:
         try:
-            write_report([entry.run], out / "runs" / slug(entry.name))
+            write_run([entry.run], out / "runs" / slug(entry.name))
         except (ValueError, ArithmeticError) as problem:
             raise out_of_range(entry.run.path, problem) from None
     index = _write(out / "index.html", "Leaderboard", _index(entries))

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arena.errors import RecordError
+from arena.model.record import Trial
 from arena.model.task import TaskType
 from arena.runs.records import HEAD, RunRecords, read_run, trial_path
 
 SUBMISSIONS = "submissions"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_KIND = re.compile(r"[a-z_]{0,40}")
 _FEW = 3
 _TASK_PARTS = 3
 _MOST_FILES = 200_000
@@ -43,8 +45,7 @@ def read_submission(run: Path) -> RunRecords:
         for part in parts:
             _require_name(run, part)
     for trial in records.trials:
-        if trial.task_type != trial.task.split("/")[0] or trial.task_type not in TaskType.__members__.values():
-            raise RecordError(f"{run}: {trial.task_type!r} is no task type of {trial.task!r}; {_ADVICE}")
+        _require_vocabulary(run, trial)
     expected = {trial_path(run, *trial.key).relative_to(run).as_posix() for trial in records.trials}
     found = {path for path in files if path.startswith("trials/") and path.endswith(".json")}
     if found != expected:
@@ -99,6 +100,15 @@ def _walk(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
                         yield Path(entry.path), entry.stat(follow_symlinks=False)
         except OSError as problem:
             raise RecordError(f"{folder}: cannot be read ({problem.strerror}); {_ADVICE}") from problem
+
+
+def _require_vocabulary(run: Path, trial: Trial) -> None:
+    """Refuse words of a record that reports take for ours: its task type, and the kinds of its cases."""
+    if trial.task_type != trial.task.split("/")[0] or trial.task_type not in TaskType.__members__.values():
+        raise RecordError(f"{run}: {trial.task_type!r} is no task type of {trial.task!r}; {_ADVICE}")
+    for case in () if trial.evaluation is None else trial.evaluation.cases:
+        if not _KIND.fullmatch(case.kind):
+            raise RecordError(f"{run}: {case.kind!r} is no kind of case; {_ADVICE}")
 
 
 def _require_name(run: Path, name: str) -> None:
