@@ -74,6 +74,10 @@ class FakeEvaluator:
         )
         return self.finish(found, text)
 
+    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+        """Every baseline passes every case."""
+        return {case.id: "passed" for case in load_task(task, heldout).heldout}
+
     def begin(self) -> None:
         """What comes before an evaluation; nothing, unless a kind of fake says otherwise."""
 

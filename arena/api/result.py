@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from arena.corpus.release import corpus_of
 from arena.model.environment import ratio_heading
 from arena.model.record import CaseResult, Evaluation, Split
+from arena.model.release import Corpus
 from arena.model.task import Task
 from arena.model.verdict import Status
 
@@ -24,6 +26,7 @@ class Result:
     Attributes:
         evaluation: the record as it is stored in run folders: verdict of every stage, every case, raw timing rounds.
         skipped: cases of the task that were not evaluated, since they are too large for this platform or `max_work`.
+        corpus: the release of the corpus that holds the task as it is; its `release` is None where none does.
 
     Examples:
         >>> import arena
@@ -34,6 +37,7 @@ class Result:
 
     evaluation: Evaluation
     skipped: int = 0
+    corpus: Corpus | None = None
 
     @property
     def status(self) -> Status:
@@ -123,4 +127,4 @@ class Result:
 def result_of(evaluation: Evaluation, task: Task, *, heldout: bool) -> Result:
     """Return the result of an evaluation of this task, with or without its held-out cases."""
     planned = len(task.seen) + (len(task.heldout) if heldout else 0)
-    return Result(evaluation, skipped=planned - len(evaluation.cases))
+    return Result(evaluation, planned - len(evaluation.cases), corpus_of({task.id: task}))

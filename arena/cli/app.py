@@ -20,8 +20,10 @@ from arena.cli import (
     report,
     run,
     serve,
+    site,
     tasks,
     transcript,
+    verify,
 )
 
 _EPILOG = """
@@ -73,6 +75,8 @@ app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
+app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.command("site", epilog=site.EXAMPLES)(site.site)
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")

@@ -103,6 +103,37 @@ def _as_json(corpora: Corpora, overview: Overview) -> dict[str, object]:
     }
 
 
+@app.command("release", epilog=examples("arena tasks release", "arena tasks release --number 2"))
+def release(
+    number: Annotated[int | None, typer.Option(help="Write a release of this number.", min=1)] = None,
+    tasks_dir: TasksDirs = None,
+) -> None:
+    """Say which release the tasks are, or freeze them as a new one in RELEASE.json.
+
+    Exit code 0: the tasks are those of the release; 1: some differ.
+    """
+    from arena.corpus import release as releases
+    from arena.corpus.corpora import open_corpora
+    from arena.corpus.task_folder import TASKS
+    from arena.errors import UsageError
+
+    place = (tasks_dir or [TASKS])[0] / releases.FILE
+    loaded = open_corpora(tasks_dir or ()).load_selected(["*"])
+    hashes = {name: task.content_hash for name, task in loaded.items()}
+    old = releases.read_release(place)
+    if number is not None:
+        if old is not None and number <= old.number:
+            raise UsageError(f"--number {number}: release {old.number} exists; give a larger number")
+        old = releases.Release(number, development=False, tasks=hashes)
+        releases.write_release(place, old)
+    changed = tuple(sorted(hashes)) if old is None else old.differences(hashes)
+    name = "no release yet" if old is None else f"release {old.number}, hash {old.hash}"
+    out.print(f"{name}: {len(hashes)} tasks, {len(changed)} differ", highlight=False, soft_wrap=True)
+    if changed:
+        out.print(f"hash of these tasks: {releases.tasks_hash(hashes)}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
+
+
 @app.command(
     "new",
     epilog=examples("arena tasks new hip2hip my_kernel", "arena tasks new triton2triton my_norm --suite normalization"),

@@ -9,6 +9,7 @@ from statistics import geometric_mean
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
+from arena.model.release import Corpus
 from arena.model.session import Session
 from arena.model.verdict import Stage, Status, Verdict
 
@@ -235,12 +236,16 @@ class RunInfo:
     """the evaluation options; empty in heads of versions that did not store them"""
     latency_bound: tuple[str, ...] = ()
     """the tasks of the run that no size makes long: their speeds are never averaged with others"""
+    selected: tuple[tuple[str, str, int], ...] = ()
+    """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
+    corpus: Corpus | None = None
+    """the release of the tasks; None in heads of versions that did not store it"""
     schema_version: int = SCHEMA_VERSION
 
     @property
     def planned(self) -> tuple[tuple[str, str, int], ...]:
         """Every trial of the run as (agent, task, attempt), in the order in which they are started."""
-        return tuple(
+        return self.selected or tuple(
             (agent, task, attempt)
             for attempt in range(1, self.attempts + 1)
             for task in self.tasks

@@ -7,7 +7,6 @@ its own style, plots and one button (Content-Security-Policy).
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,14 +29,6 @@ MOST_BYTES = 10_000_000
 """A page that would be larger shows less of every text."""
 LIMITS = (20_000, 8_000, 3_000, 1_200, 500, 200)
 """Characters that are shown of one text, tried in this order."""
-SCRIPT = (
-    "document.getElementById('expand').addEventListener('click', e => {"
-    "const open = e.target.getAttribute('aria-pressed') !== 'true';"
-    "document.querySelectorAll('details').forEach(d => { d.open = open; });"
-    "e.target.setAttribute('aria-pressed', String(open));"
-    "e.target.textContent = open ? 'Collapse all' : 'Expand all';"
-    "});"
-)
 
 
 @dataclass(frozen=True)
@@ -122,8 +113,6 @@ def _render(row: TrialRow, transcript: Transcript, back: str, limit: int) -> str
         detail=plain(row.detail),
         cases=[views.case_view(case_cells(case.result, case.outcome)) for case in row.cases],
         limit=limit,
-        script=SCRIPT,
-        script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode("ascii"),
     )
 
 

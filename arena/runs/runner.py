@@ -13,6 +13,7 @@ import arena
 from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
 from arena.corpus.corpora import open_corpora
+from arena.corpus.release import corpus_of
 from arena.corpus.task_folder import HELDOUT
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
 from arena.judge.messages import Options, Progress
@@ -24,6 +25,7 @@ from arena.model.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
 from arena.runs.identity import described, outdated, require_same
+from arena.runs.submission import SUBMISSIONS
 from arena.scratch import scratch, sweep
 from arena.service.judge_pool import JudgePool
 from arena.service.trial import TrialService
@@ -31,7 +33,6 @@ from arena.service.workspace import prepare
 from arena.sharing import share_out
 from arena.transcripts import transcript_path
 
-SUBMISSIONS = "submissions"
 HANDED_IN = "handed_in.json"
 TrialKey = tuple[str, str, int]
 """Agent, task id, attempt."""
@@ -64,6 +65,8 @@ class RunPlan:
     tasks: Mapping[str, Task]
     agents: Mapping[str, Agent]
     options: Options
+    selected: tuple[TrialKey, ...] = ()
+    """the only trials, where the run is a selection of all agents × tasks × attempts"""
 
     @property
     def has_sessions(self) -> bool:
@@ -84,6 +87,8 @@ class RunPlan:
             arena_version=arena.__version__,
             evaluation=described(self.options),
             latency_bound=tuple(name for name, task in self.tasks.items() if task.latency_bound),
+            selected=self.selected,
+            corpus=corpus_of(self.tasks),
         )
 
 

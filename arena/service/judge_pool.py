@@ -38,6 +38,9 @@ class Evaluator(Protocol):
     ) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
 
+    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+        """Check the baseline on these held-out cases: by case id `passed`, or what is wrong."""
+
     def kill(self) -> None:
         """Stop at once, whatever is being evaluated."""
 
@@ -89,6 +92,11 @@ class JudgePool:
             return refused
         with self._turn() as evaluator, self._silence():
             return evaluator.evaluate(task.path, candidate, options, on_progress, heldout)
+
+    def check_baseline(self, task: Task, heldout: Path, options: Options) -> dict[str, str]:
+        """Wait for a turn, and check a task's baseline on these held-out cases."""
+        with self._turn() as evaluator, self._silence():
+            return evaluator.check_baseline(task.path, heldout, options)
 
     def _refused(self, task: Task, candidate: Path, options: Options) -> Evaluation | None:
         """What a builder says against it. Where the builder fails, the judge builds it, and decides."""

@@ -1,0 +1,153 @@
+"""The tables of a leaderboard: boards, an agent's results, and the best known speed of a task over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from arena.model.environment import ratio_heading
+from arena.model.record import Estimate
+from arena.printable import shortened
+from arena.reporting import formats
+from arena.reporting.groups import ALL, Group, groups
+from arena.reporting.measure import Unit
+from arena.reporting.rows import TrialRow
+from arena.reporting.site_entries import Entry, parsed, slug
+
+_NAME_CHARACTERS = 120
+_WIDTH, _HEIGHT, _EDGE = 640.0, 160.0, 12.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell; `link` is an address of ours, relative to the page, or empty."""
+
+    text: str
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class SiteTable:
+    """A table with its headings."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Best:
+    """A speedup that was the best known one when it was recorded."""
+
+    moment: datetime | None
+    row: TrialRow
+    entry: Entry
+    speedup: Estimate
+
+
+def name(text: str) -> str:
+    """Return a stranger's name on one line."""
+    return " ".join(shortened(text, _NAME_CHARACTERS).split())
+
+
+def boards(entries: Sequence[Entry]) -> dict[tuple[str, str, str], list[Entry]]:
+    """Return the entries by board: the same corpus, platform, architecture and device."""
+    found: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.board, []).append(entry)
+    return dict(sorted(found.items()))
+
+
+def board_title(entry: Entry) -> str:
+    """Return the device and the release."""
+    device = entry.run.info.environment.device
+    return f"{name(device.name)} ({name(device.platform)}, {name(device.arch)}), {entry.corpus}"
+
+
+def task_types(entries: Sequence[Entry]) -> list[str]:
+    """Return the task types of some runs, all of them first."""
+    return [ALL, *sorted({row.task_type for entry in entries for row in entry.rows})]
+
+
+def board(entries: Sequence[Entry], task_type: str, up: str = "", *, agent: str | None = None) -> SiteTable:
+    """Return one board: agents by tasks solved, then by speed. `up` leads from the page to the site's root."""
+    found = [(entry, group) for entry in entries for group in groups(entry.rows) if group.task_type == task_type]
+    ranked = [(_rank(group), _cells(entry, group, up)) for entry, group in found if agent in (None, group.label)]
+    ranked.sort(key=lambda one: one[0], reverse=True)
+    emulated = any(entry.run.info.environment.device.emulated for entry in entries)
+    headings = ("Agent", "Solved", f"Geo-mean {ratio_heading(emulated)}", "Drop", "Drop, private draw")
+    return SiteTable((*headings, "Verification", "Run", "Date"), tuple(cells for _, cells in ranked))
+
+
+def _rank(group: Group) -> tuple[float, float]:
+    speed = group.mean["geomean_speedup"]
+    return group.counts.heldout_correct / group.counts.planned, speed.value if speed else 0.0
+
+
+def _cells(entry: Entry, group: Group, up: str) -> tuple[Cell, ...]:
+    chosen = None if group.task_type == ALL else group.task_type
+    return (
+        Cell(name(group.label), f"{up}agents/{slug(group.label)}.html"),
+        Cell(f"{group.counts.heldout_correct} of {group.counts.planned}"),
+        Cell(formats.quantity(group.mean["geomean_speedup"], Unit.FACTOR)),
+        Cell(formats.counted(group.mean["correctness_drop"], Unit.SHARE)),
+        Cell(formats.counted(entry.private_drop(group.label, chosen), Unit.SHARE)),
+        Cell(entry.level(group.label, chosen)),
+        Cell(name(entry.name), f"{up}runs/{slug(entry.name)}/index.html"),
+        Cell(entry.day),
+    )
+
+
+def best_known(entries: Sequence[Entry], task: str) -> list[Best]:
+    """Return the trials on a task that were the fastest when they were recorded, the first one first."""
+    timed = []
+    for entry in entries:
+        moments: Mapping[tuple[str, str, int], str] = {trial.key: trial.started_at for trial in entry.run.trials}
+        for row in entry.rows:
+            if row.task == task and row.speedup is not None and row.heldout_correct:
+                moment = parsed(moments[row.agent, row.task, row.attempt])
+                timed.append(Best(moment, row, entry, row.speedup))
+    timed.sort(key=lambda one: (one.moment is None, one.moment.timestamp() if one.moment else 0.0))
+    return list(_records(timed))
+
+
+def _records(timed: Sequence[Best]) -> Iterator[Best]:
+    most = 0.0
+    for one in timed:
+        if one.speedup.value > most:
+            most = one.speedup.value
+            yield one
+
+
+def best_table(found: Sequence[Best]) -> SiteTable:
+    """Return the best known speeds as a table, the newest first."""
+    rows = [
+        (
+            Cell(one.moment.strftime("%Y-%m-%d %H:%M") if one.moment else "unknown"),
+            Cell(formats.speedup(one.speedup)),
+            Cell(name(one.row.agent), f"../agents/{slug(one.row.agent)}.html"),
+            Cell(name(one.entry.name), f"../runs/{slug(one.entry.name)}/index.html"),
+            Cell(one.entry.level(one.row.agent)),
+        )
+        for one in reversed(found)
+    ]
+    return SiteTable(("Date", "Speedup", "Agent", "Run", "Verification"), tuple(rows))
+
+
+def step_line(found: Sequence[Best]) -> str:
+    """Return the points of a line of steps through the best known speeds, for an SVG of 640 × 160; '' for one."""
+    values = [(one.moment.timestamp(), one.speedup.value) for one in found if one.moment is not None]
+    if len(values) < 2:
+        return ""
+    first, span = values[0][0], (values[-1][0] - values[0][0]) or 1.0
+    top = max(value for _, value in values)
+    points, below = [], values[0][1]
+    for moment, value in values:
+        x = _EDGE + (_WIDTH - 2 * _EDGE) * (moment - first) / span
+        points += [f"{x:.1f},{_y(below, top)}", f"{x:.1f},{_y(value, top)}"]
+        below = value
+    return " ".join(points)
+
+
+def _y(value: float, top: float) -> str:
+    return f"{_HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * value / top:.1f}"

@@ -1,0 +1,168 @@
+"""The kernels of a run are judged again: chosen, drawn for, resumed, and compared with the record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from arena.agents.base import AgentSpec
+from arena.cli.app import app
+from arena.corpus.corpora import open_corpora
+from arena.errors import UsageError
+from arena.model.verification import FILE, Verification
+from arena.reporting.reproduction import verification
+from arena.runs import records, runner
+from arena.runs.rejudge import CHOICE, Asked, chosen, prepare
+from arena.service.judge_pool import JudgePool
+from tests.corpus.folders import HELDOUT, TASK, write_task
+from tests.fakes import FakeEvaluator, planned
+from tests.runs.test_runner import SCALE, TWICE, config
+
+ALL = Asked(private_cases=5)
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    root = tmp_path / "tasks"
+    write_task(root, SCALE)
+    write_task(root, TWICE, task=TASK.replace("name: scale", "name: twice"))
+    return root
+
+
+@pytest.fixture
+def recorded(tasks: Path, tmp_path: Path) -> records.RunRecords:
+    plan = planned(config(AgentSpec("noop", "noop"), AgentSpec("top", "expert"), attempts=2), tasks)
+    return runner.run(plan, tmp_path / "demo", JudgePool([FakeEvaluator()]))
+
+
+def verified(
+    recorded: records.RunRecords, tasks: Path, out: Path, evaluator: FakeEvaluator, asked: Asked = ALL
+) -> Verification:
+    choice, judges = chosen(recorded, asked, out), JudgePool([evaluator])
+    rejudging = prepare(recorded, choice, open_corpora([tasks]), out, judges)
+    return verification(recorded, runner.run(rejudging.plan, rejudging.folder, judges), rejudging)
+
+
+def test_kernels_handed_in_are_judged_again_on_own_and_private_cases(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path
+) -> None:
+    evaluator = FakeEvaluator()
+    found = verified(recorded, tasks, tmp_path / "out", evaluator)
+    assert [(trial.agent, trial.task, trial.attempt) for trial in found.trials] == [
+        ("noop", SCALE, 1), ("noop", TWICE, 1), ("noop", SCALE, 2), ("noop", TWICE, 2)
+    ]  # fmt: skip
+    assert found.complete and set(found.counts(task_changed=False)) == {"reproduced"}
+    assert not found.counts(task_changed=True) and found.notes == () and found.options_known
+    own = yaml.safe_load(HELDOUT)
+    for name, text, file in evaluator.seen:
+        kernel = open_corpora([tasks]).find(name).baseline_kernel
+        assert file is not None and kernel is not None and text == kernel.read_text()
+        cases = yaml.safe_load(file.read_text())
+        assert cases[: len(own)] == own and len(cases) == len(own) + 5
+    again = records.read_run(tmp_path / "out" / "run")
+    assert again.info.selected == again.info.planned and again.missing == 0
+
+
+def test_the_private_draw_differs_each_time_and_is_kept_on_resume(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path
+) -> None:
+    first = verified(recorded, tasks, tmp_path / "a", FakeEvaluator())
+    second = verified(recorded, tasks, tmp_path / "b", FakeEvaluator())
+    assert first.draw_seed != second.draw_seed
+    drawn = [(tmp_path / name / "heldout" / SCALE / "heldout.yaml").read_text() for name in "ab"]
+    assert drawn[0] != drawn[1]
+    evaluator = FakeEvaluator()
+    assert verified(recorded, tasks, tmp_path / "a", evaluator).draw_seed == first.draw_seed and not evaluator.seen
+
+
+def test_an_interrupted_verification_goes_on_where_it_stopped(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        verified(recorded, tasks, tmp_path / "out", FakeEvaluator(interrupt_after=1))
+    evaluator = FakeEvaluator()
+    assert len(verified(recorded, tasks, tmp_path / "out", evaluator).trials) == 4 and len(evaluator.seen) == 3
+
+
+def test_trials_are_drawn_at_random_by_a_seed(recorded: records.RunRecords, tmp_path: Path) -> None:
+    one = chosen(recorded, Asked(trials=2, seed=5), tmp_path / "a")
+    assert one.trials == chosen(recorded, Asked(trials=2, seed=5), tmp_path / "b").trials and len(one.trials) == 2
+    drawn = {chosen(recorded, Asked(trials=2), tmp_path / str(place)).selection_seed for place in range(5)}
+    assert len(drawn) == 5
+    assert {key[1] for key in chosen(recorded, Asked(tasks=("twice",)), tmp_path / "c").trials} == {TWICE}
+    with pytest.raises(UsageError, match="no agent 'nobody'"):
+        chosen(recorded, Asked(agents=("nobody",)), tmp_path / "d")
+    with pytest.raises(UsageError, match="no trial with a kernel"):
+        chosen(recorded, Asked(agents=("top",)), tmp_path / "e")
+
+
+def test_a_folder_with_another_verification_is_refused(recorded: records.RunRecords, tmp_path: Path) -> None:
+    chosen(recorded, ALL, tmp_path / "out")
+    with pytest.raises(UsageError, match="--out"):
+        chosen(recorded, Asked(trials=1), tmp_path / "out")
+    next((recorded.path / "submissions").rglob("kernel.py")).write_text("# changed\n")
+    with pytest.raises(UsageError, match="other trials or records"):
+        chosen(recorded, ALL, tmp_path / "out")
+
+
+def test_a_changed_task_is_judged_again_and_does_not_count(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path
+) -> None:
+    reference = tasks / SCALE / "reference.py"
+    reference.write_text(reference.read_text() + "# changed\n")
+    found = verified(recorded, tasks, tmp_path / "out", FakeEvaluator())
+    assert {trial.task for trial in found.trials if trial.task_changed} == {SCALE}
+    assert found.counts(task_changed=True) and found.counts(task_changed=False)
+
+
+def test_a_kernel_that_was_exchanged_is_not_reproduced(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path
+) -> None:
+    next((recorded.path / "submissions" / "noop" / SCALE).rglob("kernel.py")).write_text("# WRONG\n")
+    found = verified(recorded, tasks, tmp_path / "out", FakeEvaluator())
+    names = {figure.name for trial in found.trials for figure in trial.figures if figure.outcome == "not reproduced"}
+    assert {"kernel", "status", "correct"} <= names
+
+
+class FailsBig(FakeEvaluator):
+    """A judge whose baseline fails on every private case."""
+
+    def check_baseline(self, task: Path, heldout: Path | None, options: object) -> dict[str, str]:
+        return {}
+
+
+def test_private_cases_that_the_baseline_fails_are_left_out(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path
+) -> None:
+    found = verified(recorded, tasks, tmp_path / "out", FailsBig())
+    assert found.notes == (f"{SCALE}: 0 of 5 private cases", f"{TWICE}: 0 of 5 private cases")
+
+
+def invoke(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator, *typed: object) -> tuple[int, str]:
+    from contextlib import nullcontext
+
+    pool = JudgePool([evaluator])
+    monkeypatch.setattr("arena.service.judge_pool.started", lambda *args, **kwargs: nullcontext(pool))
+    done = CliRunner().invoke(app, ["verify", *map(str, typed)])
+    return done.exit_code, done.output
+
+
+def test_the_command_writes_the_file_and_exits_by_what_was_found(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = (recorded.path, "--platform", "cpu", "--tasks-dir", tasks, "--private-cases", "5")
+    code, text = invoke(monkeypatch, FakeEvaluator(), *asked)
+    assert code == 0 and "figures of 4 of 4 trials with a kernel" in text
+    written = json.loads((tmp_path / "demo.verification" / FILE).read_text())
+    assert written["draw_seed"] == json.loads((tmp_path / "demo.verification" / CHOICE).read_text())["draw_seed"]
+    assert invoke(monkeypatch, FakeEvaluator(failing={"scale", "twice"}), *asked, "--out", tmp_path / "x")[0] == 3
+    inside = CliRunner().invoke(app, ["verify", str(recorded.path), "--out", str(recorded.path / "in")])
+    assert isinstance(inside.exception, UsageError)
+    for kernel in (recorded.path / "submissions").rglob("kernel.py"):
+        kernel.write_text("# WRONG\n")
+    code, text = invoke(monkeypatch, FakeEvaluator(), *asked, "--out", tmp_path / "y")
+    assert code == 1 and "not reproduced: noop" in text
