@@ -47,6 +47,12 @@ class Accumulation:
         steps = -(-min(length, self.most or length) // self.step)
         return steps * 2.0**-self.significant_bits
 
+    def exact(self, first: torch.Tensor, last: torch.Tensor, product: torch.Tensor) -> bool:
+        """Return whether nothing is lost: products of integers whose sum has no more than the significant bits."""
+        if not product.numel() or float(product.abs().max()) >= 2.0**self.significant_bits:
+            return not product.numel()
+        return all(bool((operand == operand.round()).all()) for operand in (first, last))
+
 
 FLOAT32_SUMS = Accumulation(16, 24)
 """of operands of 16 bits and more (Fasi et al., 2021: tensor cores truncate); docs/decisions/0012-arithmetic.md"""
@@ -106,9 +112,11 @@ class RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for place in places:
             given[place] = rounded(given[place], self._format)
         self.products += 1
-        last = given[places[1]]
-        length = last[0].numel() if name == "convolution" else given[places[0]].shape[-1]
-        return truncated(func(*given, **(kwargs or {})), self._sums.lost(length))
+        first, last = (given[place] for place in places)
+        product = func(*given, **(kwargs or {}))
+        if self._sums.exact(first, last, product):
+            return product
+        return truncated(product, self._sums.lost(last[0].numel() if name == "convolution" else first.shape[-1]))
 
 
 class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -82,6 +82,15 @@ def test_what_sums_lose_is_what_truncation_after_every_sixteen_products_loses() 
     assert model / 4 < truncated < 2 * model, "the tolerance of four times the model holds it with a margin of two"
 
 
+def test_sums_of_integers_lose_nothing_until_they_have_too_many_bits() -> None:
+    a = torch.full((2, 64), 4.0)
+    with RoundedProducts("float32", FLOAT8_SUMS):
+        assert torch.equal(a @ a.T, torch.full((2, 2), 1024.0))
+        assert not torch.equal((16 * a) @ (4 * a).T, torch.full((2, 2), 65536.0))
+        assert not torch.equal(a @ (a / 8).T, torch.full((2, 2), 128.0))
+        assert (torch.ones(3, 0) @ torch.ones(0, 2)).shape == (3, 2)
+
+
 def test_results_of_every_operator_are_rounded() -> None:
     x = torch.randn(100)
     with RoundedResults("bfloat16"):
