@@ -145,4 +145,4 @@ def test_the_schema_is_that_of_the_file() -> None:
     found = TrialVerification("a", "t", "hip2hip", 1, False, (figure,))
     here = environment()
     file = Verification("r", "0", "", "", here, here, None, True, None, 1, 8, 1, (found,))
-    jsonschema.validate(msgspec.to_builtins(file), kept)
+    jsonschema.validate(json.loads(msgspec.json.encode(file)), kept)
