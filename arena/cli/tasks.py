@@ -124,7 +124,7 @@ def release(
     if number is not None:
         if old is not None and number <= old.number:
             raise UsageError(f"--number {number}: release {old.number} exists; give a larger number")
-        old = releases.Release(number, development=False, tasks=hashes)
+        old = releases.CorpusRelease(number, development=False, tasks=hashes)
         releases.write_release(place, old)
     changed = tuple(sorted(hashes)) if old is None else old.differences(hashes)
     name = "no release yet" if old is None else f"release {old.number}, hash {old.hash}"

@@ -19,7 +19,7 @@ from arena.model.verification import FILE, Reproduction
 if TYPE_CHECKING:
     from arena.model.verification import Verification
     from arena.runs.records import RunRecords
-    from arena.runs.rejudge import Choice
+    from arena.runs.rejudge import TrialSelection
 
 EXAMPLES = examples(
     "arena verify runs/quickstart --platform cpu",
@@ -75,7 +75,7 @@ def verify(
 
 
 def _verified(
-    recorded: RunRecords, choice: Choice, target: Path, corpora: tuple[Path, ...], where: tuple[str, str]
+    recorded: RunRecords, choice: TrialSelection, target: Path, corpora: tuple[Path, ...], where: tuple[str, str]
 ) -> Verification:
     """Judge again what is missing, compare, and write the file."""
     from arena.cli.progress import RunDisplay

@@ -1,4 +1,4 @@
-"""What `arena verify` prints: what was not reproduced, counts of figures, and the private draw."""
+"""Print what `arena verify` found: what was not reproduced, counts of figures, and the private draw."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from arena.cli.console import err, out
 from arena.model.record import Estimate
-from arena.model.verification import Kind, Reproduction, TrialVerification, Value, Verification
+from arena.model.verification import FigureKind, Reproduction, TrialVerification, Value, Verification
 
 _NONE = "–"
 
@@ -68,7 +68,7 @@ def _counts(verification: Verification) -> Table:
     for changed, where in ((False, ""), (True, ", task changed")):
         if not any(trial.task_changed is changed for trial in verification.trials):
             continue
-        for kind in (*Kind, None):
+        for kind in (*FigureKind, None):
             counts = verification.counts(task_changed=changed, kind=kind)
             name = f"{kind or 'all'}{where}"
             table.add_row(name, *(str(counts[outcome]) for outcome in Reproduction), style="" if kind else "bold")

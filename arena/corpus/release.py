@@ -20,7 +20,7 @@ from arena.model.task import Task
 FILE = "RELEASE.json"
 
 
-class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CorpusRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One release: its number, and the content hash of each task by id."""
 
     number: int
@@ -57,22 +57,22 @@ def corpus_of(tasks: Mapping[str, Task]) -> Corpus:
 
 
 @cache
-def last_release() -> Release | None:
+def last_release() -> CorpusRelease | None:
     """Return the last release of the shipped corpus; None before the first."""
     return read_release(TASKS / FILE)
 
 
-def read_release(path: Path) -> Release | None:
+def read_release(path: Path) -> CorpusRelease | None:
     """Read a release file; None where there is none, or where it names no task. Raises `FileError`."""
     if not path.is_file():
         return None
     try:
-        release = msgspec.json.decode(path.read_bytes(), type=Release)
+        release = msgspec.json.decode(path.read_bytes(), type=CorpusRelease)
     except msgspec.DecodeError as problem:
         raise FileError(path, f"no release ({problem}); `arena tasks release` writes one") from None
     return release if release.tasks else None
 
 
-def write_release(path: Path, release: Release) -> None:
+def write_release(path: Path, release: CorpusRelease) -> None:
     """Write a release file."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(release), indent=1) + b"\n")

@@ -1,4 +1,4 @@
-"""Which tasks a result belongs to: the release of the corpus, or the hash of tasks that are in none."""
+"""The tasks that a result belongs to: the release of the corpus, or the hash of tasks that are in none."""
 
 from __future__ import annotations
 

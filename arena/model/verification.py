@@ -1,4 +1,4 @@
-"""What `arena verify` says of a run: each figure of its records beside the one that was measured again.
+"""The findings of `arena verify` about a run: each figure of its records beside the one that was measured again.
 
 Written to `verification.json`; read by the leaderboard.
 """
@@ -18,7 +18,7 @@ Value = Estimate | str | None
 
 
 class Reproduction(StrEnum):
-    """Whether a figure was found again."""
+    """The outcome of judging a figure again."""
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
@@ -26,8 +26,8 @@ class Reproduction(StrEnum):
     """an interval too wide to tell, another device, or no verdict"""
 
 
-class Kind(StrEnum):
-    """What sort of figure it is."""
+class FigureKind(StrEnum):
+    """The sort of a figure."""
 
     STATUS = "statuses"
     CASES = "cases passed"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 class Figure:
     """One figure of a trial: what the record says, and what was found here."""
 
-    kind: Kind
+    kind: FigureKind
     name: str
     recorded: Value
     repeated: Value
@@ -109,7 +109,7 @@ class Verification:
     notes: tuple[str, ...] = ()
     schema_version: int = field(default=SCHEMA_VERSION)
 
-    def counts(self, *, task_changed: bool, kind: Kind | None = None) -> Counter[Reproduction]:
+    def counts(self, *, task_changed: bool, kind: FigureKind | None = None) -> Counter[Reproduction]:
         """Count figures, by default of every kind, of trials whose task is unchanged or has changed, by outcome."""
         figures = [fig for trial in self.trials if trial.task_changed is task_changed for fig in trial.figures]
         return Counter(figure.outcome for figure in figures if kind in (None, figure.kind))

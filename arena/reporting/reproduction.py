@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from arena.model.environment import Environment
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Split, Trial
 from arena.model.verdict import Stage, Status
-from arena.model.verification import Figure, Kind, PrivateDraw, Reproduction, TrialVerification, Verification
+from arena.model.verification import Figure, FigureKind, PrivateDraw, Reproduction, TrialVerification, Verification
 from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.reporting.rows import combine
 from arena.runs.records import RunRecords
@@ -45,7 +45,7 @@ def compare_trial(recorded: Trial, repeated: Trial, *, task_changed: bool, own_h
     own, private = (None, None) if second is None else _parted(second, own_heldout)
     if repeated.status is Status.HARNESS_ERROR:
         figures: tuple[Figure, ...] = (
-            Figure(Kind.STATUS, "status", recorded.status, repeated.status, Reproduction.UNDECIDED, _NO_VERDICT),
+            Figure(FigureKind.STATUS, "status", recorded.status, repeated.status, Reproduction.UNDECIDED, _NO_VERDICT),
         )
     else:
         same_device = recorded.environment.comparable_with(repeated.environment)
@@ -84,11 +84,11 @@ def _words(recorded: Trial, repeated: Trial, own: Evaluation | None) -> Iterator
         if pairs:
             one, two = ([_correct(case) for case in side] for side in zip(*pairs, strict=True))
             reason = "" if one == two else f"differs on {_first_difference(pairs)}"
-            yield Figure(Kind.CASES, name, _count(one), _count(two), _outcome(one == two), reason)
+            yield Figure(FigureKind.CASES, name, _count(one), _count(two), _outcome(one == two), reason)
 
 
 def _word(name: str, recorded: str, repeated: str) -> Figure:
-    return Figure(Kind.STATUS, name, str(recorded), str(repeated), _outcome(recorded == repeated))
+    return Figure(FigureKind.STATUS, name, str(recorded), str(repeated), _outcome(recorded == repeated))
 
 
 def _outcome(same: bool) -> Reproduction:
@@ -132,13 +132,13 @@ def _numbers(
             label = f"{name} at {one.label}"
             if two.speedup is not None:
                 found = _speed([(one, two)], error, same_device, lambda timing: timing.speedup)
-                yield Figure(Kind.CASE_SPEEDUP, label, *found)
+                yield Figure(FigureKind.CASE_SPEEDUP, label, *found)
             elif two.candidate is not Status.PASSED:
                 missing = f"no speedup here: {two.candidate}"
-                yield Figure(Kind.CASE_SPEEDUP, label, one.speedup, None, Reproduction.NOT_REPRODUCED, missing)
+                yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, Reproduction.NOT_REPRODUCED, missing)
         if timed and first.status is Status.PASSED:
             found = _speed(timed, error, same_device, lambda timing: timing.credit)
-            yield Figure(Kind.SPEEDUP, f"{name} over {len(timed)} cases", *found)
+            yield Figure(FigureKind.SPEEDUP, f"{name} over {len(timed)} cases", *found)
 
 
 def _speed(

@@ -1,4 +1,4 @@
-"""Write a leaderboard: static pages over many runs, which strangers may have handed in.
+"""Write a leaderboard: static pages over many runs, which anybody may have handed in.
 
 Every text is made plain and escaped, every file name is derived from a hash, and the pages forbid themselves to load
 anything (Content-Security-Policy in `base.html.j2`).
@@ -15,10 +15,11 @@ import pandas as pd
 
 import arena
 from arena.errors import UsageError
+from arena.printable import printable
 from arena.reporting import site_texts, tables
 from arena.reporting.groups import ALL
 from arena.reporting.pages import write_report
-from arena.reporting.site_entries import Entry, out_of_range, slug
+from arena.reporting.site_entries import BoardEntry, out_of_range, slug
 from arena.reporting.site_tables import (
     Cell,
     SiteTable,
@@ -41,7 +42,7 @@ COLUMNS = ("Agent", "Solved", "Geo-mean ratio", "Drop", "Drop, private draw", "V
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """Part of a page: paragraphs, then a plot, then a table, each where there is one."""
 
     heading: str = ""
@@ -52,7 +53,7 @@ class Section:
 
 
 def write_site(
-    entries: Sequence[Entry], out: Path, write_run: Callable[[Sequence[RunRecords], Path], object] = write_report
+    entries: Sequence[BoardEntry], out: Path, write_run: Callable[[Sequence[RunRecords], Path], object] = write_report
 ) -> Path:
     """Write the site of some runs into a folder, in place of an earlier site there.
 
@@ -81,8 +82,8 @@ def write_site(
         _write(out / "agents" / f"{slug(agent)}.html", f"Agent {name(agent)}", _agent(entries, agent), "../")
     for task in dict.fromkeys(row.task for entry in entries for row in entry.rows):
         _write(out / "tasks" / f"{slug(task)}.html", f"Task {name(task)}", _task(entries, task), "../")
-    _write(out / "method.html", "Method", [Section(*part) for part in site_texts.METHOD])
-    _write(out / "submit.html", "Submit a run", [Section(*part) for part in site_texts.SUBMIT])
+    _write(out / "method.html", "Method", [PageSection(*part) for part in site_texts.METHOD])
+    _write(out / "submit.html", "Submit a run", [PageSection(*part) for part in site_texts.SUBMIT])
     tables.write_csv(_boards_frame(entries), out / "boards.csv")
     return index
 
@@ -100,45 +101,45 @@ def _clear(out: Path) -> None:
             shutil.rmtree(out / folder)
 
 
-def _index(entries: Sequence[Entry]) -> Iterable[Section]:
-    yield Section(texts=site_texts.INDEX)
+def _index(entries: Sequence[BoardEntry]) -> Iterable[PageSection]:
+    yield PageSection(texts=site_texts.INDEX)
     for found in boards(entries).values():
         title = board_title(found[0])
         for task_type in task_types(found):
             heading = f"{title}: {'all task types' if task_type == ALL else name(task_type)}"
-            yield Section(heading, (), board(found, task_type))
+            yield PageSection(heading, (), board(found, task_type))
     notes = tuple(f"{name(entry.name)}: {note}" for entry in entries for note in entry.notes)
     if notes:
-        yield Section("Notes", notes)
+        yield PageSection("Notes", notes)
     tasks = sorted({row.task for entry in entries for row in entry.rows})
     linked = tuple((Cell(name(task), f"tasks/{slug(task)}.html"),) for task in tasks)
-    yield Section("Tasks", (), SiteTable(("Task",), linked))
+    yield PageSection("Tasks", (), SiteTable(("Task",), linked))
 
 
-def _agent(entries: Sequence[Entry], agent: str) -> Iterable[Section]:
+def _agent(entries: Sequence[BoardEntry], agent: str) -> Iterable[PageSection]:
     for found in boards(entries).values():
         mine = [entry for entry in found if any(row.agent == agent for row in entry.rows)]
         for task_type in task_types(mine) if mine else ():
             table = board(mine, task_type, "../", agent=agent)
             if table.rows:
-                yield Section(f"{board_title(mine[0])}: {name(task_type)}", (), table)
+                yield PageSection(f"{board_title(mine[0])}: {name(task_type)}", (), table)
         for entry in mine:
             if entry.audit is not None and agent in entry.audit.agents:
                 said = f"{name(entry.audit.by)}, {entry.audit.date}: {entry.audit.found}"
-                yield Section(f"Audit of {name(entry.name)}", (said,))
+                yield PageSection(f"Audit of {name(entry.name)}", (said,))
 
 
-def _task(entries: Sequence[Entry], task: str) -> Iterable[Section]:
+def _task(entries: Sequence[BoardEntry], task: str) -> Iterable[PageSection]:
     for found in boards(entries).values():
         best = best_known(found, task)
         if not best:
             continue
         title = f"Best known speed, {board_title(found[0])}"
-        yield Section(title, (), best_table(best), step_line(best), f"{name(task)}: best known speedup over time")
-    yield Section("Which trials count", (site_texts.BEST,))
+        yield PageSection(title, (), best_table(best), step_line(best), f"{name(task)}: best known speedup over time")
+    yield PageSection("Which trials count", (site_texts.BEST,))
 
 
-def _boards_frame(entries: Sequence[Entry]) -> pd.DataFrame:
+def _boards_frame(entries: Sequence[BoardEntry]) -> pd.DataFrame:
     rows = []
     for found in boards(entries).values():
         for task_type in task_types(found):
@@ -149,9 +150,10 @@ def _boards_frame(entries: Sequence[Entry]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _write(path: Path, title: str, sections: Iterable[Section], up: str = "") -> Path:
+def _write(path: Path, title: str, sections: Iterable[PageSection], up: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     note = f"Written by arena {arena.__version__}. Names and texts of submissions are those of their authors."
     page = html_engine().get_template("site.html.j2")
-    path.write_text(page.render(title=title, sections=list(sections), up=up, note=note) + "\n", encoding="utf-8")
+    text = page.render(title=title, sections=list(sections), up=up, note=note) + "\n"
+    path.write_text(printable(text), encoding="utf-8")
     return path

@@ -30,7 +30,7 @@ _SLUG_CHARACTERS, _SLUG_DIGITS = 48, 8
 
 @dataclass(frozen=True)
 class Audit:
-    """Who read the transcripts of which agents, when, and what was found."""
+    """An audit: who read the transcripts of which agents, when, and what was found."""
 
     by: str
     date: str
@@ -39,7 +39,7 @@ class Audit:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """One run of the board. `notes`: what lies beside it and does not count, and why."""
 
     run: RunRecords
@@ -50,23 +50,23 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The run's name."""
+        """Return the run's name."""
         return self.run.info.run
 
     @property
     def corpus(self) -> str:
-        """The release of its tasks, with the hash."""
+        """Return the release of its tasks, with the hash."""
         return UNKNOWN_RELEASE if self.run.info.corpus is None else str(self.run.info.corpus)
 
     @property
     def board(self) -> tuple[str, str, str]:
-        """What a board has in common: full hash of the corpus, platform and architecture, device."""
+        """Return what a board has in common: full hash of the corpus, platform and architecture, device."""
         corpus, device = self.run.info.corpus, self.run.info.environment.device
         return (self.corpus if corpus is None else corpus.hash), f"{device.platform} {device.arch}", device.name
 
     @property
     def day(self) -> str:
-        """The day on which the run began, as its record says."""
+        """Return the day on which the run began, as its record says."""
         moment = parsed(self.run.info.started_at)
         return "unknown" if moment is None else moment.date().isoformat()
 
@@ -100,8 +100,8 @@ class Entry:
         return estimate([Tally(sum(failed), len(failed)) for failed in tried.values()], proportion=True)
 
 
-def read_entries(runs: Sequence[Path]) -> list[Entry]:
-    """Read run folders that strangers may have written, and what lies beside them.
+def read_entries(runs: Sequence[Path]) -> list[BoardEntry]:
+    """Read run folders that anybody may have written, and what lies beside them.
 
     Raises:
         RecordError: a folder is no run, or holds what no run holds.
@@ -116,7 +116,7 @@ def read_entries(runs: Sequence[Path]) -> list[Entry]:
     return entries
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path) -> BoardEntry:
     run = read_submission(path)
     try:
         rows = tuple(trial_rows([run]))
@@ -138,7 +138,7 @@ def _entry(path: Path) -> Entry:
         if data["records_hash"] != digest:
             notes.append("The records changed after the audit: the audit does not count.")
             audit = None
-    return Entry(run, rows, verification, audit, tuple(notes))
+    return BoardEntry(run, rows, verification, audit, tuple(notes))
 
 
 def out_of_range(run: Path, problem: Exception) -> RecordError:

@@ -13,7 +13,7 @@ from arena.reporting import formats
 from arena.reporting.groups import ALL, Group, groups
 from arena.reporting.measure import Unit
 from arena.reporting.rows import TrialRow
-from arena.reporting.site_entries import Entry, parsed, slug
+from arena.reporting.site_entries import BoardEntry, parsed, slug
 
 _NAME_CHARACTERS = 120
 _WIDTH, _HEIGHT, _EDGE = 640.0, 160.0, 12.0
@@ -41,35 +41,35 @@ class Best:
 
     moment: datetime | None
     row: TrialRow
-    entry: Entry
+    entry: BoardEntry
     speedup: Estimate
 
 
 def name(text: str) -> str:
-    """Return a stranger's name on one line."""
+    """Return a name of a submission on one line."""
     return " ".join(shortened(text, _NAME_CHARACTERS).split())
 
 
-def boards(entries: Sequence[Entry]) -> dict[tuple[str, str, str], list[Entry]]:
+def boards(entries: Sequence[BoardEntry]) -> dict[tuple[str, str, str], list[BoardEntry]]:
     """Return the entries by board: the same corpus, platform, architecture and device."""
-    found: dict[tuple[str, str, str], list[Entry]] = {}
+    found: dict[tuple[str, str, str], list[BoardEntry]] = {}
     for entry in entries:
         found.setdefault(entry.board, []).append(entry)
     return dict(sorted(found.items()))
 
 
-def board_title(entry: Entry) -> str:
+def board_title(entry: BoardEntry) -> str:
     """Return the device and the release."""
     device = entry.run.info.environment.device
     return f"{name(device.name)} ({name(device.platform)}, {name(device.arch)}), {entry.corpus}"
 
 
-def task_types(entries: Sequence[Entry]) -> list[str]:
+def task_types(entries: Sequence[BoardEntry]) -> list[str]:
     """Return the task types of some runs, all of them first."""
     return [ALL, *sorted({row.task_type for entry in entries for row in entry.rows})]
 
 
-def board(entries: Sequence[Entry], task_type: str, up: str = "", *, agent: str | None = None) -> SiteTable:
+def board(entries: Sequence[BoardEntry], task_type: str, up: str = "", *, agent: str | None = None) -> SiteTable:
     """Return one board: agents by tasks solved, then by speed. `up` leads from the page to the site's root."""
     found = [(entry, group) for entry in entries for group in groups(entry.rows) if group.task_type == task_type]
     ranked = [(_rank(group), _cells(entry, group, up)) for entry, group in found if agent in (None, group.label)]
@@ -84,7 +84,7 @@ def _rank(group: Group) -> tuple[float, float]:
     return group.counts.heldout_correct / group.counts.planned, speed.value if speed else 0.0
 
 
-def _cells(entry: Entry, group: Group, up: str) -> tuple[Cell, ...]:
+def _cells(entry: BoardEntry, group: Group, up: str) -> tuple[Cell, ...]:
     chosen = None if group.task_type == ALL else group.task_type
     return (
         Cell(name(group.label), f"{up}agents/{slug(group.label)}.html"),
@@ -98,7 +98,7 @@ def _cells(entry: Entry, group: Group, up: str) -> tuple[Cell, ...]:
     )
 
 
-def best_known(entries: Sequence[Entry], task: str) -> list[Best]:
+def best_known(entries: Sequence[BoardEntry], task: str) -> list[Best]:
     """Return the trials on a task that were the fastest when they were recorded, the first one first."""
     timed = []
     for entry in entries:

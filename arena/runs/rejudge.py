@@ -42,7 +42,7 @@ _EMULATED_WORK = 1e5
 
 @dataclass(frozen=True)
 class Asked:
-    """Which trials to judge again: all that fit the names, or `trials` of them drawn at random."""
+    """The trials to judge again: all that fit the names, or `trials` of them drawn at random."""
 
     trials: int | None = None
     tasks: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Choice:
+class TrialSelection:
     """The trials that were chosen, and the seed of the private draw; kept so that a verification can be resumed."""
 
     asked: Asked
@@ -69,7 +69,7 @@ class Rejudging:
 
     plan: RunPlan
     folder: Path
-    choice: Choice
+    choice: TrialSelection
     tasks: Mapping[str, Task]
     """as they are in the corpus, with their own held-out cases"""
     notes: tuple[str, ...]
@@ -80,7 +80,7 @@ def verifiable(run: records.RunRecords) -> tuple[Trial, ...]:
     return tuple(trial for trial in run.trials if trial.evaluation is not None)
 
 
-def chosen(run: records.RunRecords, asked: Asked, out: Path) -> Choice:
+def chosen(run: records.RunRecords, asked: Asked, out: Path) -> TrialSelection:
     """Choose the trials to judge again, or read the choice of a verification that is being resumed.
 
     Raises:
@@ -89,7 +89,7 @@ def chosen(run: records.RunRecords, asked: Asked, out: Path) -> Choice:
     digest = records_hash(run.path)
     path = out / CHOICE
     if path.is_file():
-        old = records.read(path, Choice)
+        old = records.read(path, TrialSelection)
         if (old.asked, old.records_hash) != (asked, digest):
             raise UsageError(f"{out} holds a verification of other trials or records; give another folder with --out")
         return old
@@ -105,14 +105,14 @@ def chosen(run: records.RunRecords, asked: Asked, out: Path) -> Choice:
         seed = asked.seed if asked.seed is not None else secrets.randbits(_SEED_BITS)
         places = sorted(random.Random(seed).sample(range(len(keys)), asked.trials))
         keys = [keys[place] for place in places]
-    choice = Choice(asked, digest, seed, secrets.randbits(_SEED_BITS), tuple(keys))
+    choice = TrialSelection(asked, digest, seed, secrets.randbits(_SEED_BITS), tuple(keys))
     records.write(path, choice)
     return choice
 
 
 def prepare(
     run: records.RunRecords,
-    choice: Choice,
+    choice: TrialSelection,
     corpora: Corpora,
     out: Path,
     judges: JudgePool,
@@ -176,7 +176,7 @@ def _options(info: RunInfo) -> Options:
 class _Draw:
     """Writes files of held-out cases: the task's own, followed by private ones that the baseline passes."""
 
-    choice: Choice
+    choice: TrialSelection
     options: Options
     judges: JudgePool
 

@@ -27,7 +27,7 @@ _ADVICE = "hand in the folder as `arena run` wrote it"
 
 
 def read_submission(run: Path) -> RunRecords:
-    """Read a run folder from a stranger.
+    """Read a run folder that somebody else wrote.
 
     Raises:
         RecordError: it holds a link, something that is neither file nor folder, a file that is too large, a name that

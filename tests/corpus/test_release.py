@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from arena.cli.app import app
 from arena.corpus import release as releases
 from arena.corpus.corpora import open_corpora
-from arena.corpus.release import FILE, Release, corpus_of, read_release, tasks_hash
+from arena.corpus.release import FILE, CorpusRelease, corpus_of, read_release, tasks_hash
 from arena.corpus.task_folder import TASKS, content_hash, load_task
 from arena.errors import FileError, UsageError
 from tests.corpus.folders import write_task
@@ -59,7 +59,7 @@ def test_a_task_belongs_to_the_release_that_holds_it_unchanged(tmp_path: Path, m
     monkeypatch.setattr(releases, "last_release", lambda: release)
     assert corpus_of({task.id: task}).release == 3
     assert str(corpus_of({task.id: task})) == f"release 3 ({release.hash[:12]})"
-    other = Release(3, development=False, tasks={task.id: "other"})
+    other = CorpusRelease(3, development=False, tasks={task.id: "other"})
     monkeypatch.setattr(releases, "last_release", lambda: other)
     assert corpus_of({task.id: task}).release is None
 

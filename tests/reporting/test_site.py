@@ -19,7 +19,15 @@ from arena.model.record import Split, Trial
 from arena.model.release import Corpus
 from arena.model.session import Event, EventKind
 from arena.model.verdict import Status
-from arena.model.verification import FILE, Figure, Kind, PrivateDraw, Reproduction, TrialVerification, Verification
+from arena.model.verification import (
+    FILE,
+    Figure,
+    FigureKind,
+    PrivateDraw,
+    Reproduction,
+    TrialVerification,
+    Verification,
+)
 from arena.reporting.site import MARK, write_site
 from arena.reporting.site_entries import read_entries, slug
 from arena.runs import records
@@ -45,7 +53,7 @@ def verification_of(folder: Path, *, outcome: Reproduction = Reproduction.REPROD
     """Write a verification of the first trial beside a run."""
     read = records.read_run(folder)
     first = read.trials[0]
-    figure = Figure(Kind.STATUS, "status", "passed", "passed", outcome)
+    figure = Figure(FigureKind.STATUS, "status", "passed", "passed", outcome)
     private = PrivateDraw(8 - failed, 8, None, ())
     judged = TrialVerification("alpha", first.task, first.task_type, 1, False, (figure,), private)
     found = Verification(
