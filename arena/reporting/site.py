@@ -15,6 +15,7 @@ import pandas as pd
 
 import arena
 from arena.errors import UsageError
+from arena.model.environment import ratio_heading
 from arena.printable import printable
 from arena.reporting import site_texts, tables
 from arena.reporting.groups import ALL
@@ -29,6 +30,7 @@ from arena.reporting.site_tables import (
     board_title,
     boards,
     name,
+    span,
     step_line,
     task_types,
 )
@@ -50,6 +52,8 @@ class PageSection:
     table: SiteTable | None = None
     points: str = ""
     caption: str = ""
+    range: str = ""
+    """what the plot's axes span"""
 
 
 def write_site(
@@ -135,7 +139,9 @@ def _task(entries: Sequence[BoardEntry], task: str) -> Iterable[PageSection]:
         if not best:
             continue
         title = f"Best known speed, {board_title(found[0])}"
-        yield PageSection(title, (), best_table(best), step_line(best), f"{name(task)}: best known speedup over time")
+        heading = ratio_heading(found[0].run.info.environment.device.emulated)
+        plot = step_line(best), f"{name(task)}: best known {heading} over time", span(best)
+        yield PageSection(title, (), best_table(best, heading), *plot)
     yield PageSection("Which trials count", (site_texts.BEST,))
 
 

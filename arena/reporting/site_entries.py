@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from arena.corpus import strict_yaml
 from arena.errors import RecordError, UsageError
 from arena.model.verification import FILE, Reproduction, TrialVerification, Verification
+from arena.reporting.groups import Group, groups
 from arena.reporting.intervals import Quantity, Tally, estimate
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.runs import records
@@ -53,6 +55,11 @@ class BoardEntry:
         """Return the run's name."""
         return self.run.info.run
 
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Measure each agent on all tasks and on each task type."""
+        return groups(self.rows)
+
     @property
     def corpus(self) -> str:
         """Return the release of its tasks, with the hash."""
@@ -85,7 +92,9 @@ class BoardEntry:
         outcomes = Counter(figure.outcome for trial in trials for figure in trial.figures)
         decided = outcomes[Reproduction.REPRODUCED] + outcomes[Reproduction.NOT_REPRODUCED]
         if decided:
-            figures = f"{outcomes[Reproduction.REPRODUCED]} of {decided} figures reproduced"
+            undecided = outcomes[Reproduction.UNDECIDED]
+            figures = f"{outcomes[Reproduction.REPRODUCED]} of {decided + undecided} figures reproduced"
+            figures += f", {undecided} undecided" if undecided else ""
             levels.append(f"{REJUDGED} ({len(trials)} trials, {figures})")
         if self.audit is not None and agent in self.audit.agents:
             levels.append(f"{AUDITED} ({self.audit.date})")

@@ -10,7 +10,7 @@ from arena.model.environment import ratio_heading
 from arena.model.record import Estimate
 from arena.printable import shortened
 from arena.reporting import formats
-from arena.reporting.groups import ALL, Group, groups
+from arena.reporting.groups import ALL, Group
 from arena.reporting.measure import Unit
 from arena.reporting.rows import TrialRow
 from arena.reporting.site_entries import BoardEntry, parsed, slug
@@ -71,7 +71,7 @@ def task_types(entries: Sequence[BoardEntry]) -> list[str]:
 
 def board(entries: Sequence[BoardEntry], task_type: str, up: str = "", *, agent: str | None = None) -> SiteTable:
     """Return one board: agents by tasks solved, then by speed. `up` leads from the page to the site's root."""
-    found = [(entry, group) for entry in entries for group in groups(entry.rows) if group.task_type == task_type]
+    found = [(entry, group) for entry in entries for group in entry.groups if group.task_type == task_type]
     ranked = [(_rank(group), _cells(entry, group, up)) for entry, group in found if agent in (None, group.label)]
     ranked.sort(key=lambda one: one[0], reverse=True)
     emulated = any(entry.run.info.environment.device.emulated for entry in entries)
@@ -119,11 +119,11 @@ def _records(timed: Sequence[Best]) -> Iterator[Best]:
             yield one
 
 
-def best_table(found: Sequence[Best]) -> SiteTable:
+def best_table(found: Sequence[Best], heading: str) -> SiteTable:
     """Return the best known speeds as a table, the newest first."""
     rows = [
         (
-            Cell(one.moment.strftime("%Y-%m-%d %H:%M") if one.moment else "unknown"),
+            Cell(_minute(one)),
             Cell(formats.speedup(one.speedup)),
             Cell(name(one.row.agent), f"../agents/{slug(one.row.agent)}.html"),
             Cell(name(one.entry.name), f"../runs/{slug(one.entry.name)}/index.html"),
@@ -131,7 +131,17 @@ def best_table(found: Sequence[Best]) -> SiteTable:
         )
         for one in reversed(found)
     ]
-    return SiteTable(("Date", "Speedup", "Agent", "Run", "Verification"), tuple(rows))
+    return SiteTable(("Date", heading.capitalize(), "Agent", "Run", "Verification"), tuple(rows))
+
+
+def _minute(one: Best) -> str:
+    return one.moment.strftime("%Y-%m-%d %H:%M") if one.moment else "unknown"
+
+
+def span(found: Sequence[Best]) -> str:
+    """Return what a plot of the best known speeds spans: time from left to right, speed from 0 to the best."""
+    top = f"{found[-1].speedup.value:.2f}×"
+    return f"Left to right: {_minute(found[0])} to {_minute(found[-1])}; bottom to top: 0 to {top}."
 
 
 def step_line(found: Sequence[Best]) -> str:

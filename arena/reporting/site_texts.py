@@ -32,7 +32,7 @@ METHOD: tuple[Part, ...] = (
         (
             "Records only: the numbers are those of the submitted records, checked for form alone.",
             "Re-judged by us: kernels were judged again with `arena verify`. The board says how many trials, and how "
-            "many of the figures that could be decided are reproduced.",
+            "many of their figures are reproduced. The others are not, or are undecided where the board says so.",
             "Transcript audited: somebody, whom the agent's page names, read the transcripts of the sessions.",
         ),
     ),

@@ -102,6 +102,12 @@ def test_what_was_not_reproduced_or_not_decided_is_said(tmp_path: Path) -> None:
     folder = kept(tmp_path, simple([2.0, 3.0]))
     verification_of(folder, outcome=Reproduction.NOT_REPRODUCED)
     assert "0 of 1 figures reproduced" in index_of(folder, out=tmp_path / "site")
+    path = verification_of(folder)
+    file = records.read(path, Verification)
+    doubtful = Figure(FigureKind.SPEEDUP, "speedup", None, None, Reproduction.UNDECIDED)
+    two = replace(file.trials[0], figures=(*file.trials[0].figures, doubtful))
+    records.write(path, replace(file, trials=(two,)))
+    assert "1 of 2 figures reproduced, 1 undecided" in index_of(folder, out=tmp_path / "site")
     verification_of(folder, outcome=Reproduction.UNDECIDED)
     assert "records only" in index_of(folder, out=tmp_path / "site")
 
