@@ -2,6 +2,7 @@
 
 runs/<run>/run.json                                   what was asked for
 runs/<run>/run.lock                                   held, and named, by the process that writes here
+runs/<run>/submissions/<agent>/<task>/<attempt>/      what was handed in
 runs/<run>/trials/<agent>/<task with dots>.<attempt>.json   one trial each
 """
 
@@ -46,6 +47,11 @@ class RunRecords:
 def trial_path(run: Path, agent: str, task: str, attempt: int) -> Path:
     """Where the record of one trial lives."""
     return run / "trials" / agent / f"{task.replace('/', '.')}.{attempt}.json"
+
+
+def submission_folder(run: Path, agent: str, task: str, attempt: int) -> Path:
+    """Where the file that an agent handed in lies."""
+    return run / "submissions" / agent / task / str(attempt)
 
 
 def write_head(run: Path, info: RunInfo) -> None:

@@ -31,7 +31,6 @@ from arena.service.workspace import prepare
 from arena.sharing import share_out
 from arena.transcripts import transcript_path
 
-SUBMISSIONS = "submissions"
 HANDED_IN = "handed_in.json"
 TrialKey = tuple[str, str, int]
 """Agent, task id, attempt."""
@@ -235,7 +234,7 @@ class Stages:
         """Keep what was handed in beside the records, laid out as the `replay` agent reads it."""
         kept = submission
         if submission.candidate is not None:
-            place = self._submissions(key)
+            place = records.submission_folder(self.folder, *key)
             place.mkdir(parents=True, exist_ok=True)
             kept = replace(submission, candidate=place / submission.candidate.name)
             records.write_bytes(place / submission.candidate.name, submission.candidate.read_bytes())
@@ -255,7 +254,8 @@ class Stages:
             aside = records.put_aside(path)
             self.watcher.noted(f"incomplete record ignored and moved to {aside}; the agent works again")
             return None
-        return Submission(self._submissions(key) / known.kernel if known.kernel else None, known.detail, known.session)
+        kernel = records.submission_folder(self.folder, *key) / known.kernel if known.kernel else None
+        return Submission(kernel, known.detail, known.session)
 
     def _judged(self, trial: Trial, submission: Submission, task: Task) -> Trial:
         if submission.candidate is None:
@@ -272,10 +272,6 @@ class Stages:
             evaluation=evaluation,
             environment=evaluation.environment,
         )
-
-    def _submissions(self, key: TrialKey) -> Path:
-        agent, task, attempt = key
-        return self.folder / SUBMISSIONS / agent / task / str(attempt)
 
     def _handed_in(self, key: TrialKey) -> Path:
         return transcript_path(self.folder, *key) / HANDED_IN

@@ -165,7 +165,7 @@ def test_what_was_handed_in_can_be_replayed(tasks: Path, tmp_path: Path, failing
     """Also where the harness failed: an agent's work may have cost hours."""
     plan = planned(config(attempts=2), tasks)
     runner.run(plan, tmp_path / "demo", JudgePool([FakeEvaluator(failing=failing)]), Notes())
-    kept = tmp_path / "demo" / runner.SUBMISSIONS / "noop"
+    kept = tmp_path / "demo" / "submissions" / "noop"
     assert len(list(kept.rglob("kernel.py"))) == 4
     replay = make_agent(AgentSpec("again", "replay", kept))
     (tmp_path / "work").mkdir()
@@ -194,7 +194,7 @@ def test_each_trial_has_a_workspace_of_its_own(tasks: Path, tmp_path: Path) -> N
     run = runner.run(plan, tmp_path / "demo", JudgePool([FakeEvaluator()]), Notes())
     assert {trial.detail for trial in run.trials} == {"no idea"}
     assert len(set(places)) == 2 and not any(place.exists() for place in places)
-    assert not (tmp_path / "demo" / runner.SUBMISSIONS).exists()
+    assert not (tmp_path / "demo" / "submissions").exists()
 
 
 def test_fresh_heldout_cases_replace_the_committed_ones(tasks: Path, tmp_path: Path) -> None:
