@@ -36,14 +36,17 @@ def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = Tr
     """Write a report, print its tables, and say where it is; or print the summaries as JSON."""
     from arena.cli import render
     from arena.reporting.pages import write_report
-    from arena.reporting.summary import summary_table
+    from arena.reporting.summary import summarise, summary_table
 
     written = write_report(runs, target) if write else None
+    if written is not None and len(runs) == 1:
+        summaries = [summarise(written.rows, written.groups)]
+    else:
+        summaries = [summary_table(run) for run in runs]
     if as_json:
-        print_json([summary_table(run) for run in runs])
+        print_json(summaries)
         return
-    for run in runs:
-        summary = summary_table(run)
+    for summary in summaries:
         failures = render.failures_table(summary)
         if failures is not None:
             out.print(failures)

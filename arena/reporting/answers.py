@@ -22,7 +22,7 @@ REFERENCES = (EXPERT, "noop")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReportAnswer:
     """A question, its answer in a few words, and what a reader must know beside it."""
 
     question: str
@@ -30,16 +30,22 @@ class Answer:
     rest: str
 
 
-def answers(rows: Sequence[TrialRow], groups: Sequence[Group], emulated: bool) -> tuple[Answer, ...]:
-    """Answer the three questions; empty where no trial is recorded."""
+def answers(rows: Sequence[TrialRow], groups: Sequence[Group], emulated: bool) -> tuple[ReportAnswer, ...]:
+    """ReportAnswer the three questions from groups in the order of `best_first`; empty where no trial is recorded."""
     agents = {row.label: row.agent for row in rows}
     overall = [group for group in groups if group.task_type == ALL and group.counts.recorded]
     others = [group for group in overall if agents[group.label] not in REFERENCES]
-    ranked = sorted(others or overall, key=_rank, reverse=True)
+    ranked = others or overall
     if not ranked:
         return ()
     ahead = {group.label: _ratio(rows, ranked[0].label, group.label) for group in ranked[1:]}
     return (_best(ranked, ahead), _how_much(ranked, ahead, emulated), _lost(ranked[0]))
+
+
+def best_first(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups with those of the best agent first: the greatest speedup of solved trials over all tasks."""
+    rank = {group.label: _rank(group) for group in groups if group.task_type == ALL}
+    return sorted(groups, key=lambda group: rank[group.label], reverse=True)
 
 
 def _rank(group: Group) -> tuple[float, float, int]:
@@ -47,41 +53,44 @@ def _rank(group: Group) -> tuple[float, float, int]:
     return speedup.value if speedup else 0.0, solved.value if solved else 0.0, group.counts.correct
 
 
-def _best(ranked: Sequence[Group], ahead: dict[str, Quantity | None]) -> Answer:
+def _best(ranked: Sequence[Group], ahead: dict[str, Quantity | None]) -> ReportAnswer:
     best = ranked[0]
     level = [name for name, ratio in ahead.items() if not _shown(ratio)]
     counts, solved = best.counts, best.mean["heldout_correctness_rate"]
     if not counts.correct:
-        return Answer("Which agent is best?", "None: no trial is correct.", f"{counts.planned} trials were planned.")
+        return ReportAnswer("Which agent is best?", "None: no trial is correct.", f"{counts.planned} trials were planned.")
     lead = best.label + (f", but no difference to {_listed(level)} is shown" if level else "")
     if solved is None:
-        return Answer("Which agent is best?", lead, f"{counts.correct} of {counts.planned} trials pass the seen cases.")
+        return ReportAnswer("Which agent is best?", lead, f"{counts.correct} of {counts.planned} trials pass the seen cases.")
     rest = f"It solves {counts.heldout_correct} of {counts.planned} trials: every case is correct, seen and unseen."
-    return Answer("Which agent is best?", lead, rest if len(ranked) > 1 else f"No other was run. {rest}")
+    most = max(ranked, key=lambda group: group.counts.heldout_correct)
+    if most.counts.heldout_correct > counts.heldout_correct:
+        rest += f" {most.label} solves more, {most.counts.heldout_correct}, and is slower over all trials."
+    return ReportAnswer("Which agent is best?", lead, rest if len(ranked) > 1 else f"No other was run. {rest}")
 
 
-def _how_much(ranked: Sequence[Group], ahead: dict[str, Quantity | None], emulated: bool) -> Answer:
+def _how_much(ranked: Sequence[Group], ahead: dict[str, Quantity | None], emulated: bool) -> ReportAnswer:
     best = ranked[0]
     question, speedup = "By how much, really?", best.mean["solved_speedup"]
     if speedup is None:
-        return Answer(question, "Not known: nothing was timed.", "Or no held-out case was tried.")
+        return ReportAnswer(question, "Not known: nothing was timed.", "Or no held-out case was tried.")
     heading = ratio_heading(emulated)
     rest = [f"Geometric mean {heading} over {speedup.tasks} tasks; a trial that fails any case counts as 1×."]
     if len(ranked) > 1 and (ratio := ahead[ranked[1].label]) is not None:
-        verb = "ahead of" if _shown(ratio) else "not shown to differ from"
-        rest.append(f"{_factor(ratio)} that of {ranked[1].label}: {verb} the next.")
+        shown = "" if _shown(ratio) else " The interval holds 1×: no difference is shown."
+        rest.append(f"Over {ranked[1].label}, the next: {_factor(ratio)}.{shown}")
     if relative := best.mean["relative_to_expert"]:
-        rest.append(f"{_factor(relative)} the expert's on the {relative.tasks} tasks that both pass.")
+        rest.append(f"Over the expert: {_factor(relative)}, on the {relative.tasks} tasks that both pass.")
     if emulated:
         rest.append(f"These are {formats.EMULATED}.")
-    return Answer(question, _factor(speedup), " ".join(rest))
+    return ReportAnswer(question, _factor(speedup), " ".join(rest))
 
 
-def _lost(best: Group) -> Answer:
+def _lost(best: Group) -> ReportAnswer:
     question, drop = "What does it lose on unseen shapes?", best.mean["correctness_drop"]
     if drop is None:
         why = "none was correct on the seen cases" if not best.counts.correct else "the held-out stage did not run"
-        return Answer(question, "Not known.", f"No trial of {best.label} was tried on unseen shapes: {why}.")
+        return ReportAnswer(question, "Not known.", f"No trial of {best.label} was tried on unseen shapes: {why}.")
     lost, tried = round(drop.value * drop.count), round(drop.count)
     lead = f"{lost} of {tried} trials: {formats.quantity(drop, Unit.SHARE)}"
     rest = ["These pass every seen case and fail an unseen one." if lost else "None that passes every seen case fails."]
@@ -90,7 +99,7 @@ def _lost(best: Group) -> Answer:
         rest.append(f"Most often kind {worst.kind}: {worst.cases - worst.passed} of {worst.cases} cases.")
     if retention := best.mean["speedup_retention"]:
         rest.append(f"Where it stays correct, it keeps {_factor(retention)} its speedup.")
-    return Answer(question, lead, " ".join(rest))
+    return ReportAnswer(question, lead, " ".join(rest))
 
 
 def _ratio(rows: Sequence[TrialRow], one: str, two: str) -> Quantity | None:
@@ -102,11 +111,8 @@ def _ratio(rows: Sequence[TrialRow], one: str, two: str) -> Quantity | None:
     if not all(any(row.solved_speedup for attempts in side.values() for row in attempts) for side in sides):
         return None
     firsts, seconds = ({task: _mean_log(attempts) for task, attempts in side.items()} for side in sides)
-    return estimate(
-        [Tally(log - seconds[task][0], 1, math.hypot(off, seconds[task][1])) for task, (log, off) in firsts.items()
-         if task in seconds],
-        log=True,
-    )  # fmt: skip
+    pairs = [(*firsts[task], *seconds[task]) for task in firsts if task in seconds]
+    return estimate([Tally(one - two, 1, math.hypot(off, error)) for one, off, two, error in pairs], log=True)
 
 
 def _mean_log(attempts: Attempts) -> tuple[float, float]:

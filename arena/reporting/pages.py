@@ -11,7 +11,7 @@ import pandas as pd
 from arena.errors import UsageError
 from arena.printable import printable
 from arena.reporting import formats, tables, views
-from arena.reporting.answers import answers
+from arena.reporting.answers import answers, best_first
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.groups import ALL, Group, groups
 from arena.reporting.plots import PLOTS
@@ -70,7 +70,7 @@ def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
         raise UsageError("a report needs at least one run: `arena report RUN`")
     out.mkdir(parents=True, exist_ok=True)
     rows, files = write_pages(runs, trial_rows(runs), out)
-    measured, found = groups(rows), warnings(runs, rows)
+    measured, found = best_first(groups(rows)), warnings(runs, rows)
     title = ", ".join(run.info.run for run in runs)
     files += write_task_pages(runs, rows, title, out)
     plots, drawn = _plots(measured, runs[0].info.environment.device.emulated, out / "plots")
@@ -135,12 +135,13 @@ def _summary(
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
         where = f"{formats.device_line(environment)}; isolation {environment.isolation}; {versions}"
         lines.append(f"- {run.info.run}: {where}; {len(run.trials)} of {len(run.info.planned)} trials recorded")
-    if runs[0].info.environment.device.emulated:
-        lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
     emulated = runs[0].info.environment.device.emulated
+    if emulated:
+        lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
     lines += [f"**{one.question}** {one.lead}. {one.rest}" for one in answers(rows, measured, emulated)]
     results = tables.results_frame(measured, emulated)
     lines += ["", tables.markdown(results) if measured else "No trials were planned.\n"]
+    lines += [tables.markdown(tables.statuses_frame(measured))] if measured else []
     lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/evaluate/measures.md.")
     if targets is not None:
         lines += ["", *targets_markdown(targets)]

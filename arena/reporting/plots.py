@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from arena.model.environment import ratio_heading
 from arena.model.session import Evaluated
 from arena.reporting import formats
-from arena.reporting.groups import ALL, CURVE, Group
+from arena.reporting.groups import ALL, CURVE, LATENCY_BOUND, Group
 from arena.reporting.measure import Unit
-from arena.reporting.svg import Axis, Chart, colour, nice, short
+from arena.reporting.svg import PlotAxis, Chart, colour, nice, short
 
 WIDTH, NAMES, ROW, FIRST = 420.0, 112.0, 27.0, 20.0
+MOST_ROWS = 9
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Plot:
 
 def _speedups(groups: Sequence[Group], emulated: bool) -> Chart | None:
     known = [
-        (place, group.label, value)
-        for place, group in enumerate(_overall(groups))
+        (place, group, value)
+        for place, group in _rows(groups)
         if (value := group.mean["solved_speedup"]) is not None
     ]
     if not known:
@@ -40,31 +41,31 @@ def _speedups(groups: Sequence[Group], emulated: bool) -> Chart | None:
     axis = nice(min(lows), max(highs), NAMES, WIDTH - 64)
     _scale(chart, axis, lambda tick: f"{tick:g}×", FIRST + ROW * len(known))
     chart.line(axis.at(1), FIRST - 12, axis.at(1), FIRST + ROW * len(known), "mark")
-    for row, (place, label, value) in enumerate(known):
-        y = _name(chart, row, label)
+    for row, (place, group, value) in enumerate(known):
+        y = _name(chart, row, group)
         if value.low is not None and value.high is not None:
             chart.line(axis.at(value.low), y, axis.at(value.high), y, f"bar {colour(place)}")
-        chart.dot(axis.at(value.value), y, colour(place))
+        chart.dot(axis.at(value.value), y, colour(place), _size(group))
         chart.text(WIDTH - 2, y + 4, formats.number(value.value, Unit.FACTOR), anchor="end")
     return chart
 
 
 def _seen_and_heldout(groups: Sequence[Group], emulated: bool) -> Chart | None:
     known = [
-        (place, group.label, seen, heldout)
-        for place, group in enumerate(_overall(groups))
+        (place, group, seen, heldout)
+        for place, group in _rows(groups)
         if (seen := group.mean["correctness_rate"]) and (heldout := group.mean["heldout_correctness_rate"])
     ]
     if not known:
         return None
     chart = Chart(WIDTH, FIRST + ROW * len(known) + 34, "Trials correct on seen cases, and on unseen cases too")
-    axis = Axis(0.0, 1.0, NAMES, WIDTH - 100)
+    axis = PlotAxis(0.0, 1.0, NAMES, WIDTH - 100)
     _scale(chart, axis, lambda tick: f"{100 * tick:.0f} %", FIRST + ROW * len(known))
-    for row, (place, label, seen, heldout) in enumerate(known):
-        y = _name(chart, row, label)
+    for row, (place, group, seen, heldout) in enumerate(known):
+        y = _name(chart, row, group)
         chart.line(axis.at(heldout.value), y, axis.at(seen.value), y, "gap")
-        chart.dot(axis.at(seen.value), y, f"hollow {colour(place)}", 5.5)
-        chart.dot(axis.at(heldout.value), y, colour(place), 4)
+        chart.dot(axis.at(seen.value), y, f"hollow {colour(place)}", _size(group) + 1)
+        chart.dot(axis.at(heldout.value), y, colour(place), _size(group) - 0.5)
         chart.text(WIDTH - 2, y + 4, f"{100 * seen.value:.0f} → {100 * heldout.value:.0f} %", anchor="end")
     return chart
 
@@ -74,7 +75,7 @@ def _fast_p(groups: Sequence[Group], emulated: bool) -> Chart | None:
     if not curves:
         return None
     chart = Chart(WIDTH, 210 + 16 * ((len(curves) + 1) // 2), "fast_p by agent")
-    x, y = Axis(CURVE[0], CURVE[-1], 44, WIDTH - 12), Axis(0.0, 1.0, 160, 12)
+    x, y = PlotAxis(CURVE[0], CURVE[-1], 44, WIDTH - 12), PlotAxis(0.0, 1.0, 160, 12)
     _frame(chart, x, y, lambda tick: f"{tick:g}×", lambda tick: f"{100 * tick:.0f} %")
     chart.text((x.start + x.end) / 2, 196, f"{ratio_heading(emulated)} above p", "quiet", "middle")
     for row, (place, group) in enumerate(curves):
@@ -123,7 +124,7 @@ def session_curve(evaluations: Sequence[Evaluated], *, emulated: bool) -> Chart 
     known = [one.speedup for one in evaluations if one.speedup is not None]
     y = nice(0.0, max([1.0, *known]), 160, 12)
     minutes = [one.at_s / 60 for one in evaluations]
-    _panel(chart, Axis(0, len(evaluations) + 0.5, 44, 312), y, list(range(1, len(evaluations) + 1)), evaluations)
+    _panel(chart, PlotAxis(0, len(evaluations) + 0.5, 44, 312), y, list(range(1, len(evaluations) + 1)), evaluations)
     _panel(chart, nice(0.0, max([0.1, *minutes]), 372, 632), y, minutes, evaluations)
     chart.text(178, 198, "evaluation", "quiet", "middle")
     chart.text(502, 198, "minutes at work", "quiet", "middle")
@@ -141,7 +142,7 @@ def best_so_far(evaluations: Sequence[Evaluated]) -> list[float | None]:
     return found
 
 
-def _panel(chart: Chart, x: Axis, y: Axis, places: Sequence[float], evaluations: Sequence[Evaluated]) -> None:
+def _panel(chart: Chart, x: PlotAxis, y: PlotAxis, places: Sequence[float], evaluations: Sequence[Evaluated]) -> None:
     _frame(chart, x, y, lambda tick: f"{tick:g}", lambda tick: f"{tick:g}×")
     chart.line(x.start, y.at(1), x.end, y.at(1), "mark")
     best = [(x.at(at), y.at(v)) for at, v in zip(places, best_so_far(evaluations), strict=True) if v is not None]
@@ -161,19 +162,33 @@ def _overall(groups: Sequence[Group]) -> list[Group]:
     return [group for group in groups if group.task_type == ALL]
 
 
-def _name(chart: Chart, row: int, label: str) -> float:
+def _rows(groups: Sequence[Group]) -> list[tuple[int, Group]]:
+    """The groups to draw, each with the place of its agent: task types too where there is room."""
+    places = {group.label: place for place, group in enumerate(_overall(groups))}
+    types = {group.task_type for group in groups} - {LATENCY_BOUND}
+    all_fit = len(types) > 2 and len(places) * len(types) <= MOST_ROWS
+    shown = types if all_fit else {ALL}
+    return [(places[group.label], group) for group in groups if group.task_type in shown]
+
+
+def _size(group: Group) -> float:
+    return 4.5 if group.task_type == ALL else 3.0
+
+
+def _name(chart: Chart, row: int, group: Group) -> float:
     y = FIRST + ROW * row
-    chart.text(0, y + 4, short(label))
+    overall = group.task_type == ALL
+    chart.text(0 if overall else 10, y + 4, short(group.label if overall else group.task_type), "" if overall else "quiet")
     return y
 
 
-def _scale(chart: Chart, axis: Axis, words: Callable[[float], str], bottom: float) -> None:
+def _scale(chart: Chart, axis: PlotAxis, words: Callable[[float], str], bottom: float) -> None:
     for tick in axis.ticks():
         chart.line(axis.at(tick), FIRST - 12, axis.at(tick), bottom)
         chart.text(axis.at(tick), bottom + 16, words(tick), "quiet", "middle")
 
 
-def _frame(chart: Chart, x: Axis, y: Axis, along: Callable[[float], str], up: Callable[[float], str]) -> None:
+def _frame(chart: Chart, x: PlotAxis, y: PlotAxis, along: Callable[[float], str], up: Callable[[float], str]) -> None:
     for tick in y.ticks():
         chart.line(x.start, y.at(tick), x.end, y.at(tick))
         chart.text(x.start - 6, y.at(tick) + 4, up(tick), "quiet", "end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena.model.verdict import Status
@@ -9,6 +10,9 @@ from arena.reporting.groups import MISSING, Group, groups
 from arena.reporting.intervals import Quantity
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.runs.records import RunRecords
+
+SHOWN = ("heldout_correctness_rate", "correctness_drop", "mean_speedup", "geomean_speedup")
+"""the measures of the table"""
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,17 @@ class Summary:
 def summary_table(run: RunRecords) -> Summary:
     """Summarise one run, finished or not."""
     rows = trial_rows([run])
+    return summarise(rows, groups(rows, SHOWN))
+
+
+def summarise(rows: Sequence[TrialRow], measured: Sequence[Group]) -> Summary:
+    """Summarise the trials of one run, given its groups."""
     failed = [row for row in rows if row.status is not Status.PASSED]
-    return Summary(
-        tuple(summary_row(group) for group in groups(rows)),
-        tuple(_failure(row) for row in failed),
-        run.info.environment.device.emulated,
-    )
+    emulated = any(row.emulated for row in rows)
+    return Summary(tuple(_row(group) for group in measured), tuple(_failure(row) for row in failed), emulated)
 
 
-def summary_row(group: Group) -> SummaryRow:
-    """The headline numbers of a group."""
+def _row(group: Group) -> SummaryRow:
     counts, heldout = group.counts, group.mean["heldout_correctness_rate"]
     return SummaryRow(
         agent=group.label,

@@ -15,7 +15,7 @@ COLOURS = 8
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """A linear axis: the values `low` to `high` lie at the pixels `start` to `end`."""
 
     low: float
@@ -69,10 +69,10 @@ class Chart:
         return f"{head}{inside}<title>{escape(self.title)}</title>{''.join(self.marks)}</svg>\n"
 
 
-def nice(low: float, high: float, start: float, end: float) -> Axis:
+def nice(low: float, high: float, start: float, end: float) -> PlotAxis:
     """Return an axis over at least these values that ends at round ones."""
     step = _step((high - low) / 5 or 0.1)
-    return Axis(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step or step, start, end)
+    return PlotAxis(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step or step, start, end)
 
 
 def colour(place: int) -> str:

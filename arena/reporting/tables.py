@@ -29,6 +29,8 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 JSON_VERSION = 1
 CLOCKS = {True: "emulation", False: "device"}
 """What the latencies of a row are: of a device, or of an emulation on the cpu platform."""
+RESULTS = ("heldout_correctness_rate", "solved_speedup", "relative_to_expert", "correctness_drop")
+"""the measures of the headline table"""
 
 
 def trials_frame(rows: Sequence[TrialRow]) -> pd.DataFrame:
@@ -111,14 +113,19 @@ def _result_cells(group: Group, emulated: bool) -> dict[str, str]:
 
 
 def statuses_frame(groups: Sequence[Group]) -> pd.DataFrame:
-    """How trials ended: one row per agent, one column per status that occurs."""
+    """How trials ended: one row per agent, gates first, then one column per status that occurs."""
     overall = [group for group in groups if group.task_type == ALL]
-    names = dict.fromkeys(name for status in (*Status, MISSING) for group in overall for name in group.counts.statuses
-                          if name == status)  # fmt: skip
-    cells = [{"Agent": group.label, "Planned": group.counts.planned, "Handed in": group.counts.handed_in}
-             | {name.replace("_", " "): group.counts.statuses.get(name, 0) for name in names}
-             for group in overall]  # fmt: skip
-    return pd.DataFrame(cells).astype(str)
+    names = [name for name in (*map(str, Status), MISSING) if any(name in group.counts.statuses for group in overall)]
+    names = [name for name in names if name != Status.NOTHING_SUBMITTED]
+    return pd.DataFrame([_status_cells(group, names) for group in overall])
+
+
+def _status_cells(group: Group, names: Sequence[str]) -> dict[str, str]:
+    counts = group.counts
+    cells = {"Agent": group.label, "Planned": str(counts.planned), "Not handed in": str(counts.not_handed_in)}
+    cells |= {"Compiled": formats.ratio_of(counts.compiled, counts.handed_in)}
+    cells |= {"Correct, seen": formats.ratio_of(counts.correct, counts.handed_in)}
+    return cells | {name.replace("_", " "): str(counts.statuses.get(name, 0)) for name in names}
 
 
 def suites_frame(rows: Sequence[TrialRow], emulated: bool) -> pd.DataFrame:

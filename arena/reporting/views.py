@@ -43,7 +43,7 @@ class CaseView:
 
 @dataclass(frozen=True)
 class CellView:
-    """One agent at one task in the table of tasks: a speedup or a status, counts, and a tone."""
+    """One agent at one task in the table of tasks: a speedup or a status, counts, and a tone (none where some attempts solve it)."""
 
     agent: str
     lead: str
@@ -138,7 +138,8 @@ def _cell(label: str, attempts: Sequence[TrialRow]) -> CellView:
         counts = {"seen": passed(cells, Split.SEEN)} if not attempts[0].correct else {}
         counts |= {"unseen": passed(cells, Split.HELDOUT)} if attempts[0].heldout_ran else {}
         rest = ", ".join(f"{name} {count}" for name, count in counts.items() if count != formats.NONE)
-    return CellView(label, lead, rest, "good" if solved == len(attempts) else "none" if tones == {"none"} else "bad")
+    shade = "good" if solved == len(attempts) else "none" if tones == {"none"} else "" if solved else "bad"
+    return CellView(label, lead, rest, shade)
 
 
 def measure_views(groups: Sequence[Group], *, best: bool) -> list[MeasureView]:
