@@ -36,7 +36,6 @@ class Report:
     index: Path
     files: tuple[Path, ...]
     title: str
-    rows: tuple[TrialRow, ...]
     groups: tuple[Group, ...]
     warnings: tuple[ReportWarning, ...]
 
@@ -79,7 +78,7 @@ def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
     files.append(_write(out / "summary.md", _summary(title, runs, rows, measured, found, targets)))
     names = sorted(path.name for path in files if path.suffix in (".csv", ".md"))
     index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots, targets, names))
-    return Report(index, tuple(files), title, tuple(rows), tuple(measured), tuple(found))
+    return Report(index, tuple(files), title, tuple(measured), tuple(found))
 
 
 def _data_files(

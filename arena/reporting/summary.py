@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena.model.verdict import Status
@@ -58,14 +57,12 @@ class Summary:
 def summary_table(run: RunRecords) -> Summary:
     """Summarise one run, finished or not."""
     rows = trial_rows([run])
-    return summarise(rows, groups(rows, SHOWN))
-
-
-def summarise(rows: Sequence[TrialRow], measured: Sequence[Group]) -> Summary:
-    """Summarise the trials of one run, given its groups."""
     failed = [row for row in rows if row.status is not Status.PASSED]
-    emulated = any(row.emulated for row in rows)
-    return Summary(tuple(_row(group) for group in measured), tuple(_failure(row) for row in failed), emulated)
+    return Summary(
+        tuple(_row(group) for group in groups(rows, SHOWN)),
+        tuple(_failure(row) for row in failed),
+        run.info.environment.device.emulated,
+    )
 
 
 def _row(group: Group) -> SummaryRow:
