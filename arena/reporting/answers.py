@@ -58,10 +58,14 @@ def _best(ranked: Sequence[Group], ahead: dict[str, Quantity | None]) -> ReportA
     level = [name for name, ratio in ahead.items() if not _shown(ratio)]
     counts, solved = best.counts, best.mean["heldout_correctness_rate"]
     if not counts.correct:
-        return ReportAnswer("Which agent is best?", "None: no trial is correct.", f"{counts.planned} trials were planned.")
+        return ReportAnswer(
+            "Which agent is best?", "None: no trial is correct.", f"{counts.planned} trials were planned."
+        )
     lead = best.label + (f", but no difference to {_listed(level)} is shown" if level else "")
     if solved is None:
-        return ReportAnswer("Which agent is best?", lead, f"{counts.correct} of {counts.planned} trials pass the seen cases.")
+        return ReportAnswer(
+            "Which agent is best?", lead, f"{counts.correct} of {counts.planned} trials pass the seen cases."
+        )
     rest = f"It solves {counts.heldout_correct} of {counts.planned} trials: every case is correct, seen and unseen."
     most = max(ranked, key=lambda group: group.counts.heldout_correct)
     if most.counts.heldout_correct > counts.heldout_correct:

@@ -163,7 +163,8 @@ def _page(
 ) -> str:
     emulated = runs[0].info.environment.device.emulated
     overall = [group for group in measured if group.task_type == ALL]
-    tasks = views.task_lines(rows)
+    labels = [group.label for group in overall]
+    tasks = views.task_lines(rows, labels)
     return (
         html_engine()
         .get_template("report.html.j2")
@@ -178,7 +179,7 @@ def _page(
             results=_frame(tables.results_frame(measured, emulated)),
             task_types=list(dict.fromkeys(group.task_type for group in measured)),
             plots=plots,
-            labels=[group.label for group in overall],
+            labels=labels,
             tasks=tasks,
             suite_names=list(dict.fromkeys(task.suite for task in tasks)),
             suites=_frame(tables.suites_frame(rows, emulated)),

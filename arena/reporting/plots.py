@@ -29,9 +29,7 @@ class Plot:
 
 def _speedups(groups: Sequence[Group], emulated: bool) -> Chart | None:
     known = [
-        (place, group, value)
-        for place, group in _rows(groups)
-        if (value := group.mean["solved_speedup"]) is not None
+        (place, group, value) for place, group in _rows(groups) if (value := group.mean["solved_speedup"]) is not None
     ]
     if not known:
         return None
@@ -178,7 +176,9 @@ def _size(group: Group) -> float:
 def _name(chart: Chart, row: int, group: Group) -> float:
     y = FIRST + ROW * row
     overall = group.task_type == ALL
-    chart.text(0 if overall else 10, y + 4, short(group.label if overall else group.task_type), "" if overall else "quiet")
+    chart.text(
+        0 if overall else 10, y + 4, short(group.label if overall else group.task_type), "" if overall else "quiet"
+    )
     return y
 
 

@@ -101,9 +101,8 @@ def facts_line(runs: Sequence[RunRecords]) -> str:
     return " · ".join([*devices, *plans, f"{recorded} of {planned} trials recorded", *days])
 
 
-def task_lines(rows: Sequence[TrialRow]) -> list[TaskLine]:
-    """The table of tasks: one line per task, one cell per agent."""
-    labels = dict.fromkeys(row.label for row in rows)
+def task_lines(rows: Sequence[TrialRow], labels: Sequence[str]) -> list[TaskLine]:
+    """The table of tasks: one line per task, one cell per agent, in the order of their labels."""
     found: dict[str, dict[str, list[TrialRow]]] = {}
     for row in rows:
         found.setdefault(row.task, {}).setdefault(row.label, []).append(row)

@@ -47,7 +47,9 @@ class Browser:
         assert "error" not in answer, answer
         return dict(answer["result"])
 
-    def open(self, path: Path, fragment: str = "", *, width: int = 1280, height: int = 800, dark: bool = False) -> float:
+    def open(
+        self, path: Path, fragment: str = "", *, width: int = 1280, height: int = 800, dark: bool = False
+    ) -> float:
         """Open a file and return the seconds until it was loaded, painted once and idle."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **size)
