@@ -150,7 +150,7 @@ def run(
 
 
 def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:
-    """Write the report of one or several runs: a page, CSV, JSON, Markdown and plots.
+    """Write the report of one or several runs: pages, CSV, JSON, Markdown and figures.
 
     Args:
         runs: one run, or several that are compared side by side.

@@ -25,7 +25,7 @@ def report(
     out_dir: Annotated[Path | None, typer.Option("--out", help="Output folder; default: reports/<run>.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Write the report of one or more runs: index.html, summary.md, CSV, JSON and plots. Needs no GPU and no torch."""
+    """Write the report of one or more runs: index.html, summary.md, CSV, JSON and figures. Needs no GPU, no torch."""
     from arena.runs.records import read_run
 
     read = [read_run(path) for path in runs]

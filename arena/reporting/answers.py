@@ -39,7 +39,8 @@ def answers(rows: Sequence[TrialRow], groups: Sequence[Group], emulated: bool) -
     if not ranked:
         return ()
     ahead = {group.label: _ratio(rows, ranked[0].label, group.label) for group in ranked[1:]}
-    return (_best(ranked, ahead), _how_much(ranked, ahead, emulated), _lost(ranked[0]))
+    apart = [group.label for group in overall if group not in ranked]
+    return (_best(ranked, ahead, apart), _how_much(ranked, ahead, emulated), _lost(ranked[0]))
 
 
 def best_first(groups: Sequence[Group]) -> list[Group]:
@@ -53,7 +54,7 @@ def _rank(group: Group) -> tuple[float, float, int]:
     return speedup.value if speedup else 0.0, solved.value if solved else 0.0, group.counts.correct
 
 
-def _best(ranked: Sequence[Group], ahead: dict[str, Quantity | None]) -> ReportAnswer:
+def _best(ranked: Sequence[Group], ahead: dict[str, Quantity | None], apart: Sequence[str]) -> ReportAnswer:
     best = ranked[0]
     level = [name for name, ratio in ahead.items() if not _shown(ratio)]
     counts, solved = best.counts, best.mean["heldout_correctness_rate"]
@@ -70,7 +71,8 @@ def _best(ranked: Sequence[Group], ahead: dict[str, Quantity | None]) -> ReportA
     most = max(ranked, key=lambda group: group.counts.heldout_correct)
     if most.counts.heldout_correct > counts.heldout_correct:
         rest += f" {most.label} solves more, {most.counts.heldout_correct}, and is slower over all trials."
-    return ReportAnswer("Which agent is best?", lead, rest if len(ranked) > 1 else f"No other was run. {rest}")
+    rest += f" Not ranked: {_listed(apart)}, from the corpus." if apart else ""
+    return ReportAnswer("Which agent is best?", lead, rest if len(ranked) > 1 else f"No other agent was run. {rest}")
 
 
 def _how_much(ranked: Sequence[Group], ahead: dict[str, Quantity | None], emulated: bool) -> ReportAnswer:
@@ -102,7 +104,7 @@ def _lost(best: Group) -> ReportAnswer:
     if worst is not None and worst.drop.value:
         rest.append(f"Most often kind {worst.kind}: {worst.cases - worst.passed} of {worst.cases} cases.")
     if retention := best.mean["speedup_retention"]:
-        rest.append(f"Where it stays correct, it keeps {_factor(retention)} its speedup.")
+        rest.append(f"Its speedup on unseen shapes is {_factor(retention)} that on seen ones.")
     return ReportAnswer(question, lead, " ".join(rest))
 
 
@@ -112,7 +114,7 @@ def _ratio(rows: Sequence[TrialRow], one: str, two: str) -> Quantity | None:
     for label in (one, two):
         mine = [row for row in rows if row.label == label and not row.latency_bound]
         sides.append({attempts[0].task: attempts for attempts in by_task(mine)})
-    if not all(any(row.solved_speedup for attempts in side.values() for row in attempts) for side in sides):
+    if not any(row.solved_speedup for attempts in sides[0].values() for row in attempts):
         return None
     firsts, seconds = ({task: _mean_log(attempts) for task, attempts in side.items()} for side in sides)
     pairs = [(*firsts[task], *seconds[task]) for task in firsts if task in seconds]

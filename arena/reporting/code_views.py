@@ -1,6 +1,6 @@
-"""The file that an agent handed in, as its difference from the task's starting kernel. All text is made plain here.
+"""The file that an agent handed in, as its difference from the task's baseline kernel. All text is made plain here.
 
-Starting kernels are those of the installed corpus; where a task has changed since the run, the view says so.
+Baseline kernels are those of the installed corpus; where a task has changed since the run, the view says so.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def code_view(row: TrialRow, run: Path) -> CodeView | None:
     if path is None:
         return None
     text = plain(path.read_bytes().decode("utf-8", "replace"))
-    start, note = _starting_kernel(row.task, row.task_type, row.task_hash)
+    start, note = _baseline_kernel(row.task, row.task_type, row.task_hash)
     if start and max(text.count("\n"), start.count("\n")) > MOST_LINES:
         start, note = "", "The file is too long to be compared."
     if not start:
         return CodeView(path.name, note, _shown(text, compared=False))
-    names = ("starting kernel", path.name)
+    names = ("baseline kernel", path.name)
     found = "\n".join(difflib.unified_diff(start.split("\n"), text.split("\n"), *names, lineterm=""))
     return CodeView(path.name, note if found else f"Unchanged. {note}", _shown(found, compared=True))
 
@@ -61,15 +61,15 @@ def _shown(text: str, *, compared: bool) -> tuple[DiffLine, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _starting_kernel(task: str, task_type: str, task_hash: str) -> tuple[str, str]:
-    """The text of a task's starting kernel and what to say of it; no text where there is none."""
+def _baseline_kernel(task: str, task_type: str, task_hash: str) -> tuple[str, str]:
+    """The text of a task's baseline kernel and what to say of it; no text where there is none."""
     if task_type not in TaskType.__members__.values() or task_type == TaskType.TORCH2HIP:
-        return "", "The task has no starting kernel."
+        return "", "The task has no baseline kernel."
     folder = TASKS / task
     path = folder / TaskType(task_type).kernel_file
     if not path.resolve().is_relative_to(TASKS.resolve()) or not path.is_file():
-        return "", "The starting kernel is not in the installed corpus."
-    note = "Compared with the task's starting kernel."
+        return "", "The baseline kernel is not in the installed corpus."
+    note = "Compared with the task's baseline kernel."
     if content_hash(folder) != task_hash:
-        note = "Compared with the starting kernel of the installed corpus. The task has changed since the run."
+        note = "Compared with the baseline kernel of the installed corpus. The task has changed since the run."
     return plain(path.read_text(encoding="utf-8")), note

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from arena.errors import UsageError
+from arena.model.environment import ratio_heading
 from arena.printable import printable
 from arena.reporting import formats, tables, views
 from arena.reporting.answers import answers, best_first
@@ -116,7 +117,8 @@ def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[lis
         chart = plot.draw(measured, emulated)
         if chart is not None:
             files.append(_write(folder / f"{plot.name}.svg", chart.svg(asset("figure.css"))))
-            drawn.append(PlotView(plot.name, plot.title, plot.caption, plot.timed, chart.svg()))
+            title = plot.title.replace("Speedup", ratio_heading(emulated).capitalize())
+            drawn.append(PlotView(plot.name, title, plot.caption, plot.timed, chart.svg()))
     return drawn, files
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arena.model.environment import ratio_heading
 from arena.model.session import Evaluated
 from arena.reporting import formats
 from arena.reporting.groups import ALL, CURVE, LATENCY_BOUND, Group
 from arena.reporting.measure import Unit
-from arena.reporting.svg import PlotAxis, Chart, colour, nice, short
+from arena.reporting.svg import Chart, PlotAxis, colour, nice, short
 
 WIDTH, NAMES, ROW, FIRST = 420.0, 112.0, 27.0, 20.0
 MOST_ROWS = 9
@@ -145,7 +146,7 @@ def _panel(chart: Chart, x: PlotAxis, y: PlotAxis, places: Sequence[float], eval
     chart.line(x.start, y.at(1), x.end, y.at(1), "mark")
     best = [(x.at(at), y.at(v)) for at, v in zip(places, best_so_far(evaluations), strict=True) if v is not None]
     if best:
-        steps = [point for one, two in zip(best, best[1:], strict=False) for point in (one, (two[0], one[1]))]
+        steps = [point for one, two in pairwise(best) for point in (one, (two[0], one[1]))]
         chart.path([*steps, best[-1]], colour(2))
     for at, one in zip(places, evaluations, strict=True):
         if one.speedup is not None:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from arena.model.record import Split
 from arena.model.verdict import Status
 from arena.reporting import formats
-from arena.reporting.case_frame import Cell, HeldoutOutcome, case_cells, estimate_of
+from arena.reporting.case_frame import Cell, HeldoutOutcome, estimate_of
 from arena.reporting.groups import MISSING, Group
-from arena.reporting.measure import Unit
 from arena.reporting.measures import MEASURES
 from arena.reporting.rows import TrialRow, mean_speedup
 from arena.reporting.tables import trial_cells
@@ -43,7 +42,10 @@ class CaseView:
 
 @dataclass(frozen=True)
 class CellView:
-    """One agent at one task in the table of tasks: a speedup or a status, counts, and a tone (none where some attempts solve it)."""
+    """One agent at one task in the table of tasks: a speedup or a status, counts, and a tone.
+
+    The tone is empty where some attempts solve the task, and others do not.
+    """
 
     agent: str
     lead: str
@@ -172,6 +174,7 @@ def tone(row: TrialRow) -> str:
 
 
 def passed(cells: Mapping[str, Cell], split: Split) -> str:
+    """How many cases of a split passed, of all: `4/5`."""
     return formats.ratio_of(cells[f"{split}_passed"], cells[f"{split}_cases"])
 
 

@@ -1,4 +1,4 @@
-"""A page per task: cases, code against the starting kernel, profile and links; and nothing that a stranger wrote acts."""
+"""A page per task: cases, code against the baseline kernel, profile, links; nothing that a stranger wrote acts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pages(report: Report) -> dict[Path, Page]:
     return {path: Page(path.read_text(encoding="utf-8")) for path in files}
 
 
-def test_the_code_is_compared_with_the_starting_kernel(tmp_path: Path) -> None:
+def test_the_code_is_compared_with_the_baseline_kernel(tmp_path: Path) -> None:
     start = (TASKS / TASK / "kernel.py").read_text(encoding="utf-8")
     report = write_report(
         [submitted(tmp_path / "run", start.replace("import triton\n", "import triton  # <b>\n", 1))], tmp_path
@@ -51,7 +51,7 @@ def test_the_code_is_compared_with_the_starting_kernel(tmp_path: Path) -> None:
     html = next(path for path in report.files if path.name == f"{TASK.replace('/', '.')}.html").read_text()
     assert '<span class="add">+import triton  # &lt;b&gt;</span>' in html
     assert '<span class="del">-import triton</span>' in html
-    assert "Compared with the task&#39;s starting kernel." in html
+    assert "Compared with the task&#39;s baseline kernel." in html
     for words in ("add&lt;float&gt;", "12.5 µs", "8, 1, 1 × 256, 1, 1", "warning: &lt;unused&gt;"):
         assert words in html
 
@@ -60,10 +60,10 @@ def test_what_the_code_is_compared_with_is_said(tmp_path: Path) -> None:
     start = (TASKS / TASK / "kernel.py").read_text(encoding="utf-8")
     for number, (run, note) in enumerate(
         [
-            (submitted(tmp_path / "0", start), "Unchanged. Compared with the task's starting kernel."),
+            (submitted(tmp_path / "0", start), "Unchanged. Compared with the task's baseline kernel."),
             (submitted(tmp_path / "1", "x", task_hash="old"), "The task has changed since the run."),
             (submitted(tmp_path / "2", "x", task="hip2hip/m/own"), "not in the installed corpus"),
-            (submitted(tmp_path / "3", "x", task="torch2hip/modules/gelu"), "has no starting kernel"),
+            (submitted(tmp_path / "3", "x", task="torch2hip/modules/gelu"), "has no baseline kernel"),
             (submitted(tmp_path / "4", "x\n" * 4000), "too long to be compared"),
         ]
     ):
