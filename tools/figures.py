@@ -141,59 +141,68 @@ def _seen_as(name: str) -> str:
 
 
 _NOTES = [
-    (91, "Are two runs comparable?", "Compare device and versions."),
-    (145, "Read this first.", "Missing trials count as failed."),
-    (248, "The result.", "hardcoded fails on unseen shapes."),
-    (342, "Plots.", "The distance of two points is the drop."),
-    (421, "Where it breaks.", "A second table counts by kind of case."),
-    (467, "Why.", "Status, worst element, both latencies."),
+    (78, "Three answers.", "Each with a number and an interval."),
+    (180, "Two figures.", "A ring is seen, a dot unseen too."),
+    (322, "The table.", "hardcoded is lost on unseen shapes."),
+    (430, "Every task.", "A name opens cases, code, transcript."),
+]
+_RESULTS = [
+    ("fast", "4/4", 3.35, (2.48, 4.64), "0 %", "#3b6fb6"),
+    ("honest", "4/4", 1.68, (1.05, 2.70), "0 %", "#d9822b"),
+    ("hardcoded", "0/4", 1.00, (1.00, 1.00), "100 %", "#2f9e77"),
 ]
 
 
 def report() -> Drawing:
-    """The parts of a report, with the results of the quickstart run."""
-    out = Drawing(860, 520, "The parts of a report")
-    out.box((30, 24, 500, 472), "", (), "zone")
+    """The first screen of a report, with the results of the quickstart run."""
+    out = Drawing(860, 490, "The first screen of a report")
+    out.box((30, 24, 500, 442), "", (), "zone")
     out.text(46, 50, "quickstart", size=16, bold=True)
-    out.box((46, 62, 468, 58), "Facts", ["device, sandbox level, versions; trials planned and recorded"], "plain")
-    out.box((46, 130, 468, 30), "", (), "untrusted")
-    out.text(56, 150, "Warnings: what happened, what it costs, what to do", size=12)
-    columns = (56, 150, 230, 320, 420)
-    for x, name in zip(columns, ("Agent", "Seen", "Held-out", "Drop", "Geomean"), strict=True):
-        out.text(x, 186, name, size=12, bold=True, ink=QUIET)
-    rows = [
-        ("honest", "4/4", "4/4", "0 %", "1.73×"),
-        ("fast", "4/4", "4/4", "0 %", "3.14×"),
-        ("hardcoded", "4/4", "0/4", "100 %", "2.73×"),
-        ("broken", "0/4", "0/4", "0 %", "1.00×"),
-    ]
-    for number, row in enumerate(rows):
-        y = 206 + 22 * number
-        for x, cell in zip(columns, row, strict=True):
-            out.text(x, y, cell, size=12, bold=row[0] == "hardcoded")
-        out.line((46, y + 6), (514, y + 6))
-    out.box((46, 292, 226, 100), "", (), "plain")
-    out.text(56, 310, "Speedup", size=12, bold=True)
-    for number, (value, color) in enumerate(
-        [(1.73, "#3b6db4"), (3.14, "#d9822b"), (2.73, "#2e9e78"), (1.0, "#a8508c")]
+    out.box((46, 62, 468, 62), "", (), "plain")
+    for number, (question, answer) in enumerate(
+        [("Which agent is best?", "fast"), ("By how much, really?", "3.35×"), ("What does it lose?", "0 of 4")]
     ):
-        out.bar(66 + 46 * number, 384 - 20 * value, 30, 20 * value, color)
-    out.box((288, 292, 226, 100), "", (), "plain")
-    out.text(298, 310, "Seen and held-out correctness", size=12, bold=True)
-    for number, (first, second) in enumerate([(4, 4), (4, 4), (4, 0), (0, 0)]):
-        y = 326 + 16 * number
-        out.bar(310 + 45 * min(first, second), y, max(2, 45 * abs(first - second)), 3, "#8c959f")
-        out.bar(306 + 45 * first, y - 3, 9, 9, "#3b6db4")
-        out.bar(308 + 45 * second, y - 1, 5, 5, "#d9822b")
-    out.box((46, 402, 468, 38), "", (), "plain")
-    out.text(56, 426, "Held-out cases: both pass, regression, improvement, both fail", size=12)
-    out.box((46, 448, 468, 38), "", (), "plain")
-    out.text(56, 472, "Tasks: a row per trial; open one for each case", size=12)
+        out.text(56 + 158 * number, 84, question, size=12, ink=QUIET)
+        out.text(56 + 158 * number, 108, answer, size=15, bold=True)
+    for x, title in ((46, "Speedup"), (288, "From seen to unseen shapes")):
+        out.box((x, 134, 226, 110), "", (), "plain")
+        out.text(x + 10, 154, title, size=12, bold=True)
+    for number, (name, solved, speedup, (low, high), _, color) in enumerate(_RESULTS):
+        y = 176 + 24 * number
+        for x in (56, 298):
+            out.text(x, y + 4, name, size=11)
+        out.bar(92 + 38 * low, y - 1, 38 * max(high - low, 0.05), 2, color)
+        out.bar(88 + 38 * speedup, y - 4, 8, 8, color)
+        unseen = 380 + 24 * int(solved[0])
+        out.bar(unseen, y - 1, 476 - unseen, 2, "#8c959f")
+        out.bar(472, y - 5, 10, 10, "#8c959f")
+        out.bar(unseen - 4, y - 4, 8, 8, color)
+    _report_tables(out)
     for y, head, line in _NOTES:
         out.arrow([(562, y), (522, y)])
         out.text(570, y - 3, head, size=12, bold=True)
         out.note(570, y + 13, line)
     return out
+
+
+def _report_tables(out: Drawing) -> None:
+    columns = (56, 150, 230, 390)
+    for x, name in zip(columns, ("Agent", "Solved", "Speedup", "Lost"), strict=True):
+        out.text(x, 276, name, size=12, bold=True, ink=QUIET)
+    for number, (name, solved, speedup, (low, high), lost, _) in enumerate(_RESULTS):
+        y = 300 + 24 * number
+        for x, cell in zip(columns, (name, solved, f"{speedup:.2f}× [{low:.2f}, {high:.2f}]", lost), strict=True):
+            out.text(x, y, cell, size=12, bold=name == "hardcoded")
+        out.line((46, y + 8), (514, y + 8))
+    out.text(56, 400, "Tasks", size=12, bold=True, ink=QUIET)
+    for x, name in ((230, "fast"), (320, "honest"), (410, "hardcoded")):
+        out.text(x, 400, name, size=12, bold=True, ink=QUIET)
+    for y, cells in (
+        (424, ("softmax", "5.31×", "2.84×", "3.76×, 1 of 6")),
+        (448, ("silu", "2.23×", "2.48×", "2.33×, 1 of 5")),
+    ):
+        for x, cell in zip((56, 230, 320, 410), cells, strict=True):
+            out.text(x, y, cell, size=12)
 
 
 _TRUSTED = [

@@ -73,10 +73,14 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
-        """Show the share of trials that passed and the mean speedup per agent in a notebook."""
-        by_agent = self.trials.groupby("agent", sort=False)
-        shown = by_agent.agg(trials=("task", "size"), correct=("correct", "sum"), mean_speedup=("speedup", "mean"))
-        return f"<p><b>{self.info.run}</b></p>{shown.to_html(na_rep='–', float_format=lambda x: f'{x:.3g}')}"
+        """Show the headline table of a report in a notebook: trials solved of those planned, speedups, losses."""
+        from html import escape
+
+        from arena.reporting.groups import groups
+        from arena.reporting.tables import RESULTS, results_frame
+
+        shown = results_frame(groups(self._rows, RESULTS), self.info.environment.device.emulated)
+        return f"<p><b>{escape(self.info.run)}</b></p>{shown.to_html(index=False)}"
 
 
 def load_run(path: str | PathLike[str]) -> Run:
@@ -146,7 +150,7 @@ def run(
 
 
 def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:
-    """Write the report of one or several runs: a page, CSV, JSON, Markdown and plots.
+    """Write the report of one or several runs: pages, CSV, JSON, Markdown and figures.
 
     Args:
         runs: one run, or several that are compared side by side.

@@ -11,6 +11,7 @@ import typer
 from arena.cli.console import err, examples, out, print_json
 
 if TYPE_CHECKING:
+    from arena.reporting.summary import Summary
     from arena.runs.records import RunRecords
 
 EXAMPLES = examples(
@@ -24,7 +25,7 @@ def report(
     out_dir: Annotated[Path | None, typer.Option("--out", help="Output folder; default: reports/<run>.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Write the report of one or more runs: index.html, summary.md, CSV, JSON and plots. Needs no GPU and no torch."""
+    """Write the report of one or more runs: index.html, summary.md, CSV, JSON and figures. Needs no GPU, no torch."""
     from arena.runs.records import read_run
 
     read = [read_run(path) for path in runs]
@@ -33,22 +34,30 @@ def report(
 
 
 def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = True, as_json: bool = False) -> None:
-    """Write a report, print its tables, and say where it is; or print the summaries as JSON."""
-    from arena.cli import render
-    from arena.reporting.pages import write_report
+    """Print the tables of runs, write their report and say where it is; or print the summaries as JSON."""
     from arena.reporting.summary import summary_table
 
-    written = write_report(runs, target) if write else None
+    summaries = [summary_table(run) for run in runs]
     if as_json:
-        print_json([summary_table(run) for run in runs])
+        print_json(summaries)
+    else:
+        _show(summaries)
+    if not write:
         return
-    for run in runs:
-        summary = summary_table(run)
+    from arena.reporting.pages import write_report
+
+    written = write_report(runs, target)
+    if not as_json:
+        for warning in written.warnings:
+            err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
+        out.print(f"report: {written.index}", highlight=False)
+
+
+def _show(summaries: Sequence[Summary]) -> None:
+    from arena.cli import render
+
+    for summary in summaries:
         failures = render.failures_table(summary)
         if failures is not None:
             out.print(failures)
         out.print(render.summary_table(summary))
-    if written is not None:
-        for warning in written.warnings:
-            err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
-        out.print(f"report: {written.index}", highlight=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 from arena.corpus.strict_yaml import Document
 from arena.errors import FileError
-from arena.model.expression import Expression, ExpressionError
+from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.record import Split
 from arena.model.task import (
     MOST_HELD_BYTES,
@@ -88,8 +88,8 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     _check_expressions(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
-            _check_case(case_document, index, task, case)
-            _check_work(document, task, case)
+            names = _check_case(case_document, index, task, case)
+            _check_work(document, task, case, names)
     _check_distinct(seen, heldout, task)
     return task
 
@@ -244,7 +244,8 @@ def _places(spec: TensorSpec, side: str) -> _Places:
     return places
 
 
-def _check_case(document: Document, index: int, task: Task, case: Case) -> None:
+def _check_case(document: Document, index: int, task: Task, case: Case) -> Mapping[str, Number]:
+    """Return the sizes of a case that holds what its task declares."""
     axes = {axis.name: axis for axis in task.axes}
     scalars = {spec.name: spec for spec in task.inputs if isinstance(spec, ScalarSpec)}
     optional = {spec.name for spec in task.tensors if spec.optional}
@@ -267,13 +268,13 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> None:
         if held > MOST_HELD_BYTES:
             most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
             raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
+        return worked_out.names
     except ExpressionError as problem:
         raise document.error([index], str(problem)) from None
 
 
-def _check_work(document: Document, task: Task, case: Case) -> None:
+def _check_work(document: Document, task: Task, case: Case, names: Mapping[str, Number]) -> None:
     """The declared work must be a number for every case; errors are in the definition, not in the case."""
-    names = arguments(task, case).names
     for key, expression, meaning in (
         ("flops", task.work.flops, "floating-point operations"),
         ("bytes", task.work.bytes, "bytes moved"),

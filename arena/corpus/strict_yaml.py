@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,8 +13,6 @@ from typing import Any
 import jsonschema
 import msgspec
 import yaml
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
 
 from arena.errors import FileError
 from arena.resources import PACKAGE
@@ -145,13 +143,28 @@ _STRICT: type[jsonschema.Draft202012Validator] = jsonschema.validators.extend(  
 
 @cache
 def _validator(schema: str) -> jsonschema.Draft202012Validator:
-    """A schema names another, which lies beside it, by its file: `{"$ref": "limits.json"}`."""
-    contents = {path.name: msgspec.json.decode(path.read_bytes()) for path in SCHEMAS.glob("*.json")}
-    for content in contents.values():
-        del content["$schema"]  # where it stands, what is named is held against a validator that is not ours
-    others: Registry[Any] = Registry()
-    others = others.with_resources((name, DRAFT202012.create_resource(content)) for name, content in contents.items())
-    return _STRICT(contents[f"{schema}.json"], registry=others)
+    return _STRICT(_whole(f"{schema}.json"))
+
+
+def _whole(name: str) -> Any:
+    """Return a schema with everything that it refers to written out, which a validator follows faster than references.
+
+    A schema refers to its own definitions, or names another, which lies beside it, by its file: `limits.json`.
+    """
+    content = msgspec.json.decode((SCHEMAS / name).read_bytes())
+    del content["$schema"]  # where it stands, a part is held against a validator that is not ours
+    return _written_out(content, content.pop("$defs", {}))
+
+
+def _written_out(part: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(part, list):
+        return [_written_out(one, definitions) for one in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        name = part["$ref"].removeprefix("#/$defs/")
+        return _written_out(definitions[name], definitions) if name in definitions else _whole(name)
+    return {key: _written_out(value, definitions) for key, value in part.items()}
 
 
 def _plain(path: Path, node: yaml.Node, place: Place, lines: dict[Place, int], visited: set[int]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.model.verdict import Status
@@ -11,7 +11,7 @@ from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.effort import cost_usd, first_correct_s, tokens
 from arena.reporting.intervals import Quantity, Tally, estimate
 from arena.reporting.measure import Attempts, Measure, timed
-from arena.reporting.measures import MEASURES, fast, tried
+from arena.reporting.measures import BY_NAME, MEASURES, fast, tried
 from arena.reporting.rows import TrialRow
 
 ALL = "all"
@@ -84,25 +84,29 @@ class Group:
     curve: tuple[float, ...]
 
 
-def groups(rows: Sequence[TrialRow]) -> list[Group]:
-    """Per agent, in order of appearance: one group over all tasks, one per task type, one of those bound by latency."""
+def groups(rows: Sequence[TrialRow], names: Container[str] = BY_NAME) -> list[Group]:
+    """Per agent, in order of appearance: one group over all tasks, one per task type, one of those bound by latency.
+
+    `names`: the measures that are wanted, by default all.
+    """
     found = []
     for label in dict.fromkeys(row.label for row in rows):
         mine = [row for row in rows if row.label == label]
-        found.append(group(label, ALL, mine))
+        found.append(group(label, ALL, mine, names))
         types = dict.fromkeys(row.task_type for row in mine)
-        found += [group(label, name, [row for row in mine if row.task_type == name]) for name in sorted(types)]
+        found += [group(label, name, [row for row in mine if row.task_type == name], names) for name in sorted(types)]
         short = [row for row in mine if row.latency_bound]
-        found += [group(label, LATENCY_BOUND, short)] if short else []
+        found += [group(label, LATENCY_BOUND, short, names)] if short else []
     return found
 
 
-def group(label: str, task_type: str, rows: Sequence[TrialRow]) -> Group:
+def group(label: str, task_type: str, rows: Sequence[TrialRow], names: Container[str] = BY_NAME) -> Group:
     """Measure one set of planned trials of one agent; measures of speed leave out tasks that are bound by latency."""
     tasks = by_task(rows)
     long = rows if task_type == LATENCY_BOUND else [row for row in rows if not row.latency_bound]
     of_speed = long, by_task(long)
-    planned = [measure for measure in MEASURES if measure.attempts <= max(map(len, tasks), default=0)]
+    most = max(map(len, tasks), default=0)
+    planned = [measure for measure in MEASURES if measure.name in names and measure.attempts <= most]
     outcomes = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
     return Group(
         label=label,

@@ -177,5 +177,6 @@ def _normals() -> NDArray[np.float64]:
 @lru_cache(maxsize=32)
 def _resamples(tasks: int) -> NDArray[np.float64]:
     """How often each task is drawn, one row a resample; the same rows for every measure, so that they go together."""
-    draws = np.random.default_rng(SEED).multinomial(tasks, np.full(tasks, 1 / tasks), size=RESAMPLES)
-    return draws.astype(float)
+    drawn = np.random.default_rng(SEED).integers(tasks, size=(RESAMPLES, tasks))
+    places = drawn + tasks * np.arange(RESAMPLES)[:, None]
+    return np.bincount(places.ravel(), minlength=RESAMPLES * tasks).reshape(RESAMPLES, tasks).astype(float)

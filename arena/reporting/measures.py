@@ -32,6 +32,11 @@ def _log_error(row: TrialRow) -> float:
     return log_error(row.speedup) if row.speedup else 0.0
 
 
+def solved_error(row: TrialRow) -> float:
+    """Return the standard error of the logarithm of a solved trial's speedup; 0 where it is not solved."""
+    return log_error(row.solved_speedup) if row.solved_speedup else 0.0
+
+
 def _speedup_error(row: TrialRow) -> float:
     return row.speedup.value * log_error(row.speedup) if row.speedup else 0.0
 
@@ -187,6 +192,15 @@ MEASURES: tuple[Measure, ...] = (
         log=True,
         error=_log_error,
         applies=timed,
+    ),
+    average(
+        "solved_speedup",
+        "geometric mean speedup, trials that fail any case as 1",
+        Unit.FACTOR,
+        lambda row: row.solved_speedup.value if row.solved_speedup else 1.0,
+        log=True,
+        error=solved_error,
+        applies=lambda rows: timed(rows) and heldout_known(rows),
     ),
     *map(_fast_p, FAST_P),
     average(

@@ -1,8 +1,7 @@
-"""The report: one self-contained page, and beside it the same numbers as markdown, CSV, JSON and PNG."""
+"""The report: a page with a page per task, and beside them the same numbers as Markdown, CSV, JSON and SVG."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,20 +9,25 @@ from pathlib import Path
 import pandas as pd
 
 from arena.errors import UsageError
+from arena.model.environment import ratio_heading
 from arena.printable import printable
 from arena.reporting import formats, tables, views
+from arena.reporting.answers import answers, best_first
 from arena.reporting.case_frame import HeldoutOutcome
-from arena.reporting.figures import DARK
 from arena.reporting.groups import ALL, Group, groups
-from arena.reporting.plots import PLOTS, render
+from arena.reporting.plots import PLOTS
 from arena.reporting.report_warnings import ReportWarning, warnings
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.reporting.session_views import HEADINGS, sessions_frame, sessions_markdown, sessions_views
 from arena.reporting.target_tables import targets_frame, targets_markdown
 from arena.reporting.target_views import TargetsView, targets_view
-from arena.reporting.templating import html_engine
+from arena.reporting.task_pages import write_task_pages
+from arena.reporting.templating import asset, html_engine
 from arena.reporting.transcript_page import write_pages
 from arena.runs.records import RunRecords
+
+MOST_ITEMS = 200
+"""Trials or cases that the page names under one warning; report.json names all."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,21 @@ class Report:
 
 @dataclass(frozen=True)
 class PlotView:
-    """A drawn plot as data URIs for light and dark pages."""
+    """A drawn figure with its words."""
 
     name: str
     title: str
     caption: str
     timed: bool
-    light: str
-    dark: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class FrameView:
+    """A table of text."""
+
+    columns: list[str]
+    rows: list[list[str]]
 
 
 def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
@@ -57,18 +68,17 @@ def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
     """
     if not runs:
         raise UsageError("a report needs at least one run: `arena report RUN`")
+    out.mkdir(parents=True, exist_ok=True)
     rows, files = write_pages(runs, trial_rows(runs), out)
-    measured, found = groups(rows), warnings(runs, rows)
-    emulated = runs[0].info.environment.device.emulated
+    measured, found = best_first(groups(rows)), warnings(runs, rows)
     title = ", ".join(run.info.run for run in runs)
-    (out / "plots").mkdir(parents=True, exist_ok=True)
-    plots, drawn = _plots(measured, emulated, out / "plots")
+    files += write_task_pages(runs, rows, title, out)
+    plots, drawn = _plots(measured, runs[0].info.environment.device.emulated, out / "plots")
     files += drawn + _data_files(runs, rows, measured, found, out)
     targets = targets_view(rows, measured)
-    files += _optional_file(targets_frame(rows), out / "targets.csv")
-    files += _optional_file(sessions_frame(rows), out / "sessions.csv")
     files.append(_write(out / "summary.md", _summary(title, runs, rows, measured, found, targets)))
-    index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots, targets))
+    names = sorted(path.name for path in files if path.suffix in (".csv", ".md"))
+    index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots, targets, names))
     return Report(index, tuple(files), title, tuple(measured), tuple(found))
 
 
@@ -85,6 +95,8 @@ def _data_files(
         tables.write_csv(tables.cases_frame(rows), out / "cases.csv"),
         tables.write_csv(tables.measures_frame(measured, emulated), out / "measures.csv"),
         _write(out / "report.json", tables.report_json(runs, measured, found, rows)),
+        *_optional_file(targets_frame(rows), out / "targets.csv"),
+        *_optional_file(sessions_frame(rows), out / "sessions.csv"),
     ]
 
 
@@ -97,17 +109,16 @@ def _optional_file(frame: pd.DataFrame, path: Path) -> list[Path]:
 
 
 def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[list[PlotView], list[Path]]:
+    folder.mkdir(exist_ok=True)
+    for stale in (folder / f"{plot.name}.{kind}" for plot in PLOTS for kind in ("svg", "png")):
+        stale.unlink(missing_ok=True)
     drawn, files = [], []
     for plot in PLOTS:
-        light = render(plot, measured, emulated=emulated)
-        dark = render(plot, measured, emulated=emulated, palette=DARK)
-        path = folder / f"{plot.name}.png"
-        if light is None or dark is None:
-            path.unlink(missing_ok=True)
-            continue
-        path.write_bytes(light)
-        files.append(path)
-        drawn.append(PlotView(plot.name, plot.title, plot.caption, plot.timed, _data_uri(light), _data_uri(dark)))
+        chart = plot.draw(measured, emulated)
+        if chart is not None:
+            files.append(_write(folder / f"{plot.name}.svg", chart.svg(asset("figure.css"))))
+            title = plot.title.replace("Speedup", ratio_heading(emulated).capitalize())
+            drawn.append(PlotView(plot.name, title, plot.caption, plot.timed, chart.svg()))
     return drawn, files
 
 
@@ -125,9 +136,13 @@ def _summary(
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
         where = f"{formats.device_line(environment)}; isolation {environment.isolation}; {versions}"
         lines.append(f"- {run.info.run}: {where}; {len(run.trials)} of {len(run.info.planned)} trials recorded")
-    if runs[0].info.environment.device.emulated:
+    emulated = runs[0].info.environment.device.emulated
+    if emulated:
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
-    lines += ["", tables.markdown(tables.summary_frame(measured)) if measured else "No trials were planned.\n"]
+    lines += [f"**{one.question}** {one.lead}. {one.rest}" for one in answers(rows, measured, emulated)]
+    results = tables.results_frame(measured, emulated)
+    lines += ["", tables.markdown(results) if measured else "No trials were planned.\n"]
+    lines += [tables.markdown(tables.statuses_frame(measured))] if measured else []
     lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/evaluate/measures.md.")
     if targets is not None:
         lines += ["", *targets_markdown(targets)]
@@ -146,36 +161,47 @@ def _page(
     found: Sequence[ReportWarning],
     plots: Sequence[PlotView],
     targets: TargetsView | None,
+    files: Sequence[str],
 ) -> str:
-    summary = tables.summary_frame(measured)
+    emulated = runs[0].info.environment.device.emulated
     overall = [group for group in measured if group.task_type == ALL]
+    labels = [group.label for group in overall]
+    tasks = views.task_lines(rows, labels)
     return (
         html_engine()
         .get_template("report.html.j2")
         .render(
             title=title,
+            facts=views.facts_line(runs),
+            answers=answers(rows, measured, emulated),
             runs=[views.run_view(run) for run in runs],
-            emulated=formats.EMULATED if runs[0].info.environment.device.emulated else "",
+            emulated=formats.EMULATED if emulated else "",
             warnings=found,
-            columns=list(summary.columns),
-            summary=summary.to_numpy().tolist(),
+            most_items=MOST_ITEMS,
+            results=_frame(tables.results_frame(measured, emulated)),
+            task_types=list(dict.fromkeys(group.task_type for group in measured)),
             plots=plots,
+            labels=labels,
+            tasks=tasks,
+            suite_names=list(dict.fromkeys(task.suite for task in tasks)),
+            suites=_frame(tables.suites_frame(rows, emulated)),
+            kinds=_frame(tables.kinds_frame(overall)),
             outcomes=[(outcome, views.outcome_name(outcome)) for outcome in HeldoutOutcome],
             overall=overall,
-            kinds=views.kind_lines(overall),
+            statuses=_frame(tables.statuses_frame(measured)),
             groups=measured,
             measures=views.measure_views(measured, best=False),
             best=views.measure_views(measured, best=True) if any(run.info.attempts > 1 for run in runs) else [],
-            types=views.type_views(rows),
             sessions=sessions_views(rows),
             session_headings=HEADINGS,
             targets=targets,
+            files=files,
         )
     )
 
 
-def _data_uri(image: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(image).decode("ascii")
+def _frame(frame: pd.DataFrame) -> FrameView:
+    return FrameView(list(frame.columns), frame.to_numpy().tolist())
 
 
 def _write(path: Path, text: str) -> Path:

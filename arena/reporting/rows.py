@@ -10,6 +10,7 @@ from statistics import geometric_mean
 
 from arena.errors import RecordError
 from arena.model.portability import TargetBuild
+from arena.model.profile import Profile
 from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
 from arena.model.reward import reward
 from arena.model.session import Session
@@ -83,11 +84,18 @@ class TrialRow:
     targets: tuple[TargetBuild, ...] = ()
     session: Session | None = None
     page: str = ""
+    compile_log: str = ""
+    profile: Profile | None = None
 
     @property
     def handed_in(self) -> bool:
         """Return whether there is a record, and the agent handed in a kernel."""
         return self.status not in (None, Status.NOTHING_SUBMITTED)
+
+    @property
+    def solved_speedup(self) -> Estimate | None:
+        """The speedup of a trial that is correct on every case, seen and held-out; None for all others."""
+        return self.speedup if self.heldout_correct else None
 
     @property
     def points(self) -> float:
@@ -225,6 +233,8 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
         cases=tuple(CaseRow(result, heldout_outcome(result, ran)) for result in evaluation.cases),
         arch=evaluation.environment.device.arch,
         targets=evaluation.targets,
+        compile_log=evaluation.compile_log,
+        profile=evaluation.profile,
     )
 
 

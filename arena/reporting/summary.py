@@ -10,6 +10,9 @@ from arena.reporting.intervals import Quantity
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.runs.records import RunRecords
 
+SHOWN = ("heldout_correctness_rate", "correctness_drop", "mean_speedup", "geomean_speedup")
+"""the measures of the table"""
+
 
 @dataclass(frozen=True)
 class SummaryRow:
@@ -56,14 +59,13 @@ def summary_table(run: RunRecords) -> Summary:
     rows = trial_rows([run])
     failed = [row for row in rows if row.status is not Status.PASSED]
     return Summary(
-        tuple(summary_row(group) for group in groups(rows)),
+        tuple(_row(group) for group in groups(rows, SHOWN)),
         tuple(_failure(row) for row in failed),
         run.info.environment.device.emulated,
     )
 
 
-def summary_row(group: Group) -> SummaryRow:
-    """The headline numbers of a group."""
+def _row(group: Group) -> SummaryRow:
     counts, heldout = group.counts, group.mean["heldout_correctness_rate"]
     return SummaryRow(
         agent=group.label,

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pandas as pd
 
+from arena.model.environment import ratio_heading
 from arena.model.record import Split
+from arena.model.verdict import Status
 from arena.printable import printable
 from arena.reporting import formats
 from arena.reporting.case_frame import Cell, case_cells, estimate_cells
 from arena.reporting.compare import Comparison
-from arena.reporting.groups import CURVE, MISSING, Group
+from arena.reporting.groups import ALL, CURVE, MISSING, Group, by_task, evaluate
 from arena.reporting.intervals import Quantity
 from arena.reporting.measure import Unit
 from arena.reporting.measures import BY_NAME, bounded, relative
 from arena.reporting.report_warnings import ReportWarning
 from arena.reporting.rows import CaseRow, TrialRow
-from arena.reporting.summary import summary_row
 from arena.reporting.target_tables import target_cells
 from arena.reporting.targets import portability
 from arena.runs.records import RunRecords
@@ -28,6 +29,8 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 JSON_VERSION = 1
 CLOCKS = {True: "emulation", False: "device"}
 """What the latencies of a row are: of a device, or of an emulation on the cpu platform."""
+RESULTS = ("heldout_correctness_rate", "solved_speedup", "relative_to_expert", "correctness_drop")
+"""the measures of the headline table"""
 
 
 def trials_frame(rows: Sequence[TrialRow]) -> pd.DataFrame:
@@ -88,28 +91,82 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join([lines[0], "| " + " | ".join("---" for _ in rows[0]) + " |", *lines[1:]]) + "\n"
 
 
-def summary_frame(groups: Sequence[Group]) -> pd.DataFrame:
-    """The headline table as text, one row per agent and task type."""
+def results_frame(groups: Sequence[Group], emulated: bool) -> pd.DataFrame:
+    """The headline table as text, one row per agent and task type: of the page, the summary and notebooks."""
+    return pd.DataFrame([_result_cells(group, emulated) for group in groups])
+
+
+def _result_cells(group: Group, emulated: bool) -> dict[str, str]:
+    counts, mean = group.counts, group.mean
+    solved = mean["heldout_correctness_rate"]
+    ratio = ratio_heading(emulated).capitalize()
+    return {
+        "Agent": group.label,
+        "Task type": group.task_type,
+        "Solved": formats.NONE
+        if solved is None
+        else f"{counts.heldout_correct}/{counts.planned} {formats.interval(solved, Unit.SHARE)}",
+        ratio: formats.quantity(mean["solved_speedup"], Unit.FACTOR),
+        "To the expert": formats.quantity(mean["relative_to_expert"], Unit.FACTOR),
+        "Lost on unseen shapes": formats.counted(mean["correctness_drop"], Unit.SHARE),
+    }
+
+
+def statuses_frame(groups: Sequence[Group]) -> pd.DataFrame:
+    """How trials ended: one row per agent, gates first, then one column per status that occurs."""
+    overall = [group for group in groups if group.task_type == ALL]
+    names = [name for name in (*map(str, Status), MISSING) if any(name in group.counts.statuses for group in overall)]
+    names = [name for name in names if name != Status.NOTHING_SUBMITTED]
+    return pd.DataFrame([_status_cells(group, names) for group in overall])
+
+
+def _status_cells(group: Group, names: Sequence[str]) -> dict[str, str]:
+    counts = group.counts
+    cells = {"Agent": group.label, "Planned": str(counts.planned), "Not handed in": str(counts.not_handed_in)}
+    cells |= {"Compiled": formats.ratio_of(counts.compiled, counts.handed_in)}
+    cells |= {"Correct, seen": formats.ratio_of(counts.correct, counts.handed_in)}
+    return cells | {name.replace("_", " "): str(counts.statuses.get(name, 0)) for name in names}
+
+
+def suites_frame(rows: Sequence[TrialRow], emulated: bool) -> pd.DataFrame:
+    """Agents by suite of tasks: trials solved, the speedup of solved trials, the drop."""
     cells = []
-    for group in groups:
-        row = summary_row(group)
-        cells.append(
-            {
-                "Agent": row.agent,
-                "Task type": row.task_type,
-                "Trials": str(row.trials),
-                "Not handed in": str(row.not_handed_in),
-                "Compiled": formats.ratio_of(row.compiled, row.handed_in),
-                "Correct, seen": formats.ratio_of(row.correct_seen, row.handed_in),
-                "Correct, held-out": formats.NONE
-                if row.correct_heldout is None
-                else formats.ratio_of(row.correct_heldout, row.handed_in),
-                "Drop": formats.counted(row.drop, Unit.SHARE),
-                "Mean speedup": formats.quantity(row.mean_speedup, Unit.FACTOR),
-                "Geomean speedup": formats.quantity(row.geomean_speedup, Unit.FACTOR),
-            }
-        )
+    for suite in sorted({_suite(row) for row in rows}):
+        for label in dict.fromkeys(row.label for row in rows):
+            mine = [row for row in rows if row.label == label and _suite(row) == suite]
+            long = [row for row in mine if not row.latency_bound]
+            drop = evaluate(BY_NAME["correctness_drop"], mine, by_task(mine))
+            speedup = evaluate(BY_NAME["solved_speedup"], long, by_task(long))
+            solved = sum(row.heldout_correct for row in mine)
+            cells.append(
+                {
+                    "Suite": suite,
+                    "Agent": label,
+                    "Solved": formats.ratio_of(solved, len(mine)),
+                    ratio_heading(emulated).capitalize(): formats.quantity(speedup, Unit.FACTOR),
+                    "Lost on unseen shapes": formats.counted(drop, Unit.SHARE),
+                }
+            )
     return pd.DataFrame(cells)
+
+
+def kinds_frame(overall: Sequence[Group]) -> pd.DataFrame:
+    """Held-out cases by kind: one row per agent and kind."""
+    cells = [
+        {
+            "Agent": group.label,
+            "Kind": kind.kind,
+            "Passed": formats.ratio_of(kind.passed, kind.cases),
+            "Drop": formats.quantity(kind.drop, Unit.SHARE),
+        }
+        for group in overall
+        for kind in group.kinds
+    ]
+    return pd.DataFrame(cells, columns=["Agent", "Kind", "Passed", "Drop"])
+
+
+def _suite(row: TrialRow) -> str:
+    return row.task.rsplit("/", 1)[0]
 
 
 def comparison_markdown(comparison: Comparison) -> str:

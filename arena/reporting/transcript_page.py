@@ -6,7 +6,6 @@ its own style, plots and one button (Content-Security-Policy).
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +15,8 @@ from arena.model.session import Ending, Flag
 from arena.printable import printable
 from arena.reporting import formats, views
 from arena.reporting.case_frame import case_cells
-from arena.reporting.curve import CAPTION, draw_curve
-from arena.reporting.figures import DARK, LIGHT
 from arena.reporting.plain import plain
+from arena.reporting.plots import CURVE_CAPTION, session_curve
 from arena.reporting.rows import TrialRow
 from arena.reporting.session_views import session_facts, spelled
 from arena.reporting.templating import html_engine
@@ -102,7 +100,7 @@ def _render(row: TrialRow, transcript: Transcript, back: str, limit: int) -> str
         facts=_facts(row),
         flags=_flag_views(flags, len(transcript.events)),
         curve=_curve(row, transcript),
-        caption=CAPTION,
+        caption=CURVE_CAPTION,
         emulated=formats.EMULATED if row.emulated else "",
         events=event_views(transcript, flags, limit),
         total=len(transcript.events),
@@ -137,13 +135,6 @@ def _flag_views(flags: Sequence[Flag], count: int) -> list[FlagView]:
     return [FlagView(flag.event, flag.reaches_for, plain(flag.excerpt), flag.event in there) for flag in flags]
 
 
-def _curve(row: TrialRow, transcript: Transcript) -> tuple[str, str] | None:
-    """The curve as data URIs for light and dark pages, or None where nothing was evaluated."""
-    evaluations = [kept.evaluated for kept in transcript.evaluations]
-    drawn = [draw_curve(evaluations, emulated=row.emulated, palette=palette) for palette in (LIGHT, DARK)]
-    light, dark = (_uri(image) if image else "" for image in drawn)
-    return (light, dark) if light else None
-
-
-def _uri(image: bytes) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(image).decode("ascii")
+def _curve(row: TrialRow, transcript: Transcript) -> str:
+    chart = session_curve([kept.evaluated for kept in transcript.evaluations], emulated=row.emulated)
+    return chart.svg() if chart else ""

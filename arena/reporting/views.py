@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from arena.model.record import Split
 from arena.model.verdict import Status
 from arena.reporting import formats
-from arena.reporting.case_frame import Cell, HeldoutOutcome, case_cells, estimate_of
-from arena.reporting.groups import Group
-from arena.reporting.measure import Unit
+from arena.reporting.case_frame import Cell, HeldoutOutcome, estimate_of
+from arena.reporting.groups import MISSING, Group
 from arena.reporting.measures import MEASURES
-from arena.reporting.rows import TrialRow
+from arena.reporting.rows import TrialRow, mean_speedup
 from arena.reporting.tables import trial_cells
-from arena.reporting.target_views import Reach, UseView, reach, use_views
 from arena.runs.records import RunRecords
 
 
@@ -43,51 +41,28 @@ class CaseView:
 
 
 @dataclass(frozen=True)
-class TrialView:
-    """One line of the task table. `tone` is `good`, `bad` or `none`; `reach`: for which GPUs it builds.
+class CellView:
+    """One agent at one task in the table of tasks: a speedup or a status, counts, and a tone.
 
-    `transcript` links to the page of what the agent did, where there is one.
+    The tone is empty where some attempts solve the task, and others do not.
     """
 
     agent: str
-    attempt: str
-    status: str
+    lead: str
+    rest: str
     tone: str
-    speedup: str
-    seen: str
-    heldout: str
-    heldout_tone: str
-    reach: Reach
-    detail: str
-    cases: tuple[CaseView, ...]
-    uses: tuple[UseView, ...]
-    transcript: str = ""
 
 
 @dataclass(frozen=True)
-class TaskSection:
-    """All trials of one task."""
+class TaskLine:
+    """One task in the table of tasks. `states` are what its filter knows: `solved`, `lost`, `failed`."""
 
     name: str
-    trials: tuple[TrialView, ...]
-
-    @property
-    def cases(self) -> int:
-        """How many case results there are to expand."""
-        return sum(len(trial.cases) for trial in self.trials)
-
-    @property
-    def uses(self) -> int:
-        """How many kernels on targets there are to expand."""
-        return sum(len(trial.uses) for trial in self.trials)
-
-
-@dataclass(frozen=True)
-class TypeView:
-    """All tasks of one task type."""
-
-    name: str
-    tasks: tuple[TaskSection, ...]
+    link: str
+    task_type: str
+    suite: str
+    states: str
+    cells: tuple[CellView, ...]
 
 
 @dataclass(frozen=True)
@@ -119,21 +94,53 @@ def run_view(run: RunRecords) -> RunView:
     return RunView(info.run, tuple(facts))
 
 
-def type_views(rows: Sequence[TrialRow]) -> list[TypeView]:
-    """The task table: by task type, then by task."""
-    several = any(row.attempt > 1 for row in rows)
-    views = []
-    for task_type in sorted({row.task_type for row in rows}):
-        mine = [row for row in rows if row.task_type == task_type]
-        tasks = dict.fromkeys(row.task for row in mine)
-        found = (
-            TaskSection(
-                task.removeprefix(f"{task_type}/"), tuple(_trial(row, several) for row in mine if row.task == task)
-            )
-            for task in sorted(tasks)
-        )
-        views.append(TypeView(task_type, tuple(found)))
-    return views
+def facts_line(runs: Sequence[RunRecords]) -> str:
+    """Device, plan, recorded trials and day of the runs, in one line."""
+    devices = dict.fromkeys(run.info.environment.device.name for run in runs)
+    planned, recorded = sum(len(run.info.planned) for run in runs), sum(len(run.trials) for run in runs)
+    days = sorted({run.info.started_at[:10] for run in runs})
+    plans = dict.fromkeys(map(_plan, runs))
+    return " · ".join([*devices, *plans, f"{recorded} of {planned} trials recorded", *days])
+
+
+def task_lines(rows: Sequence[TrialRow], labels: Sequence[str]) -> list[TaskLine]:
+    """The table of tasks: one line per task, one cell per agent, in the order of their labels."""
+    found: dict[str, dict[str, list[TrialRow]]] = {}
+    for row in rows:
+        found.setdefault(row.task, {}).setdefault(row.label, []).append(row)
+    lines = []
+    for task, by_agent in sorted(found.items()):
+        mine = [row for attempts in by_agent.values() for row in attempts]
+        states = ["solved"] if all(row.heldout_correct for row in mine) else []
+        states += ["lost"] if any(row.correct and row.heldout_ran and not row.heldout_correct for row in mine) else []
+        states += ["failed"] if not all(row.correct for row in mine) else []
+        cells = tuple(_cell(label, by_agent.get(label, [])) for label in labels)
+        suite = task.rsplit("/", 1)[0]
+        lines.append(TaskLine(task, page_name(task), mine[0].task_type, suite, " ".join(states), cells))
+    return lines
+
+
+def page_name(task: str) -> str:
+    """The name of the page of a task."""
+    return f"{task.replace('/', '.')}.html"
+
+
+def _cell(label: str, attempts: Sequence[TrialRow]) -> CellView:
+    if not attempts:
+        return CellView(label, formats.NONE, "", "none")
+    solved, tones = sum(row.heldout_correct for row in attempts), {tone(row) for row in attempts}
+    speedups = [row.speedup for row in attempts if row.speedup]
+    failed = next((row for row in attempts if row.status is not Status.PASSED), attempts[0])
+    lead = f"{mean_speedup(speedups).value:.2f}×" if speedups else str(failed.status or MISSING).replace("_", " ")
+    if len(attempts) > 1:
+        rest = f"solved {solved}/{len(attempts)}"
+    else:
+        cells = trial_cells(attempts[0])
+        counts = {"seen": passed(cells, Split.SEEN)} if not attempts[0].correct else {}
+        counts |= {"unseen": passed(cells, Split.HELDOUT)} if attempts[0].heldout_ran else {}
+        rest = ", ".join(f"{name} {count}" for name, count in counts.items() if count != formats.NONE)
+    shade = "good" if solved == len(attempts) else "none" if tones == {"none"} else "" if solved else "bad"
+    return CellView(label, lead, rest, shade)
 
 
 def measure_views(groups: Sequence[Group], *, best: bool) -> list[MeasureView]:
@@ -148,15 +155,6 @@ def measure_views(groups: Sequence[Group], *, best: bool) -> list[MeasureView]:
     return views
 
 
-def kind_lines(overall: Sequence[Group]) -> list[tuple[str, str, str, str]]:
-    """Agent, kind, passed of all, drop: one line per agent and kind of held-out case."""
-    return [
-        (group.label, kind.kind, formats.ratio_of(kind.passed, kind.cases), formats.quantity(kind.drop, Unit.SHARE))
-        for group in overall
-        for kind in group.kinds
-    ]
-
-
 def outcome_name(outcome: HeldoutOutcome) -> str:
     """An outcome in words."""
     return str(outcome).replace("_", " ")
@@ -168,25 +166,6 @@ def _plan(run: RunRecords) -> str:
     return " × ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
 
 
-def _trial(row: TrialRow, several: bool) -> TrialView:
-    cells = trial_cells(row)
-    return TrialView(
-        agent=row.label,
-        attempt=f"#{row.attempt}" if several else "",
-        status=str(cells["status"]).replace("_", " "),
-        tone=tone(row),
-        speedup=formats.speedup(estimate_of(cells, "speedup")),
-        seen=_passed(cells, Split.SEEN),
-        heldout=_passed(cells, Split.HELDOUT) if row.heldout_ran else formats.NONE,
-        heldout_tone=("good" if row.heldout_correct else "bad") if row.heldout_ran else "none",
-        reach=reach(row),
-        detail=row.detail,
-        cases=tuple(case_view(case_cells(case.result, case.outcome)) for case in row.cases),
-        uses=use_views(row),
-        transcript=row.page,
-    )
-
-
 def tone(row: TrialRow) -> str:
     """`good`, `bad` or `none`, by how a trial ended."""
     if row.status in (None, Status.HARNESS_ERROR, Status.NOT_RUN):
@@ -194,7 +173,8 @@ def tone(row: TrialRow) -> str:
     return "good" if row.status is Status.PASSED else "bad"
 
 
-def _passed(cells: Mapping[str, Cell], split: Split) -> str:
+def passed(cells: Mapping[str, Cell], split: Split) -> str:
+    """How many cases of a split passed, of all: `4/5`."""
     return formats.ratio_of(cells[f"{split}_passed"], cells[f"{split}_cases"])
 
 

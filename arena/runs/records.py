@@ -2,6 +2,7 @@
 
 runs/<run>/run.json                                   what was asked for
 runs/<run>/run.lock                                   held, and named, by the process that writes here
+runs/<run>/submissions/<agent>/<task>/<attempt>/      what was handed in
 runs/<run>/trials/<agent>/<task with dots>.<attempt>.json   one trial each
 """
 
@@ -46,6 +47,11 @@ class RunRecords:
 def trial_path(run: Path, agent: str, task: str, attempt: int) -> Path:
     """Where the record of one trial lives."""
     return run / "trials" / agent / f"{task.replace('/', '.')}.{attempt}.json"
+
+
+def submission_folder(run: Path, agent: str, task: str, attempt: int) -> Path:
+    """Where the file that an agent handed in lies."""
+    return run / "submissions" / agent / task / str(attempt)
 
 
 def write_head(run: Path, info: RunInfo) -> None:
@@ -202,7 +208,7 @@ def read(path: Path, kind: type[T]) -> T:
     """
     try:
         data = path.read_bytes()
-        version = _version(msgspec.json.decode(data))
+        version = _version(data)
     except ValueError as problem:  # also where the bytes are no UTF-8
         again = "the same `arena run` puts it aside and runs the trial again"
         raise BrokenRecord(f"{path}: unreadable record ({problem}); {again}") from problem
@@ -216,5 +222,13 @@ def read(path: Path, kind: type[T]) -> T:
         raise RecordError(f"{path}: unreadable record ({problem}); delete it and start again") from problem
 
 
-def _version(content: Any) -> object:
-    return content.get("schema_version") if isinstance(content, dict) else None
+class _Versioned(msgspec.Struct):
+    schema_version: Any = None
+
+
+def _version(data: bytes) -> object:
+    """The version of a record, read without the rest of it; raises `ValueError` where the bytes are no JSON."""
+    try:
+        return msgspec.json.decode(data, type=_Versioned).schema_version
+    except msgspec.ValidationError:
+        return None

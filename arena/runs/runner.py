@@ -240,7 +240,7 @@ class Stages:
         """Keep what was handed in beside the records, laid out as the `replay` agent reads it."""
         kept = submission
         if submission.candidate is not None:
-            place = self._submissions(key)
+            place = records.submission_folder(self.folder, *key)
             place.mkdir(parents=True, exist_ok=True)
             kept = replace(submission, candidate=place / submission.candidate.name)
             records.write_bytes(place / submission.candidate.name, submission.candidate.read_bytes())
@@ -260,7 +260,8 @@ class Stages:
             aside = records.put_aside(path)
             self.watcher.noted(f"incomplete record ignored and moved to {aside}; the agent works again")
             return None
-        return Submission(self._submissions(key) / known.kernel if known.kernel else None, known.detail, known.session)
+        kernel = records.submission_folder(self.folder, *key) / known.kernel if known.kernel else None
+        return Submission(kernel, known.detail, known.session)
 
     def _judged(self, trial: Trial, submission: Submission, task: Task) -> Trial:
         if submission.candidate is None:
@@ -277,10 +278,6 @@ class Stages:
             evaluation=evaluation,
             environment=evaluation.environment,
         )
-
-    def _submissions(self, key: TrialKey) -> Path:
-        agent, task, attempt = key
-        return self.folder / SUBMISSIONS / agent / task / str(attempt)
 
     def _handed_in(self, key: TrialKey) -> Path:
         return transcript_path(self.folder, *key) / HANDED_IN

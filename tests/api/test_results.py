@@ -22,6 +22,9 @@ from arena.judge.messages import Options
 from arena.model.record import CaseResult, Evaluation
 from arena.model.task import TaskType
 from arena.model.verdict import Status
+from arena.reporting.groups import groups
+from arena.reporting.rows import trial_rows
+from arena.reporting.tables import results_frame
 from arena.runs import records
 from tests.reporting import builders
 from tests.reporting.builders import case, heldout
@@ -172,7 +175,9 @@ def test_a_run_read_back_gives_frames(tmp_path: Path) -> None:
     run = arena.load_run(tmp_path)
     assert list(run.trials.status) == ["passed", "wrong_result"] and len(run.cases) == 6
     assert str(run) == "r1: 1 agents, 2 tasks, 2 of 2 trials recorded"
-    assert "alpha" in run._repr_html_()
+    shown, page = run._repr_html_(), results_frame(groups(trial_rows([made])), emulated=False)
+    assert "1/2 [9.5 %, 90.5 %]" in shown, "solved of planned"
+    assert all(cell in shown for cell in page.iloc[0]), "the cells of the report's table"
     assert arena.report(run, tmp_path / "out") == tmp_path / "out" / "index.html"
     with pytest.raises(UsageError, match="compared with itself"):
         arena.compare(run, run)

@@ -13,9 +13,9 @@ import pytest
 
 from arena.model.session import Ending, Event, EventKind, Flag, Tokens
 from arena.model.verdict import Status
-from arena.reporting import curve, formats, transcript_page, transcript_views
-from arena.reporting.figures import DARK
+from arena.reporting import formats, transcript_page, transcript_views
 from arena.reporting.pages import write_report
+from arena.reporting.plots import best_so_far, session_curve
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.reporting.transcript_views import EventView, event_views
 from arena.runs.records import RunRecords
@@ -81,18 +81,18 @@ def test_the_page_is_self_contained_and_well_formed(page: Page, html: str) -> No
     ids = set(re.findall(r' id="([^"]+)"', html))
     for load in page.loads:
         assert load.startswith("data:") or load == "../index.html" or load.removeprefix("#") in ids, load
-    assert "prefers-color-scheme: dark" in html
 
 
 def test_agent_text_is_inert(page: Page, html: str) -> None:
-    assert page.tags["script"] == 1, "the button's, and no other"
-    assert page.tags["img"] == 1, "the curve, and no other"
+    assert page.tags["script"] == 1, "ours, and no other"
+    assert "img" not in page.tags
     assert "<script>alert(1)</script> red" in page.text
     assert "{{ 7 * 7 }}" in page.text
     assert "\x1b" not in html
-    script = html.split("<script>")[-1].split("</script>")[0]
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"script-src 'sha256-{allowed}'" in html
+    for tag in ("script", "style"):
+        text = html.split(f"<{tag}>")[1].split(f"</{tag}>")[0]
+        allowed = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{allowed}'" in html
     assert "default-src 'none'" in html
 
 
@@ -179,15 +179,14 @@ def test_a_trial_without_a_record_still_has_a_page() -> None:
 
 def test_the_curve() -> None:
     points = [b.evaluated(1, None), b.evaluated(2, 1.5), b.evaluated(3, 1.2), b.evaluated(4, 2.0)]
-    assert curve.best_so_far(points) == [None, 1.5, 1.5, 2.0]
-    drawn = curve.draw_curve(points, emulated=False)
+    assert best_so_far(points) == [None, 1.5, 1.5, 2.0]
+    drawn = session_curve(points, emulated=False)
     assert drawn is not None
-    assert b"<svg" in drawn
-    assert drawn == curve.draw_curve(points, emulated=False), "the same records give the same file"
-    assert drawn != curve.draw_curve(points, emulated=True), "it says where it is an emulation"
-    assert drawn != curve.draw_curve(points, emulated=False, palette=DARK)
-    assert curve.draw_curve([], emulated=False) is None
-    assert curve.draw_curve(points[:1], emulated=False) is not None
+    assert drawn.svg().count("<circle") == 2 * 3, "what passed, over evaluations and over minutes"
+    assert drawn.svg().count('class="failed"') == 2 * 2, "a cross has two strokes"
+    assert drawn != session_curve(points, emulated=True), "it says where it is an emulation"
+    assert session_curve([], emulated=False) is None
+    assert session_curve(points[:1], emulated=False) is not None
 
 
 def sessions_run(folder: Path) -> RunRecords:
@@ -210,10 +209,14 @@ def test_the_report_links_to_the_pages_and_sums_sessions_up(tmp_path: Path) -> N
     out = tmp_path / "report"
     report = write_report([sessions_run(tmp_path / "run")], out)
     page = Page(report.index.read_text(encoding="utf-8"))
-    links = [load for load in page.loads if load.startswith("transcripts/")]
-    assert links == [f"transcripts/r1/alpha/hip2hip.m.{name}.1.html" for name in ("gelu", "silu")]
-    for link in links:
-        assert "../../../index.html#tasks" in Page((out / link).read_text(encoding="utf-8")).loads
+    assert "tasks/hip2hip.m.gelu.html" in page.loads
+    for name in ("gelu", "silu"):
+        place = out / "tasks" / f"hip2hip.m.{name}.html"
+        task = Page(place.read_text(encoding="utf-8"))
+        (link,) = (load for load in task.loads if "transcripts/" in load)
+        assert link == f"../transcripts/r1/alpha/hip2hip.m.{name}.1.html"
+        back = Page((place.parent / link).read_text(encoding="utf-8")).loads
+        assert "../../../index.html#tasks" in back
     for words in ("Sessions", "4 [2.0 each]", "20.0 [10.0 each]", "99.0k [49.5k each]", "$1.00 [$0.50 each]"):
         assert words in page.text
     assert "finished 1, wall clock 1" in page.text

@@ -24,22 +24,25 @@ function remember(name, value) {
   history.replaceState(null, '', `${location.pathname}${location.search}#${now}`);
 }
 
-function valueOf(row, place) {
-  const cell = row.cells[place];
-  return cell.dataset.v === undefined ? cell.textContent.trim().toLowerCase() : cell.dataset.v;
+// A column of numbers is sorted by the number at the beginning of a cell.
+function valueOf(row, place, number) {
+  const text = row.cells[place].textContent.trim().toLowerCase();
+  if (!number) return text;
+  const value = parseFloat(text);
+  return Number.isNaN(value) ? '' : value;
 }
 
 // Rows without a value stay last in both directions.
 function compare(one, two, down) {
-  if (one === '' || two === '') return (one === '') - (two === '');
-  const numbers = one - two;
-  const order = Number.isNaN(numbers) ? one.localeCompare(two) : numbers;
+  if ((one === '') !== (two === '')) return (one === '') - (two === '');
+  const order = typeof one === 'number' ? one - two : one.localeCompare(two);
   return down ? -order : order;
 }
 
 function sort(table, place, down) {
   const body = table.tBodies[0];
-  const rows = [...body.rows].map(row => [valueOf(row, place), row]);
+  const number = table.tHead.rows[0].cells[place].classList.contains('number');
+  const rows = [...body.rows].map(row => [valueOf(row, place, number), row]);
   rows.sort((one, two) => compare(one[0], two[0], down));
   body.append(...rows.map(pair => pair[1]));
   [...table.tHead.rows[0].cells].forEach((cell, at) => {
