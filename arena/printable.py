@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 _KEPT = "\t\n"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _CODES = (*range(0x20), *range(0x7F, 0xA0))
@@ -19,6 +21,13 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.replace("\r\n", "\n").translate(_TABLE)
+
+
+def write_printable(path: Path, text: str) -> Path:
+    """Write printable text into a file, whose folder is made where there is none, and return the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(printable(text), encoding="utf-8")
+    return path
 
 
 def shortened(text: str, characters: int) -> str:

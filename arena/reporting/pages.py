@@ -10,12 +10,13 @@ import pandas as pd
 
 from arena.errors import UsageError
 from arena.model.environment import ratio_heading
-from arena.printable import printable
+from arena.printable import write_printable
 from arena.reporting import formats, tables, views
 from arena.reporting.answers import answers, best_first
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.groups import ALL, Group, groups
 from arena.reporting.plots import PLOTS
+from arena.reporting.png import png
 from arena.reporting.report_warnings import ReportWarning, warnings
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.reporting.session_views import HEADINGS, sessions_frame, sessions_markdown, sessions_views
@@ -76,9 +77,9 @@ def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
     plots, drawn = _plots(measured, runs[0].info.environment.device.emulated, out / "plots")
     files += drawn + _data_files(runs, rows, measured, found, out)
     targets = targets_view(rows, measured)
-    files.append(_write(out / "summary.md", _summary(title, runs, rows, measured, found, targets)))
+    files.append(write_printable(out / "summary.md", _summary(title, runs, rows, measured, found, targets)))
     names = sorted(path.name for path in files if path.suffix in (".csv", ".md"))
-    index = _write(out / "index.html", _page(title, runs, rows, measured, found, plots, targets, names))
+    index = write_printable(out / "index.html", _page(title, runs, rows, measured, found, plots, targets, names))
     return Report(index, tuple(files), title, tuple(measured), tuple(found))
 
 
@@ -94,7 +95,7 @@ def _data_files(
         tables.write_csv(tables.trials_frame(rows), out / "trials.csv"),
         tables.write_csv(tables.cases_frame(rows), out / "cases.csv"),
         tables.write_csv(tables.measures_frame(measured, emulated), out / "measures.csv"),
-        _write(out / "report.json", tables.report_json(runs, measured, found, rows)),
+        write_printable(out / "report.json", tables.report_json(runs, measured, found, rows)),
         *_optional_file(targets_frame(rows), out / "targets.csv"),
         *_optional_file(sessions_frame(rows), out / "sessions.csv"),
     ]
@@ -116,7 +117,10 @@ def _plots(measured: Sequence[Group], emulated: bool, folder: Path) -> tuple[lis
     for plot in PLOTS:
         chart = plot.draw(measured, emulated)
         if chart is not None:
-            files.append(_write(folder / f"{plot.name}.svg", chart.svg(asset("figure.css"))))
+            files.append(write_printable(folder / f"{plot.name}.svg", chart.svg(asset("figure.css"))))
+            image = folder / f"{plot.name}.png"
+            image.write_bytes(png(chart))
+            files.append(image)
             title = plot.title.replace("Speedup", ratio_heading(emulated).capitalize())
             drawn.append(PlotView(plot.name, title, plot.caption, plot.timed, chart.svg()))
     return drawn, files
@@ -202,8 +206,3 @@ def _page(
 
 def _frame(frame: pd.DataFrame) -> FrameView:
     return FrameView(list(frame.columns), frame.to_numpy().tolist())
-
-
-def _write(path: Path, text: str) -> Path:
-    path.write_text(printable(text), encoding="utf-8")
-    return path

@@ -16,7 +16,7 @@ import pandas as pd
 import arena
 from arena.errors import UsageError
 from arena.model.environment import ratio_heading
-from arena.printable import printable
+from arena.printable import write_printable
 from arena.reporting import site_texts, tables
 from arena.reporting.groups import ALL
 from arena.reporting.pages import write_report
@@ -157,9 +157,7 @@ def _boards_frame(entries: Sequence[BoardEntry]) -> pd.DataFrame:
 
 
 def _write(path: Path, title: str, sections: Iterable[PageSection], up: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
     note = f"Written by arena {arena.__version__}. Names and texts of submissions are those of their authors."
     page = html_engine().get_template("site.html.j2")
     text = page.render(title=title, sections=list(sections), up=up, note=note) + "\n"
-    path.write_text(printable(text), encoding="utf-8")
-    return path
+    return write_printable(path, text)

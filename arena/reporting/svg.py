@@ -1,6 +1,7 @@
-"""Small charts as SVG, drawn by hand: text and marks with classes, whose colours `figure.css` sets for light and dark.
+"""Small charts: text and marks with classes, whose colours `figure.css` sets for light and dark pages.
 
-Everything that is written is escaped. Used by `plots.py`.
+Written as SVG within a page, since a session page each would cost matplotlib half a minute for 392 trials; `png.py`
+draws the same marks as an image with it. Everything that is written is escaped.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import NamedTuple
 
 COLOURS = 8
 """Colours of agents in `figure.css`; more agents than colours begin again."""
@@ -35,6 +37,51 @@ class PlotAxis:
         return [step * number for number in range(first, last + 1)]
 
 
+class Line(NamedTuple):
+    """A line through points, in pixels from the upper left; `style`: classes of `figure.css`."""
+
+    points: Sequence[tuple[float, float]]
+    style: str
+    straight: bool = False
+
+    def svg(self) -> str:
+        """Return the element."""
+        if self.straight:
+            (x1, y1), (x2, y2) = self.points
+            return f'<line class="{self.style}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
+        return f'<polyline class="{self.style}" points="{places}"/>'
+
+
+class Dot(NamedTuple):
+    """A filled circle."""
+
+    x: float
+    y: float
+    style: str
+    radius: float
+
+    def svg(self) -> str:
+        """Return the element."""
+        return f'<circle class="{self.style}" cx="{self.x:.1f}" cy="{self.y:.1f}" r="{self.radius}"/>'
+
+
+class Words(NamedTuple):
+    """A line of text; `anchor`: `start`, `middle` or `end`."""
+
+    x: float
+    y: float
+    words: str
+    style: str
+    anchor: str
+
+    def svg(self) -> str:
+        """Return the element."""
+        named = f' class="{self.style}"' if self.style else ""
+        place = f'x="{self.x:.1f}" y="{self.y:.1f}" text-anchor="{self.anchor}"'
+        return f"<text{named} {place}>{escape(self.words)}</text>"
+
+
 @dataclass
 class Chart:
     """A chart that grows by marks."""
@@ -42,31 +89,29 @@ class Chart:
     width: float
     height: float
     title: str
-    marks: list[str] = field(default_factory=list)
+    marks: list[Line | Dot | Words] = field(default_factory=list)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str = "rule") -> None:
         """Add a straight line."""
-        self.marks.append(f'<line class="{style}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
+        self.marks.append(Line([(x1, y1), (x2, y2)], style, straight=True))
 
     def dot(self, x: float, y: float, style: str, radius: float = 4.5) -> None:
         """Add a filled circle."""
-        self.marks.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>')
+        self.marks.append(Dot(x, y, style, radius))
 
     def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
         """Add a line through points."""
-        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self.marks.append(f'<polyline class="{style}" points="{places}"/>')
+        self.marks.append(Line(points, style))
 
     def text(self, x: float, y: float, words: str, style: str = "", anchor: str = "start") -> None:
         """Add a line of text; `anchor`: `start`, `middle` or `end`."""
-        named = f' class="{style}"' if style else ""
-        self.marks.append(f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>')
+        self.marks.append(Words(x, y, words, style, anchor))
 
     def svg(self, style: str = "") -> str:
         """Return the chart, with a style sheet inside where it is to stand alone."""
         inside = f"<style>{style}</style>" if style else ""
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" role="img">'
-        return f"{head}{inside}<title>{escape(self.title)}</title>{''.join(self.marks)}</svg>\n"
+        return f"{head}{inside}<title>{escape(self.title)}</title>{''.join(mark.svg() for mark in self.marks)}</svg>\n"
 
 
 def nice(low: float, high: float, start: float, end: float) -> PlotAxis:

@@ -12,6 +12,7 @@ from arena.error_line import first_error_line
 from arena.model.environment import ratio_heading
 from arena.model.profile import KernelTime
 from arena.model.record import Split
+from arena.printable import write_printable
 from arena.reporting import formats
 from arena.reporting.case_frame import case_cells, estimate_of
 from arena.reporting.code_views import CodeView, code_view
@@ -83,9 +84,7 @@ def write_task_pages(runs: Sequence[RunRecords], rows: Sequence[TrialRow], title
             heading=ratio_heading(mine[0].emulated).capitalize(),
             emulated=formats.EMULATED if mine[0].emulated else "",
         )
-        path = folder / page_name(task)
-        path.write_text(page, encoding="utf-8")
-        files.append(path)
+        files.append(write_printable(folder / page_name(task), page))
     return files
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from arena.model.session import Ending, Flag
-from arena.printable import printable
+from arena.printable import write_printable
 from arena.reporting import formats, views
 from arena.reporting.case_frame import case_cells
 from arena.reporting.plain import plain
@@ -75,12 +75,9 @@ def write_pages(runs: Sequence[RunRecords], rows: Sequence[TrialRow], out: Path)
         if not (folder / EVENTS).is_file():
             linked.append(row)
             continue
-        path = out / page_path(row)
-        path.parent.mkdir(parents=True, exist_ok=True)
         page = transcript_page(row, read_transcript(folder), back="../../../index.html#tasks")
-        path.write_text(printable(page), encoding="utf-8")
         linked.append(replace(row, page=quote(page_path(row).as_posix())))
-        files.append(path)
+        files.append(write_printable(out / page_path(row), page))
     return linked, files
 
 

@@ -25,7 +25,6 @@ from arena.model.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
 from arena.runs.identity import described, outdated, require_same
-from arena.runs.submission import SUBMISSIONS
 from arena.scratch import scratch, sweep
 from arena.service.judge_pool import JudgePool
 from arena.service.trial import TrialService

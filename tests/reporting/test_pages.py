@@ -219,9 +219,9 @@ def test_degenerate_runs_still_give_a_report(run: RunRecords, tmp_path: Path) ->
     assert Page(report.index.read_text(encoding="utf-8")).open == []
     json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     pd.read_csv(tmp_path / "cases.csv")
-    assert not (tmp_path / "plots" / "speedup.png").exists()
-    drawn = tmp_path / "plots" / "speedup.svg"
-    assert not drawn.exists() or drawn.read_text(encoding="utf-8").startswith("<svg")
+    for kind, head in (("svg", b"<svg"), ("png", b"\x89PNG")):
+        drawn = tmp_path / "plots" / f"speedup.{kind}"
+        assert not drawn.exists() or drawn.read_bytes().startswith(head)
 
 
 FORMULAS = [
