@@ -54,10 +54,14 @@ def _shown(text: str, *, compared: bool) -> tuple[DiffLine, ...]:
     if not text:
         return ()
     shown = cut(text, MOST_CHARACTERS)
-    lines = [line for part in (shown.head, shown.tail) if part for line in (diff_lines(part) if compared else
-             [DiffLine("", line) for line in part.split("\n")])]  # fmt: skip
+    parts = [part for part in (shown.head, shown.tail) if part]
+    lines = [line for part in parts for line in (diff_lines(part) if compared else _as_it_is(part))]
     gap = [DiffLine("at", f"… {shown.left_out} characters left out of the middle …")] if shown.left_out else []
     return (*gap, *lines)
+
+
+def _as_it_is(text: str) -> list[DiffLine]:
+    return [DiffLine("", line) for line in text.split("\n")]
 
 
 @lru_cache(maxsize=4096)

@@ -113,7 +113,7 @@ def _result_cells(group: Group, emulated: bool) -> dict[str, str]:
 
 
 def statuses_frame(groups: Sequence[Group]) -> pd.DataFrame:
-    """How trials ended: one row per agent, gates first, then one column per status that occurs."""
+    """Return how trials ended: one row per agent, gates first, then one column per status that occurs."""
     overall = [group for group in groups if group.task_type == ALL]
     names = [name for name in (*map(str, Status), MISSING) if any(name in group.counts.statuses for group in overall)]
     names = [name for name in names if name != Status.NOTHING_SUBMITTED]

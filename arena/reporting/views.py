@@ -174,7 +174,7 @@ def tone(row: TrialRow) -> str:
 
 
 def passed(cells: Mapping[str, Cell], split: Split) -> str:
-    """How many cases of a split passed, of all: `4/5`."""
+    """Return how many cases of a split passed, of all: `4/5`."""
     return formats.ratio_of(cells[f"{split}_passed"], cells[f"{split}_cases"])
 
 

@@ -50,7 +50,7 @@ def trial_path(run: Path, agent: str, task: str, attempt: int) -> Path:
 
 
 def submission_folder(run: Path, agent: str, task: str, attempt: int) -> Path:
-    """Where the file that an agent handed in lies."""
+    """Return the folder of what an agent handed in for one trial."""
     return run / "submissions" / agent / task / str(attempt)
 
 

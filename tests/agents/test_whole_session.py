@@ -174,7 +174,8 @@ def test_a_session(
     (page,) = (tmp_path / "report").rglob("transcripts/**/*.html")
     text = page.read_text(encoding="utf-8")
     assert "wrong_result" in text and "I mend it." in text and report.index.is_file()
-    assert "transcripts/" in report.index.read_text(encoding="utf-8")
+    (task,) = (report.index.parent / "tasks").glob("*.html")
+    assert f"../{page.relative_to(report.index.parent).as_posix()}" in task.read_text(encoding="utf-8")
     names = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(names) > 10 and not [path for path in names if SECRET.encode() in path.read_bytes()]
 
