@@ -6,7 +6,7 @@ import io
 import re
 from typing import TYPE_CHECKING
 
-from arena.reporting.svg import Chart, Dot, Line, Words
+from arena.reporting.svg import Chart, Dot, Stroke, Words
 from arena.reporting.templating import asset
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def png(chart: Chart) -> bytes:
     return file.getvalue()
 
 
-def _draw(axes: Axes, mark: Line | Dot | Words, order: int) -> None:
+def _draw(axes: Axes, mark: Stroke | Dot | Words, order: int) -> None:
     if isinstance(mark, Words):
         quiet = "quiet" in mark.style
         colour, points = (_QUIET, 11 * _POINTS) if quiet else (_TEXT, 12 * _POINTS)

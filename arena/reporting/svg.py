@@ -37,7 +37,7 @@ class PlotAxis:
         return [step * number for number in range(first, last + 1)]
 
 
-class Line(NamedTuple):
+class Stroke(NamedTuple):
     """A line through points, in pixels from the upper left; `style`: classes of `figure.css`."""
 
     points: Sequence[tuple[float, float]]
@@ -89,11 +89,11 @@ class Chart:
     width: float
     height: float
     title: str
-    marks: list[Line | Dot | Words] = field(default_factory=list)
+    marks: list[Stroke | Dot | Words] = field(default_factory=list)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str = "rule") -> None:
         """Add a straight line."""
-        self.marks.append(Line([(x1, y1), (x2, y2)], style, straight=True))
+        self.marks.append(Stroke([(x1, y1), (x2, y2)], style, straight=True))
 
     def dot(self, x: float, y: float, style: str, radius: float = 4.5) -> None:
         """Add a filled circle."""
@@ -101,7 +101,7 @@ class Chart:
 
     def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
         """Add a line through points."""
-        self.marks.append(Line(points, style))
+        self.marks.append(Stroke(points, style))
 
     def text(self, x: float, y: float, words: str, style: str = "", anchor: str = "start") -> None:
         """Add a line of text; `anchor`: `start`, `middle` or `end`."""
