@@ -87,7 +87,7 @@ class Group:
 def groups(rows: Sequence[TrialRow], names: Container[str] = BY_NAME) -> list[Group]:
     """Per agent, in order of appearance: one group over all tasks, one per task type, one of those bound by latency.
 
-    `names`: the measures that are wanted, by default all.
+    `names`: the measures that are wanted. Where these are not all, kinds and curves are left out too.
     """
     found = []
     for label in dict.fromkeys(row.label for row in rows):
@@ -115,8 +115,8 @@ def group(label: str, task_type: str, rows: Sequence[TrialRow], names: Container
         mean={m.name: evaluate(m, *(of_speed if m.timed else (rows, tasks))) for m in planned},
         best={m.name: evaluate(m, *(of_speed if m.timed else (rows, tasks)), best=True) for m in planned if m.best},
         outcomes={outcome: outcomes[outcome] for outcome in HeldoutOutcome},
-        kinds=tuple(_kinds(tasks)),
-        curve=tuple(_curve(long)),
+        kinds=tuple(_kinds(tasks)) if names is BY_NAME else (),
+        curve=tuple(_curve(long)) if names is BY_NAME else (),
     )
 
 
