@@ -11,7 +11,7 @@ SITE := build/docs-venv
 # Bytecode is kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all corpus mutants check docs setup clean help
+.PHONY: run test test-all corpus mutants check docs leaderboard setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -42,6 +42,10 @@ check: $(STAMP)
 # The documentation as a site, in build/site, by an environment of its own; a broken link is an error.
 docs: $(SITE)/.ready
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
+
+leaderboard: $(STAMP)
+	mkdir -p build/kept && tar xJf reports/full-h200/records.tar.xz -C build/kept
+	$(BIN)/arena site build/kept/full --out build/leaderboard
 
 $(SITE)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(SITE)
