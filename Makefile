@@ -43,6 +43,7 @@ check: $(STAMP)
 docs: $(SITE)/.ready
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 
+# The leaderboard of kept runs, in build/leaderboard.
 leaderboard: $(STAMP)
 	mkdir -p build/kept && tar xJf reports/full-h200/records.tar.xz -C build/kept
 	$(BIN)/arena site build/kept/full --out build/leaderboard
