@@ -31,7 +31,7 @@ class ReportAnswer:
 
 
 def answers(rows: Sequence[TrialRow], groups: Sequence[Group], emulated: bool) -> tuple[ReportAnswer, ...]:
-    """ReportAnswer the three questions from groups in the order of `best_first`; empty where no trial is recorded."""
+    """Answer the three questions from groups in the order of `best_first`; empty where no trial is recorded."""
     agents = {row.label: row.agent for row in rows}
     overall = [group for group in groups if group.task_type == ALL and group.counts.recorded]
     others = [group for group in overall if agents[group.label] not in REFERENCES]
