@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from arena.errors import ArenaError
@@ -16,6 +17,7 @@ class Interrupted(ArenaError):
 
 def main() -> None:
     """Run a command; errors and Ctrl-C become one line on stderr and the exit code of their kind."""
+    gc.set_threshold(50_000, 20, 20)  # tasks and records are many objects that stay: a tenth of a short command's time
     try:
         from arena.cli.app import app
 

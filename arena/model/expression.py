@@ -8,7 +8,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from arena.errors import UsageError
 
@@ -72,25 +72,11 @@ class Expression:
     text: str
 
     def __post_init__(self) -> None:
-        for node in ast.walk(self._tree):
-            if not isinstance(node, _ALLOWED):
-                raise ExpressionError(f"`{self.text}`: {type(node).__name__} is not arithmetic")
-            if isinstance(node, ast.Constant) and not isinstance(node.value, int | float):
-                raise ExpressionError(f"`{self.text}`: {node.value!r} is not a number")
-            if isinstance(node, ast.Call) and ast.unparse(node.func) not in _FUNCTIONS:
-                known = ", ".join(_FUNCTIONS)
-                raise ExpressionError(f"`{self.text}`: no function {ast.unparse(node.func)}; there are {known}")
+        _arithmetic(self.text)
 
     @cached_property
     def _tree(self) -> ast.expr:
-        if len(self.text) > MAX_LENGTH:
-            raise ExpressionError(f"expression longer than {MAX_LENGTH} characters")
-        try:
-            return ast.parse(self.text.strip(), mode="eval").body
-        except SyntaxError as problem:
-            raise ExpressionError(f"`{self.text}`: not an expression ({problem.msg})") from None
-        except (ValueError, RecursionError, MemoryError) as problem:
-            raise ExpressionError(f"{self.text!r}: not an expression ({problem})") from None
+        return _arithmetic(self.text)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -116,6 +102,28 @@ class Expression:
         if result != int(result):
             raise ExpressionError(f"`{self.text}`: {result} is not a whole number")
         return int(result)
+
+
+@lru_cache(maxsize=4096)
+def _arithmetic(text: str) -> ast.expr:
+    """Parse an expression; raises `ExpressionError` unless it is arithmetic. Many tasks have the same shapes."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(f"expression longer than {MAX_LENGTH} characters")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as problem:
+        raise ExpressionError(f"`{text}`: not an expression ({problem.msg})") from None
+    except (ValueError, RecursionError, MemoryError) as problem:
+        raise ExpressionError(f"{text!r}: not an expression ({problem})") from None
+    for node in ast.walk(tree):
+        if not isinstance(node, _ALLOWED):
+            raise ExpressionError(f"`{text}`: {type(node).__name__} is not arithmetic")
+        if isinstance(node, ast.Constant) and not isinstance(node.value, int | float):
+            raise ExpressionError(f"`{text}`: {node.value!r} is not a number")
+        if isinstance(node, ast.Call) and ast.unparse(node.func) not in _FUNCTIONS:
+            known = ", ".join(_FUNCTIONS)
+            raise ExpressionError(f"`{text}`: no function {ast.unparse(node.func)}; there are {known}")
+    return tree
 
 
 def _walk(node: ast.expr, names: Mapping[str, Number]) -> Number:
