@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from arena.model.environment import Environment
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Split, Trial
@@ -18,6 +17,7 @@ from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome,
 from arena.reporting.rows import combine
 from arena.runs.records import RunRecords
 from arena.runs.rejudge import Rejudging, verifiable
+from arena.runs.runner import now
 
 CLOCK_ERROR = 0.004
 """the largest relative error found on kernels of known duration (docs/develop/measurement.md)"""
@@ -197,7 +197,7 @@ def verification(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudgin
     return Verification(
         run=recorded.info.run,
         records_hash=choice.records_hash,
-        verified_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        verified_at=now(),
         arena_version=repeated.info.arena_version,
         recorded_on=recorded.info.environment,
         repeated_on=repeated.info.environment,

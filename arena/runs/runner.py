@@ -76,7 +76,7 @@ class RunPlan:
         """The head of the run's folder."""
         return RunInfo(
             run=self.config.name,
-            started_at=_now(),
+            started_at=now(),
             environment=environment,
             agents=tuple(self.agents),
             tasks=tuple(self.tasks),
@@ -209,7 +209,7 @@ class Stages:
             attempt=attempt,
             status=Status.NOTHING_SUBMITTED,
             environment=self.judge_pool.environment,
-            started_at=_now(),
+            started_at=now(),
             seconds=0.0,
         )
         try:
@@ -282,5 +282,6 @@ class Stages:
         return transcript_path(self.folder, *key) / HANDED_IN
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time in UTC, to the second, as records hold it."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -38,12 +38,19 @@ def probe(facts: DeviceFacts = MI300X, **changed: object) -> ProbeSeen:
     return replace(seen, **changed)  # type: ignore[arg-type]
 
 
-def timing(ms: float, *, speedup: float = 1.0, worker_ms: float | None = None, mode: Mode = Mode.GRAPH) -> CaseTiming:
-    """Ten calls a pass; the worker's clock agrees unless it is told otherwise."""
+def timing(
+    ms: float,
+    *,
+    speedup: float = 1.0,
+    width: float = 0.0,
+    worker_ms: float | None = None,
+    mode: Mode = Mode.GRAPH,
+) -> CaseTiming:
+    """Ten calls a pass; the worker's clock agrees unless it is told otherwise. `width`: of the interval, to each side."""
     worker_s = (ms if worker_ms is None else worker_ms) * 10 / 1e3
     calls = tuple(Round(0.001, 0.001, 0.01, 0.01, worker_s) for _ in range(4))
     exact = Estimate(ms, ms, ms)
-    return CaseTiming(exact, exact, Estimate(speedup, speedup, speedup), mode, 1, 10, "evicted", calls)
+    return CaseTiming(exact, exact, Estimate(speedup, speedup - width, speedup + width), mode, 1, 10, "evicted", calls)
 
 
 def evaluation(

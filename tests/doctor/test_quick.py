@@ -196,6 +196,12 @@ def test_a_kernel_that_beats_itself(facts: DeviceFacts, speedup: float, outcome:
     assert checks.against_itself([found], checks.bounds(facts)).outcome is outcome
 
 
+@pytest.mark.parametrize(("width", "outcome"), [(0.3, ItemOutcome.FAIL), (0.5, ItemOutcome.SKIPPED)])
+def test_noise_decides_nothing_of_a_kernel_against_itself(width: float, outcome: ItemOutcome) -> None:
+    found = evaluation(facts=CPU, timings=(timing(1.0, speedup=1.685, width=width),))
+    assert checks.against_itself([found], checks.bounds(CPU)).outcome is outcome
+
+
 def test_targets_that_do_not_build() -> None:
     trace = "Traceback (most recent call last):\n  File\nRuntimeError: PassManager::run failed"
     seen = CrossSeen((VendorBuilds("triton", "amd", builds=(built("gfx942"), refused("gfx1100", trace))),))
