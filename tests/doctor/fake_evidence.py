@@ -46,7 +46,7 @@ def timing(
     worker_ms: float | None = None,
     mode: Mode = Mode.GRAPH,
 ) -> CaseTiming:
-    """Ten calls a pass; the worker's clock agrees unless it is told otherwise. `width`: of the interval, to each side."""
+    """Ten calls a pass; the worker's clock agrees unless it is told otherwise. `width`: half of the interval."""
     worker_s = (ms if worker_ms is None else worker_ms) * 10 / 1e3
     calls = tuple(Round(0.001, 0.001, 0.01, 0.01, worker_s) for _ in range(4))
     exact = Estimate(ms, ms, ms)
