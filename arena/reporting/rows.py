@@ -163,6 +163,11 @@ def check_mixable(runs: Sequence[RunRecords]) -> None:
                 f"{other.environment.device.name}: latencies of two devices do not belong in one report; "
                 "write one report per device, or see `arena portability` for their efficiencies"
             )
+        if first.effort is not other.effort:
+            raise RecordError(
+                f"the effort of run {first.run!r} is {first.effort}, that of {other.run!r} {other.effort}: "
+                "speedups of two efforts do not belong in one report; write one report for each"
+            )
 
 
 def mean_speedup(independent: Sequence[Estimate]) -> Estimate:

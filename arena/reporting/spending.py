@@ -82,7 +82,7 @@ def _median_first_correct(rows: Sequence[TrialRow]) -> Quantity | None:
     return Quantity(middle, None, None, tasks, Method.NONE, len(times)) if math.isfinite(middle) else None
 
 
-EFFORT: tuple[Measure, ...] = (
+SPENDING: tuple[Measure, ...] = (
     _per_solved("tokens_per_solved", "tokens", tokens),
     _per_solved("cost_per_solved", "cost in US dollars", cost_usd),
     Measure(
