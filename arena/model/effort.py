@@ -1,4 +1,4 @@
-"""How much of an evaluation is timed. Records name it, and tables never mix two."""
+"""Levels of effort: how much of an evaluation is timed. Records name it, and tables never mix two."""
 
 from __future__ import annotations
 
