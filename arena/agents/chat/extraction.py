@@ -58,10 +58,10 @@ def _tag(info: str) -> str:
 
 
 def _text(lines: list[str]) -> str:
-    """Return a block's lines without the indentation of a list that all of them share."""
+    """Return a block's text, without the indentation that all lines share in a list, and with one end of line."""
     filled = [line for line in lines if line.strip()]
     shared = min((len(line) - len(line.lstrip(" ")) for line in filled), default=0)
-    return "".join(f"{line[shared:] if line.strip() else ''}\n" for line in lines)
+    return "\n".join(line[shared:] for line in lines).rstrip() + "\n"
 
 
 def kernel_in(answer: str, entry: str, suffix: str, *, cut_off: bool = False) -> str | None:

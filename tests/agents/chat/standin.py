@@ -58,7 +58,7 @@ class Endpoint:
     def next_step(self, connection: Connection) -> Step:
         with self.lock:
             self.requests.append(connection.body)
-            self.headers.append(dict(connection.headers))
+            self.headers.append({name.lower(): text for name, text in connection.headers.items()})
             self.keys.append(connection.headers.get("Authorization", ""))
             return self.steps[min(len(self.requests), len(self.steps)) - 1]
 
