@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -49,9 +50,15 @@ def agents(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
 def _rows() -> list[dict[str, str]]:
     from arena.agents import kinds
     from arena.agents.availability import find_availability
+    from arena.agents.chat import definition as chat
     from arena.agents.definition import load_definitions
 
     rows = [{"kind": kind, "about": about, "version": "", "tried": "", "lacks": ""} for kind, about in kinds().items()]
+    version = chat.library_version()
+    library = f"{chat.LIBRARY} {version}" if version else ""
+    for model in chat.load_models().values():
+        facts = {"version": library, "tried": "", "lacks": chat.lacks(model, os.environ)}
+        rows.append({"kind": model.name, "about": model.about, **facts})
     for definition in load_definitions().values():
         found = find_availability(definition)
         facts = {"version": found.version, "tried": definition.tried, "lacks": found.lacks(definition)}
