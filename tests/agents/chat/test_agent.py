@@ -10,6 +10,9 @@ import pytest
 
 from arena.model.session import Ending, EventKind, Tokens
 from arena.model.verdict import Status
+from arena.reporting.groups import groups
+from arena.reporting.rows import trial_rows
+from arena.runs.records import read_run
 from tests.agents.chat.standin import Connection, Step, chunk, endpoint, fails, hangs, raw, resets, says, together
 from tests.agents.chat.trials import KEY, coded, kernel, tried
 
@@ -241,3 +244,13 @@ def test_thoughts_in_the_answer_are_no_code(tmp_path: Path) -> None:
     with endpoint(says(answer)) as server:
         done = tried(tmp_path, server)
     assert done.submitted == kernel("fast")
+
+
+def test_attempts_of_single_calls_fill_the_report(tmp_path: Path) -> None:
+    """Four attempts, two of them correct: the report's pass@k is that of single answers."""
+    words = ("WRONG", "fast", "WRONG", "slow")
+    with endpoint(*(says(coded(word)) for word in words)) as server:
+        done = tried(tmp_path, server, attempts=4)
+    measured = groups(trial_rows([read_run(done.folder)]))[0].mean
+    values = {name: one.value for name in ("pass_at_1", "pass_at_2", "pass_at_4") if (one := measured[name])}
+    assert values == pytest.approx({"pass_at_1": 1 / 2, "pass_at_2": 5 / 6, "pass_at_4": 1.0})

@@ -60,16 +60,17 @@ class Tried:
         return path.read_text()
 
 
-def tried(place: Path, endpoint: Endpoint | str, fields: str = "", limits: Mapping[str, float] | None = None) -> Tried:
-    """One trial of a model on the task `scale`; `fields` are further lines of its definition."""
-    url = endpoint if isinstance(endpoint, str) else endpoint.url
+def tried(
+    place: Path, endpoint: Endpoint, fields: str = "", limits: Mapping[str, float] | None = None, attempts: int = 1
+) -> Tried:
+    """Trials of a model on the task `scale`, and the last of them; `fields` are further lines of its definition."""
     definition = place / "mine.yaml"
     retries = "" if "retries" in fields else "retries: 2\n"
-    definition.write_text(DEFINITION.format(url=url) + retries + fields)
+    definition.write_text(DEFINITION.format(url=endpoint.url) + retries + fields)
     write_task(place / "tasks")
     given = {"wall_clock_s": 30.0, **(limits or {})}
-    config = RunConfig("one", ("*",), (AgentSpec("mine", str(definition), limits=given),), attempts=1)
+    config = RunConfig("one", ("*",), (AgentSpec("mine", str(definition), limits=given),), attempts=attempts)
     folder = place / "runs" / "one"
-    (trial,) = runner.run(planned(config, place / "tasks"), folder, JudgePool([Timing(speeds=SPEEDS)])).trials
+    trial = runner.run(planned(config, place / "tasks"), folder, JudgePool([Timing(speeds=SPEEDS)])).trials[-1]
     found = find_transcripts(folder)
-    return Tried(trial, folder, read_transcript(found[0]) if found else None)
+    return Tried(trial, folder, read_transcript(found[-1]) if found else None)
