@@ -14,10 +14,10 @@ from arena.agents import tripwire
 from arena.agents.base import Agent, EvaluationService, Submission, Workspace
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.chat.definition import LIBRARY, ModelDefinition, lacks, library_version, target_of
-from arena.agents.chat.endpoint import Endpoint
+from arena.agents.chat.endpoint import ChatEndpoint
 from arena.agents.chat.pausable_loop import PausableLoop
 from arena.agents.chat.prompt import prompt_of
-from arena.agents.chat.sampling import Request, Sampling
+from arena.agents.chat.sampling import ChatRequest, Sampling
 from arena.agents.parsers.chat_answers import ChatAnswers
 from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
@@ -88,7 +88,7 @@ class ModelAgent(Agent):
         sampling.write("settings", text=self._settings())
         with service.attend(watch):
             target = target_of(self._definition, self._environ)
-            endpoint = Endpoint(
+            endpoint = ChatEndpoint(
                 self._definition, target, recorder.clean, lambda text: sampling.write("note", text=text, failed=True)
             )
             reached = loop.run(sampling.run(endpoint)) or Reached(Ending.FAILED, "the session was cancelled")
@@ -114,9 +114,9 @@ class ModelAgent(Agent):
         )
         return session, sampling.last_kernel
 
-    def _request(self, workspace: Workspace) -> Request:
+    def _request(self, workspace: Workspace) -> ChatRequest:
         kernel, entry = workspace.candidate.name, workspace.task.entry
-        return Request(prompt_of(workspace.folder, kernel, entry, self._definition.turns), kernel, entry)
+        return ChatRequest(prompt_of(workspace.folder, kernel, entry, self._definition.turns), kernel, entry)
 
     def _settings(self) -> str:
         """Return how the model is asked, as JSON: what a reader needs to repeat the session."""

@@ -52,7 +52,7 @@ class ModelDefinition:
 
 
 @dataclass(frozen=True)
-class Target:
+class ModelTarget:
     """Where requests go, with every variable filled in. `key` is empty where the endpoint wants none."""
 
     url: str
@@ -60,10 +60,10 @@ class Target:
     key: str
 
 
-def target_of(definition: ModelDefinition, environ: Mapping[str, str]) -> Target:
+def target_of(definition: ModelDefinition, environ: Mapping[str, str]) -> ModelTarget:
     """Return the endpoint, the model and the key that a definition names."""
     key = environ.get(definition.api_key_env, "").strip() if definition.api_key_env else ""
-    return Target(value(definition.base_url, environ), value(definition.model, environ), key)
+    return ModelTarget(value(definition.base_url, environ), value(definition.model, environ), key)
 
 
 def load_model(path: Path) -> ModelDefinition:

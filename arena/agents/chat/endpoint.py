@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from arena.agents.chat.definition import ModelDefinition, Target
+from arena.agents.chat.definition import ModelDefinition, ModelTarget
 from arena.model.session import Tokens
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _BrokenAnswer(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelAnswer:
     """One answer of a model. `finish`: why it ended, in the endpoint's word; `counted`: whether it reports tokens."""
 
     text: str
@@ -55,14 +55,14 @@ class Answer:
         return self.finish == "length"
 
 
-class Endpoint:
+class ChatEndpoint:
     """Sends requests as a definition says; an async context manager.
 
     `clean` takes credentials out of what an endpoint says; `note` gets each failure after which it is asked again.
     """
 
     def __init__(
-        self, definition: ModelDefinition, target: Target, clean: Callable[[str], str], note: Callable[[str], None]
+        self, definition: ModelDefinition, target: ModelTarget, clean: Callable[[str], str], note: Callable[[str], None]
     ) -> None:
         self._definition, self._target, self._clean, self._note = definition, target, clean, note
         self._places = asyncio.Semaphore(definition.parallel)
@@ -96,7 +96,7 @@ class Endpoint:
         """Close every connection."""
         await self._stack.aclose()
 
-    async def ask(self, messages: Sequence[Message]) -> Answer:
+    async def ask(self, messages: Sequence[Message]) -> ModelAnswer:
         """Return the model's answer. Raises `EndpointFailure`."""
         async with self._places:
             for attempt in range(self._definition.retries + 1):
@@ -131,7 +131,7 @@ class Endpoint:
             raise EndpointFailure(self._described(problem)) from None
         return stream
 
-    async def _answer(self, stream: AsyncStream[ChatCompletionChunk]) -> Answer:
+    async def _answer(self, stream: AsyncStream[ChatCompletionChunk]) -> ModelAnswer:
         """Read a stream to its end."""
         import openai
 
@@ -186,7 +186,7 @@ class _Pieces:
         if piece:
             where.append(piece)
 
-    def answer(self, asked: str) -> Answer:
+    def answer(self, asked: str) -> ModelAnswer:
         """Return what came."""
         details = getattr(self.usage, "prompt_tokens_details", None)
         tokens = Tokens(
@@ -197,7 +197,7 @@ class _Pieces:
         cost = getattr(self.usage, "cost", 0)  # some proxies report it, in US dollars
         cost_usd = float(cost) if isinstance(cost, int | float) and cost > 0 else 0.0
         text, reasoning = "".join(self.text), "".join(self.reasoning)
-        return Answer(text, reasoning, self.finish, self.model or asked, tokens, cost_usd, bool(tokens.total))
+        return ModelAnswer(text, reasoning, self.finish, self.model or asked, tokens, cost_usd, bool(tokens.total))
 
 
 def _text(value: object) -> str:

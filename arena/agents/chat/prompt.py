@@ -1,4 +1,4 @@
-"""What a model is told: the text and files that other agents find in their workspace, and replies to its answers."""
+"""Messages to a model: the text and files that other agents find in their workspace, and replies to its answers."""
 
 from __future__ import annotations
 

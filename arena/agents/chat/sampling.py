@@ -13,7 +13,7 @@ from arena.agents.base import Evaluates, Feedback
 from arena.agents.budget import Reached, Stopwatch
 from arena.agents.chat import prompt
 from arena.agents.chat.definition import ModelDefinition
-from arena.agents.chat.endpoint import Answer, Endpoint, EndpointFailure, Message
+from arena.agents.chat.endpoint import ModelAnswer, ChatEndpoint, EndpointFailure, Message
 from arena.agents.chat.extraction import kernel_in
 from arena.agents.chat.pausable_loop import PausableLoop
 from arena.agents.recorder import Recorder
@@ -24,8 +24,8 @@ _POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class Request:
-    """What all samples are asked for: the first message, the file's name, and the function that it defines."""
+class ChatRequest:
+    """The same for all samples: the first message, the file's name, and the function that it defines."""
 
     prompt: str
     kernel: str
@@ -38,7 +38,7 @@ class Request:
 
 
 @dataclass
-class Sample:
+class Conversation:
     """One conversation. `complete`: it had all its answers; `failure`: the endpoint's, which ended it."""
 
     number: int
@@ -52,20 +52,20 @@ class Sampling:
     """Asks, evaluates and answers until every sample is complete or a limit is reached."""
 
     definition: ModelDefinition
-    request: Request
+    request: ChatRequest
     service: Evaluates
     recorder: Recorder
     loop: PausableLoop
     watch: Stopwatch
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Conversation] = field(default_factory=list)
     answers: int = 0
     last_kernel: bytes | None = None
     """the last one that was evaluated; else the last one in an answer"""
     _uncounted: bool = False
 
-    async def run(self, endpoint: Endpoint) -> Reached:
+    async def run(self, endpoint: ChatEndpoint) -> Reached:
         """Return how it ended. Raises what the evaluation service raises."""
-        self.samples = [Sample(number + 1) for number in range(self.definition.samples)]
+        self.samples = [Conversation(number + 1) for number in range(self.definition.samples)]
         self.write("prompt", text=self.request.prompt)
         async with endpoint:
             tasks = [asyncio.create_task(self._converse(sample, endpoint)) for sample in self.samples]
@@ -92,7 +92,7 @@ class Sampling:
                 return reached
         return None
 
-    async def _converse(self, sample: Sample, endpoint: Endpoint) -> None:
+    async def _converse(self, sample: Conversation, endpoint: ChatEndpoint) -> None:
         """One sample: ask, evaluate, say what came of it, as often as the definition says."""
         messages: list[Message] = [{"role": "user", "content": self.request.prompt}]
         for turn in range(1, self.definition.turns + 1):
@@ -112,7 +112,7 @@ class Sampling:
             messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": reply}]
         sample.complete = True
 
-    async def _reply(self, sample: Sample, answer: Answer, where: str, left: int) -> str:
+    async def _reply(self, sample: Conversation, answer: ModelAnswer, where: str, left: int) -> str:
         """Evaluate the kernel in an answer; returns what the model is told of it."""
         name = self.request.kernel
         code = kernel_in(answer.text, self.request.entry, self.request.suffix, cut_off=answer.cut_off)
@@ -135,7 +135,7 @@ class Sampling:
             self.write("evaluation", where, number=feedback.evaluated.number)
         return feedback
 
-    def _record(self, answer: Answer, where: str) -> None:
+    def _record(self, answer: ModelAnswer, where: str) -> None:
         self.answers += 1
         tokens = {"input": answer.tokens.input, "output": answer.tokens.output, "cached": answer.tokens.cached}
         self.write(
@@ -165,7 +165,7 @@ class Sampling:
         self.recorder.line("stdout", json.dumps({"type": kind, "conversation": where, **data}))
 
 
-def pass_at_k_line(samples: Sequence[Sample]) -> str:
+def pass_at_k_line(samples: Sequence[Conversation]) -> str:
     """Return the unbiased pass@k over the samples of one trial; empty for a single one."""
     count, correct = len(samples), sum(sample.correct for sample in samples)
     if count < 2:
