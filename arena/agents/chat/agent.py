@@ -48,7 +48,7 @@ class ModelAgent(Agent):
 
     @property
     def limits(self) -> Limits:
-        """What one trial may use up, as the definition and the run configuration say."""
+        """Return what one trial may use up, as the definition and the run configuration say."""
         return self._definition.limits
 
     def lacks(self) -> str:

@@ -53,7 +53,7 @@ class ModelDefinition:
 
 @dataclass(frozen=True)
 class ModelTarget:
-    """Where requests go, with every variable filled in. `key` is empty where the endpoint wants none."""
+    """An endpoint as requests need it, with every variable filled in. `key` is empty where the endpoint wants none."""
 
     url: str
     model: str

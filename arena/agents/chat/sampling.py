@@ -13,7 +13,7 @@ from arena.agents.base import Evaluates, Feedback
 from arena.agents.budget import Reached, Stopwatch
 from arena.agents.chat import prompt
 from arena.agents.chat.definition import ModelDefinition
-from arena.agents.chat.endpoint import ModelAnswer, ChatEndpoint, EndpointFailure, Message
+from arena.agents.chat.endpoint import ChatEndpoint, EndpointFailure, Message, ModelAnswer
 from arena.agents.chat.extraction import kernel_in
 from arena.agents.chat.pausable_loop import PausableLoop
 from arena.agents.recorder import Recorder

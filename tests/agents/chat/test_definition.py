@@ -122,11 +122,11 @@ def test_the_shipped_ones_are_the_four_modes() -> None:
     assert not set(modes) & set(load_definitions())
     used = {spec.kind for spec in load_config(find_config("models")).agents}
     assert used <= set(modes)
-    with pytest.raises(UsageError, match="unknown kind 'modle'; .*model_refine"):
+    with pytest.raises(UsageError, match=r"unknown kind 'modle'; .*model_refine"):
         make_agent(AgentSpec("modle", "modle"))
 
 
 def test_a_file_named_otherwise_is_an_error(tmp_path: Path) -> None:
     written(tmp_path, SMALL).rename(tmp_path / "other.yaml")
-    with pytest.raises(FileError, match="name the file mine.yaml"):
+    with pytest.raises(FileError, match=r"name the file mine\.yaml"):
         load_models(tmp_path)
