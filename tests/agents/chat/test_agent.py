@@ -13,8 +13,10 @@ from arena.model.verdict import Status
 from arena.reporting.groups import groups
 from arena.reporting.rows import trial_rows
 from arena.runs.records import read_run
+from arena.service.judge_pool import JudgePool
 from tests.agents.chat.standin import Connection, Step, chunk, endpoint, fails, hangs, raw, resets, says, together
-from tests.agents.chat.trials import KEY, coded, kernel, tried
+from tests.agents.chat.trials import KEY, SPEEDS, coded, kernel, tried
+from tests.fakes import Timing
 
 
 @pytest.fixture(autouse=True)
@@ -254,3 +256,17 @@ def test_attempts_of_single_calls_fill_the_report(tmp_path: Path) -> None:
     measured = groups(trial_rows([read_run(done.folder)]))[0].mean
     values = {name: one.value for name in ("pass_at_1", "pass_at_2", "pass_at_4") if (one := measured[name])}
     assert values == pytest.approx({"pass_at_1": 1 / 2, "pass_at_2": 5 / 6, "pass_at_4": 1.0})
+
+
+def test_a_run_that_is_given_up_leaves_a_hanging_endpoint(tmp_path: Path) -> None:
+    pool = JudgePool([Timing(speeds=SPEEDS)])
+
+    def cancelling(connection: Connection) -> None:
+        pool.cancel()
+        hangs(connection)
+
+    begun = time.monotonic()
+    with endpoint(cancelling) as server:
+        done = tried(tmp_path, server, judges=pool)
+        assert time.monotonic() - begun < 10
+    assert done.trial.status is Status.HARNESS_ERROR and "the run was given up" in done.trial.detail

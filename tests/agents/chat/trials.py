@@ -61,7 +61,12 @@ class Tried:
 
 
 def tried(
-    place: Path, endpoint: Endpoint, fields: str = "", limits: Mapping[str, float] | None = None, attempts: int = 1
+    place: Path,
+    endpoint: Endpoint,
+    fields: str = "",
+    limits: Mapping[str, float] | None = None,
+    attempts: int = 1,
+    judges: JudgePool | None = None,
 ) -> Tried:
     """Trials of a model on the task `scale`, and the last of them; `fields` are further lines of its definition."""
     definition = place / "mine.yaml"
@@ -71,6 +76,7 @@ def tried(
     given = {"wall_clock_s": 30.0, **(limits or {})}
     config = RunConfig("one", ("*",), (AgentSpec("mine", str(definition), limits=given),), attempts=attempts)
     folder = place / "runs" / "one"
-    trial = runner.run(planned(config, place / "tasks"), folder, JudgePool([Timing(speeds=SPEEDS)])).trials[-1]
+    pool = judges or JudgePool([Timing(speeds=SPEEDS)])
+    trial = runner.run(planned(config, place / "tasks"), folder, pool).trials[-1]
     found = find_transcripts(folder)
     return Tried(trial, folder, read_transcript(found[-1]) if found else None)
