@@ -17,10 +17,12 @@ from arena.agents.builtin import Expert, Noop, Replay
 from arena.agents.chat.agent import ModelAgent
 from arena.agents.chat.definition import ModelDefinition, defines_model, load_model, load_models
 from arena.agents.cli_agent import CliAgent
-from arena.agents.definition import Definition, limited, load_definition, load_definitions
+from arena.agents.definition import Definition, limited, load_definition
+from arena.agents.tried import shipped_definitions, with_tried
 from arena.errors import UsageError
 
 PLUG_INS = "unseen_arena.agents"
+_DEFAULT = "default"
 
 
 def _replay(spec: AgentSpec) -> Agent:
@@ -59,7 +61,8 @@ def make_agent(spec: AgentSpec) -> Agent:
     changed = limited(replace(definition, show=(*definition.show, *spec.show)), spec.limits)
     if spec.command:
         changed = replace(changed, command=spec.command, beside=spec.beside)
-    return CliAgent(spec.name, changed, spec.model)
+    model = changed.default_model if spec.model == _DEFAULT and changed.default_model else spec.model
+    return CliAgent(spec.name, changed, model)
 
 
 def _plugged_in(spec: AgentSpec) -> Agent:
@@ -74,8 +77,8 @@ def _plugged_in(spec: AgentSpec) -> Agent:
 def _definition(spec: AgentSpec) -> Definition | ModelDefinition:
     if Path(spec.kind).is_absolute():
         path = Path(spec.kind)
-        return load_model(path) if defines_model(path) else load_definition(path)
-    known: dict[str, Definition | ModelDefinition] = {**load_definitions(), **load_models()}
+        return load_model(path) if defines_model(path) else with_tried(load_definition(path))
+    known: dict[str, Definition | ModelDefinition] = {**shipped_definitions(), **load_models()}
     if spec.kind not in known:
         names = ", ".join((*_KINDS, *plug_ins(), *known))
         raise UsageError(
