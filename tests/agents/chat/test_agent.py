@@ -19,14 +19,6 @@ from tests.agents.chat.trials import KEY, SPEEDS, coded, kernel, tried
 from tests.fakes import Timing
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
-    for name in ("http_proxy", "https_proxy", "all_proxy", "OPENAI_CUSTOM_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-
-
 def test_one_call_hands_in_the_kernel_of_its_answer(tmp_path: Path) -> None:
     with endpoint(says(coded("fast"), reasoning="Think it over.", usage=(1000, 200, 300))) as server:
         done = tried(tmp_path, server, "temperature: 0.5\nmax_tokens: 4096\noptions: {top_k: 7}\n")
@@ -270,3 +262,16 @@ def test_a_run_that_is_given_up_leaves_a_hanging_endpoint(tmp_path: Path) -> Non
         done = tried(tmp_path, server, judges=pool)
         assert time.monotonic() - begun < 10
     assert done.trial.status is Status.HARNESS_ERROR and "the run was given up" in done.trial.detail
+
+
+def test_an_answer_without_end_is_cut_and_counts_as_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arena.agents.chat.endpoint.MOST_CHARACTERS", 10_000)
+
+    def floods(connection: Connection) -> None:
+        connection.begin()
+        while True:
+            connection.send(chunk({"content": "and so on " * 100}))
+
+    with endpoint(floods, says(coded("fast"))) as server:
+        done = tried(tmp_path, server)
+    assert done.submitted == kernel("fast") and "more than 10000 characters" in done.notes

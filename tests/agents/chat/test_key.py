@@ -10,7 +10,6 @@ import pytest
 
 from arena.model.verdict import Status
 from tests.agents.chat.standin import Connection, Step, chunk, endpoint, fails, raw, says
-from tests.agents.chat.test_agent import key  # noqa: F401
 from tests.agents.chat.trials import KEY, Tried, coded, tried
 
 ENCODED = base64.b64encode(KEY.encode()).decode()

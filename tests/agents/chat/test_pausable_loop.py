@@ -15,7 +15,6 @@ from arena.agents.chat.pausable_loop import PausableLoop
 from arena.model.record import Evaluation
 from tests.agents.chat import trials
 from tests.agents.chat.standin import PIECE, Connection, chunk, endpoint
-from tests.agents.chat.test_agent import key  # noqa: F401
 from tests.fakes import Timing
 
 SHORT_S = 0.1

@@ -15,7 +15,6 @@ from arena.model.record import Split
 from arena.model.verdict import Status
 from arena.runs.records import read_run
 from tests.agents.chat.standin import endpoint, says
-from tests.agents.chat.test_agent import key  # noqa: F401
 from tests.agents.chat.trials import KEY
 
 BASELINE = (TASKS / "triton2triton/normalization/rms_norm/kernel.py").read_text(encoding="utf-8")
