@@ -146,8 +146,10 @@ def test_an_endpoint_that_hangs_is_left_when_the_time_is_up(tmp_path: Path) -> N
 
 
 def test_no_piece_for_too_long_counts_as_a_lost_connection(tmp_path: Path) -> None:
+    begun = time.monotonic()
     with endpoint(hangs, says(coded("fast"))) as server:
         done = tried(tmp_path, server, "silence_s: 0.3\n")
+        assert time.monotonic() - begun < 10
     assert done.submitted == kernel("fast") and "the answer broke off" in done.notes
 
 
@@ -224,6 +226,12 @@ def test_pass_at_k_is_withheld_where_a_sample_was_lost(tmp_path: Path) -> None:
         done = tried(tmp_path, server, "samples: 2\n")
     assert done.session.ending is Ending.FAILED and "pass@" not in done.session.detail
     assert "1 of 2 samples" in done.session.detail
+
+
+def test_pass_at_k_is_withheld_where_evaluations_ran_out(tmp_path: Path) -> None:
+    with endpoint(says(coded("fast"))) as server:
+        done = tried(tmp_path, server, "samples: 2\nturns: 3\n", {"evaluations": 3})
+    assert done.session.detail.endswith("correct on the seen cases; no pass@k, since some were not completed")
 
 
 def test_no_usage_means_no_tokens_and_is_said(tmp_path: Path) -> None:

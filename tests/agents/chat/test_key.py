@@ -51,7 +51,7 @@ def fails_because(reason: str) -> Step:
         [fails_because(f"No {KEY}"), says(coded("fast"))],
         [raw(f"data: {json.dumps({'error': {'message': f'key {KEY}'}})}\n\n"), says(coded("fast"))],
         [raw(f"data: {{{KEY}\n\n"), says(coded("fast"))],
-        [says(coded("fast")), fails(400, f"{'x' * 470} {KEY}")],
+        [says(coded("fast")), fails(400, f"{'x' * 460} {KEY}")],
     ],
     ids=["message", "reasoning", "kernel", "model", "phrase", "error event", "rubbish", "cut in two"],
 )
