@@ -55,15 +55,17 @@ def prompt(
     sys.stdout.flush()
 
 
-def _environment(platform: str) -> Environment:
+def _environment(name: str) -> Environment:
     """Return the device and the versions that a task's text names, without starting a judge."""
+    import importlib.util
     import platform as host_platform
     from importlib.metadata import PackageNotFoundError, version
 
     from arena.model.environment import Environment
-    from arena.platforms import here
+    from arena.platforms import here, platform
 
-    device = here(platform)
+    no_torch = importlib.util.find_spec("torch") is None  # then there is no GPU that a judge could use
+    device = platform("cpu") if name == "cpu" or (name == "auto" and no_torch) else here(name)
     versions = {"python": host_platform.python_version()}
     for name in ("torch", "triton"):
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,11 @@ def test_the_prompt_of_the_command_line_is_what_a_model_is_asked(tmp_path: Path)
     heldout = (folder / "heldout.yaml").read_text(encoding="utf-8").splitlines()
     assert not [line for line in heldout if line in parts["prompt"]]
     assert KEY not in shown.stdout
+
+
+@pytest.mark.parametrize("platform", ["auto", "cpu"])
+def test_a_prompt_needs_no_pytorch(platform: str) -> None:
+    code = "import sys; sys.modules['torch'] = None; from arena.cli import main; main()"
+    command = [sys.executable, "-c", code, "tasks", "prompt", "rms_norm", "--platform", platform]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "It must define `rms_norm`" in done.stdout, done.stderr
