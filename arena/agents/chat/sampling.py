@@ -39,11 +39,15 @@ class ChatRequest:
 
 @dataclass
 class Conversation:
-    """One conversation. `complete`: it had all its answers; `failure`: the endpoint's, which ended it."""
+    """One conversation. `complete`: it had all its answers, and each kernel in them was evaluated.
+
+    `failure`: the endpoint's, which ended it.
+    """
 
     number: int
     correct: bool = False
     complete: bool = False
+    refused: bool = False
     failure: str = ""
 
 
@@ -110,7 +114,7 @@ class Sampling:
             self._record(answer, where)
             reply = await self._reply(sample, answer, where, self.definition.turns - turn)
             messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": reply}]
-        sample.complete = True
+        sample.complete = not sample.refused
 
     async def _reply(self, sample: Conversation, answer: ModelAnswer, where: str, left: int) -> str:
         """Evaluate the kernel in an answer; returns what the model is told of it."""
@@ -124,6 +128,7 @@ class Sampling:
         feedback = await asyncio.get_running_loop().run_in_executor(self.loop.jobs, self._evaluate, kernel, where)
         correct = feedback.evaluated is not None and feedback.evaluated.status in CORRECT
         sample.correct = sample.correct or correct
+        sample.refused = sample.refused or feedback.evaluated is None
         return prompt.next_turn(name, feedback.text, left, passed=correct)
 
     def _evaluate(self, kernel: bytes, where: str) -> Feedback:

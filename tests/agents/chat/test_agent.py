@@ -228,6 +228,13 @@ def test_pass_at_k_is_withheld_where_a_sample_was_lost(tmp_path: Path) -> None:
     assert "1 of 2 samples" in done.session.detail
 
 
+def test_pass_at_k_is_withheld_where_an_answer_was_not_evaluated(tmp_path: Path) -> None:
+    with endpoint(*together(*[says(coded("fast"))] * 4)) as server:
+        done = tried(tmp_path, server, "samples: 4\n", {"evaluations": 2})
+    assert len(server.requests) == 4 and len(done.session.evaluations) == 2 and done.session.refused == 2
+    assert done.session.detail == "2 of 4 samples correct on the seen cases; no pass@k, since some were not completed"
+
+
 def test_pass_at_k_is_withheld_where_evaluations_ran_out(tmp_path: Path) -> None:
     with endpoint(says(coded("fast"))) as server:
         done = tried(tmp_path, server, "samples: 2\nturns: 3\n", {"evaluations": 3})
