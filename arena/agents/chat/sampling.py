@@ -14,13 +14,15 @@ from arena.agents.budget import Reached, Stopwatch
 from arena.agents.chat import prompt
 from arena.agents.chat.definition import ModelDefinition
 from arena.agents.chat.endpoint import ChatEndpoint, EndpointFailure, Message, ModelAnswer
-from arena.agents.chat.extraction import kernel_in
+from arena.agents.chat.extraction import kernel_in, without_thoughts
 from arena.agents.chat.pausable_loop import PausableLoop
 from arena.agents.recorder import Recorder
 from arena.model.session import Ending
 from arena.model.verdict import CORRECT
 
 _POLL_S = 0.1
+_NOTHING_SAID = "(no answer)"
+"""in place of an empty one, which some endpoints refuse in a conversation"""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ class Sampling:
                 return
             self._record(answer, where)
             reply = await self._reply(sample, answer, where, self.definition.turns - turn)
-            messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": reply}]
+            said = without_thoughts(answer.text).strip() or _NOTHING_SAID
+            messages += [{"role": "assistant", "content": said}, {"role": "user", "content": reply}]
         sample.complete = not sample.refused
 
     async def _reply(self, sample: Conversation, answer: ModelAnswer, where: str, left: int) -> str:

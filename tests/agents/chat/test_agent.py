@@ -248,6 +248,14 @@ def test_no_usage_means_no_tokens_and_is_said(tmp_path: Path) -> None:
     assert done.notes.count("the endpoint reports no tokens") == 1
 
 
+def test_a_conversation_goes_on_without_thoughts_and_without_empty_messages(tmp_path: Path) -> None:
+    steps = (says("<think>Hm.</think>Later."), says("<think>Hm.", finish="length"), says(""), says(coded("fast")))
+    with endpoint(*steps) as server:
+        done = tried(tmp_path, server, "turns: 4\n")
+    said = [one["content"] for one in server.requests[-1]["messages"] if one["role"] == "assistant"]
+    assert said == ["Later.", "(no answer)", "(no answer)"] and done.submitted == kernel("fast")
+
+
 def test_thoughts_in_the_answer_are_no_code(tmp_path: Path) -> None:
     answer = f"<think>First:\n```python\n{kernel('WRONG')}```\n</think>\n{coded('fast')}"
     with endpoint(says(answer)) as server:
