@@ -14,8 +14,8 @@ from arena.model.profile import Profile
 from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
 from arena.model.reward import reward
 from arena.model.session import Session
-from arena.model.verdict import Stage, Status
-from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome, heldout_ran
+from arena.model.verdict import CORRECT, Stage, Status
+from arena.reporting.case_frame import HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.reporting.intervals import log_error, with_log_error
 from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from arena.model.session import Session
-from arena.reporting.case_frame import CORRECT
+from arena.model.verdict import CORRECT
 from arena.reporting.intervals import Method, Quantity, Tally
 from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known
 from arena.reporting.rows import TrialRow
