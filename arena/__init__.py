@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from arena.agents.base import Agent, Submission, Workspace
+    from arena.api.client import AsyncClient, Client
     from arena.api.evaluation import Judge, evaluate
     from arena.api.result import Result
     from arena.api.runs import Run, compare, load_run, report, run
@@ -23,6 +24,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Agent": "agents.base",
     "ArenaError": "errors",
+    "AsyncClient": "api.client",
+    "Client": "api.client",
     "Comparison": "reporting.compare",
     "Judge": "api.evaluation",
     "Result": "api.result",
@@ -42,6 +45,8 @@ _HOMES = {
 __all__ = [
     "Agent",
     "ArenaError",
+    "AsyncClient",
+    "Client",
     "Comparison",
     "Judge",
     "Result",

@@ -35,6 +35,14 @@ class FileError(UsageError):
         super().__init__(f"{where}:{named} {problem}")
 
 
+class NotServed(ArenaError):
+    """The server of `arena serve` answered with an error. `retry_after_s`: when to try again, where it is busy."""
+
+    def __init__(self, message: str, status: int, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status, self.retry_after_s = status, retry_after_s
+
+
 class InfrastructureError(ArenaError):
     """The harness, the machine or the device failed: no verdict about the candidate can be given."""
 

@@ -82,7 +82,7 @@ class EvaluationServer:
         """Listen. Raises `UsageError` where that is not possible."""
         import uvicorn
 
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what strangers send is no news
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # malformed requests are no news
         listener = self._listen()
         self._config = uvicorn.Config(
             _application(self._routes, self.token),

@@ -42,6 +42,7 @@ LAYERS = {
     "task_check": 8,
     "reporting": 8,
     "doctor": 8,
+    "serve": 8,
     "api": 9,
     "cli": 10,
     "__main__": 11,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,83 +15,87 @@ import typer
 
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import Platform
+from arena.cli.devices import DEVICES, Platform, chosen_devices
+from arena.corpus.split import TaskSplit
+from arena.model.effort import Effort
 from arena.printable import printable
 
 if TYPE_CHECKING:
-    from arena.service.episode import Episodes
-    from arena.service.episode_server import EpisodeServer
+    from arena.http_server import EvaluationServer
+    from arena.serve.episodes import Episodes
 
 EXAMPLES = examples(
-    "arena serve rms_norm",
-    "arena serve hip2hip/modules/softmax --platform cpu --evaluations 20 --minutes 15",
-    "arena serve rms_norm --port 8080 --attempts 3    # POST /reset begins the next attempt",
-    "arena serve rms_norm --socket /tmp/rms_norm.sock  # curl --unix-socket /tmp/rms_norm.sock http://arena/task",
+    "arena serve                                       # every task, on any free port of 127.0.0.1",
+    "arena serve rms_norm softmax --platform cpu --evaluations 20 --minutes 15",
+    "arena serve --split train --effort screen --devices all --name policy-7    # again: goes on with its episodes",
+    "arena serve --socket /tmp/arena.sock              # curl --unix-socket /tmp/arena.sock http://arena/status",
 )
 _INTERRUPTED = 130
 
 
 def serve(
-    task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
+    tasks: Annotated[list[str] | None, typer.Argument(help="Ids, bare names or globs; `!pattern` leaves out.")] = None,
+    split: Annotated[TaskSplit, typer.Option(help="Serve the tasks of this split alone.")] = TaskSplit.ALL,
     socket: Annotated[Path | None, typer.Option(help="Listen on this Unix socket, for your own user only.")] = None,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
     platform: Platform = "auto",
-    evaluations: Annotated[int, typer.Option(help="Evaluations in one attempt.", min=1)] = 50,
-    minutes: Annotated[float, typer.Option(help="Minutes of one attempt, without measurements.", min=0.01)] = 30.0,
-    attempts: Annotated[int, typer.Option(help="Attempts, one after the other.", min=1)] = 1,
+    devices: Annotated[str, DEVICES] = "",
+    name: Annotated[str, typer.Option(help="Name of the run folder that holds the episodes.")] = "served",
+    runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
+    effort: Annotated[
+        Effort, typer.Option(help="What final verdicts time, and steps unless an episode says otherwise.")
+    ] = Effort.FULL,
+    evaluations: Annotated[int, typer.Option(help="Evaluations in one episode.", min=1)] = 50,
+    minutes: Annotated[float, typer.Option(help="Minutes of one episode, without evaluations.", min=0.01)] = 30.0,
+    capacity: Annotated[int, typer.Option(help="Evaluations that are judged or wait; more are refused.", min=1)] = 256,
     max_work: MaxWork = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     tasks_dir: TasksDirs = None,
-    targets: Annotated[
-        list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
-    ] = None,
 ) -> None:
-    """Serve one task over HTTP to a learning or tool-calling loop: GET /task, POST /evaluate, POST /finish.
+    """Serve tasks over HTTP to training and tool-calling loops: many episodes at once, each with a record.
 
-    One line of JSON on stdout says where, and one each finished attempt what came of it. Ctrl-C ends it.
+    One line of JSON on stdout says where. Ctrl-C ends it, and the same command goes on with unfinished episodes.
     """
     from arena.corpus.corpora import open_corpora
-    from arena.judge.builder_client import BuilderClient
-    from arena.judge.client import JudgeClient
+    from arena.http_server import EvaluationServer
     from arena.judge.messages import Options
     from arena.model.session import Limits
-    from arena.service.episode import Episodes
-    from arena.service.episode_server import EpisodeServer
-    from arena.service.judge_pool import JudgePool
-    from arena.toolchains.targets import parse
+    from arena.serve.episodes import ServeSettings, opened, served
+    from arena.serve.routes import Routes
+    from arena.service.judge_pool import started
 
-    found = open_corpora(tasks_dir or ()).find(task)
-    options = Options(max_work=max_work, seeds=seeds, call_timeout_s=timeout, targets=parse(targets or ()))
+    corpora, patterns = open_corpora(tasks_dir or ()).including(tasks or ())
+    options = Options(max_work=max_work, seeds=seeds, call_timeout_s=timeout, effort=effort)
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
-    with ExitStack() as stack, _terminated_as_interrupted():
-        judge, builder = stack.enter_context(JudgeClient(platform)), stack.enter_context(BuilderClient())
+    folder, chosen = runs_dir / name, served(corpora, patterns, split)
+    settings = ServeSettings(folder, corpora, chosen, options, limits, capacity)
+    with _terminated_as_interrupted(), ExitStack() as stack:
+        pool = stack.enter_context(started(platform, chosen_devices(devices), builds=True))
         with err.status("waiting for the judge"):
-            episodes = Episodes(found, JudgePool([judge], builder), options, limits, attempts)
-        stack.callback(episodes.close)
-        server = EpisodeServer(episodes, port=port, path=socket)
-        stack.callback(server.close)
-        _serve(server, episodes)
+            _ = pool.environments
+        episodes = stack.enter_context(opened(settings, pool))
+        server = stack.enter_context(EvaluationServer(Routes(episodes).table(), port=port, path=socket))
+        stack.callback(pool.cancel)
+        _wait(server, episodes, folder)
 
 
-def _serve(server: EpisodeServer, episodes: Episodes) -> None:
-    """Until interrupted, which is an error only while an attempt is left unfinished."""
-    view = episodes.describe()
-    _print_line({"task": view.task, "address": server.address, "token": server.token})
-    err.print(f"serving {view.task} at {server.address}; Ctrl-C ends it", highlight=False)
+def _wait(server: EvaluationServer, episodes: Episodes, folder: Path) -> None:
+    """Serve until interrupted, which is an error only while an episode is unfinished."""
+    view = episodes.overview()
+    line = {"address": server.address, "token": server.token, "run": str(folder), "tasks": view.tasks}
+    typer.echo(printable(msgspec.json.encode(line).decode()))
+    resumed = f", {view.open} unfinished episodes" if view.open else ""
+    err.print(f"serving {view.tasks} tasks at {server.address}{resumed}; Ctrl-C ends it", highlight=False)
     try:
-        server.serve()
+        threading.Event().wait()
     except KeyboardInterrupt:
-        for final in episodes.finals:
-            _print_line(final)
-        left = view.attempts - len(episodes.finals)
-        if left:
-            err.print(f"interrupted: {left} of {view.attempts} attempts were not finished", highlight=False)
+        view = episodes.overview()
+        err.print(f"{folder}: {view.finished} episodes finished, {view.open} unfinished", highlight=False)
+        if view.finished:
+            err.print(f"next: arena report {folder}", highlight=False)
+        if view.open:
             raise typer.Exit(_INTERRUPTED) from None
-
-
-def _print_line(value: object) -> None:
-    typer.echo(printable(msgspec.json.encode(value).decode()))
 
 
 @contextmanager

@@ -245,6 +245,8 @@ class RunInfo:
     """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
     corpus: Corpus | None = None
     """the release of the tasks; None in heads of versions that did not store it"""
+    open_ended: bool = False
+    """whether trials come as clients of `arena serve` finish them, so that none is planned"""
     schema_version: int = SCHEMA_VERSION
 
     @property

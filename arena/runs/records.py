@@ -12,9 +12,9 @@ import errno
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,11 +80,11 @@ def read_trial(path: Path) -> Trial:
 
 def read_run(run: Path) -> RunRecords:
     """Read a run folder; a record that no one planned, or of another run, is an error, not a surprise."""
-    info = read_head(run)
+    info, read = read_head(run), [(path, read_trial(path)) for path in _trial_files(run)]
+    info = _as_recorded(info, [trial for _, trial in read]) if info.open_ended else info
     planned = set(info.planned)
     trials = []
-    for path in _trial_files(run):
-        trial = read_trial(path)
+    for path, trial in read:
         if trial.run != info.run or trial.key not in planned:
             raise RecordError(f"{path}: record of {trial.key} in run {trial.run!r} does not belong to {info.run!r}")
         if not trial.environment.comparable_with(info.environment):
@@ -94,6 +94,17 @@ def read_run(run: Path) -> RunRecords:
         trials.append(trial)
     order = {key: place for place, key in enumerate(info.planned)}
     return RunRecords(run, info, tuple(sorted(trials, key=lambda trial: order[trial.key])))
+
+
+def _as_recorded(info: RunInfo, trials: Sequence[Trial]) -> RunInfo:
+    """Return the head of an open-ended run as if what is recorded had been planned."""
+    return replace(
+        info,
+        agents=tuple(sorted({trial.agent for trial in trials})),
+        tasks=tuple(sorted({trial.task for trial in trials})),
+        attempts=max((trial.attempt for trial in trials), default=0),
+        selected=tuple(sorted((trial.key for trial in trials), key=lambda key: (key[2], *key))),
+    )
 
 
 def _trial_files(run: Path) -> Iterator[Path]:

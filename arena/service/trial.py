@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +34,20 @@ class _EvaluatedKernel:
 class TrialService:
     """Implements `arena.agents.base.Desk`. Thread-safe; one evaluation at a time."""
 
-    def __init__(self, task: Task, options: Options, judge_pool: JudgePool, limits: Limits) -> None:
+    def __init__(
+        self,
+        task: Task,
+        options: Options,
+        judge_pool: JudgePool,
+        limits: Limits,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """`clock`: seconds that evaluations are dated with, where no processes are attended."""
         self._task, self._judge_pool, self._limits = task, judge_pool, limits
         self._options = structs.replace(options, heldout=False)
         self._one_at_a_time = threading.Lock()
         self._attended: Attended | None = None
+        self._own_clock = clock or (lambda: 0.0)
         self._known: dict[bytes, float | None] = {}
         self._best: _EvaluatedKernel | None = None
         self._used = 0
@@ -63,6 +72,11 @@ class TrialService:
             digest = hashlib.sha256(kernel).hexdigest()
             evaluated = Evaluated(self._used, clock, took, evaluation.status, speedup, digest)
             return feedback(evaluation, evaluated, self._limits.evaluations - self._used)
+
+    def restore(self, kernel: bytes, evaluated: Evaluated) -> None:
+        """Count and remember an evaluation that was made before a restart."""
+        self._used = max(self._used, evaluated.number)
+        self._rank(kernel, evaluated.number, evaluated.status, evaluated.speedup)
 
     @contextmanager
     def attend(self, processes: Attended) -> Iterator[None]:
@@ -100,12 +114,14 @@ class TrialService:
 
     def _remember(self, kernel: bytes, evaluation: Evaluation, number: int) -> float | None:
         """Keep what a later choice needs: kernels that passed untimed are as fast as each other."""
-        passed = evaluation.status is Status.PASSED
-        rank = evaluation.seen_speedup or (1.0 if passed else None)
+        self._rank(kernel, number, evaluation.status, evaluation.seen_speedup)
+        return evaluation.seen_speedup
+
+    def _rank(self, kernel: bytes, number: int, status: Status, speedup: float | None) -> None:
+        rank = speedup or (1.0 if status is Status.PASSED else None)
         self._known[kernel] = rank
         if number and rank is not None and (self._best is None or rank > self._best.speedup):
             self._best = _EvaluatedKernel(number, rank, kernel)
-        return evaluation.seen_speedup
 
     def _clock(self) -> float:
-        return self._attended.active_s() if self._attended is not None else 0.0
+        return self._attended.active_s() if self._attended is not None else self._own_clock()

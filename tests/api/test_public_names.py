@@ -10,10 +10,23 @@ import pytest
 
 import arena
 from arena.agents import base
-from arena.api import evaluation, result, runs, tasks
+from arena.api import client, evaluation, result, runs, tasks
 
 NAMES = {
-    *("Agent", "ArenaError", "Comparison", "Judge", "Result", "Run", "Status", "Submission", "Task", "Workspace"),
+    *(
+        "Agent",
+        "ArenaError",
+        "AsyncClient",
+        "Client",
+        "Comparison",
+        "Judge",
+        "Result",
+        "Run",
+        "Status",
+        "Submission",
+        "Task",
+        "Workspace",
+    ),
     *("compare", "evaluate", "list_tasks", "load_run", "load_task", "report", "run"),
 }
 
@@ -36,8 +49,8 @@ def test_functions_say_what_they_take_give_and_raise() -> None:
             assert f"{name}:" in text, f"{function.__name__} does not say what `{name}` is"
 
 
-@pytest.mark.slow(but=["arena.api.result"])
-@pytest.mark.parametrize("module", [tasks, evaluation, result, runs, base], ids=lambda module: module.__name__)
+@pytest.mark.slow(but=["arena.api.result", "arena.api.client"])
+@pytest.mark.parametrize("module", [tasks, evaluation, result, runs, base, client], ids=lambda module: module.__name__)
 def test_the_examples_run(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0 and found.failed == 0

@@ -1,4 +1,4 @@
-"""`arena serve` with a real judge: an episode over HTTP, and what Ctrl-C leaves behind."""
+"""`arena serve` with a real judge: an episode over HTTP, what Ctrl-C leaves behind, and going on from there."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from arena import Client
+from arena.reporting.pages import write_report
+from arena.runs import records
 
 _PROGRAM = "import typer; from arena.cli.serve import serve; typer.run(serve)"
 _QUICK = ("rms_norm", "--platform", "cpu", "--max-work", "2e4", "--seeds", "1")
@@ -39,17 +43,18 @@ def ask(server: dict[str, str], path: str, **body: object) -> Any:
         return json.load(answer)
 
 
-def interrupted(process: subprocess.Popen[str], by: signal.Signals = signal.SIGINT) -> tuple[int, list[Any]]:
-    """Exit code, and the lines that come at the end. Judge, builder and their hosts are gone by then."""
+def interrupted(process: subprocess.Popen[str], by: signal.Signals = signal.SIGINT) -> int:
+    """The exit code. Judge, builder and their workers are gone by then, and nothing more was printed."""
     children = descendants(process.pid)
     assert len(children) >= 2
     process.send_signal(by)
     output, _ = process.communicate(timeout=30)
+    assert output == ""
     deadline = time.monotonic() + 10
     while left := [child for child in children if alive(child)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
-    return process.returncode, [json.loads(line) for line in output.splitlines()]
+    return process.returncode
 
 
 def descendants(pid: int) -> list[int]:
@@ -64,32 +69,45 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_an_episode_then_ctrl_c() -> None:
-    with serving("--evaluations", "2") as (process, server):
-        task = ask(server, "/task")
+def test_an_episode_then_ctrl_c_then_a_report(tmp_path: Path) -> None:
+    with serving("--evaluations", "2", "--runs-dir", str(tmp_path)) as (process, server):
+        task = ask(server, "/tasks/rms_norm")
         assert task["emulated"] and task["evaluations"] == 2
-        broken = ask(server, "/evaluate", kernel="def rms_norm(:")
+        one = "/episodes/" + ask(server, "/episodes", task="rms_norm", seed=1)["episode"]
+        broken = ask(server, one + "/evaluate", kernel="def rms_norm(:")
         assert (broken["reward"], broken["result"]["status"], broken["left"]) == (-5.0, "compile_error", 1)
-        right = ask(server, "/evaluate", kernel=task["kernel"], profile=True)
+        right = ask(server, one + "/evaluate", kernel=task["kernel"], profile=True)
         assert right["reward"] > -1 and right["done"]
         assert "no profiler" in right["result"]["profile"]["detail"]
-        final = ask(server, "/finish", kernel=task["kernel"])
+        final = ask(server, one + "/finish", kernel=task["kernel"])
         assert final["status"] == "passed" and final["heldout"]["cases"] >= 2
-        assert interrupted(process) == (0, [final])
+        assert interrupted(process) == 0
+    (trial,) = records.read_run(tmp_path / "served").trials
+    assert trial.status == "passed" and trial.session is not None and len(trial.session.evaluations) == 2
+    page = write_report([records.read_run(tmp_path / "served")], tmp_path / "report").index
+    assert "rms_norm" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_the_middle_of_a_call(tmp_path: Path) -> None:
-    path = tmp_path / "arena.sock"
-    with serving("--socket", str(path)) as (process, server):
+def test_ctrl_c_in_the_middle_of_a_call_then_again(tmp_path: Path) -> None:
+    path, folder = tmp_path / "arena.sock", str(tmp_path / "runs")
+    with serving("--socket", str(path), "--runs-dir", folder) as (process, server):
         assert (server["address"], server["token"]) == (str(path), "")
+        with Client(path) as client:
+            one = client.begin("rms_norm").episode
         body = json.dumps({"kernel": "while True: pass"}).encode()
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(path))
-            connection.sendall(b"POST /evaluate HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            head = f"POST /episodes/{one}/evaluate HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
             time.sleep(2.0)
-            assert interrupted(process, signal.SIGTERM) == (130, [])
+            assert interrupted(process, signal.SIGTERM) == 130
         assert not path.exists()
+    with serving("--socket", str(path), "--runs-dir", folder) as (process, _), Client(path) as client:
+        view = client.episode(one)
+        assert (view.evaluations, view.left, view.finished) == (0, 50, False)
+        assert client.finish(one, client.task("rms_norm").kernel).reward > -1
+        assert interrupted(process) == 0
 
 
 @pytest.mark.slow
@@ -98,6 +116,6 @@ def test_two_at_once_do_not_share_a_socket(tmp_path: Path) -> None:
     taken = socket.socket(socket.AF_UNIX)
     with taken:
         taken.bind(str(path))
-        command = [sys.executable, "-c", _PROGRAM, *_QUICK, "--socket", str(path)]
+        command = [sys.executable, "-c", _PROGRAM, *_QUICK, "--socket", str(path), "--runs-dir", str(tmp_path)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode != 0 and "cannot listen at" in done.stderr and not done.stdout

@@ -18,7 +18,7 @@ from arena.judge.control import DETAIL
 from arena.judge.messages import Options
 from arena.model.session import Limits
 from arena.model.verdict import Status
-from arena.service.episode import Episodes
+from arena.serve.episodes import ServeSettings, opened
 from arena.service.judge_pool import JudgePool
 from tests.faults.runs import RMS_NORM, Faulty, check, in_python, start
 
@@ -52,18 +52,18 @@ def test_a_run_records_it_and_goes_on(tmp_path: Path, judge: JudgeClient) -> Non
 
 
 @pytest.mark.slow
-def test_an_episode_counts_it(judge: JudgeClient) -> None:
+def test_an_episode_counts_it(tmp_path: Path, judge: JudgeClient) -> None:
     """Nor is a builder that dies of it a way to another try."""
-    with BuilderClient() as builder:
-        episodes = Episodes(
-            open_corpora().find(RMS_NORM), JudgePool([judge], builder), QUICK, Limits(evaluations=3), attempts=2
-        )
-        step = episodes.evaluate(HOSTILE.encode())
+    corpora = open_corpora()
+    settings = ServeSettings(tmp_path / "run", corpora, (RMS_NORM,), QUICK, Limits(evaluations=3), 4)
+    with BuilderClient() as builder, opened(settings, JudgePool([judge], builder)) as episodes:
+        one = episodes.begin(RMS_NORM, "client", None, None).episode
+        step = episodes.evaluate(one, HOSTILE.encode(), False)
         assert (step.reward, step.evaluation, step.left) == (-3.0, 1, 2) and DETAIL in step.text
-        final = episodes.finish(HOSTILE.encode())
+        final = episodes.finish(one, HOSTILE.encode())
         assert (final.status, final.reward, final.done) == (Status.CRASH, -3.0, True)
-        episodes.reset()
-        assert episodes.evaluate(start(RMS_NORM).encode()).left == 2
+        another = episodes.begin(RMS_NORM, "client", None, None).episode
+        assert episodes.evaluate(another, start(RMS_NORM).encode(), False).left == 2
 
 
 @pytest.mark.slow

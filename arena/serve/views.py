@@ -1,4 +1,4 @@
-"""What an episode answers: the task, a step, and the final verdict, in which held-out cases are only counted."""
+"""Answers of the server: tasks, steps, and the final verdict, in which held-out cases are only counted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from arena.corpus.split import TaskSplit
+from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.record import Evaluation, Split
 from arena.model.reward import reward
@@ -18,9 +20,9 @@ from arena.service.workspace import COMMAND, INCLUDE, TEXT, prepare, prompt_text
 from arena.toolchains.task_header import signature
 
 _PREFACE = (
-    "> This task is served: there is no folder and no command. What the text calls `./evaluate` is POST /evaluate, "
-    "its files are in `files`, and the kernel that counts is the one given to POST /finish, else the best one "
-    "evaluated.\n\n"
+    "> This task is served: there is no folder and no command. What the text calls `./evaluate` is the request "
+    "`evaluate` of an episode, its files are in `files`, and the kernel that counts is the one given to `finish`, "
+    "else the best one evaluated.\n\n"
 )
 _RULES = re.compile(r"^## Rules\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _SEEN_STAGES = (Stage.CORRECTNESS, Stage.PERFORMANCE)
@@ -34,7 +36,7 @@ class SeenCase(msgspec.Struct, frozen=True):
 
 
 class TaskView(msgspec.Struct, frozen=True):
-    """Answer to GET /task. Field by field: docs/evaluate/serve.md."""
+    """Answer to GET /tasks/TASK. Field by field: docs/evaluate/serve.md."""
 
     task: str
     task_type: str
@@ -49,12 +51,10 @@ class TaskView(msgspec.Struct, frozen=True):
     emulated: bool
     evaluations: int
     minutes: float
-    attempt: int = 1
-    attempts: int = 1
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Answer to POST /evaluate."""
+    """Answer to `evaluate`."""
 
     text: str
     result: msgspec.Raw
@@ -62,6 +62,46 @@ class Step(msgspec.Struct, frozen=True):
     done: bool
     evaluation: int
     left: int
+
+
+class EpisodeView(msgspec.Struct, frozen=True):
+    """Answer to POST /episodes and to `status`."""
+
+    episode: str
+    task: str
+    agent: str
+    attempt: int
+    seed: int | None
+    effort: Effort
+    evaluations: int
+    left: int
+    best_speedup: float | None
+    minutes: float
+    finished: bool
+
+
+class ServerView(msgspec.Struct, frozen=True):
+    """Answer to GET /status."""
+
+    run: str
+    device: str
+    judges: int
+    tasks: int
+    open: int
+    finished: int
+    waiting: int
+    """evaluations that are judged or wait for a judge"""
+    capacity: int
+    evaluations_an_hour: float
+    """since the server began, of every kind"""
+
+
+class ServedTask(msgspec.Struct, frozen=True):
+    """One item of the answer to GET /tasks."""
+
+    task: str
+    task_type: str
+    split: TaskSplit
 
 
 class EpisodeTally(msgspec.Struct, frozen=True):
@@ -73,7 +113,7 @@ class EpisodeTally(msgspec.Struct, frozen=True):
 
 
 class Final(msgspec.Struct, frozen=True):
-    """Answer to POST /finish. `heldout` is null where the kernel failed before, or nothing was handed in."""
+    """Answer to `finish`. `heldout` is null where the kernel failed before, or nothing was handed in."""
 
     text: str
     status: Status
@@ -83,7 +123,6 @@ class Final(msgspec.Struct, frozen=True):
     seen: EpisodeTally | None
     heldout: EpisodeTally | None
     done: bool = True
-    attempt: int = 1
     emulated: bool = False
     """whether `speedup` and `reward` are of an emulation, which says nothing of a GPU's speed"""
 
