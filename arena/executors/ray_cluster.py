@@ -1,0 +1,260 @@
+"""Judges on the nodes of a Ray cluster, one actor for each GPU; `ray_judge.py` is what runs there.
+
+Ray places and starts actors, and says when one is gone. It neither restarts them nor repeats calls: a judge in place of
+a lost one may be on another node, and has to join first.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import Any
+
+from arena.corpus.task_folder import load_task
+from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable, UsageError
+from arena.executors.base import JudgesWanted
+from arena.executors.placement import CPU_RESOURCE, JudgePlaces, judge_places
+from arena.executors.ray_judge import PROGRESS, JudgeActor
+from arena.model.environment import Environment
+from arena.printable import shortened
+from arena.service.judge_pool import Evaluator, JudgePool
+from arena.service.remote import RemoteEvaluator, difference, joined
+
+_PLACE_S = 180.0
+_CLOSE_S = 10.0
+_PROBE_S = 60.0
+_REASON_CHARACTERS = 200
+_MODE, _TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
+_LOOPBACK = ("127.", "localhost", "[::1]", "::1")
+_HOW = (
+    f"set {_MODE}=token on every node and here before Ray starts, with one token "
+    "(`ray get-auth-token --generate`); see docs/evaluate/cluster.md"
+)
+_PROBE = """
+import sys
+from ray._raylet import GcsClient
+from ray.exceptions import AuthenticationError
+try:
+    GcsClient(address=sys.argv[1]).internal_kv_keys(b"", b"session", timeout=20)
+except AuthenticationError:
+    raise SystemExit(7)
+"""
+_REFUSED = 7
+
+
+class RayExecutor:
+    """An existing cluster, or without an address one on this machine for the length of the run."""
+
+    def __init__(self, address: str = "", accelerator: str = "") -> None:
+        self._address, self._accelerator = address, accelerator
+        require_token(address)
+        if find_spec("ray") is None:
+            raise UsageError("--executor ray needs Ray: pip install 'unseen-arena[ray]'")
+
+    def describe(self, wanted: JudgesWanted) -> str:
+        """Say where judges are started."""
+        return f"judges on the Ray cluster {self._address}" if self._address else "a Ray cluster on this machine"
+
+    @contextmanager
+    def judges(self, wanted: JudgesWanted) -> Iterator[JudgePool]:
+        """Start a judge for each GPU, and stop them at the end; kill them when interrupted."""
+        import ray
+
+        if tuple(wanted.devices) != (None,):
+            raise UsageError("--devices is of use with --executor local only; Ray offers the GPUs that a node declares")
+        tasks = {name: load_task(folder).content_hash for name, folder in wanted.tasks.items()}
+        try:
+            _connect(self._address)
+            chosen = judge_places(ray.nodes(), wanted.platform, self._accelerator)
+            actors = Actors(chosen, tasks, [str(folder) for folder in wanted.corpora])
+            found = actors.start()
+            pool = JudgePool(found, replace=lambda lost: actors.instead(lost, pool.environment))
+            try:
+                yield pool
+            except KeyboardInterrupt:
+                pool.cancel()
+                raise
+            actors.close()
+        finally:
+            ray.shutdown()
+
+
+class RayTransport:
+    """Carries bytes to an actor."""
+
+    def __init__(self, actor: Any) -> None:
+        import ray
+
+        self._ray, self._actor, self._killed = ray, actor, False
+        self.where = "a node not known yet"
+
+    def placed(self) -> None:
+        """Wait until the actor has a node; raises `JudgeLost` where it gets none."""
+        try:
+            self.where = self._ray.get(self._actor.where.remote(), timeout=_PLACE_S).decode()
+        except self._ray.exceptions.GetTimeoutError:
+            raise JudgeLost(f"no node had room for a judge within {_PLACE_S:.0f} s: other work holds it") from None
+        except self._ray.exceptions.RayError as problem:
+            raise _gone(problem) from None
+
+    def ask(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
+        """Return the answer; raises `JudgeLost` where the actor, its node, or the way to it is gone."""
+        said = b""
+        try:
+            for reference in self._actor.ask.options(num_returns="streaming").remote(request):
+                said = self._ray.get(reference)
+                if said.startswith(PROGRESS):
+                    on_progress(said[1:])
+        except self._ray.exceptions.RayError as problem:
+            raise _gone(problem) from None
+        return said[1:]
+
+    def close(self) -> None:
+        """End the judge, and let its device go."""
+        if not self._killed:
+            with suppress(Exception):
+                self._ray.get(self._actor.close.remote(), timeout=_CLOSE_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """Stop the actor at once; Ray ends the judge, which is its child."""
+        self._killed = True
+        with suppress(Exception):
+            self._ray.kill(self._actor)
+
+
+class Actors:
+    """The actors of one run, all alike."""
+
+    def __init__(self, chosen: JudgePlaces, tasks: Mapping[str, str], folders: Sequence[str]) -> None:
+        import ray
+
+        self._ray, self._chosen, self._tasks, self._folders = ray, chosen, tasks, list(folders)
+        self._transports: list[RayTransport] = []
+
+    def start(self) -> list[RemoteEvaluator]:
+        """Start a judge for each place, and return those that may work here and agree with most others.
+
+        Raises:
+            JudgeUnavailable: there is none; the message says why.
+        """
+        with ThreadPoolExecutor(max_workers=self._chosen.count) as threads:
+            try:
+                outcomes = list(threads.map(lambda _: self._tried(), range(self._chosen.count)))
+            except BaseException:
+                self.kill()
+                raise
+        found = [one for one in outcomes if isinstance(one, RemoteEvaluator)]
+        refused = [str(one) for one in outcomes if isinstance(one, InfrastructureError)]
+        if found:
+            agreed = most_common([one.environment for one in found])
+            for one in tuple(found):
+                if reason := difference(agreed, one.environment):
+                    one.kill()
+                    found.remove(one)
+                    refused.append(f"a judge has {reason}")
+        for text, count in Counter(refused).items():
+            logging.getLogger(__name__).warning("refused (%d of %d): %s", count, self._chosen.count, text)
+        if not found:
+            raise JudgeUnavailable(f"no judge of the cluster can be used: {'; '.join(dict.fromkeys(refused))}")
+        return found
+
+    def instead(self, lost: Evaluator, agreed: Environment) -> RemoteEvaluator:
+        """Return a judge in place of one that was lost, wherever Ray finds room; raises `InfrastructureError`."""
+        fresh = self._one()
+        if reason := difference(agreed, fresh.environment):
+            fresh.kill()
+            raise JudgeLost(f"the judge in place of a lost one has {reason}")
+        return fresh
+
+    def close(self) -> None:
+        """End all judges."""
+        for transport in self._transports:
+            transport.close()
+
+    def kill(self) -> None:
+        """Stop all judges at once."""
+        for transport in tuple(self._transports):
+            transport.kill()
+
+    def _tried(self) -> RemoteEvaluator | InfrastructureError:
+        try:
+            return self._one()
+        except InfrastructureError as problem:
+            return problem
+
+    def _one(self) -> RemoteEvaluator:
+        """Raises `InfrastructureError`, and then leaves no actor."""
+        actor = self._ray.remote(JudgeActor).options(**self._chosen.demand, max_restarts=0, max_task_retries=0)
+        transport = RayTransport(actor.remote(self._chosen.platform, self._folders))
+        self._transports.append(transport)
+        try:
+            transport.placed()
+            return joined(transport, self._tasks)
+        except InfrastructureError:
+            transport.kill()
+            raise
+
+
+def _gone(problem: Exception) -> JudgeLost:
+    last = ["", *str(problem).split("\n")][-1].strip()
+    return JudgeLost(f"it is gone ({type(problem).__name__}: {shortened(last, _REASON_CHARACTERS)})")
+
+
+def most_common(environments: Sequence[Environment]) -> Environment:
+    """Return the environment that agrees with most of the others, the first of them where several do."""
+    return max(environments, key=lambda one: sum(not difference(one, other) for other in environments))
+
+
+def require_token(address: str) -> None:
+    """Raise `UsageError` where a connection to a cluster elsewhere would be without token authentication."""
+    if address.startswith("ray://"):
+        raise UsageError(f"{address}: Ray's client is not supported; run on a node of the cluster, by its HOST:PORT")
+    if address and not is_local(address) and os.environ.get(_MODE, "").lower() != "token":
+        raise UsageError(f"{address}: whoever reaches a Ray cluster without a token runs code there; {_HOW}")
+
+
+def is_local(address: str) -> bool:
+    """Return whether an address names this machine alone."""
+    return address.startswith(_LOOPBACK)
+
+
+def _connect(address: str) -> None:
+    """Connect to a cluster that refuses whoever has no token, or start one that does."""
+    if not address and "ray" not in sys.modules:  # which reads these once; else it makes a token by itself
+        os.environ.update({_MODE: "token", _TOKEN: secrets.token_hex(32)})
+    import ray
+
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if not address:
+        ray.init(address="local", include_dashboard=False, resources={CPU_RESOURCE: 1}, **quiet)
+        return
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as problem:
+        first = str(problem).splitlines()[0]
+        raise JudgeUnavailable(f"no Ray cluster at {address} ({first}); is the token the same here?") from None
+    if not is_local(address) and not refuses_strangers(ray.get_runtime_context().gcs_address):
+        raise UsageError(f"the cluster at {address} takes connections without a token; {_HOW}")
+
+
+def refuses_strangers(address: str) -> bool:
+    """Return whether a cluster refuses a client without a token; one that needs none takes clients with one, too."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    done = subprocess.run(
+        [sys.executable, "-c", _PROBE, address],
+        env={**environment, _MODE: "disabled"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_PROBE_S,
+        check=False,
+    )
+    return done.returncode == _REFUSED

@@ -1,0 +1,88 @@
+"""The actor on a Ray node that owns one judge process. Bytes in, bytes out: nothing of arena's is pickled."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+import msgspec
+
+from arena.corpus.corpora import Corpora, open_corpora
+from arena.errors import ArenaError
+from arena.judge.client import JudgeClient
+from arena.scratch import sweep
+from arena.service.remote import RemoteJudge, Unfit
+
+TASKS_VARIABLE = "ARENA_TASKS_DIR"
+PROGRESS, ANSWER = b"p", b"a"
+"""first byte of what the actor says"""
+_CREDENTIALS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+_THREADS = "OMP_NUM_THREADS"
+
+
+class JudgeActor:
+    """One judge process for one platform, on the device that Ray shows. It starts when it is first asked."""
+
+    def __init__(self, platform: str, folders: list[str]) -> None:
+        self._platform, self._folders = platform, folders
+        self._client: JudgeClient | None = None
+        self._judge: RemoteJudge | None = None
+
+    def where(self) -> bytes:
+        """Return the name of this machine."""
+        return socket.gethostname().encode()
+
+    def ask(self, request: bytes) -> Iterator[bytes]:
+        """Answer one request: any number of steps, then the answer."""
+        try:
+            judge = self._started()
+        except ArenaError as problem:
+            yield ANSWER + msgspec.json.encode(Unfit(str(problem)))
+            return
+        said: SimpleQueue[bytes] = SimpleQueue()
+
+        def answer() -> None:
+            said.put(ANSWER + judge.answer(request, lambda step: said.put(PROGRESS + step)))
+
+        threading.Thread(target=answer, daemon=True).start()
+        while not (one := said.get()).startswith(ANSWER):
+            yield one
+        yield one
+
+    def close(self) -> bytes:
+        """End the judge, which takes its workers with it."""
+        if self._client is not None:
+            self._client.close()
+        return b""
+
+    def _started(self) -> RemoteJudge:
+        if self._judge is None:
+            sweep()
+            corpora = _corpora(self._folders)
+            with _own_environment():
+                self._client = JudgeClient(self._platform)
+            self._judge = RemoteJudge(self._client, corpora)
+        return self._judge
+
+
+def _corpora(folders: list[str]) -> Corpora:
+    """The node's own folders of tasks; else those of the run under the same paths; else the shipped ones."""
+    own = os.environ.get(TASKS_VARIABLE, "")
+    return open_corpora([Path(folder) for folder in (own.split(os.pathsep) if own else folders)])
+
+
+@contextmanager
+def _own_environment() -> Iterator[None]:
+    """Start a process without the cluster's credentials, and without the one thread that Ray sets for each call."""
+    given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    hidden = [*_CREDENTIALS, *([] if any(one.startswith(f"{_THREADS}=".encode()) for one in given) else [_THREADS])]
+    kept = {name: os.environ.pop(name) for name in hidden if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
