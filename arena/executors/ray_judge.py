@@ -16,6 +16,7 @@ from arena.corpus.corpora import Corpora, open_corpora
 from arena.errors import ArenaError
 from arena.judge.client import JudgeClient
 from arena.scratch import sweep
+from arena.service.judge_pool import Evaluator
 from arena.service.remote import RemoteJudge, Unfit
 
 TASKS_VARIABLE = "ARENA_TASKS_DIR"
@@ -30,8 +31,8 @@ class JudgeActor:
 
     def __init__(self, platform: str, folders: list[str]) -> None:
         self._platform, self._folders = platform, folders
-        self._client: JudgeClient | None = None
-        self._judge: RemoteJudge | None = None
+        self._client: Evaluator | None = None
+        self.judge: RemoteJudge | None = None
 
     def where(self) -> bytes:
         """Return the name of this machine."""
@@ -56,18 +57,22 @@ class JudgeActor:
 
     def close(self) -> bytes:
         """End the judge, which takes its workers with it."""
-        if self._client is not None:
+        if isinstance(self._client, JudgeClient):
             self._client.close()
         return b""
 
+    def start_judge(self) -> Evaluator:
+        """Start the process that judges."""
+        return JudgeClient(self._platform)
+
     def _started(self) -> RemoteJudge:
-        if self._judge is None:
+        if self.judge is None:
             sweep()
             corpora = _corpora(self._folders)
             with _own_environment():
-                self._client = JudgeClient(self._platform)
-            self._judge = RemoteJudge(self._client, corpora)
-        return self._judge
+                self._client = self.start_judge()
+            self.judge = RemoteJudge(self._client, corpora)
+        return self.judge
 
 
 def _corpora(folders: list[str]) -> Corpora:

@@ -206,7 +206,7 @@ class RemoteJudge:
     """The judge's side: finds the tasks in its own corpora, and refuses what differs from the runner's."""
 
     def __init__(self, judge: Evaluator, corpora: Corpora) -> None:
-        self._judge, self._corpora = judge, corpora
+        self._judge, self.corpora = judge, corpora
 
     def answer(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
         """Answer one request; never raises, since an exception would have to be pickled."""
@@ -258,9 +258,9 @@ class RemoteJudge:
         return Joined(environment)
 
     def _same_task(self, name: str, wanted: str, heldout: Path | None = None) -> Task:
-        if name not in self._corpora.folders:
+        if name not in self.corpora.folders:
             raise JudgeLost(f"{name} is not in its corpus; name its folders there with ARENA_TASKS_DIR")
-        task = self._corpora.load(name, heldout)
+        task = self.corpora.load(name, heldout)
         if task.content_hash != wanted:
             raise JudgeLost(
                 f"{name} differs: content hash {task.content_hash[:_HASH_CHARACTERS]} there, "
