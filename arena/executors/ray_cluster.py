@@ -11,6 +11,7 @@ import os
 import secrets
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,10 +29,14 @@ from arena.printable import shortened
 from arena.service.judge_pool import Evaluator, JudgePool
 from arena.service.remote import RemoteEvaluator, difference, joined
 
-_PLACE_S = 180.0
+_PLACE_S = 60.0
+"""for a judge at the start: others hold the device of one that takes longer"""
+_RETURN_S = 600.0
+"""for a judge in place of a lost one: a node may be starting again"""
 _CLOSE_S = 10.0
 _PROBE_S = 60.0
 _REASON_CHARACTERS = 200
+_CLOSED = "the judges were closed"
 _MODE, _TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
 _LOOPBACK = ("127.", "localhost", "[::1]", "::1")
 _HOW = (
@@ -52,6 +57,9 @@ _REFUSED = 7
 
 class RayExecutor:
     """An existing cluster, or without an address one on this machine for the length of the run."""
+
+    actor = JudgeActor
+    """what runs on the nodes"""
 
     def __init__(self, address: str = "", accelerator: str = "") -> None:
         self._address, self._accelerator = address, accelerator
@@ -74,17 +82,20 @@ class RayExecutor:
         try:
             _connect(self._address)
             chosen = judge_places(ray.nodes(), wanted.platform, self._accelerator)
-            actors = Actors(chosen, tasks, [str(folder) for folder in wanted.corpora])
-            found = actors.start()
-            pool = JudgePool(found, replace=lambda lost: actors.instead(lost, pool.environment))
+            actors = Actors(self.actor, chosen, (chosen.platform, [str(folder) for folder in wanted.corpora]), tasks)
             try:
-                yield pool
-            except KeyboardInterrupt:
-                pool.cancel()
+                with _interruptible(JudgePool(actors.start(), replace=actors.instead)) as pool:
+                    yield pool
+            except BaseException:
+                actors.close(kill=True)
                 raise
             actors.close()
         finally:
             ray.shutdown()
+
+
+class NotPlaced(JudgeLost):
+    """An actor has ended before it had a node."""
 
 
 class RayTransport:
@@ -96,14 +107,14 @@ class RayTransport:
         self._ray, self._actor, self._killed = ray, actor, False
         self.where = "a node not known yet"
 
-    def placed(self) -> None:
-        """Wait until the actor has a node; raises `JudgeLost` where it gets none."""
+    def placed(self, timeout_s: float) -> None:
+        """Wait until the actor has a node; raises `NotPlaced` where it was sent to one that had just died."""
         try:
-            self.where = self._ray.get(self._actor.where.remote(), timeout=_PLACE_S).decode()
+            self.where = self._ray.get(self._actor.where.remote(), timeout=timeout_s).decode()
         except self._ray.exceptions.GetTimeoutError:
-            raise JudgeLost(f"no node had room for a judge within {_PLACE_S:.0f} s: other work holds it") from None
+            raise JudgeLost(f"no node had room for a judge within {timeout_s:.0f} s: other work holds it") from None
         except self._ray.exceptions.RayError as problem:
-            raise _gone(problem) from None
+            raise NotPlaced(str(_gone(problem))) from None
 
     def ask(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
         """Return the answer; raises `JudgeLost` where the actor, its node, or the way to it is gone."""
@@ -134,11 +145,16 @@ class RayTransport:
 class Actors:
     """The actors of one run, all alike."""
 
-    def __init__(self, chosen: JudgePlaces, tasks: Mapping[str, str], folders: Sequence[str]) -> None:
+    def __init__(
+        self, kind: type[JudgeActor], chosen: JudgePlaces, arguments: tuple[str, list[str]], tasks: Mapping[str, str]
+    ) -> None:
         import ray
 
-        self._ray, self._chosen, self._tasks, self._folders = ray, chosen, tasks, list(folders)
+        self._chosen, self._arguments, self._tasks = chosen, arguments, tasks
+        self._kind = ray.remote(kind).options(**chosen.demand, max_restarts=0, max_task_retries=0)
         self._transports: list[RayTransport] = []
+        self._lock, self._closed = threading.Lock(), False
+        self._threads = ThreadPoolExecutor(max_workers=chosen.count)
 
     def start(self) -> list[RemoteEvaluator]:
         """Start a judge for each place, and return those that may work here and agree with most others.
@@ -146,12 +162,7 @@ class Actors:
         Raises:
             JudgeUnavailable: there is none; the message says why.
         """
-        with ThreadPoolExecutor(max_workers=self._chosen.count) as threads:
-            try:
-                outcomes = list(threads.map(lambda _: self._tried(), range(self._chosen.count)))
-            except BaseException:
-                self.kill()
-                raise
+        outcomes = list(self._threads.map(lambda _: self._tried(), range(self._chosen.count)))
         found = [one for one in outcomes if isinstance(one, RemoteEvaluator)]
         refused = [str(one) for one in outcomes if isinstance(one, InfrastructureError)]
         if found:
@@ -167,41 +178,64 @@ class Actors:
             raise JudgeUnavailable(f"no judge of the cluster can be used: {'; '.join(dict.fromkeys(refused))}")
         return found
 
-    def instead(self, lost: Evaluator, agreed: Environment) -> RemoteEvaluator:
+    def instead(self, lost: Evaluator) -> RemoteEvaluator:
         """Return a judge in place of one that was lost, wherever Ray finds room; raises `InfrastructureError`."""
-        fresh = self._one()
-        if reason := difference(agreed, fresh.environment):
+        try:
+            fresh = self._threads.submit(self._one, _RETURN_S).result()
+        except RuntimeError:
+            raise JudgeUnavailable(_CLOSED) from None
+        if reason := difference(lost.environment, fresh.environment):
             fresh.kill()
             raise JudgeLost(f"the judge in place of a lost one has {reason}")
         return fresh
 
-    def close(self) -> None:
-        """End all judges."""
+    def close(self, *, kill: bool = False) -> None:
+        """End all judges, or kill them; nothing speaks to Ray after it, which would start a cluster for that."""
+        with self._lock:
+            self._closed = True
         for transport in self._transports:
-            transport.close()
-
-    def kill(self) -> None:
-        """Stop all judges at once."""
-        for transport in tuple(self._transports):
-            transport.kill()
+            transport.kill() if kill else transport.close()
+        self._threads.shutdown()
 
     def _tried(self) -> RemoteEvaluator | InfrastructureError:
         try:
-            return self._one()
+            return self._one(_PLACE_S)
         except InfrastructureError as problem:
             return problem
 
-    def _one(self) -> RemoteEvaluator:
+    def _one(self, timeout_s: float) -> RemoteEvaluator:
         """Raises `InfrastructureError`, and then leaves no actor."""
-        actor = self._ray.remote(JudgeActor).options(**self._chosen.demand, max_restarts=0, max_task_retries=0)
-        transport = RayTransport(actor.remote(self._chosen.platform, self._folders))
-        self._transports.append(transport)
+        transport = self._placed(timeout_s)
         try:
-            transport.placed()
             return joined(transport, self._tasks)
         except InfrastructureError:
             transport.kill()
             raise
+
+    def _placed(self, timeout_s: float, tries: int = 3) -> RayTransport:
+        """Start an actor. Ray may send it to a node that has just died, until it has missed that node for long."""
+        with self._lock:
+            if self._closed:
+                raise JudgeUnavailable(_CLOSED)
+            transport = RayTransport(self._kind.remote(*self._arguments))
+            self._transports.append(transport)
+        try:
+            transport.placed(timeout_s)
+            return transport
+        except JudgeLost as problem:
+            transport.kill()
+            if isinstance(problem, NotPlaced) and tries > 1:
+                return self._placed(timeout_s, tries - 1)
+            raise
+
+
+@contextmanager
+def _interruptible(pool: JudgePool) -> Iterator[JudgePool]:
+    try:
+        yield pool
+    except KeyboardInterrupt:
+        pool.cancel()
+        raise
 
 
 def _gone(problem: Exception) -> JudgeLost:
