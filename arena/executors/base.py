@@ -1,4 +1,4 @@
-"""What a run wants of an executor, and what an executor is."""
+"""The interface of executors, and the judges that a run asks them for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arena.service.judge_pool import JudgePool
 
 @dataclass(frozen=True)
 class JudgesWanted:
-    """What the judges of a run must be able to do."""
+    """The judges that a run needs."""
 
     platform: str
     devices: Sequence[int | None] = (None,)
@@ -27,7 +27,7 @@ class JudgesWanted:
 
 
 class Executor(Protocol):
-    """Where judges run."""
+    """Starts the judges of a run somewhere."""
 
     def describe(self, wanted: JudgesWanted) -> str:
         """Say what `judges` starts, such as `a judge`."""

@@ -1,4 +1,4 @@
-"""Which nodes of a Ray cluster get a judge: one for each GPU of one type, or one for each unit of a CPU resource."""
+"""Judges on the nodes of a Ray cluster: one for each GPU of one type, or one for each unit of a CPU resource."""
 
 from __future__ import annotations
 

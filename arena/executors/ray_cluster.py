@@ -23,7 +23,7 @@ from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable, UsageError
 from arena.executors.base import JudgesWanted
 from arena.executors.placement import CPU_RESOURCE, JudgePlaces, judge_places
-from arena.executors.ray_judge import PROGRESS, JudgeActor
+from arena.executors.ray_judge import NICENESS, PROGRESS, JudgeActor
 from arena.model.environment import Environment
 from arena.printable import shortened
 from arena.service.judge_pool import Evaluator, JudgePool
@@ -264,7 +264,7 @@ def is_local(address: str) -> bool:
 def _connect(address: str) -> None:
     """Connect to a cluster that refuses whoever has no token, or start one that does."""
     if not address and "ray" not in sys.modules:  # which reads these once; else it makes a token by itself
-        os.environ.update({_MODE: "token", _TOKEN: secrets.token_hex(32)})
+        os.environ.update({_MODE: "token", _TOKEN: secrets.token_hex(32), NICENESS: "0"})
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}

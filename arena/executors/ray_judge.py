@@ -6,20 +6,21 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 
 import msgspec
 
 from arena.corpus.corpora import Corpora, open_corpora
-from arena.errors import ArenaError
+from arena.errors import ArenaError, JudgeUnavailable
 from arena.judge.client import JudgeClient
 from arena.scratch import sweep
 from arena.service.judge_pool import Evaluator
 from arena.service.remote import RemoteJudge, Unfit
 
 TASKS_VARIABLE = "ARENA_TASKS_DIR"
+NICENESS = "RAY_worker_niceness"
 PROGRESS, ANSWER = b"p", b"a"
 """first byte of what the actor says"""
 _CREDENTIALS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
@@ -68,11 +69,28 @@ class JudgeActor:
     def _started(self) -> RemoteJudge:
         if self.judge is None:
             sweep()
+            _require_priority()
+            with suppress(OSError):  # of all processes, Ray would have the judge killed first for memory
+                Path("/proc/self/oom_score_adj").write_text("0", encoding="ascii")
             corpora = _corpora(self._folders)
             with _own_environment():
                 self._client = self.start_judge()
             self.judge = RemoteJudge(self._client, corpora)
         return self.judge
+
+
+def _require_priority() -> None:
+    """Take back the low priority that Ray gives its workers: other work of the node would disturb measurements.
+
+    Raises `JudgeUnavailable` where an ordinary user would need Ray's setting for it.
+    """
+    if os.getpriority(os.PRIO_PROCESS, 0) <= 0:
+        return
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    except PermissionError:
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        raise JudgeUnavailable(f"judges would run at nice {nice}: {NICENESS}=0 must be set where Ray starts") from None
 
 
 def _corpora(folders: list[str]) -> Corpora:

@@ -38,7 +38,7 @@ class Evaluator(Protocol):
 
     @property
     def shares_machine(self) -> bool:
-        """Whether agents run on the machine where it measures."""
+        """Return whether agents run on the machine where it measures."""
 
     def evaluate(
         self,
@@ -197,14 +197,14 @@ class JudgePool:
         try:
             yield ticket.evaluator
         except JudgeLost as problem:
-            threading.Thread(target=self._let_go, args=(ticket.evaluator, problem), daemon=True).start()
+            threading.Thread(target=self._replace_lost, args=(ticket.evaluator, problem), daemon=True).start()
             raise
         except BaseException:
             self._pass_on(ticket.evaluator)
             raise
         self._pass_on(ticket.evaluator)
 
-    def _let_go(self, lost: Evaluator, problem: InfrastructureError) -> None:
+    def _replace_lost(self, lost: Evaluator, problem: InfrastructureError) -> None:
         """Look for a judge in place of one that was lost; where none is left, whoever waits gets an error."""
         lost.kill()
         try:

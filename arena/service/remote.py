@@ -112,7 +112,7 @@ class RemoteEvaluator:
 
     @property
     def environment(self) -> Environment:
-        """Where it measures."""
+        """The device, versions and isolation there."""
         return self._environment
 
     def evaluate(
@@ -295,7 +295,7 @@ def _text(heldout: Path | None) -> bytes | None:
 
 
 def _too_large(task: Task, candidate: Path, options: Options, environment: Environment) -> Evaluation:
-    """What the judge would say of a file that is not sent, since no kernel may be so large."""
+    """Return the verdict on a file that is not sent, since no kernel may be so large."""
     options = bounded(options, environment.device)
     heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
     cases = (*select_cases(task, task.seen, options.max_work), *heldout)

@@ -102,3 +102,37 @@ def test_a_corpus_that_is_missing_is_an_answer(tmp_path: Path, monkeypatch: pyte
     assert said.startswith(ANSWER)
     answer = msgspec.json.decode(said[1:])
     assert answer["type"] == "Unfit" and "no such folder of tasks" in answer["reason"]
+
+
+NICE = """
+import os, sys
+from tests.executors.test_executors import Quick
+os.nice(7)
+if sys.argv[1:] == ["nobody"] and os.geteuid() == 0:
+    os.setresuid(65534, 65534, 65534)
+(said,) = Quick("cpu", []).ask(b"{}")
+print(os.getpriority(os.PRIO_PROCESS, 0), said.decode())
+"""
+
+
+def test_a_judge_that_cannot_have_a_usual_priority_is_refused() -> None:
+    command = [sys.executable, "-c", NICE, "nobody"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("7 ") and "nice 7: RAY_worker_niceness=0 must be set" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority")
+def test_the_low_priority_of_an_actor_is_taken_back() -> None:
+    done = subprocess.run([sys.executable, "-c", NICE], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("0 ")
+
+
+def test_a_judge_is_not_the_first_to_be_killed_for_memory() -> None:
+    """Ray gives its workers the score that the judge gives a candidate's."""
+    code = (
+        "from pathlib import Path; from tests.executors.test_executors import Quick\n"
+        "score = Path('/proc/self/oom_score_adj'); score.write_text('1000')\n"
+        "list(Quick('cpu', []).ask(b'{}')); print(score.read_text())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) <= 0
