@@ -33,7 +33,7 @@ EXAMPLES = examples(
 TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
 EXECUTOR = typer.Option(help="Where judges run: local (this machine) or ray (a cluster).")
 ADDRESS = typer.Option(help="HOST:PORT of a Ray cluster; without it, Ray is started here for the run.")
-ACCELERATOR = typer.Option(help="Type of GPU of the Ray cluster, such as H200; default: the only one.")
+ACCELERATOR = typer.Option(help="Type of GPU of the Ray cluster, such as H200 (per platform: A,B); default: the only.")
 RUNS = Path("runs")
 REPORTS = Path("reports")
 
@@ -92,21 +92,17 @@ def run(
 def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor) -> RunRecords:
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
-    from arena.executors.base import JudgesWanted
+    from arena.executors.base import JudgesWanted, started, wanted_of
     from arena.runs import runner
 
     _require_agents(plan)
-    wanted = JudgesWanted(
-        plan.config.platform,
-        devices,
-        builds=plan.has_sessions,
-        corpora=plan.config.corpora,
-        tasks={name: task.path for name, task in plan.tasks.items()},
-    )
+    common = JudgesWanted(plan.config.platform, devices, builds=plan.has_sessions, corpora=plan.config.corpora)
+    wanted = wanted_of(plan.tasks_of(), plan.tasks, common)
     agents, tasks, attempts = len(plan.agents), len(plan.tasks), plan.config.attempts
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
-    err.print(f"{planned}; starting {where.describe(wanted)}, platform {plan.config.platform}", highlight=False)
-    with RunDisplay(err) as display, where.judges(wanted) as judges:
+    places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
+    err.print(f"{planned}; starting {places}", highlight=False)
+    with RunDisplay(err) as display, started(where, wanted) as judges:
         return runner.run(plan, folder, judges, display)
 
 

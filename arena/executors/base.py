@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from arena.model.task import Task
 from arena.service.judge_pool import JudgePool
 
 
@@ -24,6 +25,34 @@ class JudgesWanted:
     """folders of tasks; none: the shipped ones"""
     tasks: Mapping[str, Path] = field(default_factory=dict)
     """folders of the run's tasks, by id"""
+
+
+def wanted_of(
+    placed: Mapping[str, Sequence[str]], tasks: Mapping[str, Task], common: JudgesWanted
+) -> list[JudgesWanted]:
+    """Return what a run wants of judges for each platform.
+
+    Args:
+        placed: ids of tasks by platform.
+        tasks: the tasks by id.
+        common: all but platform and tasks; its devices are those of GPUs.
+    """
+    return [
+        replace(
+            common,
+            platform=platform,
+            devices=(None,) if platform == "cpu" else common.devices,
+            tasks={name: tasks[name].path for name in names},
+        )
+        for platform, names in placed.items()
+    ]
+
+
+@contextmanager
+def started(executor: Executor, wanted: Sequence[JudgesWanted]) -> Iterator[dict[str, JudgePool]]:
+    """Start judges for several platforms; yields the pools by platform."""
+    with ExitStack() as stack:
+        yield {one.platform: stack.enter_context(executor.judges(one)) for one in wanted}
 
 
 class Executor(Protocol):

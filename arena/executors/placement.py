@@ -37,7 +37,8 @@ def judge_places(nodes: Sequence[Mapping[str, Any]], platform: str, accelerator:
     Args:
         nodes: the nodes of the cluster as `ray.nodes()` lists them.
         platform: `cpu`, `cuda`, `rocm`, or `auto`: the one of the cluster's GPUs, else `cpu`.
-        accelerator: a type of GPU as Ray calls it; empty: the only one of the platform.
+        accelerator: a type of GPU as Ray calls it, or several with commas between them, one for each platform; a
+            platform that none is of has one type only.
 
     Raises:
         UsageError: there is no such device, or a choice is left; the message lists what the cluster has.
@@ -57,10 +58,11 @@ def judge_places(nodes: Sequence[Mapping[str, Any]], platform: str, accelerator:
                 f"no node offers the resource {CPU_RESOURCE} for the CPU platform: start one with {example}"
             )
         return JudgePlaces("cpu", "", judges)
+    chosen = [name for name in accelerator.split(",") if name and platform in ("auto", _platform(name))]
     fitting = {
         name: count
         for name, count in gpus.items()
-        if platform in ("auto", _platform(name)) and accelerator in ("", name) and not name.startswith(_INTEL)
+        if platform in ("auto", _platform(name)) and name in (chosen or [name]) and not name.startswith(_INTEL)
     }
     if not fitting:
         wanted = f"{platform} {accelerator}".strip()

@@ -63,6 +63,7 @@ class RayExecutor:
 
     def __init__(self, address: str = "", accelerator: str = "") -> None:
         self._address, self._accelerator = address, accelerator
+        self._uses = 0
         require_token(address)
         if find_spec("ray") is None:
             raise UsageError("--executor ray needs Ray: pip install 'unseen-arena[ray]'")
@@ -74,14 +75,11 @@ class RayExecutor:
     @contextmanager
     def judges(self, wanted: JudgesWanted) -> Iterator[JudgePool]:
         """Start a judge for each GPU, and stop them at the end; kill them when interrupted."""
-        import ray
-
         if tuple(wanted.devices) != (None,):
             raise UsageError("--devices is of use with --executor local only; Ray offers the GPUs that a node declares")
         tasks = {name: load_task(folder).content_hash for name, folder in wanted.tasks.items()}
-        try:
-            _connect(self._address)
-            chosen = judge_places(ray.nodes(), wanted.platform, self._accelerator)
+        with self._connected() as nodes:
+            chosen = judge_places(nodes, wanted.platform, self._accelerator)
             actors = Actors(self.actor, chosen, (chosen.platform, [str(folder) for folder in wanted.corpora]), tasks)
             try:
                 with _interruptible(JudgePool(actors.start(), replace=actors.instead)) as pool:
@@ -90,8 +88,21 @@ class RayExecutor:
                 actors.close(kill=True)
                 raise
             actors.close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[list[dict[str, Any]]]:
+        """Keep one connection for the judges of all platforms of a run; yields the nodes."""
+        self._uses += 1
+        try:
+            if self._uses == 1:
+                _connect(self._address)
+            import ray
+
+            yield ray.nodes()
         finally:
-            ray.shutdown()
+            self._uses -= 1
+            if not self._uses and "ray" in sys.modules:
+                sys.modules["ray"].shutdown()
 
 
 class NotPlaced(JudgeLost):

@@ -217,6 +217,14 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class DeviceTasks:
+    """The tasks of a run that are measured on one device."""
+
+    environment: Environment
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """The head of a run folder: what was asked for, so that a report knows its denominator.
 
@@ -240,6 +248,8 @@ class RunInfo:
     """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
     corpus: Corpus | None = None
     """the release of the tasks; None in heads of versions that did not store it"""
+    devices: tuple[DeviceTasks, ...] = ()
+    """of a run on several devices: the tasks of each; empty: all are measured in `environment`"""
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -251,3 +261,7 @@ class RunInfo:
             for task in self.tasks
             for agent in self.agents
         )
+
+    def environment_of(self, task: str) -> Environment:
+        """Return where a task of the run is measured."""
+        return next((device.environment for device in self.devices if task in device.tasks), self.environment)

@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,11 +87,26 @@ def read_run(run: Path) -> RunRecords:
         trial = read_trial(path)
         if trial.run != info.run or trial.key not in planned:
             raise RecordError(f"{path}: record of {trial.key} in run {trial.run!r} does not belong to {info.run!r}")
-        if not trial.environment.comparable_with(info.environment):
+        if not trial.environment.comparable_with(info.environment_of(trial.task)):
             raise RecordError(f"{path}: measured on {trial.environment.device.name}, the run on another device")
         trials.append(trial)
     order = {key: place for place, key in enumerate(info.planned)}
     return RunRecords(run, info, tuple(sorted(trials, key=lambda trial: order[trial.key])))
+
+
+def by_device(run: RunRecords) -> tuple[RunRecords, ...]:
+    """Return a run on several devices as one run for each, of its tasks; any other run as it is."""
+    parts = []
+    for device in run.info.devices:
+        info = replace(
+            run.info,
+            environment=device.environment,
+            tasks=device.tasks,
+            selected=tuple(key for key in run.info.planned if key[1] in device.tasks),
+            devices=(),
+        )
+        parts.append(RunRecords(run.path, info, tuple(trial for trial in run.trials if trial.task in device.tasks)))
+    return tuple(parts) or (run,)
 
 
 def _trial_files(run: Path) -> Iterator[Path]:

@@ -29,6 +29,10 @@ def test_a_judge_for_each_gpu_of_one_type() -> None:
     assert judge_places(nodes, "rocm") == JudgePlaces("rocm", MI300X, 2)
     assert judge_places(nodes[:3], "auto") == JudgePlaces("cuda", "H200", 12)
     assert judge_places(nodes, "auto", MI300X).platform == "rocm"
+    nodes.append(node(4, "H100"))
+    for platform, kind in (("cuda", "H100"), ("rocm", MI300X)):  # a run on both
+        assert judge_places(nodes, platform, f"H100,{MI300X}").accelerator == kind
+        assert judge_places(nodes, platform, "H100").accelerator == kind
 
 
 def test_what_a_judge_asks_of_a_node() -> None:
