@@ -31,7 +31,7 @@ class JudgeActor:
     """One judge process for one platform, on the device that Ray shows. It starts when it is first asked."""
 
     def __init__(self, platform: str, folders: list[str]) -> None:
-        self._platform, self._folders = platform, folders
+        self.platform, self._folders = platform, folders
         self._client: Evaluator | None = None
         self.judge: RemoteJudge | None = None
 
@@ -64,7 +64,7 @@ class JudgeActor:
 
     def start_judge(self) -> Evaluator:
         """Start the process that judges."""
-        return JudgeClient(self._platform)
+        return JudgeClient(self.platform)
 
     def _started(self) -> RemoteJudge:
         if self.judge is None:

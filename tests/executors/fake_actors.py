@@ -37,6 +37,8 @@ class FakeActor(JudgeActor):
 
     def start_judge(self) -> Evaluator:
         changes = json.loads(os.environ.get(ENVIRONMENT, "{}"))
+        if self.platform != "cpu":
+            changes["device"] = replace(CLOSED.device, platform=self.platform, name=f"a {self.platform} device")
         return Noting(environment=replace(CLOSED, **changes))
 
 
@@ -46,14 +48,13 @@ class FakeExecutor(RayExecutor):
     actor = FakeActor
 
 
-def plan(tasks: Path, attempts: int) -> runner.RunPlan:
+def plan(tasks: Path, attempts: int, platforms: tuple[tuple[str, str], ...] = ()) -> runner.RunPlan:
     """Plan a run of the baseline and of wrong kernels."""
     agents = (AgentSpec("noop", "noop"), AgentSpec("wrong", "replay", tasks.parent / "wrong"))
-    return runner.plan_run(
-        RunConfig(
-            name="demo", tasks=("*",), agents=agents, platform="cpu", attempts=attempts, corpora=(tasks,), path="d.yaml"
-        )
+    config = RunConfig(
+        name="demo", tasks=("*",), agents=agents, platform="cpu", attempts=attempts, corpora=(tasks,), path="d.yaml"
     )
+    return runner.plan_run(replace(config, platforms=platforms))
 
 
 def run(address: str, tasks: Path, folder: Path, attempts: int) -> records.RunRecords:

@@ -18,7 +18,7 @@ import pytest
 
 from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import JudgeUnavailable, UsageError
-from arena.executors.base import JudgesWanted
+from arena.executors.base import JudgesWanted, started, wanted_of
 from arena.executors.ray_cluster import RayExecutor, refuses_strangers
 from arena.judge.messages import Options
 from arena.model.verdict import Status
@@ -32,6 +32,7 @@ from tests.fakes import FakeEvaluator
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 STORE = 80 << 20
+CPU_JUDGE = {"arena_judge": 1.0}
 RMS_NORM = "triton2triton/normalization/rms_norm"
 SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
 
@@ -54,15 +55,15 @@ class Three:
     def address(self) -> str:
         return str(self.cluster.address)
 
-    def add(self, name: str, **variables: str) -> None:
-        """Add a node with a judge."""
+    def add(self, name: str, variables: dict[str, str], resources: dict[str, float] = CPU_JUDGE, gpus: int = 0) -> None:
+        """Add a node, by default with a judge of the CPU platform."""
         self.variables[name] = variables
         variables = {"TEST_NODE": name, LOG: str(self.log), **variables}
         before = {key: os.environ.get(key) for key in variables}
         os.environ.update(variables)  # the node's processes inherit them
         try:
             self.nodes[name] = self.cluster.add_node(
-                num_cpus=1, resources={"arena_judge": 1}, object_store_memory=STORE
+                num_cpus=max(1, gpus), num_gpus=gpus, resources=resources, object_store_memory=STORE
             )
         finally:
             for key, value in before.items():
@@ -80,7 +81,7 @@ class Three:
             self.variables.pop(name)
         for name, variables in nodes.items():
             if name not in self.nodes:
-                self.add(name, **variables)
+                self.add(name, variables)
         self.cluster.wait_for_nodes()
 
     def asked(self) -> list[str]:
@@ -170,7 +171,7 @@ def test_a_judge_on_a_new_node_takes_the_place_of_a_lost_one(cluster: Three, tas
     while len(cluster.asked()) < 2:
         time.sleep(0.02)
     cluster.kill("one")
-    cluster.add("three")
+    cluster.add("three", {})
     running.join(100)
     assert comparable(records.read_run(tmp_path / "far")) == local(tasks, tmp_path / "local", 4)
     assert set(cluster.asked()) == {"one", "three"}
@@ -228,6 +229,22 @@ def test_a_real_judge_on_a_node(cluster: Three) -> None:
     with RayExecutor(cluster.address).judges(JudgesWanted("cpu", tasks={RMS_NORM: task.path})) as judges:
         evaluation = judges.evaluate(task, kernel, Options(max_work=1e5))
     assert evaluation.status is Status.WRONG_RESULT and evaluation.environment == judges.environment
+
+
+def test_a_run_on_gpus_of_two_vendors(cluster: Three, tasks: Path, tmp_path: Path) -> None:
+    """No GPU is there, and the judges are fakes: what is tested is where they are placed."""
+    cluster.have()
+    cluster.add("nvidia", {}, {"accelerator_type:H200": 1.0}, 2)
+    cluster.add("amd", {}, {"accelerator_type:AMD-Instinct-MI300X-OAM": 1.0}, 1)
+    mapped = fake_actors.plan(tasks, 3, (("scale", "rocm"), ("*", "cuda")))
+    wanted = wanted_of(mapped.tasks_of(), mapped.tasks, JudgesWanted("auto", corpora=(tasks,)))
+    with started(FakeExecutor(cluster.address), wanted) as judges:
+        assert {name: len(pool.environments) for name, pool in judges.items()} == {"rocm": 1, "cuda": 2}
+        run = runner.run(mapped, tmp_path / "far", judges)
+    judged = [trial for trial in run.trials if trial.evaluation is not None]
+    assert {trial.task: trial.environment.device.platform for trial in judged} == {SCALE: "rocm", TWICE: "cuda"}
+    asked = cluster.asked()
+    assert (asked.count("amd"), asked.count("nvidia")) == (6, 3)
 
 
 OPEN = """
