@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from queue import SimpleQueue
 import msgspec
 
 from arena.corpus.corpora import Corpora, open_corpora
+from arena.corpus.task_folder import HIDE
 from arena.errors import ArenaError, JudgeUnavailable
 from arena.judge.client import JudgeClient
 from arena.scratch import sweep
@@ -101,11 +103,23 @@ def _corpora(folders: list[str]) -> Corpora:
 
 @contextmanager
 def _own_environment() -> Iterator[None]:
-    """Start a process without the cluster's credentials, and without the one thread that Ray sets for each call."""
+    """Start a process without the cluster's credentials, and without the one thread that Ray sets for each call.
+
+    Its candidates do not see Ray's folder: who reaches the socket in it needs no token.
+    """
     given = Path("/proc/self/environ").read_bytes().split(b"\0")
     hidden = [*_CREDENTIALS, *([] if any(one.startswith(f"{_THREADS}=".encode()) for one in given) else [_THREADS])]
     kept = {name: os.environ.pop(name) for name in hidden if name in os.environ}
+    before = os.environ.get(HIDE, "")
+    os.environ[HIDE] = os.pathsep.join(filter(None, (before, _ray_folder())))
     try:
         yield
     finally:
-        os.environ.update(kept)
+        os.environ.update({**kept, HIDE: before})
+
+
+def _ray_folder() -> str:
+    """Return the folder of this node's sockets and logs; empty where this is no worker of Ray's."""
+    ray = sys.modules.get("ray")
+    node = None if ray is None else ray._private.worker._global_node
+    return "" if node is None else str(node.get_temp_dir_path())

@@ -36,6 +36,8 @@ from arena.wire import MAX_FRAME_BYTES
 _HASH_CHARACTERS = 16
 """of a content hash, in a message that names two of them"""
 _FEW = 3
+_NEEDED = ("network", "mount")
+"""parts of the sandbox: the services of a cluster listen in its network and at sockets in files"""
 
 
 class RemoteMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -251,10 +253,8 @@ class RemoteJudge:
         for name, wanted in request.tasks.items():
             self._same_task(name, wanted)
         environment = self._judge.environment
-        if not closes_network(environment.isolation):
-            raise JudgeLost(
-                f"its sandbox does not close the network (isolation {environment.isolation}); see isolation.md"
-            )
+        if lacking := lacks(environment.isolation):
+            raise JudgeLost(f"its sandbox lacks {lacking} (isolation {environment.isolation}); see isolation.md")
         return Joined(environment)
 
     def _same_task(self, name: str, wanted: str, heldout: Path | None = None) -> Task:
@@ -269,9 +269,9 @@ class RemoteJudge:
         return task
 
 
-def closes_network(isolation: str) -> bool:
-    """Return whether a level such as `session+network; compilers none` keeps candidates from every network."""
-    return "network" in isolation.split(";")[0].split("+")
+def lacks(isolation: str) -> str:
+    """Return what a level such as `session+network; compilers none` lacks of what keeps candidates from a cluster."""
+    return " and ".join(part for part in _NEEDED if part not in isolation.split(";")[0].split("+"))
 
 
 def difference(one: Environment, other: Environment) -> str:

@@ -18,7 +18,7 @@ from arena.runs.config import RunConfig
 from arena.service.judge_pool import Evaluator
 from tests.fakes import HERE, FakeEvaluator
 
-CLOSED = replace(HERE, isolation="session+network", versions={"torch": "2.13"})
+CLOSED = replace(HERE, isolation="session+network+mount", versions={"torch": "2.13"})
 LOG, ENVIRONMENT = "TEST_EVALUATIONS", "TEST_ENVIRONMENT"
 
 

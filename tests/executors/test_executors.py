@@ -11,6 +11,7 @@ from typing import ClassVar
 import msgspec
 import pytest
 
+from arena.corpus.task_folder import TASKS, hidden_from_candidates, load_task
 from arena.errors import UsageError
 from arena.executors import executor
 from arena.executors.base import JudgesWanted
@@ -78,6 +79,14 @@ def test_a_judge_gets_neither_token_nor_thread_limit(monkeypatch: pytest.MonkeyP
     assert "RAY_AUTH_TOKEN" not in Quick.seen and "RAY_AUTH_TOKEN_PATH" not in Quick.seen
     assert ("OMP_NUM_THREADS" in Quick.seen) is (b"\0OMP_NUM_THREADS=" in b"\0" + given)
     assert os.environ["RAY_AUTH_TOKEN"] == os.environ["OMP_NUM_THREADS"] == "1"
+
+
+def test_folders_of_services_can_be_hidden_from_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = load_task(write_task(tmp_path / "tasks"))
+    assert hidden_from_candidates(task) == (tmp_path / "tasks", TASKS)
+    (tmp_path / "one").mkdir()
+    monkeypatch.setenv("ARENA_HIDE", f"{tmp_path}/one:{tmp_path}/none:")
+    assert hidden_from_candidates(task) == (tmp_path / "tasks", TASKS, tmp_path / "one")
 
 
 def test_a_node_uses_its_own_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,7 +206,7 @@ def test_nodes_that_differ_are_refused(
     open_network = '{"isolation": "session"}'
     cluster.have(one={ENVIRONMENT: open_network}, two={ENVIRONMENT: open_network})
     with (
-        pytest.raises(JudgeUnavailable, match="does not close the network"),
+        pytest.raises(JudgeUnavailable, match="its sandbox lacks network and mount"),
         FakeExecutor(cluster.address).judges(wanted(tasks)),
     ):
         raise AssertionError("there is no judge")
@@ -229,6 +229,37 @@ def test_a_real_judge_on_a_node(cluster: Three) -> None:
     with RayExecutor(cluster.address).judges(JudgesWanted("cpu", tasks={RMS_NORM: task.path})) as judges:
         evaluation = judges.evaluate(task, kernel, Options(max_work=1e5))
     assert evaluation.status is Status.WRONG_RESULT and evaluation.environment == judges.environment
+
+
+REACHING = """
+
+import socket
+
+right = rms_norm
+
+
+def rms_norm(*arguments):
+    for name in ("raylet", "plasma_store"):
+        with socket.socket(socket.AF_UNIX) as one:
+            try:
+                one.connect(f"/tmp/ray/session_latest/sockets/{name}")
+            except FileNotFoundError:
+                continue
+            raise RuntimeError("reached Ray")
+    raise RuntimeError("no way to Ray")
+"""
+
+
+def test_a_candidate_does_not_reach_the_sockets_of_ray(cluster: Three, tmp_path: Path) -> None:
+    """They are files, which closing the network leaves open, and they ask for no token."""
+    cluster.have(one={})
+    assert Path("/tmp/ray/session_latest/sockets").is_dir()
+    task = load_task(TASKS / RMS_NORM)
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text((task.path / "kernel.py").read_text(encoding="utf-8") + REACHING, encoding="utf-8")
+    with RayExecutor(cluster.address).judges(JudgesWanted("cpu", tasks={RMS_NORM: task.path})) as judges:
+        failure = judges.evaluate(task, kernel, Options(heldout=False, max_work=1e4)).failure
+    assert failure is not None and "no way to Ray" in failure.detail
 
 
 def test_a_run_on_gpus_of_two_vendors(cluster: Three, tasks: Path, tmp_path: Path) -> None:

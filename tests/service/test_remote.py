@@ -23,7 +23,7 @@ from arena.runs import records, runner
 from arena.runs.config import RunConfig
 from arena.service import remote
 from arena.service.judge_pool import Evaluator, JudgePool
-from arena.service.remote import RemoteEvaluator, RemoteJudge, closes_network, difference, joined
+from arena.service.remote import RemoteEvaluator, RemoteJudge, difference, joined, lacks
 from tests.corpus.folders import HELDOUT, TASK, write_task
 from tests.fakes import HERE, FakeEvaluator, planned
 
@@ -168,11 +168,19 @@ def test_other_code_is_refused(there: FakeEvaluator, tasks: Path, monkeypatch: p
         joined(transport, {})
 
 
-def test_a_sandbox_that_leaves_the_network_open_is_refused(tasks: Path) -> None:
-    judge = FakeEvaluator(environment=replace(CLOSED, isolation="session+mount; compilers network"))
-    with pytest.raises(JudgeLost, match="does not close the network"):
+@pytest.mark.parametrize(
+    ("level", "lacking"),
+    [
+        ("session+mount; compilers network", "network"),
+        ("session+network+basic", "mount"),
+        ("session; compilers bubblewrap+network+mount", "network and mount"),
+    ],
+)
+def test_a_sandbox_that_leaves_a_way_to_the_cluster_is_refused(tasks: Path, level: str, lacking: str) -> None:
+    judge = FakeEvaluator(environment=replace(CLOSED, isolation=level))
+    with pytest.raises(JudgeLost, match=f"its sandbox lacks {lacking} "):
         joined(InProcess(RemoteJudge(judge, open_corpora([tasks]))), {})
-    assert closes_network("session+network") and not closes_network("session+basic; compilers bubblewrap+network")
+    assert lacks("session+network+mount+read-only; compilers none") == ""
 
 
 def test_what_two_judges_of_one_run_may_not_differ_in() -> None:
