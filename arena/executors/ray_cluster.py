@@ -23,7 +23,7 @@ from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable, UsageError
 from arena.executors.base import JudgesWanted
 from arena.executors.placement import CPU_RESOURCE, JudgePlaces, judge_places
-from arena.executors.ray_judge import NICENESS, PROGRESS, JudgeActor
+from arena.executors.ray_judge import NICENESS, PROGRESS, JudgeActor, ray_hidden
 from arena.model.environment import Environment
 from arena.printable import shortened
 from arena.service.judge_pool import Evaluator, JudgePool
@@ -98,7 +98,8 @@ class RayExecutor:
                 _connect(self._address)
             import ray
 
-            yield ray.nodes()
+            with ray_hidden():
+                yield ray.nodes()
         finally:
             self._uses -= 1
             if not self._uses and "ray" in sys.modules:

@@ -110,16 +110,26 @@ def _own_environment() -> Iterator[None]:
     given = Path("/proc/self/environ").read_bytes().split(b"\0")
     hidden = [*_CREDENTIALS, *([] if any(one.startswith(f"{_THREADS}=".encode()) for one in given) else [_THREADS])]
     kept = {name: os.environ.pop(name) for name in hidden if name in os.environ}
+    try:
+        with ray_hidden():
+            yield
+    finally:
+        os.environ.update(kept)
+
+
+@contextmanager
+def ray_hidden() -> Iterator[None]:
+    """Have candidates and agents that start meanwhile not see Ray's folder."""
     before = os.environ.get(HIDE, "")
     os.environ[HIDE] = os.pathsep.join(filter(None, (before, _ray_folder())))
     try:
         yield
     finally:
-        os.environ.update({**kept, HIDE: before})
+        os.environ[HIDE] = before
 
 
 def _ray_folder() -> str:
-    """Return the folder of this node's sockets and logs; empty where this is no worker of Ray's."""
+    """Return the folder of this node's sockets and logs; empty where this process is not connected to Ray."""
     ray = sys.modules.get("ray")
     node = None if ray is None else ray._private.worker._global_node
     return "" if node is None else str(node.get_temp_dir_path())

@@ -16,7 +16,7 @@ import msgspec
 import arena
 from arena.corpus.corpora import Corpora
 from arena.corpus.task_folder import HELDOUT, load_task
-from arena.errors import ArenaError, InfrastructureError, JudgeLost, JudgeUnavailable, what_was_raised
+from arena.errors import ArenaError, FileError, InfrastructureError, JudgeLost, JudgeUnavailable, what_was_raised
 from arena.judge import rules
 from arena.judge.messages import BaselineChecked, EvaluationAnswer, HarnessFailed, Options, Progress
 from arena.judge.refusals import refusal
@@ -126,7 +126,7 @@ class RemoteEvaluator:
         heldout: Path | None = None,
     ) -> Evaluation:
         """Evaluate a candidate file; raises `JudgeLost` where another judge may be asked instead."""
-        loaded = load_task(task, heldout)
+        loaded = _loaded(task, heldout)
         if candidate.stat().st_size > KERNEL_LIMIT_BYTES:
             return _too_large(loaded, candidate, options, self._environment)
         kernel = candidate.read_bytes()
@@ -139,7 +139,7 @@ class RemoteEvaluator:
 
     def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         """Check the baseline on these held-out cases: by case id `passed`, or what is wrong."""
-        loaded = load_task(task, heldout)
+        loaded = _loaded(task, heldout)
         request = CheckBaselineThere(loaded.id, loaded.content_hash, options, _text(heldout))
         return asked(self._transport, request, BaselineChecked).cases
 
@@ -288,6 +288,14 @@ def difference(one: Environment, other: Environment) -> str:
 
 def _named(version: str, code: str) -> str:
     return f"{version} (code {code[:_HASH_CHARACTERS]})"
+
+
+def _loaded(task: Path, heldout: Path | None) -> Task:
+    """Load a task on the runner's side; one that has become malformed is a fault of the harness, as a judge says it."""
+    try:
+        return load_task(task, heldout)
+    except FileError as problem:
+        raise InfrastructureError(str(problem)) from None
 
 
 def _text(heldout: Path | None) -> bytes | None:

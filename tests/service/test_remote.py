@@ -286,3 +286,10 @@ def test_environments_survive_the_way(there: FakeEvaluator, tasks: Path) -> None
     rich = replace(CLOSED, device=replace(CLOSED.device, peak_tflops={"float32": 1.5}, driver="580"))
     there.environment = rich
     assert connected(there, tasks)[0].environment == rich
+
+
+def test_a_task_that_has_become_malformed_ends_no_run(there: FakeEvaluator, tasks: Path, task: Task) -> None:
+    evaluator, _ = connected(there, tasks)
+    (task.path / "seen.yaml").write_text("- {M: what}\n", encoding="utf-8")
+    with pytest.raises(InfrastructureError, match=r"seen\.yaml"):
+        evaluator.evaluate(task.path, task.path / "kernel.py", Options(), lambda step: None)
