@@ -13,7 +13,7 @@
 set -euo pipefail
 
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-ip=$(srun --nodes 1 --ntasks 1 --nodelist "$first" hostname --ip-address | awk '{print $1}')
+ip=$(srun --nodes 1 --ntasks 1 --nodelist "$first" hostname --all-ip-addresses | awk '{print $1}')
 address="$ip:${ARENA_RAY_PORT:-6379}"
 
 # Whoever reaches Ray's ports without the token is refused. srun hands variables on; command lines never show it.

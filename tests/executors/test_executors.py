@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from arena.cli.app import app
 from arena.corpus.task_folder import TASKS, hidden_from_candidates, load_task
 from arena.errors import UsageError
 from arena.executors import executor
@@ -18,8 +23,9 @@ from arena.executors.base import JudgesWanted
 from arena.executors.local import LocalExecutor
 from arena.executors.ray_cluster import require_token
 from arena.executors.ray_judge import ANSWER, JudgeActor
-from arena.service.judge_pool import Evaluator
-from tests.corpus.folders import write_task
+from arena.runs.records import read_run
+from arena.service.judge_pool import Evaluator, JudgePool
+from tests.corpus.folders import TASK, write_task
 from tests.fakes import FakeEvaluator
 
 
@@ -145,3 +151,44 @@ def test_a_judge_is_not_the_first_to_be_killed_for_memory() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert int(done.stdout) <= 0
+
+
+@dataclass
+class Elsewhere:
+    """An executor that keeps what was asked of it."""
+
+    wanted: list[JudgesWanted] = field(default_factory=list)
+
+    def describe(self, wanted: JudgesWanted) -> str:
+        return f"judges for {len(wanted.tasks)} tasks"
+
+    @contextmanager
+    def judges(self, wanted: JudgesWanted) -> Iterator[JudgePool]:
+        self.wanted.append(wanted)
+        yield JudgePool([FakeEvaluator()])
+
+
+def test_a_run_asks_its_executor_for_each_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("scale", "twice"):
+        write_task(tmp_path / "tasks", f"triton2triton/suite/{name}", task=TASK.replace("name: scale", f"name: {name}"))
+    config = tmp_path / "mine.yaml"
+    text = "tasks: ['*']\ncorpora: [tasks]\nattempts: 1\nagents: [{kind: noop}]\nplatform: {twice: cpu, '*': auto}\n"
+    config.write_text(text, encoding="utf-8")
+    where, asked = Elsewhere(), []
+
+    def chosen(*arguments: str) -> Elsewhere:
+        asked.append(arguments)
+        return where
+
+    monkeypatch.setattr("arena.executors.executor", chosen)
+    options = ["--executor", "ray", "--address", "10.0.0.1:6379", "--accelerator", "H200", "--devices", "1"]
+    done = CliRunner().invoke(app, ["run", str(config), *options, "--runs-dir", str(tmp_path / "runs"), "--no-report"])
+    assert done.exit_code == 0, done.output
+    assert asked == [("ray", "10.0.0.1:6379", "H200")]
+    found = [(one.platform, one.devices, list(one.tasks), one.corpora) for one in where.wanted]
+    corpora = (tmp_path / "tasks",)
+    assert found == [
+        ("auto", (1,), ["triton2triton/suite/scale"], corpora),
+        ("cpu", (None,), ["triton2triton/suite/twice"], corpora),
+    ]
+    assert len(read_run(tmp_path / "runs" / "mine").trials) == 2
