@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -19,6 +18,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
+from arena import process
 from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable, UsageError
 from arena.executors.base import JudgesWanted
@@ -56,7 +56,10 @@ _REFUSED = 7
 
 
 class RayExecutor:
-    """An existing cluster, or without an address one on this machine for the length of the run."""
+    """An existing cluster, or without an address one on this machine for the length of the run.
+
+    It opens and closes this process' connection to Ray, which must have none of its own.
+    """
 
     actor = JudgeActor
     """what runs on the nodes"""
@@ -117,7 +120,7 @@ class RayTransport:
         import ray
 
         self._ray, self._actor, self._killed = ray, actor, False
-        self.where = "a node not known yet"
+        self.where = ""
 
     def placed(self, timeout_s: float) -> None:
         """Wait until the actor has a node; raises `NotPlaced` where it was sent to one that had just died."""
@@ -142,7 +145,7 @@ class RayTransport:
 
     def close(self) -> None:
         """End the judge, and let its device go."""
-        if not self._killed:
+        if self.where and not self._killed:
             with suppress(Exception):
                 self._ray.get(self._actor.close.remote(), timeout=_CLOSE_S)
         self.kill()
@@ -183,7 +186,7 @@ class Actors:
                 if reason := difference(agreed, one.environment):
                     one.kill()
                     found.remove(one)
-                    refused.append(f"a judge has {reason}")
+                    refused.append(f"the judge on {one.where} has {reason}")
         for text, count in Counter(refused).items():
             logging.getLogger(__name__).warning("refused (%d of %d): %s", count, self._chosen.count, text)
         if not found:
@@ -198,7 +201,7 @@ class Actors:
             raise JudgeUnavailable(_CLOSED) from None
         if reason := difference(lost.environment, fresh.environment):
             fresh.kill()
-            raise JudgeLost(f"the judge in place of a lost one has {reason}")
+            raise JudgeLost(f"the judge on {fresh.where}, in place of a lost one, has {reason}")
         return fresh
 
     def close(self, *, kill: bool = False) -> None:
@@ -285,22 +288,20 @@ def _connect(address: str) -> None:
         return
     try:
         ray.init(address=address, **quiet)
-    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as problem:
-        first = str(problem).splitlines()[0]
+    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as failure:
+        first = str(failure).splitlines()[0]
         raise JudgeUnavailable(f"no Ray cluster at {address} ({first}); is the token the same here?") from None
-    if not is_local(address) and not refuses_strangers(ray.get_runtime_context().gcs_address):
-        raise UsageError(f"the cluster at {address} takes connections without a token; {_HOW}")
+    if refuses_strangers(ray.get_runtime_context().gcs_address):
+        return
+    problem = f"the cluster at {address} takes connections without a token; {_HOW}"
+    if not is_local(address):
+        raise UsageError(problem)
+    logging.getLogger(__name__).warning("whoever reaches this machine can run code on it: %s", problem)
 
 
 def refuses_strangers(address: str) -> bool:
     """Return whether a cluster refuses a client without a token; one that needs none takes clients with one, too."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    done = subprocess.run(
-        [sys.executable, "-c", _PROBE, address],
-        env={**environment, _MODE: "disabled"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=_PROBE_S,
-        check=False,
-    )
-    return done.returncode == _REFUSED
+    command = [sys.executable, "-c", _PROBE, address]
+    found = process.run(command, timeout_s=_PROBE_S, env={**environment, _MODE: "disabled"})
+    return found.returncode == _REFUSED

@@ -113,6 +113,11 @@ class RemoteEvaluator:
         self._transport, self._environment = transport, environment
 
     @property
+    def where(self) -> str:
+        """The machine, for messages."""
+        return self._transport.where
+
+    @property
     def environment(self) -> Environment:
         """The device, versions and isolation there."""
         return self._environment

@@ -285,7 +285,10 @@ input()
 """
 
 
-def test_a_cluster_that_takes_connections_without_a_token_is_refused(cluster: Three, tasks: Path) -> None:
+def test_a_cluster_that_takes_connections_without_a_token_is_refused(
+    cluster: Three, tasks: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the address is of this machine alone, it is a warning."""
     assert refuses_strangers(cluster.address)
     environment = {**os.environ, "RAY_AUTH_MODE": "disabled"}
     with subprocess.Popen(
@@ -298,6 +301,11 @@ def test_a_cluster_that_takes_connections_without_a_token_is_refused(cluster: Th
             FakeExecutor(address).judges(wanted(tasks)),
         ):
             raise AssertionError("there is no judge")
+        assert "can run code" not in caplog.text
+        local = f"127.0.0.1:{address.rsplit(':', 1)[1]}"
+        with pytest.raises(UsageError, match="arena_judge"), FakeExecutor(local).judges(wanted(tasks)):
+            raise AssertionError("there is no judge")
+        assert "whoever reaches this machine can run code on it" in caplog.text
         other.communicate("\n", timeout=60)
 
 
