@@ -26,6 +26,7 @@ LAYERS = {
     "sharing": 2,
     "sandbox": 2,
     "wire": 2,
+    "http_server": 2,
     "platforms": 3,
     "toolchains": 3,
     "numerics": 3,

@@ -1,4 +1,4 @@
-"""Agents by kind: the built-in ones, every definition under `configs/agents`, and those that other packages offer.
+"""Agents by kind: the built-in ones, definitions in `configs/agents` and `configs/models`, and those of other packages.
 
 In: an `AgentSpec` of a run configuration. Out: an `Agent`, which hands in a kernel for a task and writes a transcript.
 `box/` confines an agent's process, `parsers/` reads what each command-line agent prints. Nothing here judges: an agent
@@ -14,11 +14,15 @@ from pathlib import Path
 
 from arena.agents.base import Agent, AgentSpec
 from arena.agents.builtin import Expert, Noop, Replay
+from arena.agents.chat.agent import ModelAgent
+from arena.agents.chat.definition import ModelDefinition, defines_model, load_model, load_models
 from arena.agents.cli_agent import CliAgent
-from arena.agents.definition import Definition, limited, load_definition, load_definitions
+from arena.agents.definition import Definition, limited, load_definition
+from arena.agents.tried import shipped_definitions, with_tried
 from arena.errors import UsageError
 
 PLUG_INS = "unseen_arena.agents"
+_DEFAULT = "default"
 
 
 def _replay(spec: AgentSpec) -> Agent:
@@ -52,10 +56,13 @@ def make_agent(spec: AgentSpec) -> Agent:
     if spec.kind in plug_ins():
         return _plugged_in(spec)
     definition = _definition(spec)
+    if isinstance(definition, ModelDefinition):
+        return ModelAgent(spec.name, definition, spec.model, spec.limits)
     changed = limited(replace(definition, show=(*definition.show, *spec.show)), spec.limits)
     if spec.command:
         changed = replace(changed, command=spec.command, beside=spec.beside)
-    return CliAgent(spec.name, changed, spec.model)
+    model = changed.default_model if spec.model == _DEFAULT and changed.default_model else spec.model
+    return CliAgent(spec.name, changed, model)
 
 
 def _plugged_in(spec: AgentSpec) -> Agent:
@@ -67,10 +74,11 @@ def _plugged_in(spec: AgentSpec) -> Agent:
     return agent
 
 
-def _definition(spec: AgentSpec) -> Definition:
+def _definition(spec: AgentSpec) -> Definition | ModelDefinition:
     if Path(spec.kind).is_absolute():
-        return load_definition(Path(spec.kind))
-    known = load_definitions()
+        path = Path(spec.kind)
+        return load_model(path) if defines_model(path) else with_tried(load_definition(path))
+    known: dict[str, Definition | ModelDefinition] = {**shipped_definitions(), **load_models()}
     if spec.kind not in known:
         names = ", ".join((*_KINDS, *plug_ins(), *known))
         raise UsageError(

@@ -56,6 +56,8 @@ class Definition:
     """the command that installs it"""
     tried: str = ""
     """the version that was tried"""
+    default_model: str = ""
+    """the one that a run means by `model: default`; empty: the program knows what that is"""
     model: tuple[str, ...] = ()
     """arguments that choose a model, with `${MODEL}` in them; left out where the run names none"""
     version: tuple[str, ...] = ()
@@ -95,6 +97,7 @@ def load_definition(path: Path) -> Definition:
         path=path,
         install=data.get("install", ""),
         tried=data.get("tried", ""),
+        default_model="",
         environment=data.get("environment", {}),
         files=data.get("files", {}),
         command=command,

@@ -13,7 +13,7 @@ from arena.api.tasks import Folders, load_task
 from arena.corpus.strict_yaml import fault
 from arena.errors import UsageError
 from arena.judge.client import JudgeClient
-from arena.judge.messages import Options, Progress
+from arena.judge.messages import Options, Progress, options_of
 from arena.model.environment import Environment
 from arena.model.task import Task
 from arena.platforms import known
@@ -26,6 +26,7 @@ _NAMES = {"timeout_s": "call_timeout_s"}
 class EvaluationOptions(TypedDict, total=False):
     """Keyword arguments of an evaluation."""
 
+    effort: str
     heldout: bool
     seeds: int
     max_work: float | None
@@ -71,7 +72,8 @@ class Judge:
         Args:
             task: a task, its id, or a bare name that only one task has.
             candidate: a path, or the source as text or bytes. A `str` without a line break is a path.
-            **options: `heldout` (default True): also evaluate held-out cases. `seeds` (3): secret draws per case.
+            **options: `effort` (default `full`): `correctness` times nothing, `screen` times seen cases to 5 %.
+                `heldout` (True; False for `screen`): also evaluate held-out cases. `seeds` (3): secret draws per case.
                 `max_work`: skip cases whose operations plus bytes exceed it, but keep the two smallest of each split
                 (default: no limit, 3e6 on the CPU platform). `timeout_s` (60): seconds per call. `targets`:
                 architectures to cross-compile for, such as `gfx942`. `profile` (False): also say where the time goes.
@@ -165,7 +167,7 @@ def _options(given: Mapping[str, Any]) -> Options:
         given_as = {inner: outer for outer, inner in _NAMES.items()}
         raise UsageError(f"option `{given_as.get(str(place[0]), place[0])}`: {text}")
     targets = tuple(options.pop("targets", ()))
-    return Options(**options, targets=targets, profile=profile)
+    return options_of({**options, "targets": targets, "profile": profile})
 
 
 def _plain(value: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,7 @@ EXAMPLES = examples(
 )
 _TASK = "triton2triton/normalization/rms_norm"
 _WORK = 1e6
+_NEWER = "newer than the version that was tried: its options and its output may differ"
 
 app = typer.Typer(
     help="List agents and whether each can start here; try one.", epilog=EXAMPLES, rich_markup_mode="rich"
@@ -42,20 +44,30 @@ def agents(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
         tried = f"\n[dim]tried: {escape(row['tried'])}[/dim]" if row["tried"] else ""
         colour = "red" if row["lacks"] else "green"
         word = "no" if row["lacks"] else "yes"
-        table.add_row(row["kind"], f"[{colour}]{word}[/]", escape(row["version"]) + tried, escape(row["about"]) + lacks)
+        remark = f"\n[yellow]{row['remark']}[/yellow]" if row["remark"] else ""
+        about = escape(row["about"]) + remark + lacks
+        table.add_row(row["kind"], f"[{colour}]{word}[/]", escape(row["version"]) + tried, about)
     out.print(table)
 
 
 def _rows() -> list[dict[str, str]]:
     from arena.agents import kinds
     from arena.agents.availability import find_availability
-    from arena.agents.definition import load_definitions
+    from arena.agents.chat import definition as chat
+    from arena.agents.tried import newer_than_tried, shipped_definitions
 
-    rows = [{"kind": kind, "about": about, "version": "", "tried": "", "lacks": ""} for kind, about in kinds().items()]
-    for definition in load_definitions().values():
+    nothing = {"version": "", "tried": "", "lacks": "", "remark": ""}
+    rows = [{"kind": kind, "about": about, **nothing} for kind, about in kinds().items()]
+    version = chat.library_version()
+    library = f"{chat.LIBRARY} {version}" if version else ""
+    for model in chat.load_models().values():
+        facts = {**nothing, "version": library, "lacks": chat.lacks(model, os.environ)}
+        rows.append({"kind": model.name, "about": model.about, **facts})
+    for definition in shipped_definitions().values():
         found = find_availability(definition)
+        newer = newer_than_tried(found.version, definition.tried)
         facts = {"version": found.version, "tried": definition.tried, "lacks": found.lacks(definition)}
-        rows.append({"kind": definition.name, "about": definition.about, **facts})
+        rows.append({"kind": definition.name, "about": definition.about, **facts, "remark": _NEWER if newer else ""})
     return rows
 
 

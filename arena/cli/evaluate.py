@@ -14,6 +14,7 @@ from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import MaxWork, TasksDirs
 from arena.cli.devices import Platform
 from arena.error_line import first_error_line
+from arena.model.effort import Effort
 from arena.model.record import Evaluation
 from arena.model.verdict import Status
 
@@ -26,6 +27,7 @@ EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
+    "arena evaluate hip2hip/modules/softmax my_kernel.hip --effort correctness",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
 )
 
@@ -34,7 +36,12 @@ def evaluate(
     task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
     file: Annotated[Path, typer.Argument(help="The candidate: kernel.py or kernel.hip.")],
     platform: Platform = "auto",
-    heldout: Annotated[bool, typer.Option(help="Also evaluate the held-out cases.")] = True,
+    effort: Annotated[
+        Effort, typer.Option(help="correctness: time nothing; screen: time seen cases to 5 %, no held-out cases.")
+    ] = Effort.FULL,
+    heldout: Annotated[
+        bool | None, typer.Option("--heldout/--no-heldout", help="Also evaluate the held-out cases.")
+    ] = None,
     max_work: MaxWork = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
@@ -54,20 +61,24 @@ def evaluate(
     Exit code 0: every case passed; 1: the candidate failed, on seen or held-out cases; 3: no verdict.
     """
     from arena.corpus.corpora import open_corpora
-    from arena.judge.messages import Options
+    from arena.judge.messages import options_of
     from arena.toolchains.targets import parse
 
-    options = Options(
-        heldout=heldout,
-        seeds=seeds,
-        max_work=max_work,
-        call_timeout_s=timeout,
-        eager_stream=eager_stream,
-        torch_compile=torch_compile,
-        targets=parse(targets or ()),
+    asked = {} if heldout is None else {"heldout": heldout}
+    options = options_of(
+        {
+            **asked,
+            "effort": effort,
+            "seeds": seeds,
+            "max_work": max_work,
+            "call_timeout_s": timeout,
+            "eager_stream": eager_stream,
+            "torch_compile": torch_compile,
+            "targets": parse(targets or ()),
+        }
     )
     found = open_corpora(tasks_dir or ()).find(task)
-    result = result_of(_evaluated(found, file, platform, options), found, heldout=heldout)
+    result = result_of(_evaluated(found, file, platform, options), found, heldout=options.heldout)
     print_json(_as_json(result)) if as_json else _show(result)
     if not result.passed:
         raise typer.Exit(1)

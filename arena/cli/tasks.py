@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from arena.cli import tasks_check
+from arena.cli import tasks_check, tasks_prompt
 from arena.cli.console import examples, out, print_json
 from arena.cli.corpora import TasksDirs
 
@@ -23,6 +23,7 @@ _LEAST_SUMMARY = 16
 
 app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True, rich_markup_mode="rich")
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
+app.command("prompt", epilog=tasks_prompt.EXAMPLES)(tasks_prompt.prompt)
 
 
 @app.command("quality", epilog=examples("arena tasks quality > reports/tables/task-quality.md"))

@@ -87,10 +87,13 @@ class Baselines:
     def _measure(self, case: Case) -> BaselineResult:
         worked_out = arguments(self.task, case)
         finding = self.correctness.run(self.worker_program, worked_out)
-        if finding.status is not Status.PASSED or not is_timed(case, self.performance.timer.facts):
+        if finding.status is not Status.PASSED or not self._is_timed(case):
             return BaselineResult(finding)
         isolated_ms, call_s = self._time(self.side(), worked_out)
         return BaselineResult(finding, isolated_ms, call_s, self._others(worked_out))
+
+    def _is_timed(self, case: Case) -> bool:
+        return is_timed(case, self.performance.timer.facts, self.options.effort)
 
     def _others(self, worked_out: Arguments) -> dict[str, float]:
         wanted = {

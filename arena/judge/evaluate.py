@@ -30,6 +30,7 @@ from arena.judge.verify import OutputCheck
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.judge.worker_program import WorkerProgram
 from arena.judge.workers import CandidateFailed, ForkServers
+from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
@@ -84,15 +85,9 @@ class CandidateEvaluation:
     def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
         """Pass the gates in order and stop at the first that fails. A profile is no gate and comes last."""
         verdicts: list[Verdict] = []
-        gates: list[tuple[Stage, Callable[[Report], OutputCheck]]] = [
-            (Stage.COMPILE, self._compile),
-            (Stage.CORRECTNESS, self._check_correctness),
-            (Stage.PERFORMANCE, self._check_performance),
-            (Stage.HELDOUT, self._generalization),
-        ]
         try:
             self._await_device()
-            for stage, gate in gates[: None if self._heldout else -1]:
+            for stage, gate in self._gates():
                 started = time.monotonic()
                 finding = gate(report)
                 verdicts.append(Verdict(stage, finding.status, finding.detail, time.monotonic() - started))
@@ -114,7 +109,23 @@ class CandidateEvaluation:
             seconds={**{v.stage.value: v.seconds for v in verdicts}, "build": self._build_s},
             targets=self._targets,
             profile=profile,
+            effort=self._options.effort,
         )
+
+    def _gates(self) -> list[tuple[Stage, Callable[[Report], OutputCheck]]]:
+        """The gates in order, without those that the options leave out."""
+        gates: list[tuple[Stage, Callable[[Report], OutputCheck], object]] = [
+            (Stage.COMPILE, self._compile, True),
+            (Stage.CORRECTNESS, self._check_correctness, True),
+            (Stage.PERFORMANCE, self._check_performance, self._times),
+            (Stage.HELDOUT, self._generalization, self._heldout),
+        ]
+        return [(stage, gate) for stage, gate, wanted in gates if wanted]
+
+    @property
+    def _times(self) -> bool:
+        """Return whether anything is timed."""
+        return self._options.effort is not Effort.CORRECTNESS
 
     def _await_device(self) -> None:
         """What an agent's processes had begun when they were stopped may still be running."""
@@ -140,7 +151,8 @@ class CandidateEvaluation:
         self._candidate = self._worker_program()
         cases = (*self._seen, *self._heldout)
         warming = self._interleaved.submit(self._candidate.warm)
-        self._waking = self._interleaved.submit(self._baselines.warm)
+        if self._times:
+            self._waking = self._interleaved.submit(self._baselines.warm)
         try:
             rules.check(self._task.task_type, self._file)
             build = build_program(self._task, self._file, cases, self._timer.facts)
@@ -184,7 +196,7 @@ class CandidateEvaluation:
 
     def _check_performance(self, report: Report) -> OutputCheck:
         self._await_baseline()
-        timed = tuple(case for case in self._seen if is_timed(case, self._timer.facts))
+        timed = tuple(case for case in self._seen if is_timed(case, self._timer.facts, self._options.effort))
         return self._over_cases(Stage.PERFORMANCE, timed, self._time, report)
 
     def _await_baseline(self) -> None:
@@ -275,4 +287,4 @@ def checks(task: Task, options: Options, timer: Timer) -> tuple[CorrectnessCheck
     """What decides whether a program is right, and how fast it is, on single cases of a task."""
     reference = Reference(task.reference_path)
     correctness = CorrectnessCheck(timer.platform, reference, options.seeds, options.call_timeout_s)
-    return correctness, PerformanceCheck(timer, reference, options.timing_budget_s)
+    return correctness, PerformanceCheck(timer, reference, options.timing_budget_s, options.effort)

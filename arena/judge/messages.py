@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from arena.model.check import TaskCheck
+from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 
@@ -13,6 +17,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How thoroughly to evaluate. Times in seconds."""
 
     heldout: bool = True
+    effort: Effort = Effort.FULL
     seeds: int = 3
     max_work: float | None = None
     """skip cases whose operations plus bytes of all tensors exceed this; the CPU platform has `CPU_MAX_WORK`"""
@@ -34,6 +39,12 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 CPU_MAX_WORK = 3e6
+
+
+def options_of(given: Mapping[str, Any]) -> Options:
+    """Return options as a caller gives them; `heldout` depends on the effort unless it is given."""
+    effort = Effort(given.get("effort", Effort.FULL))
+    return Options(**{"heldout": effort.runs_heldout, **given, "effort": effort})
 
 
 class JudgeMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

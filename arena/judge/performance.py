@@ -14,9 +14,10 @@ from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
 from arena.judge.plausibility import PLAUSIBILITY_CHECKS, Timing, failed_check
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
-from arena.judge.timer import Timer
+from arena.judge.timer import Timer, TimingConfig
 from arena.judge.verify import OutputCheck, check_inputs, check_outputs, compared
 from arena.judge.workers import CandidateFailed
+from arena.model.effort import Effort
 from arena.model.record import CaseTiming, Estimate, Round
 from arena.model.task import Arguments
 from arena.model.verdict import Status
@@ -44,8 +45,14 @@ class PerformanceCheck:
     timer: Timer
     reference: Reference
     budget_s: float
+    effort: Effort = Effort.FULL
     _random: random.Random = field(default_factory=random.SystemRandom)
     """without a state: candidates see in which order passes come, which would tell one in the end"""
+
+    @property
+    def _config(self) -> TimingConfig:
+        config = self.timer.timing_config
+        return config.screening() if self.effort is Effort.SCREEN else config
 
     def isolated(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
@@ -53,7 +60,7 @@ class PerformanceCheck:
         plan = self.timer.plan(arguments, call_s)
         side.bind(arguments, self.reference, _passes(plan), self.timer.arenas[0])
         shorts, longs = [], []
-        for _ in range(self.timer.timing_config.isolated_rounds):
+        for _ in range(self._config.isolated_rounds):
             inputs, times = self._draw(arguments, plan), {}
             for name in self._shuffled(*plan.passes):
                 side.refresh(inputs, plan.part(name))
@@ -140,7 +147,7 @@ class PerformanceCheck:
         candidate: TimedProgram,
     ) -> OutputCheck:
         """Add rounds for one placement, of which there are `places`; both get as many."""
-        budget_s, least = self.budget_s / places, -(-self.timer.timing_config.least_rounds // places)
+        budget_s, least = self.budget_s / places, -(-self._config.least_rounds // places)
         target = len(rounds) if swapped else None
         began, spread, done = time.monotonic(), float("inf"), 0
         while done < (target or least) or (target is None and self._worth_more(done * places, spread, began, budget_s)):
@@ -157,9 +164,9 @@ class PerformanceCheck:
 
     def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
         """Return whether to go on: not when the spread is small; far beyond the budget only where it is large."""
-        if spread < self.timer.timing_config.target_spread or done >= _MOST_ROUNDS:
+        if spread < self._config.target_spread or done >= _MOST_ROUNDS:
             return False
-        patience = _PATIENCE if spread > self.timer.timing_config.patient_spread else 1
+        patience = _PATIENCE if spread > self._config.patient_spread else 1
         return time.monotonic() < began + patience * budget_s
 
     def _round(
@@ -242,7 +249,7 @@ class PerformanceCheck:
         self, rounds: list[Round], plan: PassPlan, arguments: Arguments, candidate: TimedProgram, alone_ms: Estimate
     ) -> CaseTiming:
         calls = plan.long - plan.short
-        ratio = estimates.speedup(rounds, calls, self.timer.timing_config.reach_error_s)
+        ratio = estimates.speedup(rounds, calls, self._config.reach_error_s)
         swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),
@@ -254,7 +261,7 @@ class PerformanceCheck:
             cache=self.timer.cache_state(arguments, plan),
             rounds=tuple(rounds),
             roofline_ms=self.timer.limits(arguments).roofline_ms,
-            noisy=ratio.half_width > self.timer.timing_config.noisy_half_width or not estimates.measured(rounds, calls),
+            noisy=ratio.half_width > self._config.noisy_half_width or not estimates.measured(rounds, calls),
             alone_ms=alone_ms,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from arena.judge.messages import CPU_MAX_WORK, Options
+from arena.model.effort import Effort
 from arena.model.environment import DeviceFacts
 from arena.model.record import CaseResult, Split
 from arena.model.task import Arguments, Case, Task, arguments
@@ -32,9 +33,9 @@ def select_cases(task: Task, cases: tuple[Case, ...], max_work: float | None) ->
     return tuple(case for case in cases if work[case.id] <= max_work or case.id in smallest)
 
 
-def is_timed(case: Case, facts: DeviceFacts) -> bool:
-    """Return whether the speed of a case counts; in an emulation, which cannot run sizes of production, that of all."""
-    return case.timed or facts.emulated
+def is_timed(case: Case, facts: DeviceFacts, effort: Effort) -> bool:
+    """Return whether a case is timed; in an emulation, which cannot run sizes of production, untimed ones are, too."""
+    return effort.times(case.split) and (case.timed or facts.emulated)
 
 
 def bounded(options: Options, facts: DeviceFacts) -> Options:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CACHE_MULTIPLE = 2
 _EMPTY_CALLS = 200
+_SCREEN_HALF_WIDTH = 0.05
+_SCREEN_SPREAD = 0.04  # the interval holds more than its spread: what no number of rounds shows
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,15 @@ class TimingConfig:
     """by how much more reaching a worker takes in a long pass than in a short one: standard deviation over workers"""
     clock_slack_ms: float
     baseline_drift: float
+
+    def screening(self) -> TimingConfig:
+        """The same with wider intervals, for evaluations of `Effort.SCREEN`; a minimum of rounds holds as before."""
+        return replace(
+            self,
+            target_spread=max(self.target_spread, _SCREEN_SPREAD),
+            patient_spread=max(self.patient_spread, _SCREEN_HALF_WIDTH),
+            noisy_half_width=max(self.noisy_half_width, _SCREEN_HALF_WIDTH),
+        )
 
 
 _GPU = TimingConfig(

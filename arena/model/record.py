@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import geometric_mean
 
+from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
@@ -149,6 +150,7 @@ class Evaluation:
     seconds: dict[str, float] = field(default_factory=dict)
     targets: tuple[TargetBuild, ...] = ()
     profile: Profile | None = None
+    effort: Effort = Effort.FULL
 
     @property
     def status(self) -> Status:
@@ -164,8 +166,11 @@ class Evaluation:
 
     @property
     def seen_speedup(self) -> float | None:
-        """Geometric mean over the timed seen cases, 1 where none could be timed; None unless every gate was passed."""
-        if self.status is not Status.PASSED:
+        """Geometric mean over the timed seen cases, 1 where none could be timed; None unless every gate was passed.
+
+        None also where nothing was to be timed.
+        """
+        if self.status is not Status.PASSED or self.effort is Effort.CORRECTNESS:
             return None
         mean = self.mean_speedup(Split.SEEN)
         return 1.0 if mean is None else mean
@@ -251,6 +256,11 @@ class RunInfo:
     devices: tuple[DeviceTasks, ...] = ()
     """of a run on several devices: the tasks of each; empty: all are measured in `environment`"""
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def effort(self) -> Effort:
+        """How much every trial's evaluation times; heads of versions without the option are of `full` evaluations."""
+        return Effort(str(self.evaluation.get("effort", Effort.FULL)))
 
     @property
     def planned(self) -> tuple[tuple[str, str, int], ...]:

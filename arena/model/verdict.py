@@ -56,6 +56,10 @@ class Status(StrEnum):
     """The harness failed; says nothing about the candidate, and keeps its place in the denominator."""
 
 
+CORRECT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+"""Statuses with right outputs; the last two cost the speedup, not the correctness."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a stage said: its status, one sentence of detail, and the seconds it took."""

@@ -7,14 +7,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from arena.model.record import CaseResult, Estimate, Evaluation, Split
-from arena.model.verdict import Status
+from arena.model.verdict import CORRECT, Status
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Cell = str | int | float | bool | None
-CORRECT = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
-"""Statuses of a case whose outputs were right; the last two cost the speedup, not the correctness."""
 _UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
 
 

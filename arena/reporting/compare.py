@@ -11,6 +11,7 @@ from statistics import geometric_mean
 import numpy as np
 
 from arena.errors import UsageError
+from arena.model.record import RunInfo
 from arena.reporting.groups import by_task
 from arena.reporting.intervals import Quantity, Tally, difference, estimate, log_error
 from arena.reporting.pairs import CasePair, TaskPair, case_pairs, common_tasks, task_pair
@@ -109,15 +110,14 @@ def compare(first: ComparedAgent, second: ComparedAgent) -> Comparison:
     ones, twos = _rows(first), _rows(second)
     common, notes = common_tasks(ones, twos)
     one_env, two_env = first.run.info.environment, second.run.info.environment
-    comparable = one_env.comparable_with(two_env)
-    cases = case_pairs(common, ones, twos) if comparable else []
+    reason = _not_comparable(first.run.info, second.run.info)
+    cases = [] if reason else case_pairs(common, ones, twos)
     tasks = [task_pair(task, ones[task], twos[task], cases) for task in common]
     names = first.name, second.name
-    if comparable:
-        speed = _speed(names, cases)
+    if reason:
+        speed = SpeedResult(None, None, None, "task", Conclusion.NOT_COMPARED, f"speed not compared: {reason}")
     else:
-        reason = f"speed not compared: {one_env.device.name} and {two_env.device.name} are different devices"
-        speed = SpeedResult(None, None, None, "task", Conclusion.NOT_COMPARED, reason)
+        speed = _speed(names, cases)
     return Comparison(
         *names,
         _correctness(names, "seen cases", [(task.first_correct, task.second_correct) for task in tasks]),
@@ -128,6 +128,15 @@ def compare(first: ComparedAgent, second: ComparedAgent) -> Comparison:
         tuple(notes),
         one_env.device.emulated or two_env.device.emulated,
     )
+
+
+def _not_comparable(first: RunInfo, second: RunInfo) -> str:
+    """Return the reason why speeds of two runs are not compared; an empty string where they are."""
+    if not first.environment.comparable_with(second.environment):
+        return f"{first.environment.device.name} and {second.environment.device.name} are different devices"
+    if first.effort is not second.effort:
+        return f"one run has effort {first.effort}, the other {second.effort}"
+    return ""
 
 
 def only_agent(run: RunRecords, agent: str | None, argument: str = "") -> str:

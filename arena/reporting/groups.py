@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
-from arena.reporting.effort import cost_usd, first_correct_s, tokens
 from arena.reporting.intervals import Quantity, Tally, estimate
 from arena.reporting.measure import Attempts, Measure, timed
 from arena.reporting.measures import BY_NAME, MEASURES, fast, tried
 from arena.reporting.rows import TrialRow
+from arena.reporting.spending import cost_usd, first_correct_s, tokens
 
 ALL = "all"
 LATENCY_BOUND = "latency_bound"

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from arena.reporting.case_frame import HeldoutOutcome
-from arena.reporting.effort import EFFORT
 from arena.reporting.intervals import NOTHING, Tally, log_error
 from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known, share, timed
 from arena.reporting.rows import CaseRow, TrialRow
 from arena.reporting.scores import BREAK_EVEN, SPEEDUP_POINTS, bounded_reward, pass_at_k
+from arena.reporting.spending import SPENDING
 from arena.reporting.targets import checked, portable
 
 AT_K = tuple(2**power for power in range(11))
@@ -222,7 +222,7 @@ MEASURES: tuple[Measure, ...] = (
     average("bounded_reward", "bounded reward", Unit.PLAIN, bounded, error=_bounded_error, applies=timed),
     average("points", "points", Unit.PLAIN, lambda row: row.points, error=_points_error),
     average("reward", "dense reward", Unit.PLAIN, lambda row: row.reward),
-    *EFFORT,
+    *SPENDING,
     average("roofline_fraction", "fraction of the roofline", Unit.SHARE, lambda row: row.roofline, log=True),
     average("sol_score", "SOL score", Unit.PLAIN, _sol, applies=_sol_known),
 )

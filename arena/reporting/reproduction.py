@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from arena.model.environment import Environment
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Split, Trial
-from arena.model.verdict import Stage, Status
+from arena.model.verdict import CORRECT, Stage, Status
 from arena.model.verification import Figure, FigureKind, PrivateDraw, Reproduction, TrialVerification, Verification
-from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome, heldout_ran
+from arena.reporting.case_frame import HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.reporting.rows import combine
 from arena.runs.records import RunRecords
 from arena.runs.rejudge import Rejudging, verifiable

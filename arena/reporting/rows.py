@@ -14,8 +14,8 @@ from arena.model.profile import Profile
 from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
 from arena.model.reward import reward
 from arena.model.session import Session
-from arena.model.verdict import Stage, Status
-from arena.reporting.case_frame import CORRECT, HeldoutOutcome, heldout_outcome, heldout_ran
+from arena.model.verdict import CORRECT, Stage, Status
+from arena.reporting.case_frame import HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.reporting.intervals import log_error, with_log_error
 from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords
@@ -168,6 +168,11 @@ def check_mixable(runs: Sequence[RunRecords]) -> None:
                 f"run {first.run!r} was measured on {first.environment.device.name} and {other.run!r} on "
                 f"{other.environment.device.name}: latencies of two devices do not belong in one report; "
                 "write one report per device, or see `arena portability` for their efficiencies"
+            )
+        if first.effort is not other.effort:
+            raise RecordError(
+                f"the effort of run {first.run!r} is {first.effort}, that of {other.run!r} {other.effort}: "
+                "speedups of two efforts do not belong in one report; write one report for each"
             )
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from arena.model.session import Session, Tokens
 from arena.reporting import formats
-from arena.reporting.effort import best_so_far_mean, first_correct_s
 from arena.reporting.rows import TrialRow
+from arena.reporting.spending import best_so_far_mean, first_correct_s
 from arena.reporting.tables import markdown
 
 HEADINGS = ("Agent", "Sessions", "Evaluations", "Minutes", "First correct", "Tokens", "Cost", "Endings", "Flags")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from arena.corpus import strict_yaml
 from arena.errors import RecordError, UsageError
+from arena.model.effort import Effort
 from arena.model.verification import FILE, Reproduction, TrialVerification, Verification
 from arena.reporting.groups import Group, groups
 from arena.reporting.intervals import Quantity, Tally, estimate
@@ -127,6 +128,8 @@ def read_entries(runs: Sequence[Path]) -> list[BoardEntry]:
 
 def _entry(path: Path) -> BoardEntry:
     run = read_submission(path)
+    if run.info.effort is not Effort.FULL:
+        raise RecordError(f"{path}: its effort is {run.info.effort}; boards take evaluations of effort full alone")
     try:
         rows = tuple(trial_rows([run]))
     except (ValueError, ArithmeticError) as problem:

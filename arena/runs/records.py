@@ -89,6 +89,8 @@ def read_run(run: Path) -> RunRecords:
             raise RecordError(f"{path}: record of {trial.key} in run {trial.run!r} does not belong to {info.run!r}")
         if not trial.environment.comparable_with(info.environment_of(trial.task)):
             raise RecordError(f"{path}: measured on {trial.environment.device.name}, the run on another device")
+        if trial.evaluation is not None and trial.evaluation.effort is not info.effort:
+            raise RecordError(f"{path}: effort {trial.evaluation.effort}, but the run's is {info.effort}")
         trials.append(trial)
     order = {key: place for place, key in enumerate(info.planned)}
     return RunRecords(run, info, tuple(sorted(trials, key=lambda trial: order[trial.key])))

@@ -18,7 +18,7 @@ from arena.corpus.release import corpus_of
 from arena.corpus.selection import select
 from arena.corpus.task_folder import HELDOUT
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
-from arena.judge.messages import Options, Progress
+from arena.judge.messages import Options, Progress, options_of
 from arena.model.environment import Environment
 from arena.model.record import SCHEMA_VERSION, DeviceTasks, RunInfo, Trial
 from arena.model.session import Limits, Session
@@ -125,7 +125,7 @@ def plan_run(config: RunConfig) -> RunPlan:
                 f"agent {spec.name}: {spec.folder} holds candidates for none of the {len(tasks)} tasks; "
                 f"expected {spec.folder}/{next(iter(tasks))}/kernel.py or kernel.hip"
             )
-    options = Options(**config.evaluation)  # type: ignore[arg-type]
+    options = options_of(config.evaluation)
     return RunPlan(config, tasks, agents, options, platforms=_platforms(config, tuple(tasks)))
 
 

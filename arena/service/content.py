@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from arena.model.effort import Effort
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, Evaluation, Split
@@ -54,6 +55,7 @@ class Content:
     left: int
     speedup: float | None
     seconds: float
+    effort: Effort
     device: str
     emulated: bool
     compile_log: str
@@ -82,6 +84,7 @@ def content_of(evaluation: Evaluation, evaluated: Evaluated, left: int) -> Conte
         left=left,
         speedup=evaluated.speedup,
         seconds=round(evaluated.seconds, 2),
+        effort=evaluation.effort,
         device=f"{device.name} ({device.arch})",
         emulated=device.emulated,
         compile_log=shortened(cleaned(evaluation.compile_log)),

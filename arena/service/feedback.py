@@ -8,6 +8,7 @@ import msgspec
 
 from arena.agents.base import Feedback
 from arena.error_line import first_error_line
+from arena.model.effort import Effort
 from arena.model.environment import ratio_heading
 from arena.model.portability import KernelUse
 from arena.model.profile import Profile
@@ -50,6 +51,8 @@ def _text(content: Content) -> Iterator[str]:
 def _first_line(content: Content) -> str:
     if content.status is Status.PASSED:
         timed = sum(case.speedup is not None for case in content.cases)
+        if content.effort is Effort.CORRECTNESS:
+            return "passed: every seen case is right; nothing was timed"
         if content.speedup is None or not timed:
             return "passed: no seen case could be timed against the baseline"
         where = ", emulated: no speed of a GPU" if content.emulated else ""

@@ -18,6 +18,7 @@ from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.session import KERNEL_LIMIT_BYTES, Evaluated, Limits
 from arena.model.task import Task
+from arena.model.verdict import Status
 from arena.scratch import scratch
 from arena.service.feedback import feedback, refusal
 from arena.service.judge_pool import JudgePool
@@ -98,11 +99,13 @@ class TrialService:
             return self._judge_pool.evaluate(self._task, file, options)
 
     def _remember(self, kernel: bytes, evaluation: Evaluation, number: int) -> float | None:
-        speedup = evaluation.seen_speedup
-        self._known[kernel] = speedup
-        if number and speedup is not None and (self._best is None or speedup > self._best.speedup):
-            self._best = _EvaluatedKernel(number, speedup, kernel)
-        return speedup
+        """Keep what a later choice needs: kernels that passed untimed are as fast as each other."""
+        passed = evaluation.status is Status.PASSED
+        rank = evaluation.seen_speedup or (1.0 if passed else None)
+        self._known[kernel] = rank
+        if number and rank is not None and (self._best is None or rank > self._best.speedup):
+            self._best = _EvaluatedKernel(number, rank, kernel)
+        return evaluation.seen_speedup
 
     def _clock(self) -> float:
         return self._attended.active_s() if self._attended is not None else 0.0

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from arena.agents.tried import shipped_definitions
+
 INSTALL_TIMEOUT_S = 100
 
 
@@ -26,11 +28,16 @@ class Package:
     """installed only where ARENA_TEST_CLIS=all asks for it: it takes long, and the others show the same"""
 
 
+def _package(name: str, *, asked_for: bool = False) -> Package:
+    definition = shipped_definitions()[name]
+    return Package(definition.install.split()[-1], definition.command[0], asked_for)
+
+
 PACKAGES = {
-    "claude_code": Package("@anthropic-ai/claude-code@2.1.197", "claude"),
-    "codex": Package("@openai/codex@0.169.0", "codex"),
-    "gemini_cli": Package("@google/gemini-cli@0.61.0", "gemini", asked_for=True),
-    "opencode": Package("opencode-ai@1.18.33", "opencode", asked_for=True),
+    "claude_code": _package("claude_code"),
+    "codex": _package("codex"),
+    "gemini_cli": _package("gemini_cli", asked_for=True),
+    "opencode": _package("opencode", asked_for=True),
 }
 """By the name of the agent's definition."""
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from arena.agents.tried import tried_agents
 from tests.agents.clis import cache_folder
 
-VERSION = "2.4.6"
+VERSION = tried_agents()["mini_swe_agent"].version
 WANTED = (f"mini-swe-agent=={VERSION}", "litellm[mcp]")
 _INSTALL_S = 300.0
 

@@ -170,7 +170,7 @@ def test_claude_code_nests_what_a_subagent_does(tmp_path: Path) -> None:
         return (theirs if "ERRAND" in seen.prompt else mine)[min(seen.turn, 1)]
 
     with AnthropicStandIn(script) as api:
-        session = start("claude_code", place, claude_environment(api), model="claude-sonnet-4-5")
+        session = start("claude_code", place, claude_environment(api), model="claude-sonnet-5-5")
     agent, look = session.kinds(EventKind.TOOL_CALL)
     assert (agent.tool, agent.parent, look.tool, look.parent) == (
         "Agent",
@@ -181,7 +181,7 @@ def test_claude_code_nests_what_a_subagent_does(tmp_path: Path) -> None:
     answer, whole = session.kinds(EventKind.TOOL_RESULT)
     assert (answer.parent, answer.text, whole.call) == (agent.call, START.rstrip(), agent.call)
     assert session.tokens == Tokens(400, 80, 160)
-    assert session.model == "claude-sonnet-4-5"
+    assert session.model == "claude-sonnet-5-5"
 
 
 @pytest.mark.slow

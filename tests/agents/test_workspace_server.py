@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from arena.agents import workspace_server
+from arena import http_server
 from arena.agents.base import Feedback
-from arena.agents.workspace_server import MAX_CONNECTIONS, MAX_REQUEST_BYTES, WorkspaceServer
+from arena.agents.workspace_server import MAX_WAITING, PATH, WorkspaceServer
 from arena.errors import InfrastructureError
+from arena.http_server import MAX_BODY_BYTES, MAX_SILENT
 from tests.agents.services import FakeService
 
 PATIENCE_S = 10.0
@@ -34,18 +36,20 @@ def connected(path: Path) -> Iterator[socket.socket]:
 
 
 def reply(connection: socket.socket) -> dict[str, Any]:
-    data = b""
-    while not data.endswith(b"\n"):
-        chunk = connection.recv(65536)
-        assert chunk, "hung up without an answer"
-        data += chunk
-    answer = json.loads(data)
-    assert set(answer) == {"text", "result"}
+    """The answer's JSON; an error is told as an answer without a verdict, as `./evaluate` does."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    answer = json.loads(response.read())
+    assert (set(answer), response.status) == ({"text", "result"}, 200) or set(answer) == {"error"}
     return dict(answer)
 
 
+def posted(body: bytes) -> bytes:
+    return f"POST {PATH} HTTP/1.1\r\nHost: arena\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 def request(kernel: str) -> bytes:
-    return json.dumps({"kernel": kernel, "profile": False}).encode() + b"\n"
+    return posted(json.dumps({"kernel": kernel, "profile": False}).encode())
 
 
 def said(path: Path, data: bytes) -> dict[str, Any]:
@@ -63,7 +67,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def waiting(server: WorkspaceServer, count: int) -> Callable[[], bool]:
-    return lambda: len(server._waiting) == count
+    return lambda: server.waiting == count
 
 
 @pytest.fixture
@@ -75,7 +79,7 @@ def test_a_kernel_is_answered(path: Path) -> None:
     service = FakeService()
     with WorkspaceServer(service, path):
         answer = said(path, request("käse"))
-        profiled = said(path, b'{"kernel": "k", "profile": true}\n')
+        profiled = said(path, posted(b'{"kernel": "k", "profile": true}'))
     assert answer == {"text": "judged käse\n", "result": {"status": "passed", "detail": "judged käse"}}
     assert profiled["result"]["status"] == "passed"
     assert service.kernels == ["käse".encode(), b"k"] and service.profiled == [False, True]
@@ -83,26 +87,36 @@ def test_a_kernel_is_answered(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("body", "why"),
     [
-        (b"not json\n", "no JSON"),
-        (b"[" * 100_000 + b"\n", "no JSON"),
-        (b"\xff\xfe\n", "no JSON"),
-        (b"[]\n", "must be"),
-        (b'{"kernel": 1}\n', "must be a text"),
-        (b'{"kernel": "k", "profile": 1}\n', "must be a text"),
-        (b'{"kernel": "k", "heldout": true}\n', "must be"),
-        (b"{}\n", "must be"),
-        (b'{"kernel": "\\ud800"}\n', "no text"),
-        (b"\n", "no JSON"),
+        (b"not json", "malformed"),
+        (b"[" * 100_000, "JSON"),
+        (b"\xff\xfe", "malformed"),
+        (b"[]", "Expected `object`"),
+        (b'{"kernel": 1}', "Expected `str`"),
+        (b'{"kernel": "k", "profile": 1}', "Expected `bool`"),
+        (b'{"kernel": "k", "heldout": true}', "unknown field `heldout`"),
+        (b"{}", "missing required field `kernel`"),
+        (b'{"kernel": "\\ud800"}', "JSON"),
+        (b"", "truncated"),
     ],
 )
-def test_a_malformed_request_is_told_why(path: Path, data: bytes, why: str) -> None:
+def test_a_malformed_request_is_told_why(path: Path, body: bytes, why: str) -> None:
     service = FakeService()
     with WorkspaceServer(service, path):
-        answer = said(path, data)
+        answer = said(path, posted(body))
         assert said(path, request("after"))["result"]["status"] == "passed"
-    assert why in answer["text"] and answer["result"] == {"status": None, "detail": answer["text"]}
+    assert why in answer["error"]
+    assert service.kernels == [b"after"]
+
+
+@pytest.mark.parametrize("data", [b"\r\n\r\n", b"\x00\xff\x16\x03\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"])
+def test_another_request_reaches_nothing(path: Path, data: bytes) -> None:
+    service = FakeService()
+    with WorkspaceServer(service, path), connected(path) as connection:
+        connection.sendall(data)
+        assert connection.recv(4096).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 404 "))
+        assert said(path, request("after"))["result"]["status"] == "passed"
     assert service.kernels == [b"after"]
 
 
@@ -110,26 +124,25 @@ def test_a_request_that_is_too_large_is_told_so(path: Path) -> None:
     service = FakeService()
     with WorkspaceServer(service, path), connected(path) as connection:
         with suppress(OSError):  # the server stops reading
-            connection.sendall(b"x" * (MAX_REQUEST_BYTES + (1 << 20)))
-        assert "larger than 4 MiB" in reply(connection)["text"]
+            connection.sendall(posted(b"x" * (MAX_BODY_BYTES + (1 << 20))))
+        assert "larger than 4 MiB" in reply(connection)["error"]
     assert service.kernels == []
 
 
 def test_a_request_that_does_not_come_is_given_up(path: Path) -> None:
     with WorkspaceServer(FakeService(), path, request_s=0.2) as server:
         with connected(path) as slow:
-            slow.sendall(b'{"kernel": ')
-            assert "in time" in reply(slow)["text"]
-        with connected(path) as half:
-            half.sendall(b'{"kernel": ')
-            half.shutdown(socket.SHUT_WR)
-            assert "has no end" in reply(half)["text"]
-        until(lambda: not server._connections)
+            slow.sendall(request("k")[:-3])
+            assert "within 0.2 s" in reply(slow)["error"]
+        with connected(path) as silent:
+            assert silent.recv(4096) == b""
+        until(lambda: not server.waiting)
 
 
 def test_a_trickle_does_not_extend_the_time(path: Path) -> None:
     with WorkspaceServer(FakeService(), path, request_s=0.3), connected(path) as slow:
         started = time.monotonic()
+        slow.sendall(request("k" * 1000)[:-900])
         try:
             while time.monotonic() < started + 3:
                 slow.sendall(b" ")
@@ -172,7 +185,6 @@ def test_who_hangs_up_before_its_turn_is_passed_over(path: Path) -> None:
             until(waiting(server, 2))
         with connected(path) as patient:
             patient.sendall(request("patient"))
-            patient.shutdown(socket.SHUT_WR)  # sends no more, and waits
             until(waiting(server, 3))
             service.go_on.set()
             assert reply(first)["text"] == "judged first\n"
@@ -183,7 +195,7 @@ def test_who_hangs_up_before_its_turn_is_passed_over(path: Path) -> None:
 def test_who_hangs_up_in_the_middle_disturbs_nobody(path: Path) -> None:
     service = FakeService()
     with WorkspaceServer(service, path) as server:
-        for data in (b"", b'{"kern', b'{"kernel": "x"}'):
+        for data in (b"", b"POST /epi", request("x")[:-2]):
             with connected(path) as connection:
                 connection.sendall(data)
         service.go_on.clear()
@@ -192,23 +204,28 @@ def test_who_hangs_up_in_the_middle_disturbs_nobody(path: Path) -> None:
             assert service.busy.wait(PATIENCE_S)
         service.go_on.set()
         assert said(path, request("after"))["text"] == "judged after\n"
-        until(lambda: not server._connections)
+        until(lambda: not server.waiting)
     assert service.kernels == [b"left during its evaluation", b"after"]
 
 
-def test_too_many_connections_are_turned_away(path: Path) -> None:
+def test_too_many_requests_are_turned_away(path: Path) -> None:
     service = FakeService()
-    with WorkspaceServer(service, path) as server:
-        idle = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(MAX_CONNECTIONS)]
-        for connection in idle:
-            connection.connect(str(path))
-        until(lambda: len(server._connections) == MAX_CONNECTIONS)
-        with connected(path) as one_more:
-            assert "waiting already" in reply(one_more)["text"]
-        for connection in idle:
-            connection.close()
-        until(lambda: not server._connections)
+    with WorkspaceServer(service, path) as server, ExitStack() as open_ones:
+        for count in range(MAX_WAITING):
+            idle = open_ones.enter_context(connected(path))
+            idle.sendall(request("never whole")[:-1])
+            until(waiting(server, count + 1))
+        assert "32 calls of ./evaluate are waiting" in said(path, request("one more"))["error"]
+        open_ones.close()
+        until(waiting(server, 0))
         assert said(path, request("again"))["text"] == "judged again\n"
+
+
+def test_peers_that_say_nothing_keep_nobody_out(path: Path) -> None:
+    with WorkspaceServer(FakeService(), path), ExitStack() as open_ones:
+        silent = [open_ones.enter_context(connected(path)) for _ in range(MAX_SILENT + 8)]
+        assert said(path, request("k"))["text"] == "judged k\n"
+        assert silent[0].recv(1) == b"", "the oldest made room"
 
 
 def test_closing_waits_for_no_evaluation(path: Path) -> None:
@@ -234,7 +251,6 @@ def connected_to_closing(
         assert service.busy.wait(PATIENCE_S)
         queued.sendall(request("queued"))
         until(waiting(server, 2))
-        until(lambda: len(server._connections) == 3)
         started = time.monotonic()
         server.__exit__(None, None, None)
         yield running, queued, idle, time.monotonic() - started
@@ -255,13 +271,12 @@ def test_a_desk_that_fails_gives_no_verdict(path: Path) -> None:
 
     with WorkspaceServer(FakeService(fail), path) as server:
         answer = said(path, request("k"))
-        assert said(path, request("k"))["result"]["status"] is None
         assert isinstance(server.failure, InfrastructureError)
-    assert "says nothing about the kernel" in answer["text"] and "own words" not in answer["text"]
+    assert "says nothing about the kernel" in answer["error"] and "own words" not in answer["error"]
 
 
 def test_who_does_not_read_its_answer_holds_up_nobody(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace_server, "_ANSWER_S", 0.3)
+    monkeypatch.setattr(http_server, "_ANSWER_S", 0.3)
 
     def at_length(kernel: bytes) -> Feedback:
         return Feedback("x" * (4 << 20 if kernel == b"long" else 1), b'{"status": "passed"}', None)
@@ -269,7 +284,7 @@ def test_who_does_not_read_its_answer_holds_up_nobody(path: Path, monkeypatch: p
     with WorkspaceServer(FakeService(at_length), path) as server, connected(path) as deaf:
         deaf.sendall(request("long"))
         assert said(path, request("short"))["text"] == "x"
-        until(lambda: not server._connections)
+        until(lambda: not server.waiting)
 
 
 def test_a_path_that_no_socket_can_have_is_said(tmp_path: Path) -> None:

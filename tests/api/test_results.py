@@ -123,7 +123,10 @@ def _no_judge(*_: object) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"hold_out": False}, "unknown option `hold_out`; expected one of: heldout, max_work, on_progress, profile"),
+        (
+            {"hold_out": False},
+            "unknown option `hold_out`; expected one of: effort, heldout, max_work, on_progress, profile",
+        ),
         ({"seed": 1}, "unknown option `seed`"),
         ({"seeds": 0}, "option `seeds`: 0 is less than the minimum of 1"),
         ({"seeds": -1}, "option `seeds`: -1 is less than"),

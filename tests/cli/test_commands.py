@@ -30,6 +30,7 @@ COMMANDS = [
     ["portability"],
     ["tasks", "list"],
     ["tasks", "show"],
+    ["tasks", "prompt"],
     ["tasks", "check"],
     ["tasks", "quality"],
     ["tasks", "new"],

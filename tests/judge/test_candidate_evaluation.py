@@ -16,6 +16,7 @@ from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.messages import Options
 from arena.judge.timer import Timer
 from arena.judge.workers import ForkServers
+from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.record import Evaluation, Split
 from arena.model.session import Evaluated
@@ -86,13 +87,33 @@ def test_cases_for_correctness_alone_are_not_timed(
     """As on a GPU, of two cases that say so: an emulation times all that it runs."""
     timed = {next(case.case for case in evaluated(task, context, kernel_of(task)).split(split)) for split in Split}
     for module in ("evaluate", "baselines"):
-        monkeypatch.setattr(f"arena.judge.{module}.is_timed", lambda case, _: case.id in timed)
+        monkeypatch.setattr(f"arena.judge.{module}.is_timed", lambda case, *_: case.id in timed)
     cold = replace(context, cache={})
     evaluation = evaluated(task, cold, kernel_of(task))
     assert evaluation.status is Status.PASSED
     assert {case.case for case in evaluation.cases if case.timing is not None} == timed
     assert all(case.candidate is Status.PASSED and case.error_ratio is not None for case in evaluation.cases)
     assert {case for (_, case, _), known in cold.cache.items() if known.isolated_ms is not None} == timed
+
+
+@pytest.mark.parametrize(
+    ("effort", "stages", "timed"),
+    [
+        (Effort.CORRECTNESS, [Stage.COMPILE, Stage.CORRECTNESS, Stage.HELDOUT], set()),
+        (Effort.SCREEN, list(Stage), {Split.SEEN}),
+    ],
+)
+def test_effort_decides_what_is_timed(
+    task: Task, context: JudgeContext, effort: Effort, stages: list[Stage], timed: set[Split]
+) -> None:
+    cold, split_of = replace(context, cache={}), {case.id: case.split for case in task.cases}
+    evaluation = evaluated(task, cold, kernel_of(task), structs.replace(QUICK, effort=effort))
+    assert evaluation.status is Status.PASSED and evaluation.effort is effort
+    assert [verdict.stage for verdict in evaluation.verdicts] == stages
+    assert {case.split for case in evaluation.cases if case.timing is not None} == timed
+    assert all(case.candidate is Status.PASSED for case in evaluation.cases)
+    assert {split_of[case] for (_, case, _), known in cold.cache.items() if known.isolated_ms} == timed
+    assert (evaluation.seen_speedup is not None) == bool(timed)
 
 
 def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, context: JudgeContext, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from arena.corpus.corpora import load_corpus
 from arena.judge.messages import CPU_MAX_WORK
 from arena.judge.selection import emulation_work, is_timed, select_cases
+from arena.model.effort import Effort
 from arena.model.task import arguments
 from tests.doctor.fake_evidence import CPU, H200
 
@@ -44,6 +45,6 @@ def test_a_large_cache_counts_although_little_of_it_is_touched() -> None:
 
 def test_the_speed_of_declared_cases_counts_and_of_all_in_an_emulation() -> None:
     task = load_corpus()[0]
-    timed = {case.id for case in task.seen if is_timed(case, H200)}
+    timed = {case.id for case in task.seen if is_timed(case, H200, Effort.FULL)}
     assert timed == {case.id for case in task.seen if case.timed} and 2 <= len(timed) < len(task.seen)
-    assert all(is_timed(case, CPU) for case in task.seen)
+    assert all(is_timed(case, CPU, Effort.FULL) for case in task.seen)

@@ -14,6 +14,7 @@ from arena.errors import RecordError
 from arena.model.record import Estimate, Split
 from arena.model.verdict import Stage, Status, Verdict
 from arena.reporting.case_frame import HeldoutOutcome
+from arena.reporting.compare import Conclusion, compare_runs
 from arena.reporting.rows import combine, trial_rows
 
 from . import builders as b
@@ -111,6 +112,15 @@ def test_runs_of_two_devices_or_given_twice_are_not_mixed() -> None:
         trial_rows([b.simple([2.0]), b.simple([2.0], name="r2", env=b.environment(b.CPU))])
     with pytest.raises(RecordError, match="given twice"):
         trial_rows([b.simple([2.0]), b.simple([2.0])])
+
+
+def test_runs_of_two_efforts_are_not_mixed() -> None:
+    full, second = b.simple([2.0]), b.simple([2.0], name="r2")
+    screened = replace(second, info=replace(second.info, evaluation={"effort": "screen"}))
+    with pytest.raises(RecordError, match="effort of run 'r1' is full, that of 'r2' screen"):
+        trial_rows([full, screened])
+    found = compare_runs(full, screened)
+    assert found.speed.finding is Conclusion.NOT_COMPARED and "effort" in found.speed.conclusion
 
 
 def test_combined_interval_by_hand() -> None:

@@ -146,6 +146,12 @@ def test_boards_do_not_mix_releases_or_devices(tmp_path: Path) -> None:
         assert (tmp_path / "site" / "runs" / slug(name)).is_dir()
 
 
+def test_boards_take_full_evaluations_alone(tmp_path: Path) -> None:
+    screened = kept(tmp_path, run(name="quick"), evaluation={"effort": "screen"})
+    with pytest.raises(RecordError, match="its effort is screen"):
+        read_entries([screened])
+
+
 def test_the_best_known_speed_of_a_task_rises_over_time(tmp_path: Path) -> None:
     task, folders = "triton2triton/norm/rms", []
     for day, speed in enumerate((1.5, 1.2, 2.0), 1):

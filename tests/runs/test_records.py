@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from arena.errors import RecordError, StorageError
+from arena.model.effort import Effort
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.record import (
     CaseResult,
@@ -199,6 +200,14 @@ def test_records_of_two_machines_are_not_mixed(run: Path) -> None:
     records.write_trial(run, replace(trial(), environment=there))
     with pytest.raises(RecordError, match="measured on another processor, the run on another device"):
         records.read_run(run)
+
+
+def test_records_of_two_efforts_are_not_mixed(run: Path) -> None:
+    records.write_trial(run, replace(trial(), evaluation=replace(evaluation(), effort=Effort.SCREEN)))
+    with pytest.raises(RecordError, match="effort screen, but the run's is full"):
+        records.read_run(run)
+    records.write_head(run, replace(INFO, evaluation={"effort": "screen"}))
+    assert len(records.read_run(run).trials) == 1
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:

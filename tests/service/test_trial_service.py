@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from arena.corpus.task_folder import load_task
 from arena.judge.messages import Options
+from arena.model.effort import Effort
+from arena.model.record import Evaluation
 from arena.model.session import KERNEL_LIMIT_BYTES, Limits
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.service.judge_pool import JudgePool
 from arena.service.trial import TrialService
 from tests.corpus.folders import write_task
-from tests.fakes import Timing
+from tests.fakes import FakeEvaluator, Timing
 
 SPEEDS = {"slow": 0.5, "same": 1.0, "fast": 2.0, "faster": 4.0}
+
+
+class Untimed(FakeEvaluator):
+    """Times nothing, as it is told."""
+
+    def finish(self, found: Evaluation, text: str) -> Evaluation:
+        return replace(found, effort=self.options[-1].effort)
 
 
 @pytest.fixture
@@ -37,6 +47,19 @@ def test_an_evaluation_is_of_seen_cases_only_and_is_counted(task: Task) -> None:
     assert [options.heldout for options in judge.options] == [False]
     wrong = place.evaluate(b"WRONG").evaluated
     assert wrong is not None and (wrong.number, wrong.speedup, wrong.status) == (2, None, Status.WRONG_RESULT)
+
+
+def test_without_timings_the_first_kernel_that_passed_is_the_best(task: Task) -> None:
+    options = Options(effort=Effort.CORRECTNESS)
+    place = TrialService(task, options, JudgePool([Untimed()]), Limits(evaluations=9))
+    answer = place.evaluate(b"right")
+    assert answer.evaluated is not None and answer.evaluated.speedup is None
+    assert answer.text.startswith("passed: every seen case is right; nothing was timed")
+    place.evaluate(b"right too")
+    place.evaluate(b"WRONG")
+    assert place.choose(None)[0] == b"right"
+    assert place.choose(b"right too") == (b"right too", "")
+    assert place.choose(b"WRONG")[0] == b"right"
 
 
 def test_the_limit_is_enforced(task: Task) -> None:

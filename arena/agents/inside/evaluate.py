@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import http.client
 import json
 import os
 import socket
@@ -19,7 +20,7 @@ PASSED, FAILED, USAGE, NO_VERDICT = 0, 1, 2, 3
 MAX_KERNEL_BYTES = 1 << 20
 _KERNELS = ("kernel.py", "kernel.hip")
 _NO_VERDICT_STATUSES = (None, "harness_error")
-_CHUNK = 1 << 16
+REQUEST = "/episodes/workspace/evaluate"
 
 DESCRIPTION = (
     "Hands a kernel to the judge, which compiles it, checks it on the seen cases and times it against the baseline. "
@@ -70,18 +71,33 @@ def exit_code(status: str | None) -> int:
 
 def ask(path: str, kernel: str, *, profile: bool) -> dict[str, Any]:
     """Send one kernel and wait for the answer, an object with `text` and `result`; raises `NoAnswer`."""
-    request = json.dumps({"kernel": kernel, "profile": profile}).encode() + b"\n"
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = _Connection(path)
     try:
         try:
-            connection.connect(path)
+            connection.connect()
         except OSError as problem:
             raise NoAnswer(f"the judge cannot be reached: {problem.strerror or problem}") from None
+        body = json.dumps({"kernel": kernel, "profile": profile})
         with contextlib.suppress(OSError):  # it may have said why before it closed the connection
-            connection.sendall(request)
-        return _answer(_receive(connection))
+            connection.request("POST", REQUEST, body, {"Content-Type": "application/json"})
+        try:
+            return _answer(connection.getresponse().read())
+        except (OSError, http.client.HTTPException) as problem:
+            raise NoAnswer(f"the judge closed the connection without an answer: {problem}") from None
     finally:
         connection.close()
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("arena")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self._path)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -125,25 +141,14 @@ def _socket_path() -> str:
     return str(Path(folder) / "service.sock")
 
 
-def _receive(connection: socket.socket) -> bytes:
-    """Everything up to the end of the line, however long it takes."""
-    data = bytearray()
-    while b"\n" not in data:
-        try:
-            chunk = connection.recv(_CHUNK)
-        except OSError as problem:
-            raise NoAnswer(f"the judge closed the connection: {problem.strerror or problem}") from None
-        if not chunk:
-            raise NoAnswer("the judge closed the connection without an answer")
-        data += chunk
-    return bytes(data.split(b"\n", 1)[0])
-
-
-def _answer(line: bytes) -> dict[str, Any]:
+def _answer(body: bytes) -> dict[str, Any]:
+    """The judge's answer; one that it refuses is told as an answer without a verdict."""
     try:
-        answer = json.loads(line)
+        answer = json.loads(body)
     except ValueError:
         raise NoAnswer("the judge's answer is no JSON") from None
+    if isinstance(answer, dict) and isinstance(answer.get("error"), str):
+        return {"text": answer["error"], "result": {"status": None, "detail": answer["error"]}}
     fits = isinstance(answer, dict) and isinstance(answer.get("text"), str) and isinstance(answer.get("result"), dict)
     if not fits:
         raise NoAnswer("the judge's answer has not the form that is expected")

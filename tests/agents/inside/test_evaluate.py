@@ -119,7 +119,13 @@ def test_a_judge_that_is_not_there_is_told_so(place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [(b"", "closed the connection"), (b"nonsense\n", "no JSON"), (b"[]\n", "form"), (b'{"text": 1}\n', "form")],
+    [
+        (b"", "closed the connection"),
+        (b"nonsense\r\n\r\n", "closed the connection"),
+        (b"HTTP/1.0 200 OK\r\n\r\nnonsense", "no JSON"),
+        (b"HTTP/1.0 200 OK\r\n\r\n[]", "form"),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"text": 1}', "form"),
+    ],
 )
 def test_an_answer_that_is_none_is_told_so(place: Path, answer: bytes, why: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -129,7 +135,7 @@ def test_an_answer_that_is_none_is_told_so(place: Path, answer: bytes, why: str)
         def serve() -> None:
             connection, _ = listener.accept()
             with connection:
-                while not connection.recv(65536).endswith(b"\n"):
+                while not connection.recv(65536).endswith(b"}"):
                     pass
                 connection.sendall(answer)
 

@@ -11,11 +11,11 @@ import pytest
 
 from arena.model.session import Session, Tokens
 from arena.model.verdict import Status
-from arena.reporting.effort import best_so_far_mean, first_correct_s
 from arena.reporting.groups import Group, groups
 from arena.reporting.pages import write_report
 from arena.reporting.rows import trial_rows
 from arena.reporting.session_views import sessions_frame, sessions_views
+from arena.reporting.spending import best_so_far_mean, first_correct_s
 from arena.runs.records import RunRecords
 
 from . import builders as b

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from arena.model.session import Session
-from arena.reporting.case_frame import CORRECT
+from arena.model.verdict import CORRECT
 from arena.reporting.intervals import Method, Quantity, Tally
 from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known
 from arena.reporting.rows import TrialRow
@@ -82,7 +82,7 @@ def _median_first_correct(rows: Sequence[TrialRow]) -> Quantity | None:
     return Quantity(middle, None, None, tasks, Method.NONE, len(times)) if math.isfinite(middle) else None
 
 
-EFFORT: tuple[Measure, ...] = (
+SPENDING: tuple[Measure, ...] = (
     _per_solved("tokens_per_solved", "tokens", tokens),
     _per_solved("cost_per_solved", "cost in US dollars", cost_usd),
     Measure(

@@ -1,0 +1,247 @@
+"""The HTTP server of the project: routes behind a Unix socket or a loopback port, JSON in, JSON out.
+
+Used by `arena serve` and by the socket behind `./evaluate`. Peers are untrusted: heads, bodies and answers have time
+limits, bodies a size, connections that have sent no request a number. A connection carries one request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import msgspec
+
+from arena.errors import UsageError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+LOOPBACK = "127.0.0.1"
+MAX_BODY_BYTES = 4 << 20
+MAX_KERNEL_BYTES = 1 << 20
+MAX_SILENT = 256
+"""connections that have sent no request; the oldest is closed for the next"""
+_HEAD_S = 2.0
+_ANSWER_S = 60.0
+_CLOSE_S = 1.0
+_MAX_PATH_BYTES = 107
+_Body = TypeVar("_Body")
+Answer = Callable[["Request"], Awaitable[object]]
+"""answers a request with what can be encoded as JSON; raises `Refused`"""
+
+
+class Refused(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
+
+
+class EvaluationServer:
+    """Answers in a thread of its own while it is open; a context manager.
+
+    Args:
+        routes: by method and path, such as `("POST", "/episodes/{episode}/evaluate")`.
+        path: the Unix socket; None: a port of the loopback address, for which requests need `token`.
+        mode: of the socket's file.
+        port: of the loopback address; 0: any that is free.
+    """
+
+    def __init__(
+        self,
+        routes: Mapping[tuple[str, str], Answer],
+        *,
+        path: Path | None = None,
+        mode: int = 0o600,
+        port: int = 0,
+        head_s: float = _HEAD_S,
+    ) -> None:
+        self.token = "" if path else secrets.token_urlsafe(24)
+        self._routes, self._path, self._mode, self._port, self._head_s = routes, path, mode, port, head_s
+
+    @property
+    def address(self) -> str:
+        """`http://127.0.0.1:PORT`, or the path of the socket."""
+        return str(self._path) if self._path else f"http://{LOOPBACK}:{self._port}"
+
+    def __enter__(self) -> Self:
+        """Listen. Raises `UsageError` where that is not possible."""
+        import uvicorn
+
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what strangers send is no news
+        listener = self._listen()
+        self._config = uvicorn.Config(
+            _application(self._routes, self.token),
+            http=_connections(self._head_s),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            headers=[("connection", "close")],
+            timeout_graceful_shutdown=0,
+        )
+        self._server = uvicorn.Server(self._config)
+        self._thread = threading.Thread(target=self._server.run, args=([listener],), name="server", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close every connection; evaluations that run are not waited for."""
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join(_CLOSE_S)
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _listen(self) -> socket.socket:
+        if self._path is not None and len(str(self._path).encode()) > _MAX_PATH_BYTES:
+            raise UsageError(f"{self._path}: too long for a Unix socket; set TMPDIR to a shorter path")
+        listener = socket.socket(socket.AF_UNIX if self._path else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            with _created_with(self._mode):
+                if self._path is None:
+                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(str(self._path) if self._path else (LOOPBACK, self._port))
+            listener.listen(MAX_SILENT)
+        except OSError as problem:
+            listener.close()
+            raise UsageError(f"cannot listen at {self.address}: {problem.strerror}") from None
+        if self._path is None:
+            self._port = listener.getsockname()[1]
+        return listener
+
+
+async def body_of(request: Request, kind: type[_Body], default: _Body | None = None, within_s: float = 30.0) -> _Body:
+    """Return the body as what it has to be; `default` where there is none. Raises `Refused`."""
+    from starlette.requests import ClientDisconnect
+
+    data = bytearray()
+    try:
+        async with asyncio.timeout(within_s):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > MAX_BODY_BYTES:
+                    raise Refused(
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB"
+                    )
+    except TimeoutError:
+        raise Refused(HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {within_s:g} s") from None
+    except ClientDisconnect:
+        raise Refused(HTTPStatus.BAD_REQUEST, "the connection was closed before the end of the body") from None
+    if not data and default is not None:
+        return default
+    try:
+        return msgspec.json.decode(bytes(data), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
+        raise Refused(HTTPStatus.BAD_REQUEST, f"not the JSON that is expected here: {problem}") from None
+
+
+def kernel_bytes(kernel: str) -> bytes:
+    """Return the bytes of a kernel's text. Raises `Refused` where it is no text or too large."""
+    try:
+        data = kernel.encode()
+    except UnicodeEncodeError:
+        raise Refused(HTTPStatus.BAD_REQUEST, "`kernel` holds characters that are no text") from None
+    if len(data) > MAX_KERNEL_BYTES:
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the kernel may have {MAX_KERNEL_BYTES} bytes")
+    return data
+
+
+def _application(routes: Mapping[tuple[str, str], Answer], token: str) -> Starlette:
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    async def unknown(request: Request, problem: Exception) -> Response:
+        status = HTTPStatus(getattr(problem, "status_code", 500))
+        there = ", ".join(f"{method} {path}" for method, path in routes)
+        return _reply({"error": f"{status.phrase}; there is {there}"}, status)
+
+    made = [Route(path, _guarded(answer, token), methods=[method]) for (method, path), answer in routes.items()]
+    return Starlette(routes=made, exception_handlers={404: unknown, 405: unknown})
+
+
+def _guarded(answer: Answer, token: str) -> Callable[[Request], Awaitable[Response]]:
+    """Answer those who have the token; what goes wrong becomes an error with a message."""
+
+    async def respond(request: Request) -> Response:
+        try:
+            given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+            given = given or request.query_params.get("token", "")
+            if token and not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+                raise Refused(HTTPStatus.UNAUTHORIZED, "wrong or no token: send `Authorization: Bearer TOKEN`")
+            return _reply(await answer(request))
+        except Refused as problem:
+            return _reply({"error": str(problem)}, problem.status, problem.headers)
+        except asyncio.CancelledError:
+            return _reply({"error": "the server is closed"}, HTTPStatus.SERVICE_UNAVAILABLE)
+        except Exception:
+            logging.getLogger(__name__).exception("%s %s", request.method, request.url.path)
+            return _reply(
+                {"error": "the server failed, which says nothing about the kernel; its log has more"},
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+            )
+
+    return respond
+
+
+def _reply(content: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
+    from starlette.responses import Response
+
+    return Response(msgspec.json.encode(content), status, headers, "application/json")
+
+
+def _connections(head_s: float) -> type[H11Protocol]:
+    """Return uvicorn's protocol with limits on peers that send no request or take no answer."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    silent: dict[Connection, None] = {}
+
+    class Connection(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(silent) >= MAX_SILENT:
+                next(iter(silent)).transport.abort()
+            silent[self] = None
+            self._deadline = self.loop.call_later(head_s, transport.abort)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None:
+                silent.pop(self, None)
+                self._deadline.cancel()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            silent.pop(self, None)
+            self._deadline.cancel()
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._deadline = self.loop.call_later(_ANSWER_S, self.transport.abort)
+
+    return Connection
+
+
+@contextlib.contextmanager
+def _created_with(mode: int) -> Iterator[None]:
+    """Create files with this mode from their first moment."""
+    before = os.umask(0o777 & ~mode)
+    try:
+        yield
+    finally:
+        os.umask(before)
