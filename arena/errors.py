@@ -51,6 +51,10 @@ class JudgeUnavailable(InfrastructureError):
     """No judge can be started, or none is wanted any more: no candidate has anything to do with it."""
 
 
+class JudgeLost(InfrastructureError):
+    """A judge on another machine is gone or unfit: what it was asked may be asked of another judge."""
+
+
 class RecordError(InfrastructureError):
     """A record on disk cannot be read, or records that must not be mixed were."""
 

@@ -44,6 +44,7 @@ class FakeEvaluator:
     seen: list[tuple[str, str, Path | None]] = field(default_factory=list)
     options: list[Options] = field(default_factory=list)
     interrupt_after: int | None = None
+    shares_machine: bool = True
 
     def evaluate(
         self,

@@ -38,6 +38,7 @@ LAYERS = {
     "judge": 5,
     "agents": 5,
     "service": 6,
+    "executors": 7,
     "runs": 7,
     "task_check": 8,
     "reporting": 8,

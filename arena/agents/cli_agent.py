@@ -20,6 +20,7 @@ from arena.agents.parsers import make_parser
 from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
 from arena.agents.workspace_server import WorkspaceServer
+from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import InfrastructureError
 from arena.model.session import KERNEL_LIMIT_BYTES, Ending, Limits, Session
 from arena.scratch import clear, scratch
@@ -131,7 +132,7 @@ class CliAgent(Agent):
             device=self._definition.device and not workspace.environment.device.emulated,
             show=shown,
             hide=(
-                *(workspace.task.path.parents[2], workspace.transcript.parents[2]),
+                *(*hidden_from_candidates(workspace.task), workspace.transcript.parents[2]),
                 *(folder for folder in _subfolders(self._definition.beside) if folder not in shown),
             ),
             disk_bytes=self.limits.disk_bytes,

@@ -12,7 +12,7 @@ import msgspec
 from arena.errors import ArenaError, NotServed
 from arena.model.effort import Effort
 from arena.serve.requests import BatchAnswer, BatchItem, BatchRequest, BeginRequest, FinishRequest, StepRequest
-from arena.serve.views import EpisodeView, Final, ServerView, Step, ServedTask, TaskView
+from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 
 _HOST = "http://arena"
 _PATIENCE_S = 7200.0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from arena.model.record import RunInfo
     from arena.reporting.compare import Comparison
     from arena.reporting.rows import TrialRow
+    from arena.runs.runner import RunPlan
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,6 @@ def run(
     """
     from arena.runs import runner
     from arena.runs.config import Overrides, find_config, load_config, override
-    from arena.service.judge_pool import started
 
     numbers = [device_number(device) for device in listed("devices", devices)]
     overrides = Overrides(name=name, platform=platform, tasks=listed("tasks", tasks), agents=listed("agents", agents))
@@ -145,8 +145,18 @@ def run(
     plan, folder = runner.plan_run(chosen), Path(runs_dir) / chosen.name
     if (done := runner.finished(plan, folder)) is not None:
         return Run(done)
-    with started(chosen.platform, numbers or (None,), builds=plan.has_sessions) as judges:
-        return Run(runner.run(plan, folder, judges))
+    return Run(_judged(plan, folder, numbers or (None,)))
+
+
+def _judged(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecords:
+    """Start judges on this machine, and run what is missing."""
+    from arena.executors.base import JudgesWanted, started, wanted_of
+    from arena.executors.local import LocalExecutor
+    from arena.runs import runner
+
+    common = JudgesWanted(plan.config.platform, devices, builds=plan.has_sessions)
+    with started(LocalExecutor(), wanted_of(plan.tasks_of(), plan.tasks, common)) as judges:
+        return runner.run(plan, folder, judges)
 
 
 def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:

@@ -18,6 +18,9 @@ Platform = Annotated[str, typer.Option(help="auto, cpu, cuda or rocm.", callback
 OtherPlatform = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or rocm; default: the configuration's.", callback=_known)
 ]
+EXECUTOR = typer.Option(help="Where judges run: local (this machine) or ray (a cluster).")
+ADDRESS = typer.Option(help="HOST:PORT of a Ray cluster; without it, Ray is started here for the run.")
+ACCELERATOR = typer.Option(help="Type of GPU of the Ray cluster, such as H200 (per platform: A,B); default: the only.")
 DEVICES = typer.Option(help="GPUs that get a judge each: `all`, or numbers such as 0,1. Default: the first.")
 
 

@@ -23,9 +23,9 @@ def portability(
 ) -> None:
     """Compare how much of the roofline agents reach on several kinds of GPU: efficiency and performance portability."""
     from arena.reporting.performance_portability import portability_markdown, portability_table
-    from arena.runs.records import read_run
+    from arena.runs.records import by_device, read_run
 
-    table = portability_table([read_run(path) for path in runs])
+    table = portability_table([part for path in runs for part in by_device(read_run(path))])
     if as_json:
         print_json(table)
     else:

@@ -37,7 +37,8 @@ def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = Tr
     """Print the tables of runs, write their report and say where it is; or print the summaries as JSON."""
     from arena.reporting.summary import summary_table
 
-    summaries = [summary_table(run) for run in runs]
+    per_device = _per_device(runs)
+    summaries = [summary_table(run) for group in per_device for run in group]
     if as_json:
         print_json(summaries)
     else:
@@ -46,11 +47,29 @@ def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = Tr
         return
     from arena.reporting.pages import write_report
 
-    written = write_report(runs, target)
-    if not as_json:
-        for warning in written.warnings:
-            err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
-        out.print(f"report: {written.index}", highlight=False)
+    for group in per_device:
+        device = group[0].info.environment.device
+        written = write_report(group, target if len(per_device) == 1 else target / f"{device.platform}-{device.arch}")
+        if not as_json:
+            for warning in written.warnings:
+                err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
+            out.print(f"report: {written.index}", highlight=False)
+
+
+def _per_device(runs: Sequence[RunRecords]) -> list[list[RunRecords]]:
+    """The runs in one group; where one is of several devices, a group for each device, and a report for each."""
+    from arena.runs.records import by_device
+
+    if not any(run.info.devices for run in runs):
+        return [list(runs)]
+    groups: list[list[RunRecords]] = []
+    for part in (part for run in runs for part in by_device(run)):
+        same = [group for group in groups if group[0].info.environment.comparable_with(part.info.environment)]
+        if same:
+            same[0].append(part)
+        else:
+            groups.append([part])
+    return groups
 
 
 def _show(summaries: Sequence[Summary]) -> None:

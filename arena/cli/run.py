@@ -13,10 +13,11 @@ import typer
 from arena.cli import Interrupted
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import DEVICES, OtherPlatform, chosen_devices
+from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, OtherPlatform, chosen_devices
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
+    from arena.executors.base import Executor
     from arena.runs.records import RunRecords
     from arena.runs.runner import RunPlan
 
@@ -26,8 +27,10 @@ EXAMPLES = examples(
     "arena run quickstart --targets gfx942,gfx90a,sm_90 --name ports",
     "arena run coding_agents --jobs 4           # four trials side by side, which take turns at the device",
     "arena run full --devices all               # a judge on every GPU here",
+    "arena run full --executor ray --address 10.0.0.1:6379   # a judge on every GPU of a Ray cluster",
     "arena run quickstart                       # again: goes on where it stopped",
 )
+TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
 RUNS = Path("runs")
 REPORTS = Path("reports")
 
@@ -43,12 +46,12 @@ def run(
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
     max_work: MaxWork = None,
-    targets: Annotated[
-        list[str] | None,
-        typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required)."),
-    ] = None,
+    targets: Annotated[list[str] | None, TARGETS] = None,
     tasks_dir: TasksDirs = None,
     devices: Annotated[str, DEVICES] = "",
+    executor: Annotated[str, EXECUTOR] = "local",
+    address: Annotated[str, ADDRESS] = "",
+    accelerator: Annotated[str, ACCELERATOR] = "",
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
@@ -56,6 +59,7 @@ def run(
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
+    from arena.executors import executor as executor_called
     from arena.runs import runner
     from arena.runs.config import Overrides, find_config, load_config, override
     from arena.toolchains.targets import parse
@@ -64,6 +68,7 @@ def run(
         *(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs, max_work, parse(targets or ())),
         corpora=tuple(folder.resolve() for folder in tasks_dir or ()),
     )
+    where = executor_called(executor, address, accelerator)
     chosen = override(load_config(find_config(config)), wanted)
     err.print(f"{chosen.name}: loading the tasks", highlight=False)
     plan = runner.plan_run(chosen)
@@ -73,7 +78,7 @@ def run(
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
     else:
         try:
-            done = _run(plan, folder, chosen_devices(devices))
+            done = _run(plan, folder, chosen_devices(devices), where)
         except KeyboardInterrupt:
             raise _interrupted(plan, folder) from None
     if with_report or as_json:
@@ -81,19 +86,20 @@ def run(
     _require_verdicts(done, folder)
 
 
-def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecords:
+def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor) -> RunRecords:
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
+    from arena.executors.base import JudgesWanted, started, wanted_of
     from arena.runs import runner
-    from arena.service.judge_pool import started
 
     _require_agents(plan)
+    common = JudgesWanted(plan.config.platform, devices, builds=plan.has_sessions, corpora=plan.config.corpora)
+    wanted = wanted_of(plan.tasks_of(), plan.tasks, common)
     agents, tasks, attempts = len(plan.agents), len(plan.tasks), plan.config.attempts
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
-    judges_here = "a judge" if len(devices) == 1 else f"{len(devices)} judges"
-    err.print(f"{planned}; starting {judges_here}, platform {plan.config.platform}", highlight=False)
-    builds = plan.has_sessions
-    with RunDisplay(err) as display, started(plan.config.platform, devices, builds=builds) as judges:
+    places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
+    err.print(f"{planned}; starting {places}", highlight=False)
+    with RunDisplay(err) as display, started(where, wanted) as judges:
         return runner.run(plan, folder, judges, display)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -15,14 +16,15 @@ import typer
 
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import DEVICES, Platform, chosen_devices
+from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, Platform, chosen_devices
 from arena.corpus.split import TaskSplit
+from arena.http_server import EvaluationServer
 from arena.model.effort import Effort
 from arena.printable import printable
 
 if TYPE_CHECKING:
-    from arena.http_server import EvaluationServer
-    from arena.serve.episodes import Episodes
+    from arena.serve.episodes import Episodes, ServeSettings
+    from arena.service.judge_pool import JudgePool
 
 EXAMPLES = examples(
     "arena serve                                       # every task, on any free port of 127.0.0.1",
@@ -40,6 +42,9 @@ def serve(
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
     platform: Platform = "auto",
     devices: Annotated[str, DEVICES] = "",
+    executor: Annotated[str, EXECUTOR] = "local",
+    address: Annotated[str, ADDRESS] = "",
+    accelerator: Annotated[str, ACCELERATOR] = "",
     name: Annotated[str, typer.Option(help="Name of the run folder that holds the episodes.")] = "served",
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
     effort: Annotated[
@@ -58,26 +63,38 @@ def serve(
     One line of JSON on stdout says where. Ctrl-C ends it, and the same command goes on with unfinished episodes.
     """
     from arena.corpus.corpora import open_corpora
-    from arena.http_server import EvaluationServer
+    from arena.executors import executor as executor_called
+    from arena.executors.base import JudgesWanted
     from arena.judge.messages import Options
     from arena.model.session import Limits
-    from arena.serve.episodes import ServeSettings, opened, served
-    from arena.serve.routes import Routes
-    from arena.service.judge_pool import started
+    from arena.serve.episodes import ServeSettings, served
 
     corpora, patterns = open_corpora(tasks_dir or ()).including(tasks or ())
     options = Options(max_work=max_work, seeds=seeds, call_timeout_s=timeout, effort=effort)
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
-    folder, chosen = runs_dir / name, served(corpora, patterns, split)
-    settings = ServeSettings(folder, corpora, chosen, options, limits, capacity)
+    chosen = served(corpora, patterns, split)
+    settings = ServeSettings(runs_dir / name, corpora, chosen, options, limits, capacity)
+    folders = {task: corpora.folders[task] for task in chosen}
+    wanted = JudgesWanted(platform, chosen_devices(devices), True, tuple(tasks_dir or ()), folders)
+    judges = executor_called(executor, address, accelerator).judges(wanted)
+    _serve(settings, judges, partial(EvaluationServer, port=port, path=socket))
+
+
+def _serve(
+    settings: ServeSettings, judges: AbstractContextManager[JudgePool], listen: Callable[..., EvaluationServer]
+) -> None:
+    """Start judges, go on with what the run folder holds, and listen."""
+    from arena.serve.episodes import opened
+    from arena.serve.routes import Routes
+
     with _terminated_as_interrupted(), ExitStack() as stack:
-        pool = stack.enter_context(started(platform, chosen_devices(devices), builds=True))
+        pool = stack.enter_context(judges)
         with err.status("waiting for the judge"):
             _ = pool.environments
         episodes = stack.enter_context(opened(settings, pool))
-        server = stack.enter_context(EvaluationServer(Routes(episodes).table(), port=port, path=socket))
+        server = stack.enter_context(listen(Routes(episodes).table()))
         stack.callback(pool.cancel)
-        _wait(server, episodes, folder)
+        _wait(server, episodes, settings.folder)
 
 
 def _wait(server: EvaluationServer, episodes: Episodes, folder: Path) -> None:

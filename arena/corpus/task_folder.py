@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,8 @@ TASKS = resource("tasks")
 DEFINITION = "task.yaml"
 HELDOUT = "heldout.yaml"
 SHARED = "same_operator_as"
+HIDE = "ARENA_HIDE"
+"""further folders to hide from candidates, with colons between them: of services whose sockets lie in files"""
 SEMANTICS = PACKAGE / "semantics"
 _HASHED_SUFFIXES = (".yaml", ".py", ".hip")
 _SHARED_PIECE = re.compile(rb"arena\.semantics\.(\w+)")
@@ -60,8 +63,9 @@ def _definition(folder: Path) -> strict_yaml.Document:
 
 
 def hidden_from_candidates(task: Task) -> tuple[Path, ...]:
-    """Return the folders of tasks that no candidate of `task` may read: its own corpus and the shipped one."""
-    return tuple(dict.fromkeys((task.path.parents[2], TASKS)))
+    """Return the folders that no candidate of `task` may see: its own corpus, the shipped one, and those of `HIDE`."""
+    others = (Path(folder) for folder in os.environ.get(HIDE, "").split(os.pathsep) if folder)
+    return tuple(dict.fromkeys((task.path.parents[2], TASKS, *(folder for folder in others if folder.is_dir()))))
 
 
 def content_hash(folder: Path, heldout: Path | None = None, definition: Path | None = None) -> str:

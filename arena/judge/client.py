@@ -38,6 +38,8 @@ class JudgeClient:
 
     module = "arena.judge.service"
     """what the process runs"""
+    shares_machine = True
+    """whether agents run on the same machine"""
 
     def __init__(self, platform: str, device: int | None = None) -> None:
         self._platform = platform

@@ -222,6 +222,14 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class DeviceTasks:
+    """The tasks of a run that are measured on one device."""
+
+    environment: Environment
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """The head of a run folder: what was asked for, so that a report knows its denominator.
 
@@ -247,6 +255,8 @@ class RunInfo:
     """the release of the tasks; None in heads of versions that did not store it"""
     open_ended: bool = False
     """whether trials come as clients of `arena serve` finish them, so that none is planned"""
+    devices: tuple[DeviceTasks, ...] = ()
+    """of a run on several devices: the tasks of each; empty: all are measured in `environment`"""
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -263,3 +273,7 @@ class RunInfo:
             for task in self.tasks
             for agent in self.agents
         )
+
+    def environment_of(self, task: str) -> Environment:
+        """Return where a task of the run is measured."""
+        return next((device.environment for device in self.devices if task in device.tasks), self.environment)

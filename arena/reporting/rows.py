@@ -155,6 +155,12 @@ def check_mixable(runs: Sequence[RunRecords]) -> None:
     twice = [name for name, count in names.items() if count > 1]
     if twice:
         raise RecordError(f"run {twice[0]!r} is given twice; name every run once")
+    for run in runs:
+        if run.info.devices:
+            raise RecordError(
+                f"run {run.info.run!r} was measured on {len(run.info.devices)} devices, which are never averaged; "
+                f"`arena report {run.path}` writes a report for each"
+            )
     for run in runs[1:]:
         first, other = runs[0].info, run.info
         if not first.environment.comparable_with(other.environment):

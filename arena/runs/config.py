@@ -44,6 +44,8 @@ class RunConfig:
     tasks: tuple[str, ...]
     agents: tuple[AgentSpec, ...]
     platform: str = "auto"
+    platforms: tuple[tuple[str, str], ...] = ()
+    """patterns of task ids, each with its platform in place of `platform`; the first that matches counts"""
     attempts: int = 3
     """per task and agent; three is what AgentKernelArena's paper reports"""
     jobs: int | None = None
@@ -82,11 +84,13 @@ def load_config(path: Path) -> RunConfig:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise document.error(["agents", index], f"a second agent called {name}; give it a `name` of its own")
+    platform: str | dict[str, str] = data.get("platform", "auto")
     return RunConfig(
         name=data.get("name", path.stem),
         tasks=tuple(data["tasks"]),
         agents=agents,
-        platform=data.get("platform", "auto"),
+        platform=platform if isinstance(platform, str) else "auto",
+        platforms=() if isinstance(platform, str) else tuple(platform.items()),
         attempts=data.get("attempts", RunConfig.attempts),
         jobs=data.get("jobs"),
         evaluation=_evaluation(data.get("evaluation", {})),
@@ -107,7 +111,7 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
     if overrides.name is not None:
         changed = replace(changed, name=overrides.name)
     if overrides.platform is not None:
-        changed = replace(changed, platform=known(overrides.platform))
+        changed = replace(changed, platform=known(overrides.platform), platforms=())
     if overrides.tasks:
         changed = replace(changed, tasks=overrides.tasks)
     if overrides.corpora:

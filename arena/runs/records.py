@@ -87,7 +87,7 @@ def read_run(run: Path) -> RunRecords:
     for path, trial in read:
         if trial.run != info.run or trial.key not in planned:
             raise RecordError(f"{path}: record of {trial.key} in run {trial.run!r} does not belong to {info.run!r}")
-        if not trial.environment.comparable_with(info.environment):
+        if not trial.environment.comparable_with(info.environment_of(trial.task)):
             raise RecordError(f"{path}: measured on {trial.environment.device.name}, the run on another device")
         if trial.evaluation is not None and trial.evaluation.effort is not info.effort:
             raise RecordError(f"{path}: effort {trial.evaluation.effort}, but the run's is {info.effort}")
@@ -105,6 +105,21 @@ def _as_recorded(info: RunInfo, trials: Sequence[Trial]) -> RunInfo:
         attempts=max((trial.attempt for trial in trials), default=0),
         selected=tuple(sorted((trial.key for trial in trials), key=lambda key: (key[2], *key))),
     )
+
+
+def by_device(run: RunRecords) -> tuple[RunRecords, ...]:
+    """Return a run on several devices as one run for each, of its tasks; any other run as it is."""
+    parts = []
+    for device in run.info.devices:
+        info = replace(
+            run.info,
+            environment=device.environment,
+            tasks=device.tasks,
+            selected=tuple(key for key in run.info.planned if key[1] in device.tasks),
+            devices=(),
+        )
+        parts.append(RunRecords(run.path, info, tuple(trial for trial in run.trials if trial.task in device.tasks)))
+    return tuple(parts) or (run,)
 
 
 def _trial_files(run: Path) -> Iterator[Path]:

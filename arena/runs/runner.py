@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import product, zip_longest
 from pathlib import Path
 
 import arena
@@ -14,11 +15,12 @@ from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
 from arena.corpus.corpora import open_corpora
 from arena.corpus.release import corpus_of
+from arena.corpus.selection import select
 from arena.corpus.task_folder import HELDOUT
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
 from arena.judge.messages import Options, Progress, options_of
 from arena.model.environment import Environment
-from arena.model.record import SCHEMA_VERSION, RunInfo, Trial
+from arena.model.record import SCHEMA_VERSION, DeviceTasks, RunInfo, Trial
 from arena.model.session import Limits, Session
 from arena.model.task import Task
 from arena.model.verdict import Status
@@ -66,18 +68,35 @@ class RunPlan:
     options: Options
     selected: tuple[TrialKey, ...] = ()
     """the only trials, where the run is a selection of all agents × tasks × attempts"""
+    platforms: Mapping[str, str] = field(default_factory=dict)
+    """by task, where tasks are measured on several platforms; else all are on that of the configuration"""
+
+    def tasks_of(self) -> dict[str, tuple[str, ...]]:
+        """Return the tasks by platform."""
+        found: dict[str, tuple[str, ...]] = {}
+        for task in self.tasks:
+            platform = self.platforms.get(task, self.config.platform)
+            found[platform] = (*found.get(platform, ()), task)
+        return found
 
     @property
     def has_sessions(self) -> bool:
         """Return whether an agent works in a workspace, rather than handing in files that exist."""
         return any(agent.limits is not None for agent in self.agents.values())
 
-    def info(self, environment: Environment) -> RunInfo:
-        """The head of the run's folder."""
+    def info(self, *environments: Environment) -> RunInfo:
+        """The head of the run's folder; `environments`: of each platform, in the order of `tasks_of`."""
+        devices: list[DeviceTasks] = []
+        for environment, tasks in zip(environments, self.tasks_of().values(), strict=False):
+            same = [one for one in devices if one.environment.comparable_with(environment)]
+            for one in same:
+                devices.remove(one)
+                tasks = (*one.tasks, *tasks)
+            devices.append(DeviceTasks(same[0].environment if same else environment, tasks))
         return RunInfo(
             run=self.config.name,
             started_at=now(),
-            environment=environment,
+            environment=environments[0],
             agents=tuple(self.agents),
             tasks=tuple(self.tasks),
             attempts=self.config.attempts,
@@ -88,6 +107,7 @@ class RunPlan:
             latency_bound=tuple(name for name, task in self.tasks.items() if task.latency_bound),
             selected=self.selected,
             corpus=corpus_of(self.tasks),
+            devices=tuple(devices) if len(devices) > 1 else (),
         )
 
 
@@ -106,35 +126,59 @@ def plan_run(config: RunConfig) -> RunPlan:
                 f"expected {spec.folder}/{next(iter(tasks))}/kernel.py or kernel.hip"
             )
     options = options_of(config.evaluation)
-    return RunPlan(config, tasks, agents, options)
+    return RunPlan(config, tasks, agents, options, platforms=_platforms(config, tuple(tasks)))
 
 
-def run(plan: RunPlan, folder: Path, judge_pool: JudgePool, watcher: Watcher | None = None) -> records.RunRecords:
+def _platforms(config: RunConfig, tasks: tuple[str, ...]) -> dict[str, str]:
+    """By task the platform of the first pattern that matches; raises `UsageError` where none does."""
+    matched = [(select(tasks, [pattern]), platform) for pattern, platform in config.platforms]
+    found = {task: next((name for ids, name in matched if task in ids), "") for task in tasks if matched}
+    if without := [task for task, name in found.items() if not name]:
+        raise UsageError(f"{config.path}: `platform` names none for {without[0]}; end it with a pattern '*'")
+    return found
+
+
+def run(
+    plan: RunPlan, folder: Path, judges: JudgePool | Mapping[str, JudgePool], watcher: Watcher | None = None
+) -> records.RunRecords:
     """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
 
-    Trials run side by side as the configuration says, else one for each judge; for judges they take turns. Raises
-    `UsageError` where another process writes this folder, and `StorageError` where it cannot be written.
+    Trials run side by side as the configuration says, else one for each judge; for judges they take turns. `judges`:
+    by platform, where tasks are measured on several. Raises `UsageError` where another process writes this folder, and
+    `StorageError` where it cannot be written.
     """
     watcher = watcher or Watcher()
+    pools = dict.fromkeys(plan.tasks_of(), judges) if isinstance(judges, JudgePool) else judges
     sweep()
     with records.locked(folder):
         for aside in records.put_aside_broken(folder):
             watcher.noted(f"incomplete record ignored and moved to {aside}")
-        for environment in judge_pool.environments:
-            info = _open(plan, folder, environment)
+        info = _open(plan, folder, pools)
         trials = records.read_run(folder).trials
         changed = outdated(trials, plan.tasks, plan.agents)
         for (agent, task, _), change in changed.items():
             watcher.noted(f"{agent} on {task}: {change} since it was recorded; it runs again")
         final = {trial.key for trial in trials if _is_final(trial) and trial.key not in changed}
-        missing = [key for key in info.planned if key not in final]
+        missing = _in_turn(plan, [key for key in info.planned if key not in final])
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
-        stages = Stages(plan, folder, info, judge_pool, watcher)
-        places = range(plan.config.jobs or len(judge_pool.environments))
-        for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: judge_pool.cancel()):
+        by_task = {task: pools[platform] for platform, tasks in plan.tasks_of().items() for task in tasks}
+        stages = Stages(plan, folder, info, by_task, watcher)
+        places = range(plan.config.jobs or sum(len(pool.environments) for pool in pools.values()))
+        for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: _cancel(pools)):
             records.write_trial(folder, trial)
             watcher.finished(trial)
         return records.read_run(folder)
+
+
+def _in_turn(plan: RunPlan, keys: Sequence[TrialKey]) -> list[TrialKey]:
+    """Trials of each platform alternately, so that all of its judges have work."""
+    queues = [[key for key in keys if key[1] in tasks] for tasks in plan.tasks_of().values()]
+    return [key for keys in zip_longest(*queues) for key in keys if key is not None]
+
+
+def _cancel(pools: Mapping[str, JudgePool]) -> None:
+    for pool in pools.values():
+        pool.cancel()
 
 
 def finished(plan: RunPlan, folder: Path) -> records.RunRecords | None:
@@ -154,19 +198,24 @@ def _fresh_cases(folder: Path, task_id: str) -> Path:
     return path
 
 
-def _open(plan: RunPlan, folder: Path, environment: Environment) -> RunInfo:
+def _open(plan: RunPlan, folder: Path, pools: Mapping[str, JudgePool]) -> RunInfo:
     """The head of a new run, or of the one being resumed, which must be the same run."""
-    info = plan.info(environment)
-    if not (folder / records.HEAD).exists():
+    placed = plan.tasks_of()
+    info = plan.info(*(pools[platform].environment for platform in placed))
+    if (folder / records.HEAD).exists():
+        old = records.read_head(folder)
+        require_same(old, info, folder)
+        info = old
+    else:
         records.write_head(folder, info)
-        return info
-    old = records.read_head(folder)
-    require_same(old, info, folder)
-    if not old.environment.comparable_with(environment):
-        raise UsageError(
-            f"{folder} was begun on {old.environment.device.name}; resume it there, or give this run another name"
-        )
-    return old
+    for platform, tasks in placed.items():
+        for task, environment in product(tasks, pools[platform].environments):
+            if not info.environment_of(task).comparable_with(environment):
+                raise UsageError(
+                    f"{folder} was begun on {info.environment_of(task).device.name}; "
+                    "resume it there, or give this run another name"
+                )
+    return info
 
 
 def _is_final(trial: Trial) -> bool:
@@ -192,7 +241,8 @@ class Stages:
     plan: RunPlan
     folder: Path
     info: RunInfo
-    judge_pool: JudgePool
+    judge_pools: Mapping[str, JudgePool]
+    """by task"""
     watcher: Watcher
 
     def trial(self, key: TrialKey) -> Trial:
@@ -208,7 +258,7 @@ class Stages:
             agent=agent,
             attempt=attempt,
             status=Status.NOTHING_SUBMITTED,
-            environment=self.judge_pool.environment,
+            environment=self.judge_pools[task_id].environment,
             started_at=now(),
             seconds=0.0,
         )
@@ -227,11 +277,12 @@ class Stages:
         """Let the agent work; what it hands in is kept first: a harness that fails must not lose it."""
         agent = self.plan.agents[key[0]]
         with scratch("workspace") as place:
-            environment, transcript = self.judge_pool.environment, transcript_path(self.folder, *key)
+            judges, transcript = self.judge_pools[task.id], transcript_path(self.folder, *key)
+            environment = judges.environment
             workspace = Workspace(Path(place), task, key[2], environment, transcript)
             if agent.limits is not None:
                 prepare(workspace.folder, task, environment, agent.limits)
-            service = TrialService(task, self.plan.options, self.judge_pool, agent.limits or Limits())
+            service = TrialService(task, self.plan.options, judges, agent.limits or Limits())
             submission = agent.work(workspace, service)
             return self._keep(submission, key)
 
@@ -268,7 +319,8 @@ class Stages:
         heldout = self.plan.config.heldout
         fresh = None if heldout is None else _fresh_cases(heldout, task.id)
         progress = partial(self.watcher.progress, trial.key)
-        evaluation = self.judge_pool.evaluate(task, submission.candidate, self.plan.options, progress, fresh)
+        judges = self.judge_pools[task.id]
+        evaluation = judges.evaluate(task, submission.candidate, self.plan.options, progress, fresh)
         failed = evaluation.failure
         return replace(
             trial,

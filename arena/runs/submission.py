@@ -31,11 +31,13 @@ def read_submission(run: Path) -> RunRecords:
 
     Raises:
         RecordError: it holds a link, something that is neither file nor folder, a file that is too large, a name that
-            is no name, or a record under another trial's file name; or it is no run folder.
+            is no name, or a record under another trial's file name; or it is no run folder, or of several devices.
     """
     files = check_files(run)
     records = read_run(run)
     info = records.info
+    if info.devices:
+        raise RecordError(f"{run}: a run on several devices is not taken; measure each device in a run of its own")
     for name in (info.run, *info.agents, *(key[0] for key in info.planned)):
         _require_name(run, name)
     for task in (*info.tasks, *(key[1] for key in info.planned)):

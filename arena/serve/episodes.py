@@ -30,7 +30,7 @@ from arena.runs.runner import now
 from arena.scratch import scratch
 from arena.serve.episode import Episode, EpisodeClock
 from arena.serve.journal import EpisodeJournal, EpisodeState
-from arena.serve.views import EpisodeView, Final, ServerView, Step, ServedTask, TaskView, task_view
+from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView, task_view
 from arena.service.judge_pool import JudgePool
 from arena.service.trial import TrialService
 

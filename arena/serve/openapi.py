@@ -9,7 +9,7 @@ import msgspec
 
 import arena
 from arena.serve import requests
-from arena.serve.views import EpisodeView, Final, ServerView, Step, ServedTask, TaskView
+from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 
 _VERSION = "3.1.0"
 _ERRORS = {

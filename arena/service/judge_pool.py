@@ -1,4 +1,8 @@
-"""Evaluators shared by trials that run side by side: first come, first served, and agents stand still meanwhile."""
+"""Evaluators shared by trials that run side by side: first come, first served.
+
+While an evaluator on the agents' machine measures, agents stand still. An evaluator on another machine can be lost:
+what it was asked then goes to another one.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from arena.agents.base import Attended
-from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
@@ -19,6 +23,10 @@ from arena.model.record import Evaluation
 from arena.model.task import Task
 
 _GIVEN_UP = "the run was given up"
+_MOST_MOVES = 2
+"""to other judges, of one evaluation whose judge was lost"""
+
+T = TypeVar("T")
 
 
 class Evaluator(Protocol):
@@ -28,6 +36,10 @@ class Evaluator(Protocol):
     def environment(self) -> Environment:
         """Where it measures."""
 
+    @property
+    def shares_machine(self) -> bool:
+        """Return whether agents run on the machine where it measures."""
+
     def evaluate(
         self,
         task: Path,
@@ -36,7 +48,12 @@ class Evaluator(Protocol):
         on_progress: Callable[[Progress], None],
         heldout: Path | None = None,
     ) -> Evaluation:
-        """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given."""
+        """Evaluate a candidate file.
+
+        Raises:
+            JudgeLost: this judge is gone, and another may be asked.
+            InfrastructureError: no verdict can be given.
+        """
 
     def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         """Check the baseline on these held-out cases: by case id `passed`, or what is wrong."""
@@ -56,16 +73,28 @@ class KernelBuilder(Protocol):
 
 
 class JudgePool:
-    """Thread-safe. `builder`: sees to it that only what compiles takes a turn; without one, everything does."""
+    """Thread-safe. `builder`: sees to it that only what compiles takes a turn; without one, everything does.
 
-    def __init__(self, evaluators: Sequence[Evaluator], builder: KernelBuilder | None = None) -> None:
-        self._evaluators = tuple(evaluators)
+    `replace` returns a judge in place of one that was lost, or raises `InfrastructureError`; it may take minutes.
+    Without it, a lost judge is one judge less.
+    """
+
+    def __init__(
+        self,
+        evaluators: Sequence[Evaluator],
+        builder: KernelBuilder | None = None,
+        replace: Callable[[Evaluator], Evaluator] | None = None,
+    ) -> None:
+        self._evaluators = list(evaluators)
         self._builder = builder
+        self._replace = replace
         self._lock = threading.Lock()
         self._free = deque(self._evaluators)
         self._waiting: deque[_Ticket] = deque()
         self._present: list[Attended] = []
         self._measuring = 0
+        self._expected = len(self._evaluators)
+        self._over = ""
         self._closed = False
 
     @property
@@ -90,13 +119,25 @@ class JudgePool:
         refused = self._refused(task, candidate, options)
         if refused is not None:
             return refused
-        with self._turn() as evaluator, self._silence():
-            return evaluator.evaluate(task.path, candidate, options, on_progress, heldout)
+        return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout))
 
     def check_baseline(self, task: Task, heldout: Path, options: Options) -> dict[str, str]:
         """Wait for a turn, and check a task's baseline on these held-out cases."""
-        with self._turn() as evaluator, self._silence():
-            return evaluator.check_baseline(task.path, heldout, options)
+        return self._asked(lambda one: one.check_baseline(task.path, heldout, options))
+
+    def _asked(self, ask: Callable[[Evaluator], T]) -> T:
+        """Wait for a turn and ask; where the judge is lost meanwhile, ask another one, at most twice."""
+        for _ in range(_MOST_MOVES):
+            try:
+                return self._asked_once(ask)
+            except JudgeLost as problem:
+                if not self._closed:
+                    logging.getLogger(__name__).warning("a judge is lost, another one is asked: %s", problem)
+        return self._asked_once(ask)
+
+    def _asked_once(self, ask: Callable[[Evaluator], T]) -> T:
+        with self._turn() as evaluator, self._silence(evaluator):
+            return ask(evaluator)
 
     def _refused(self, task: Task, candidate: Path, options: Options) -> Evaluation | None:
         """What a builder says against it. Where the builder fails, the judge builds it, and decides."""
@@ -130,13 +171,11 @@ class JudgePool:
         """End agents and evaluations at once; whoever waits gets an `InfrastructureError`."""
         with self._lock:
             self._closed = True
-            present, waiting = tuple(self._present), tuple(self._waiting)
-            self._waiting.clear()
+            present, evaluators = tuple(self._present), tuple(self._evaluators)
+        self._end(_GIVEN_UP)
         for processes in present:
             processes.kill()
-        for ticket in waiting:
-            ticket.called.set()
-        for evaluator in self._evaluators:
+        for evaluator in evaluators:
             evaluator.kill()
         if self._builder is not None:
             self._builder.kill()
@@ -145,8 +184,8 @@ class JudgePool:
     def _turn(self) -> Iterator[Evaluator]:
         ticket = _Ticket()
         with self._lock:
-            if self._closed:
-                raise InfrastructureError(_GIVEN_UP)
+            if self._over:
+                raise InfrastructureError(self._over)
             if self._free and not self._waiting:
                 ticket.evaluator = self._free.popleft()
             else:
@@ -154,11 +193,49 @@ class JudgePool:
         if ticket.evaluator is None:
             ticket.called.wait()
         if ticket.evaluator is None:
-            raise InfrastructureError(_GIVEN_UP)
+            raise InfrastructureError(self._over)
         try:
             yield ticket.evaluator
-        finally:
+        except JudgeLost as problem:
+            threading.Thread(target=self._replace_lost, args=(ticket.evaluator, problem), daemon=True).start()
+            raise
+        except BaseException:
             self._pass_on(ticket.evaluator)
+            raise
+        self._pass_on(ticket.evaluator)
+
+    def _replace_lost(self, lost: Evaluator, problem: InfrastructureError) -> None:
+        """Look for a judge in place of one that was lost; where none is left, whoever waits gets an error."""
+        lost.kill()
+        try:
+            if self._replace is None or self._closed:
+                raise problem
+            fresh = self._replace(lost)
+        except InfrastructureError as reason:
+            with self._lock:
+                self._expected -= 1
+                none_left = not self._expected
+            if not self._closed:
+                logging.getLogger(__name__).warning("a lost judge was not replaced: %s", reason)
+            if none_left:
+                self._end(f"no judge is left: {reason}")
+            return
+        with self._lock:
+            self._evaluators.append(fresh)
+            over = self._over
+        if over:
+            fresh.kill()
+        else:
+            self._pass_on(fresh)
+
+    def _end(self, why: str) -> None:
+        """Whoever waits for a turn, now or later, gets an `InfrastructureError`."""
+        with self._lock:
+            self._over = self._over or why
+            waiting = tuple(self._waiting)
+            self._waiting.clear()
+        for ticket in waiting:
+            ticket.called.set()
 
     def _pass_on(self, evaluator: Evaluator) -> None:
         """Give an evaluator to whoever has waited longest."""
@@ -171,8 +248,11 @@ class JudgePool:
         ticket.called.set()
 
     @contextmanager
-    def _silence(self) -> Iterator[None]:
-        """Every agent stands still while this lasts, also those that begin meanwhile."""
+    def _silence(self, evaluator: Evaluator) -> Iterator[None]:
+        """Every agent on the evaluator's machine stands still while this lasts, also those that begin meanwhile."""
+        if not evaluator.shares_machine:
+            yield
+            return
         with self._lock:
             self._measuring += 1
             if self._measuring == 1:

@@ -26,7 +26,7 @@ from arena.model.reward import REWARDS
 from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.serve import openapi
 from arena.serve.routes import Routes
-from arena.serve.views import EpisodeView, Final, ServerView, Step, ServedTask, TaskView
+from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 from tests.serve.serving import TASK, Judge, served
 
 DOCS = (Path(__file__).parents[2] / "docs" / "evaluate" / "serve.md").read_text(encoding="utf-8")

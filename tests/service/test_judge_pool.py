@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from arena.corpus.task_folder import load_task
-from arena.errors import InfrastructureError
+from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
 from arena.model.verdict import Stage, Status, Verdict
-from arena.service.judge_pool import JudgePool, started
+from arena.service.judge_pool import Evaluator, JudgePool, started
 from tests.corpus.folders import write_task
 from tests.fakes import HERE, FakeEvaluator
 
@@ -36,6 +36,21 @@ class Slow(FakeEvaluator):
     def kill(self) -> None:
         self.failing.add("scale")
         self.go.set()
+
+
+@dataclass
+class Lost(FakeEvaluator):
+    """A judge elsewhere that is gone when it is asked."""
+
+    shares_machine: bool = False
+    killed: bool = False
+
+    def begin(self) -> None:
+        self.seen.append(("", "", None))
+        raise JudgeLost("the judge on node-7: it is gone")
+
+    def kill(self) -> None:
+        self.killed = True
 
 
 @dataclass
@@ -203,3 +218,88 @@ def test_an_interrupted_run_kills_its_judges(monkeypatch: pytest.MonkeyPatch) ->
     with started("cpu"):
         pass
     assert events == ["start", "kill", "close", "start", "close"]
+
+
+def test_a_judge_elsewhere_stops_nobody_here(task: Task, tmp_path: Path) -> None:
+    here, agent = FakeEvaluator(), Workers()
+    there = Slow(shares_machine=False)
+    judge_pool = JudgePool([there, here])
+    with judge_pool.attend(agent):
+        measuring = threading.Thread(target=judge_pool.evaluate, args=(task, kernel(tmp_path, "k"), Options()))
+        measuring.start()
+        assert there.entered.wait(10) and agent.heard == []
+        judge_pool.evaluate(task, kernel(tmp_path, "l"), Options())
+        assert agent.heard == ["pause", "resume"]
+        there.go.set()
+        measuring.join(10)
+    assert agent.heard == ["pause", "resume"]
+
+
+def test_what_a_lost_judge_was_asked_goes_to_another_one(task: Task, tmp_path: Path) -> None:
+    lost, other = Lost(), FakeEvaluator()
+    judge_pool = JudgePool([lost, other])
+    for name in ("k", "l", "m"):
+        assert judge_pool.evaluate(task, kernel(tmp_path, name), Options()).status is Status.PASSED
+    assert len(lost.seen) == 1 and len(other.seen) == 3  # a lost one is not asked again
+    assert judge_pool.check_baseline(task, task.path / "heldout.yaml", Options())
+
+
+def test_an_evaluation_moves_at_most_twice(task: Task, tmp_path: Path) -> None:
+    lost, other = [Lost() for _ in range(3)], FakeEvaluator()
+    judge_pool = JudgePool([*lost, other])
+    with pytest.raises(JudgeLost, match="node-7"):
+        judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
+    assert [len(one.seen) for one in lost] == [1, 1, 1] and other.seen == []
+    assert judge_pool.evaluate(task, kernel(tmp_path, "k"), Options()).status is Status.PASSED
+
+
+def test_a_lost_judge_is_replaced(task: Task, tmp_path: Path) -> None:
+    lost, fresh = Lost(), FakeEvaluator()
+    gone: list[Evaluator] = []
+
+    def replace(judge: Evaluator) -> Evaluator:
+        assert lost.killed  # or its device would still be held
+        gone.append(judge)
+        return fresh
+
+    judge_pool = JudgePool([lost], replace=replace)
+    assert judge_pool.evaluate(task, kernel(tmp_path, "k"), Options()).status is Status.PASSED
+    assert gone == [lost] and len(fresh.seen) == 1
+
+
+def test_where_no_judge_is_left_nobody_waits(task: Task, tmp_path: Path) -> None:
+    def replace(judge: Evaluator) -> Evaluator:
+        raise JudgeUnavailable("no node has room")
+
+    judge_pool = JudgePool([Lost()], replace=replace)
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match=r"no judge is left: no node has room"):
+            judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
+
+
+def test_a_judge_that_comes_after_the_end_is_killed(task: Task, tmp_path: Path) -> None:
+    lost, late = Lost(), Lost()
+    asked, closed, done = threading.Event(), threading.Event(), threading.Event()
+
+    def replace(judge: Evaluator) -> Evaluator:
+        asked.set()
+        assert closed.wait(10)
+        return late
+
+    judge_pool = JudgePool([lost], replace=replace)
+
+    def ask() -> None:
+        with pytest.raises(InfrastructureError, match="given up"):
+            judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
+        done.set()
+
+    threading.Thread(target=ask).start()
+    assert asked.wait(10)
+    judge_pool.cancel()
+    closed.set()
+    assert done.wait(10)
+    for _ in range(100):
+        if late.killed:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the late judge is still there")
