@@ -1,0 +1,13 @@
+"""How an execution ends early: what the executor does not know, and what the machine code does wrong."""
+
+from __future__ import annotations
+
+from arena.errors import ArenaError
+
+
+class NotModelled(ArenaError):
+    """The executor does not know an instruction, a modifier or a service: nothing can be said of the kernel."""
+
+
+class MachineFault(ArenaError):
+    """The machine code did what a GPU would fault on, or could not survive: an access out of bounds, a trap."""
