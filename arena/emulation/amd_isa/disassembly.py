@@ -15,9 +15,11 @@ from arena.errors import InfrastructureError
 
 _LINE = re.compile(r"^\t(?P<text>.*?)\s*// (?P<address>[0-9A-F]{12}): (?P<words>[0-9A-F ]+?)(?: <(?P<target>.*)>)?$")
 _LABEL = re.compile(r"^(?P<address>[0-9a-f]{16}) <(?P<name>.*)>:$")
-_MODIFIER = re.compile(
-    r"^[a-z][a-z_0-9]*:|^(?:off|offen|idxen|glc|slc|dlc|sc0|sc1|nt|lds|clamp|gds|tfe|scc|high|mul|div)$"
-)
+_MODIFIER = re.compile(r"^[a-z][a-z_0-9]*:")
+_FLAGS = {
+    *("offen", "idxen", "glc", "slc", "dlc", "sc0", "sc1", "nt", "lds", "clamp", "gds", "tfe"),
+    *("row_mirror", "row_half_mirror"),
+}
 _SUFFIX = re.compile(r"_(e32|e64|dpp|sdwa|e64_dpp)$")
 _DISASSEMBLE_S = 120.0
 _OUTPUT_BYTES = 256 << 20
@@ -82,7 +84,7 @@ def instruction(text: str, address: int = 0, size: int = 4) -> Instruction:
     operands: list[str] = []
     modifiers: dict[str, str] = {}
     for part in _split(rest):
-        if _MODIFIER.match(part) and (operands or ":" in part) and part != "off":
+        if _MODIFIER.match(part) or part in _FLAGS:
             key, _, value = part.partition(":")
             modifiers[key] = value
         else:

@@ -106,6 +106,18 @@ class HipHost:
         function.restype = ctypes.c_size_t
         return int(function(*axes))
 
+    def mnemonics(self) -> dict[str, int]:
+        """Return how often each mnemonic stands in the code object."""
+        return dict(self._code.mnemonics())
+
+    def allocate(self, num_bytes: int) -> int:
+        """Return the address of new device memory."""
+        room = np.full(num_bytes + _ALIGN, 0xFF, np.uint8)
+        address = int(room.ctypes.data + -room.ctypes.data % _ALIGN)
+        self._memory.add(address, num_bytes, "an allocation", room)
+        self._allocated[address] = room
+        return address
+
     def _launch(self, function: int, grid: Any, block: Any, arguments: Any, dynamic_lds: int) -> int:
         if self._problem is not None:
             return _LAUNCH_FAILURE
@@ -133,12 +145,7 @@ class HipHost:
         return None if name is None else self._code.variable(name)[0]
 
     def _allocate(self, num_bytes: int) -> int | None:
-        room = np.full(num_bytes + _ALIGN, 0xFF, np.uint8)
-        start = -room.ctypes.data % _ALIGN
-        address = room.ctypes.data + start
-        self._memory.add(address, num_bytes, "an allocation", room)
-        self._allocated[address] = room
-        return address
+        return self.allocate(num_bytes) if num_bytes else None
 
     def _release(self, pointer: int | None) -> int:
         if pointer and self._allocated.pop(pointer, None) is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,6 +86,10 @@ class LoadedCode:
         if metadata is None:
             raise MachineFault(f"no kernel {launch.kernel} in the code object")
         _Run(self, metadata, launch, deadline).run()
+
+    def mnemonics(self) -> Counter[str]:
+        """Return how often each mnemonic stands in the code."""
+        return Counter(ins.name for ins in self._instructions.values())
 
     def program(self, metadata: KernelMetadata) -> tuple[Program, int, int]:
         """Return the program for a kernel, its vector registers, and the number of the first accumulator."""

@@ -89,28 +89,10 @@ class Memory:
         del self._starts[place], self._regions[place]
         return True
 
-    def load(self, address: Array, size: int, count: int) -> list[Array]:
-        """Return `count` consecutive integers of `size` bytes from each address (1-D, uint64) as uint32 arrays."""
-        region = self._only(address, size * count)
-        if region is not None:
-            index = (address - np.uint64(region.base)).astype(np.int64)
-            return [region.bytes.gather(index + size * n, size).astype(np.uint32, copy=False) for n in range(count)]
-        found = [np.zeros(len(address), np.uint32) for _ in range(count)]
-        for region, lanes in self._each(address, size * count):
-            index = (address[lanes] - np.uint64(region.base)).astype(np.int64)
-            for n in range(count):
-                found[n][lanes] = region.bytes.gather(index + size * n, size)
-        return found
-
-    def store(self, address: Array, size: int, values: list[Array]) -> None:
-        """Write consecutive integers of `size` bytes to each address."""
-        region = self._only(address, size * len(values))
-        parts = [(region, slice(None))] if region is not None else self._each(address, size * len(values))
-        for part, lanes in parts:
-            assert part is not None
-            index = (address[lanes] - np.uint64(part.base)).astype(np.int64)
-            for n, value in enumerate(values):
-                part.bytes.scatter(index + size * n, size, value[lanes])
+    def holds(self, address: int) -> bool:
+        """Return whether a region begins at the address or holds it."""
+        region = self._at(address)
+        return region is not None and address < region.end
 
     def spans(self, address: Array, size: int) -> list[tuple[Region, Array]]:
         """Return the regions that lanes access, each with the lanes, after the bounds check."""

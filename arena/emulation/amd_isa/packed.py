@@ -132,8 +132,12 @@ def _mixed(to: str, half: int | None) -> Callable[[Instruction, Kernel], Step]:
         a, b, c = read
 
         def step(g: Waves) -> None:
-            value = function(*(np.asarray(x(g), np.float32) for x in (a, b, c)))
-            write(g, value if to == "f32" else value.astype(np.float16))
+            given = [np.asarray(x(g), np.float32) for x in (a, b, c)]
+            value = function(*given)
+            if to == "f16":
+                value = value.astype(np.float16)
+                value = vector_float.saturated(value, given) if kernel.saturates else value
+            write(g, value)
 
         return step
 

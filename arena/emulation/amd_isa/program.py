@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -116,9 +116,9 @@ class Program:
         try:
             if self._saturates and ins.name in _TO_HALF:
                 build = vector_special.rows({ins.name: _saturated(_TO_HALF[ins.name])})[ins.name]
-            elif self._saturates and "f16" in ins.name and ins.name not in _UNAFFECTED:
+            elif self._saturates and _may_overflow(ins.name):
                 raise NotModelled(f"FP16_OVFL with {ins.name}")
-            return build(ins, self._kernel)
+            return build(ins, replace(self._kernel, saturates=self._saturates))
         except (IndexError, KeyError, ValueError) as problem:
             raise NotModelled(f"form of {ins.name}: {ins.text} ({type(problem).__name__} {problem})") from problem
 
@@ -126,24 +126,18 @@ class Program:
 _TO_HALF = {name: row for name, row in {**vector_float.ROWS, **conversions.ROWS}.items() if row.to == "f16"}
 _UNAFFECTED = {
     *("v_cvt_f32_f16", "v_pack_b32_f16", "v_fma_mix_f32", *(name for name in BUILDERS if name.startswith("v_cmp"))),
-    *("v_fma_mixlo_f16", "v_fma_mixhi_f16"),  # they saturate in `packed` by themselves where this is set
+    *("v_fma_mixlo_f16", "v_fma_mixhi_f16"),  # `packed` has them saturate
 }
 
 
+def _may_overflow(name: str) -> bool:
+    """Return whether an instruction rounds to float16, or to 8 bits, which the mode changes as well."""
+    narrow = any(kind in name for kind in ("f16", "fp8", "bf8"))
+    return narrow and name not in _UNAFFECTED and not name.startswith("v_mfma")
+
+
 def _saturated(row: Row) -> Row:
-    most = np.finfo(np.float16).max
-
-    def function(*sources: Array) -> Array:
-        value = np.asarray(row.function(*sources))
-        finite = np.logical_and.reduce([np.broadcast_to(np.isfinite(x), value.shape) for x in sources])
-        return np.where(np.isinf(value) & finite, np.copysign(most, value), value)
-
-    return replace_function(row, function)
-
-
-def replace_function(row: Row, function: Callable[..., Any]) -> Row:
-    """Return the row with another function."""
-    return row._replace(function=function)
+    return row._replace(function=lambda *sources: vector_float.saturated(row.function(*sources), sources))
 
 
 def target(ins: Instruction) -> int:

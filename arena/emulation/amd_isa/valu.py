@@ -36,6 +36,8 @@ class Row(NamedTuple):
     """whether the destination is the last source as well"""
     keeps_half: bool = False
     """whether a 16-bit result leaves the other half of the register as it was"""
+    saturating: Callable[..., Any] | None = None
+    """for integers: the function that `clamp` stands for"""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Kernel:
     accumulators: int
     """number of the first accumulation register in `Waves.v`"""
     arch: str = "gfx942"
+    saturates: bool = False
+    """whether the mode has overflows to float16 become the largest number (FP16_OVFL)"""
 
 
 def unmodified(text: str) -> tuple[str, bool, bool, bool]:
@@ -148,9 +152,12 @@ def output_modified(ins: Instruction, row: Row) -> Callable[..., Any]:
             scale = DTYPES[row.to](_OUTPUT_SCALE[key, ins.modifiers[key]])
             function = _scaled(function, scale)
     if "clamp" in ins.modifiers:
-        if row.to[0] != "f":
-            raise NotModelled(f"clamp of integers: {ins.text}")
-        function = _clamped(function, DTYPES[row.to])
+        if row.to[0] == "f":
+            function = _clamped(function, DTYPES[row.to])
+        elif row.saturating is not None:
+            function = row.saturating
+        else:
+            raise NotModelled(f"clamp of {ins.name}: {ins.text}")
     known = {"mul", "div", "clamp", "op_sel"}
     if ins.encoding == "sdwa":
         known |= {"dst_sel", "dst_unused", *_SELECTED}

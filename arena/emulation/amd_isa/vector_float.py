@@ -7,7 +7,7 @@ unit in the last place. Transcendentals are rounded from float64: hardware may d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,13 @@ def fma64(a: Array, b: Array, c: Array) -> Array:
 def _high(x: Array) -> Array:
     scaled = _SPLITTER * x
     return scaled - (scaled - x)
+
+
+def saturated(value: Array, sources: Sequence[Array]) -> Array:
+    """Return float16 with the largest number where finite sources gave infinity (section 3.4, FP16_OVFL)."""
+    value = np.asarray(value)
+    finite = np.logical_and.reduce([np.broadcast_to(np.isfinite(x), value.shape) for x in sources])
+    return np.where(np.isinf(value) & finite, np.copysign(np.finfo(np.float16).max, value), value)
 
 
 def mix(a: Array, b: Array, c: Array) -> Array:
@@ -127,7 +134,9 @@ def div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     kind = np.result_type(quotient, denominator, numerator).type
     quotient, denominator, numerator = np.broadcast_arrays(quotient, denominator, numerator)
     signed = np.where(np.signbit(denominator) ^ np.signbit(numerator), kind(-1), kind(1))
-    result = np.abs(quotient) * signed
+    result = np.where(np.isfinite(quotient), np.abs(quotient), kind(np.inf)) * signed
+    apart = np.frexp(numerator)[1] - np.frexp(denominator)[1]
+    result = np.where(apart < {2: -30, 4: -150, 8: -1075}[kind().itemsize], kind(0) * signed, result)
     result = np.where(np.isinf(denominator) | (numerator == 0), kind(0) * signed, result)
     result = np.where((denominator == 0) | np.isinf(numerator), kind(np.inf) * signed, result)
     neither = (denominator == 0) & (numerator == 0) | np.isinf(denominator) & np.isinf(numerator)

@@ -5,6 +5,7 @@ Section 12.9 to 12.12 ("VOP2", "VOP1", "VOP3A & VOP3B Instructions").
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,20 @@ def _med3(a: Array, b: Array, c: Array) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
+def saturating(function: Callable[[Array, Array], Array], dtype: Any) -> Callable[[Array, Array], Array]:
+    """Return the function on 64 bits, with its result limited to the range of `dtype`."""
+    info = np.iinfo(dtype)
+    return lambda a, b: np.clip(function(_i64(a), _i64(b)), info.min, info.max).astype(dtype)
+
+
+def _sum(kind: str, dtype: Any, function: Callable[[Array, Array], Array]) -> Row:
+    return Row(kind, f"{kind} {kind}", function, saturating=saturating(function, dtype))
+
+
+def _reversed(a: Array, b: Array) -> Array:
+    return b - a
+
+
 def _dot4(a: Array, b: Array, c: Array) -> Array:
     total = _i64(c)
     for byte in range(4):
@@ -142,11 +157,11 @@ ROWS: dict[str, Row] = {
     "v_or_b32": Row("u32", _B, np.bitwise_or),
     "v_xor_b32": Row("u32", _B, np.bitwise_xor),
     "v_xnor_b32": Row("u32", _B, lambda a, b: ~(a ^ b)),
-    "v_add_u32": Row("u32", _B, np.add),
-    "v_add_i32": Row("i32", "i32 i32", np.add),
-    "v_sub_u32": Row("u32", _B, np.subtract),
-    "v_sub_i32": Row("i32", "i32 i32", np.subtract),
-    "v_subrev_u32": Row("u32", _B, lambda a, b: b - a),
+    "v_add_u32": _sum("u32", _U, np.add),
+    "v_add_i32": _sum("i32", _I, np.add),
+    "v_sub_u32": _sum("u32", _U, np.subtract),
+    "v_sub_i32": _sum("i32", _I, np.subtract),
+    "v_subrev_u32": _sum("u32", _U, _reversed),
     "v_min_u32": Row("u32", _B, np.minimum),
     "v_max_u32": Row("u32", _B, np.maximum),
     "v_min_i32": Row("i32", "i32 i32", np.minimum),
@@ -191,9 +206,9 @@ ROWS: dict[str, Row] = {
     "v_dot4_i32_i8": Row("i32", "u32 u32 i32", _dot4),
     "v_dot4c_i32_i8": Row("i32", "u32 u32 i32", _dot4, True),
     # 16 bits: the other half of the register becomes zero, but for the VOP3 forms that multiply and add.
-    "v_add_u16": Row("u16", "u16 u16", np.add),
-    "v_sub_u16": Row("u16", "u16 u16", np.subtract),
-    "v_subrev_u16": Row("u16", "u16 u16", lambda a, b: b - a),
+    "v_add_u16": _sum("u16", np.uint16, np.add),
+    "v_sub_u16": _sum("u16", np.uint16, np.subtract),
+    "v_subrev_u16": _sum("u16", np.uint16, _reversed),
     "v_add_i16": Row("i16", "i16 i16", np.add, False, True),
     "v_sub_i16": Row("i16", "i16 i16", np.subtract, False, True),
     "v_mul_lo_u16": Row("u16", "u16 u16", np.multiply),
