@@ -74,6 +74,7 @@ def registers(text: str, accumulators: int) -> Registers | None:
 def constant(text: str, kind: str) -> Any:
     """Return an inline constant or literal as a NumPy scalar of `kind`. Raises `NotModelled` for anything else."""
     dtype, bits = DTYPES[kind], int(kind[1:])
+    text = text[4:-1] if text.startswith("lit(") else text  # an inline constant spelled out as a literal
     if text in _APERTURES:
         return np.array([_APERTURES[text] << 32 if bits == 64 else 0], np.uint64).astype(f"u{bits // 8}").view(dtype)[0]
     if _FLOAT.match(text):
