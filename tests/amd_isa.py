@@ -9,10 +9,10 @@ import numpy as np
 
 from arena.emulation.amd_isa.disassembly import Instruction, instruction
 from arena.emulation.amd_isa.execute import Execution
-from arena.emulation.amd_isa.memory import ByteArray, Memory
-from arena.emulation.amd_isa.program import Program
+from arena.emulation.amd_isa.memory import ByteArray, DeviceMemory
+from arena.emulation.amd_isa.program import CompiledCode
 from arena.emulation.amd_isa.valu import Kernel
-from arena.emulation.amd_isa.waves import EXEC, LANES, SGPRS, VCC, Machine, Waves
+from arena.emulation.amd_isa.waves import EXEC, LANES, SGPRS, VCC, BatchState, Waves
 
 Array = Any
 VECTORS, ACCUMULATORS = 128, 64
@@ -21,14 +21,14 @@ ALL = (1 << 64) - 1
 LDS_BYTES = 1024
 
 
-def machine(memory: Memory | None = None, workgroups: int = 1) -> Machine:
+def machine(memory: DeviceMemory | None = None, workgroups: int = 1) -> BatchState:
     """LDS of `LDS_BYTES` a workgroup, scratch of 64 bytes a lane."""
     lds = ByteArray(np.zeros(LDS_BYTES * workgroups, np.uint8), "LDS")
     scratch = ByteArray(np.zeros(64 * LANES * 4 * workgroups, np.uint8), "scratch")
-    return Machine(memory or Memory(), lds, LDS_BYTES, LDS_BYTES, scratch, 64, 0)
+    return BatchState(memory or DeviceMemory(), lds, LDS_BYTES, LDS_BYTES, scratch, 64, 0)
 
 
-def waves(count: int = 1, memory: Memory | None = None) -> Waves:
+def waves(count: int = 1, memory: DeviceMemory | None = None) -> Waves:
     """Waves of one workgroup whose registers are 0 and whose lanes are all on."""
     scalars = np.zeros((count, SGPRS), np.uint32)
     scalars[:, EXEC : EXEC + 2] = 0xFFFFFFFF
@@ -40,7 +40,7 @@ def waves(count: int = 1, memory: Memory | None = None) -> Waves:
 def step(group: Waves, text: str, arch: str = "gfx942") -> Waves:
     """Execute one instruction that does not branch."""
     with np.errstate(all="ignore"):  # as `Execution` does
-        Program({}, Kernel(ACCUMULATORS, arch)).step(instruction(text))(group)
+        CompiledCode({}, Kernel(ACCUMULATORS, arch)).step(instruction(text))(group)
     return group
 
 
@@ -48,7 +48,7 @@ def run(group: Waves, text: str) -> Waves:
     """Execute a program: one instruction a line, each of 4 bytes, at 0, 4, 8 and so on."""
     lines = [line.strip() for line in text.strip().splitlines()]
     listed: dict[int, Instruction] = {4 * n: instruction(line, 4 * n, 4) for n, line in enumerate(lines)}
-    Execution(Program(listed, Kernel(ACCUMULATORS)), group, 0, float("inf")).run()
+    Execution(CompiledCode(listed, Kernel(ACCUMULATORS)), group, 0, float("inf")).run()
     return group
 
 

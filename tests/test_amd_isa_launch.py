@@ -16,7 +16,7 @@ from arena.emulation.amd_isa.code_object import CodeObject, CodeObjectError, bun
 from arena.emulation.amd_isa.disassembly import disassemble
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
 from arena.emulation.amd_isa.hip_host import HipHost, build_runtime
-from arena.emulation.amd_isa.memory import Memory
+from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.errors import InfrastructureError
 from arena.toolchains.base import Built, Source, Target
 from arena.toolchains.build_cache import BuildCache
@@ -51,7 +51,7 @@ def objdump() -> Path:
 
 def run(text: str, x: Array, y: Array, n: int, arch: str = "gfx942") -> HipHost:
     """Build, bind the two arrays, and call `entry`."""
-    memory = Memory()
+    memory = DeviceMemory()
     memory.add_array(x, "x")
     memory.add_array(y, "y")
     runtime = build_runtime(BuildCache(default_cache_root()))
@@ -189,7 +189,7 @@ def test_an_overflow_of_lds_is_a_fault() -> None:
 
 def test_a_lane_past_the_end_is_a_fault() -> None:
     x, y = np.ones(100, np.float32), np.zeros(100, np.float32)
-    with pytest.raises(MachineFault, match="past the end of [xy]"):
+    with pytest.raises(MachineFault, match=r"past the end of [xy]"):
         run(SCALE.replace("if (i < n)", "if (i <= n)"), x, y, 100)
 
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from arena.emulation.amd_isa.faults import MachineFault
-from arena.emulation.amd_isa.memory import Memory
+from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.emulation.amd_isa.vector_memory import swizzle_lanes
 from arena.emulation.amd_isa.waves import PRIVATE_APERTURE, SHARED_APERTURE, Waves
 from tests.amd_isa import ALL, LDS_BYTES, bits16, bits32, get64, put64, set_exec, step, waves
 
+Array = Any
+
 
 @pytest.fixture
-def numbers() -> np.ndarray:
+def numbers() -> Array:
     return np.arange(256, dtype=np.uint32)
 
 
-def device(array: np.ndarray) -> tuple[Waves, int]:
+def device(array: Array) -> tuple[Waves, int]:
     """A wave whose memory is one array, with its address in s[0:1] and, by lane, in v[0:1]."""
-    memory = Memory()
+    memory = DeviceMemory()
     address = memory.add_array(array, "numbers")
     group = waves(1, memory)
     group.s64[:, 0] = address
@@ -29,7 +32,7 @@ def device(array: np.ndarray) -> tuple[Waves, int]:
     return group, address
 
 
-def test_global_loads_and_stores_of_every_width(numbers: np.ndarray) -> None:
+def test_global_loads_and_stores_of_every_width(numbers: Array) -> None:
     group, _ = device(numbers)
     for text, wanted in (
         ("global_load_dword v4, v[0:1], off offset:8", lambda n: n + 2),
@@ -49,14 +52,14 @@ def test_global_loads_and_stores_of_every_width(numbers: np.ndarray) -> None:
     assert numbers[0] == 0  # lane 0 was off
 
 
-def test_a_scalar_base_takes_a_32_bit_offset(numbers: np.ndarray) -> None:
+def test_a_scalar_base_takes_a_32_bit_offset(numbers: Array) -> None:
     group, _ = device(numbers)
     group.v[2, 0] = np.arange(64) * 8
     step(group, "global_load_dwordx2 v[4:5], v2, s[0:1] offset:4")
     assert group.v[4:6, 0, 3].tolist() == [7, 8]
 
 
-def test_half_registers_are_loaded_alone(numbers: np.ndarray) -> None:
+def test_half_registers_are_loaded_alone(numbers: Array) -> None:
     group, _ = device(numbers)
     group.v[4] = 0x11112222
     step(group, "global_load_short_d16_hi v4, v[0:1], off")
@@ -66,7 +69,7 @@ def test_half_registers_are_loaded_alone(numbers: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("offset", [-4, 1024 - 63 * 4])
-def test_one_lane_out_of_bounds_is_a_fault(numbers: np.ndarray, offset: int) -> None:
+def test_one_lane_out_of_bounds_is_a_fault(numbers: Array, offset: int) -> None:
     group, _ = device(numbers)
     with pytest.raises(MachineFault, match="outside of every buffer"):
         step(group, f"global_load_dword v4, v[0:1], off offset:{offset}")
@@ -77,7 +80,7 @@ def test_one_lane_out_of_bounds_is_a_fault(numbers: np.ndarray, offset: int) -> 
 
 
 def test_lanes_may_be_in_different_buffers() -> None:
-    memory = Memory()
+    memory = DeviceMemory()
     first, second = np.arange(64, dtype=np.uint32), np.arange(64, dtype=np.uint32) + 500
     low, high = sorted((memory.add_array(first, "first"), memory.add_array(second, "second")))
     del low, high
@@ -92,7 +95,7 @@ def test_lanes_may_be_in_different_buffers() -> None:
     assert (first[2], second[3]) == (3, 504)
 
 
-def test_buffers_leave_out_lanes_beyond_their_range(numbers: np.ndarray) -> None:
+def test_buffers_leave_out_lanes_beyond_their_range(numbers: Array) -> None:
     group, address = device(numbers)
     group.s[0, 4:8] = [address & 0xFFFFFFFF, address >> 32, 40, 0x27000]
     group.v[2, 0] = np.arange(64) * 4
@@ -107,7 +110,7 @@ def test_buffers_leave_out_lanes_beyond_their_range(numbers: np.ndarray) -> None
         step(group, "buffer_load_dword v3, v2, s[4:7], 0 offen offset:1000")
 
 
-def test_a_buffer_descriptor_of_word_7ffffffc_masks_lanes_with_a_large_offset(numbers: np.ndarray) -> None:
+def test_a_buffer_descriptor_of_word_7ffffffc_masks_lanes_with_a_large_offset(numbers: Array) -> None:
     """Triton switches lanes off by the offset 0x80000000."""
     group, address = device(numbers)
     group.s[0, 4:8] = [address & 0xFFFFFFFF, address >> 32, 0x7FFFFFFC, 0x27000]
@@ -150,7 +153,7 @@ def test_lds_overflow_is_a_fault() -> None:
     step(group, "ds_read_b32 v4, v0 offset:12")
 
 
-def test_flat_addresses_reach_lds_scratch_and_memory(numbers: np.ndarray) -> None:
+def test_flat_addresses_reach_lds_scratch_and_memory(numbers: Array) -> None:
     group, address = device(numbers)
     group.machine.lds.raw.view(np.uint32)[:] = 7
     places = [(SHARED_APERTURE << 32) + 4, (PRIVATE_APERTURE << 32) + 8, address + 12]
@@ -187,7 +190,7 @@ ATOMICS: dict[str, Callable[[int, int], int]] = {
 def test_atomics_take_turns(name: str) -> None:
     """All lanes meet at two addresses; each gets what was there before its turn."""
     data = np.array([5, 9], np.uint32)
-    memory = Memory()
+    memory = DeviceMemory()
     address = memory.add_array(data, "data")
     group = waves(1, memory)
     put64(group, 0, [address + n % 2 * 4 for n in range(64)])
@@ -201,7 +204,7 @@ def test_atomics_take_turns(name: str) -> None:
     assert (group.v[3, 0].tolist(), data.tolist()) == (before, held)
 
 
-def test_compare_and_swap_and_float_atomics(numbers: np.ndarray) -> None:
+def test_compare_and_swap_and_float_atomics(numbers: Array) -> None:
     group, _ = device(numbers)
     group.v[2], group.v[3, 0] = 99, np.where(np.arange(64) % 2, np.arange(64), 1000)
     step(group, "global_atomic_cmpswap v4, v[0:1], v[2:3], off sc0")
@@ -267,7 +270,7 @@ def test_swizzles(text: str, source: Callable[[int], int]) -> None:
     assert group.v[1, 0].tolist() == [source(n) for n in range(64)]
 
 
-def test_loads_straight_into_lds(numbers: np.ndarray) -> None:
+def test_loads_straight_into_lds(numbers: Array) -> None:
     group, _ = device(numbers)
     group.s[0, 124] = 256
     step(group, "global_load_lds_dword v[0:1], off")
@@ -275,7 +278,7 @@ def test_loads_straight_into_lds(numbers: np.ndarray) -> None:
 
 
 def test_regions_do_not_overlap_and_can_be_removed() -> None:
-    memory, data = Memory(), np.zeros(64, np.uint8)
+    memory, data = DeviceMemory(), np.zeros(64, np.uint8)
     address = memory.add_array(data, "data")
     with pytest.raises(ValueError, match="overlaps"):
         memory.add(address + 32, 64, "more")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
-from arena.emulation.amd_isa.memory import Memory
+from arena.emulation.amd_isa.memory import DeviceMemory
 from tests.amd_isa import ALL, run, set_exec, step, waves
 
 M = 0xFFFFFFFF
@@ -122,7 +122,7 @@ def test_saveexec_narrows_the_lanes() -> None:
 
 
 def test_scalar_loads_are_bounded() -> None:
-    memory, data = Memory(), np.arange(32, dtype=np.uint32)
+    memory, data = DeviceMemory(), np.arange(32, dtype=np.uint32)
     address = memory.add_array(data, "numbers")
     group = waves(2, memory)
     group.s64[:, 0] = [address, address + 16]
@@ -134,7 +134,7 @@ def test_scalar_loads_are_bounded() -> None:
 
 def test_waves_part_at_branches_and_meet_again() -> None:
     """Each wave goes round a loop as often as its register says, then all store what they counted."""
-    memory, out = Memory(), np.zeros(5 * 64, np.uint32)
+    memory, out = DeviceMemory(), np.zeros(5 * 64, np.uint32)
     group = waves(5, memory)
     group.s[:, 0] = turns = [3, 1, 0, 4, 1]
     group.v[2] = (np.arange(5)[:, None] * 64 + np.arange(64)) * 4
@@ -156,7 +156,7 @@ def test_waves_part_at_branches_and_meet_again() -> None:
 
 
 def test_a_loop_of_lanes_ends_when_every_lane_has_left() -> None:
-    memory, out = Memory(), np.zeros(64, np.uint32)
+    memory, out = DeviceMemory(), np.zeros(64, np.uint32)
     group = waves(1, memory)
     group.v[0, 0] = np.arange(64)
     group.s64[0, 4] = memory.add_array(out, "out")
@@ -181,7 +181,7 @@ def test_a_loop_of_lanes_ends_when_every_lane_has_left() -> None:
 
 def test_barriers_hold_waves_until_all_are_there() -> None:
     """Wave 1 takes a detour before it writes to LDS; wave 0 reads after the barrier."""
-    memory, out = Memory(), np.zeros(64, np.uint32)
+    memory, out = DeviceMemory(), np.zeros(64, np.uint32)
     group = waves(2, memory)
     group.v[0] = np.arange(64) * 4
     group.s[:, 0] = [0, 1]
@@ -207,7 +207,7 @@ def test_barriers_hold_waves_until_all_are_there() -> None:
 
 def test_waves_that_wait_for_another_let_it_run() -> None:
     """Wave 0 spins, at a lower address, until wave 1 has set a flag in memory."""
-    memory, flag = Memory(), np.zeros(16, np.uint32)
+    memory, flag = DeviceMemory(), np.zeros(16, np.uint32)
     group = waves(2, memory)
     group.s[:, 0] = [0, 1]
     group.s64[:, 4] = memory.add_array(flag, "flag")

@@ -139,7 +139,7 @@ def hip_machine(
     from arena.cross.compilers import hip_cross_toolchain
     from arena.emulation.amd_isa.faults import NotModelled
     from arena.emulation.amd_isa.hip_host import HipHost, build_runtime
-    from arena.emulation.amd_isa.memory import Memory
+    from arena.emulation.amd_isa.memory import DeviceMemory
     from arena.judge.building import hip_sources
     from arena.toolchains.base import Built, Target
     from arena.toolchains.build_cache import BuildCache
@@ -149,7 +149,7 @@ def hip_machine(
     built = hip_cross_toolchain(target).build(source, Target(target, 64))
     if not isinstance(built, Built):
         raise NotModelled(f"does not build: {built.log[:300]}")
-    memory = Memory()
+    memory = DeviceMemory()
     given, axes = hip_values(task, sets, memory)
     host = HipHost(built.library, build_runtime(BuildCache(default_cache_root())), target, memory, objdump())
     workspace = host.workspace_bytes(task.entry, axes)
@@ -196,11 +196,11 @@ def triton_machine(
     """Have the kernel's Python code launch on a stand-in for the target that executes the machine code."""
     from arena.cross import triton as triton_cross
     from arena.cross.triton import driver as stand_in
-    from arena.emulation.amd_isa.memory import Memory
+    from arena.emulation.amd_isa.memory import DeviceMemory
     from arena.emulation.amd_isa.triton_host import TritonHost
     from arena.numerics.reference import load_module
 
-    memory = Memory()
+    memory = DeviceMemory()
     values = values_of(task, sets, memory)
     host = TritonHost(target, memory, objdump())
     seconds = 0.0
@@ -235,8 +235,8 @@ def _leave_pretence() -> None:
     """Let PyTorch answer as itself again: outputs are compared on the CPU."""
     from torch.overrides import _get_current_function_mode_stack, _pop_mode
 
-    for _ in _get_current_function_mode_stack():
-        _pop_mode()
+    for _ in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
+        _pop_mode()  # type: ignore[no-untyped-call]
 
 
 def triton_source(

@@ -1,7 +1,7 @@
 """Addresses of vector memory instructions: global, flat, scratch, buffer and LDS, each with its bounds check.
 
-Section 9 ("Vector Memory Operations"), 10 ("Flat Memory Instructions") and 11 ("Data Share Operations"). A `Place` says
-for a group of waves which lanes take part and where each accesses.
+Section 9 ("Vector Memory Operations"), 10 ("Flat Memory Instructions") and 11 ("Data Share Operations"). An `Access`
+says for a group of waves which lanes take part and where.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Part = tuple[ByteArray, Array, Array]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an instruction accesses memory."""
+class Access:
+    """The lanes and the memory of one access."""
 
     mask: Callable[[Waves], Array]
     """lanes that access memory: bool [waves, 64]"""
@@ -73,7 +73,7 @@ def _scratch_index(g: Waves, mask: Array, offset: Array, num_bytes: int) -> Arra
     return _lane_numbers(g, mask)[1] * g.machine.scratch_bytes + offset
 
 
-def global_place(ins: Instruction, address: str, base: str, num_bytes: int, kernel: Kernel) -> Place:
+def global_place(ins: Instruction, address: str, base: str, num_bytes: int, kernel: Kernel) -> Access:
     """GLOBAL instructions: a 64-bit address, or a scalar base with a 32-bit offset."""
     offset = _U64(ins.number("offset") & (1 << 64) - 1)
     if base == "off":
@@ -84,10 +84,10 @@ def global_place(ins: Instruction, address: str, base: str, num_bytes: int, kern
         def read(g: Waves) -> Array:
             return second(g)[:, None] + np.broadcast_to(first(g), (g.count, LANES)).astype(_U64)
 
-    return Place(_exec, lambda g, mask: _global_parts(g, read(g)[mask] + offset, num_bytes))
+    return Access(_exec, lambda g, mask: _global_parts(g, read(g)[mask] + offset, num_bytes))
 
 
-def flat_place(ins: Instruction, address: str, num_bytes: int, kernel: Kernel) -> Place:
+def flat_place(ins: Instruction, address: str, num_bytes: int, kernel: Kernel) -> Access:
     """FLAT instructions: the high half of the address says whether it is LDS, scratch or global memory."""
     offset, read = _U64(ins.number("offset") & (1 << 64) - 1), _full_address(address, kernel)
 
@@ -110,10 +110,10 @@ def flat_place(ins: Instruction, address: str, num_bytes: int, kernel: Kernel) -
             found += [(held, index, rest[lanes]) for held, index, lanes in inner]
         return found
 
-    return Place(_exec, parts)
+    return Access(_exec, parts)
 
 
-def scratch_place(ins: Instruction, address: str, base: str, num_bytes: int, kernel: Kernel) -> Place:
+def scratch_place(ins: Instruction, address: str, base: str, num_bytes: int, kernel: Kernel) -> Access:
     """SCRATCH instructions: an offset into the lane's own memory."""
     offset = ins.number("offset")
     first = None if address == "off" else vector_reader(address, "i32", kernel.accumulators)
@@ -127,10 +127,10 @@ def scratch_place(ins: Instruction, address: str, base: str, num_bytes: int, ker
             place = place + second(g)[:, None]
         return [(g.machine.scratch, _scratch_index(g, mask, place[mask], num_bytes), slice(None))]
 
-    return Place(_exec, parts)
+    return Access(_exec, parts)
 
 
-def lds_place(ins: Instruction, address: str, offset: int, num_bytes: int, kernel: Kernel) -> Place:
+def lds_place(ins: Instruction, address: str, offset: int, num_bytes: int, kernel: Kernel) -> Access:
     """DS instructions: a byte offset into the workgroup's LDS."""
     read = vector_reader(address, "u32", kernel.accumulators)
 
@@ -138,10 +138,10 @@ def lds_place(ins: Instruction, address: str, offset: int, num_bytes: int, kerne
         place = np.broadcast_to(read(g), (g.count, LANES))[mask].astype(_I64) + offset
         return [(g.machine.lds, lds_index(g, mask, place, num_bytes), slice(None))]
 
-    return Place(_exec, parts)
+    return Access(_exec, parts)
 
 
-def buffer_place(ins: Instruction, texts: tuple[str, ...], num_bytes: int, kernel: Kernel) -> Place:
+def buffer_place(ins: Instruction, texts: tuple[str, ...], num_bytes: int, kernel: Kernel) -> Access:
     """Buffer instructions: a resource descriptor, whose range check leaves lanes out (section 9.1.5, "Addressing").
 
     `texts`: vector address, descriptor, scalar offset. Raw buffers are modelled, structured ones are not.
@@ -168,4 +168,4 @@ def buffer_place(ins: Instruction, texts: tuple[str, ...], num_bytes: int, kerne
         base = (low | high << _U64(32)) + more(g)
         return _global_parts(g, (base[:, None] + offsets(g).astype(_U64))[lanes], num_bytes)
 
-    return Place(mask, parts)
+    return Access(mask, parts)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from arena.emulation.amd_isa import access
-from arena.emulation.amd_isa.access import CACHE, Place
+from arena.emulation.amd_isa.access import CACHE, Access
 from arena.emulation.amd_isa.conversions import from_bfloat16, pack, to_bfloat16
 from arena.emulation.amd_isa.disassembly import Instruction
 from arena.emulation.amd_isa.faults import NotModelled
@@ -126,7 +126,7 @@ def apply(held: ByteArray, index: Array, words: int, function: Function | None, 
     return before
 
 
-def _step(place: Place, words: int, function: Function | None, data: list[int], into: int | None) -> Step:
+def _step(place: Access, words: int, function: Function | None, data: list[int], into: int | None) -> Step:
     """`data`: registers of the operands; `into`: where what was there before goes, if anywhere."""
 
     def step(g: Waves) -> None:

@@ -62,7 +62,7 @@ class KernelMetadata(msgspec.Struct):
     parameters: list[Parameter] = msgspec.field(name=".args", default_factory=list)
 
 
-class _Metadata(msgspec.Struct):
+class _CodeMetadata(msgspec.Struct):
     kernels: list[KernelMetadata] = msgspec.field(name="amdhsa.kernels")
 
 
@@ -106,7 +106,7 @@ class CodeObject:
         """Metadata by the name of the kernel."""
         found: dict[str, KernelMetadata] = {}
         for note in self._metadata_notes():
-            decoded = msgspec.msgpack.decode(note, type=_Metadata)
+            decoded = msgspec.msgpack.decode(note, type=_CodeMetadata)
             found |= {kernel.name: kernel for kernel in decoded.kernels}
         return found
 
@@ -187,12 +187,12 @@ def _notes(section: bytes) -> Iterator[bytes]:
 
 def _relocate(image: np.ndarray, where: int, kind: int, target: int, place: int) -> None:
     if kind in (_RELATIVE64, _ABS64):
-        struct.pack_into("<Q", image, where, target & (1 << 64) - 1)
+        image[where : where + 8] = np.frombuffer(struct.pack("<Q", target & (1 << 64) - 1), np.uint8)
     elif kind == _REL64:
-        struct.pack_into("<Q", image, where, (target - place) & (1 << 64) - 1)
+        image[where : where + 8] = np.frombuffer(struct.pack("<Q", (target - place) & (1 << 64) - 1), np.uint8)
     elif kind in (_ABS32_LO, _ABS32_HI, _REL32):
         value = {_ABS32_LO: target, _ABS32_HI: target >> 32, _REL32: target - place}[kind]
-        struct.pack_into("<I", image, where, value & 0xFFFFFFFF)
+        image[where : where + 4] = np.frombuffer(struct.pack("<I", value & 0xFFFFFFFF), np.uint8)
     else:
         raise CodeObjectError(f"relocation of type {kind} is not known")
 

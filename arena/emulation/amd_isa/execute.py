@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from arena.emulation.amd_isa.faults import NotModelled
-from arena.emulation.amd_isa.program import BARRIER, END, Program
+from arena.emulation.amd_isa.program import BARRIER, END, CompiledCode
 from arena.emulation.amd_isa.waves import Waves, merge
 
 _FAIRNESS = 512
@@ -21,7 +21,7 @@ _FAIRNESS = 512
 class Execution:
     """All waves of one batch of workgroups, which is resident at once."""
 
-    def __init__(self, program: Program, waves: Waves, entry: int, deadline: float) -> None:
+    def __init__(self, program: CompiledCode, waves: Waves, entry: int, deadline: float) -> None:
         """`deadline`: the value of `time.monotonic()` at which the execution is given up."""
         self._program, self._deadline = program, deadline
         self._live = waves.count

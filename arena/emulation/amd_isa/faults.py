@@ -1,4 +1,4 @@
-"""How an execution ends early: what the executor does not know, and what the machine code does wrong."""
+"""Exceptions that end an execution early: unknown instructions, and faults of the machine code."""
 
 from __future__ import annotations
 

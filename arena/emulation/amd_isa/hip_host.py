@@ -18,7 +18,7 @@ import numpy as np
 from arena.emulation.amd_isa.code_object import bundled
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.launch import Launch, LoadedCode, pack_arguments
-from arena.emulation.amd_isa.memory import Memory
+from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed
 from arena.toolchains.build_cache import BuildCache
@@ -66,7 +66,7 @@ def build_runtime(cache: BuildCache) -> Path:
 class HipHost:
     """One HIP library and its code object. One at a time in a process: libraries find the runtime by its symbols."""
 
-    def __init__(self, library: Path, runtime: Path, arch: str, memory: Memory, objdump: Path) -> None:
+    def __init__(self, library: Path, runtime: Path, arch: str, memory: DeviceMemory, objdump: Path) -> None:
         """Load both libraries. Raises `NotModelled` where the library needs more of HIP than the runtime has."""
         self._memory = memory
         codes = bundled(library.read_bytes(), arch)

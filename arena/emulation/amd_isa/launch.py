@@ -20,10 +20,10 @@ from arena.emulation.amd_isa.code_object import CodeObject, KernelMetadata, Para
 from arena.emulation.amd_isa.disassembly import disassemble
 from arena.emulation.amd_isa.execute import Execution
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
-from arena.emulation.amd_isa.memory import ByteArray, Memory
-from arena.emulation.amd_isa.program import Program
+from arena.emulation.amd_isa.memory import ByteArray, DeviceMemory
+from arena.emulation.amd_isa.program import CompiledCode
 from arena.emulation.amd_isa.valu import Kernel
-from arena.emulation.amd_isa.waves import EXEC, LANES, SGPRS, Machine, Waves
+from arena.emulation.amd_isa.waves import EXEC, LANES, SGPRS, BatchState, Waves
 
 Array = Any
 Size = tuple[int, int, int]
@@ -64,12 +64,12 @@ class Launch:
 class LoadedCode:
     """A code object in the memory of a device, with its decoded instructions."""
 
-    def __init__(self, code_object: bytes, arch: str, memory: Memory, objdump: Path) -> None:
+    def __init__(self, code_object: bytes, arch: str, memory: DeviceMemory, objdump: Path) -> None:
         self.code = CodeObject(code_object)
         self.arch, self._memory, self._objdump = arch, memory, objdump
         self._image = self.code.load()
         self.base = memory.add_array(self._image, "the code object")
-        self._programs: dict[int, Program] = {}
+        self._programs: dict[int, CompiledCode] = {}
 
     @cached_property
     def _instructions(self) -> dict[int, Any]:
@@ -91,16 +91,16 @@ class LoadedCode:
         """Return how often each mnemonic stands in the code."""
         return Counter(ins.name for ins in self._instructions.values())
 
-    def program(self, metadata: KernelMetadata) -> tuple[Program, int, int]:
+    def program(self, metadata: KernelMetadata) -> tuple[CompiledCode, int, int]:
         """Return the program for a kernel, its vector registers, and the number of the first accumulator."""
         vectors = max(metadata.vgprs, 1)
         first = vectors - metadata.agprs if metadata.agprs else vectors
         if first not in self._programs:
-            self._programs[first] = Program(self._instructions, Kernel(first, self.arch))
+            self._programs[first] = CompiledCode(self._instructions, Kernel(first, self.arch))
         return self._programs[first], vectors, first
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> DeviceMemory:
         """The device's memory."""
         return self._memory
 
@@ -151,7 +151,7 @@ class _Run:
         scratch = -(-self._metadata.scratch_bytes // 16) * 16
         lds = np.full(len(workgroups) * pitch // 4, _POISON, np.uint32).view(np.uint8)
         held = np.full(max(4, count * LANES * scratch // 4), _POISON, np.uint32).view(np.uint8)
-        machine = Machine(
+        machine = BatchState(
             self._loaded.memory,
             ByteArray(lds, "LDS"),
             self._lds_bytes,

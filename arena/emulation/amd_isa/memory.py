@@ -46,7 +46,7 @@ class ByteArray:
             self.raw[index + byte] = (values >> (8 * byte)).astype(np.uint8)
 
 
-class Region:
+class MemoryRegion:
     """Memory that kernels may access: `[start, end)` of this process's address space."""
 
     def __init__(self, start: int, num_bytes: int, what: str, owner: object = None) -> None:
@@ -54,15 +54,15 @@ class Region:
         self.owner = owner
         self.base = start - start % _ALIGN
         held = (ctypes.c_uint8 * (-(-(self.end - self.base) // 4) * 4)).from_address(self.base)
-        self.bytes = ByteArray(np.frombuffer(held, np.uint8), what)
+        self.bytes = ByteArray(np.frombuffer(memoryview(held), np.uint8), what)
 
 
-class Memory:
+class DeviceMemory:
     """All regions of one device."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._regions: list[Region] = []
+        self._regions: list[MemoryRegion] = []
 
     def add(self, start: int, num_bytes: int, what: str, owner: object = None) -> None:
         """Register memory; `owner` is kept alive. Empty regions are left out. Raises `ValueError` for an overlap."""
@@ -74,7 +74,7 @@ class Memory:
         if (before and before.end > start) or (after and after.start < start + num_bytes):
             raise ValueError(f"{what} overlaps other memory of the device")
         self._starts.insert(place, start)
-        self._regions.insert(place, Region(start, num_bytes, what, owner))
+        self._regions.insert(place, MemoryRegion(start, num_bytes, what, owner))
 
     def add_array(self, array: Array, what: str) -> int:
         """Register a contiguous NumPy array and return its address."""
@@ -94,7 +94,7 @@ class Memory:
         region = self._at(address)
         return region is not None and address < region.end
 
-    def spans(self, address: Array, size: int) -> list[tuple[Region, Array]]:
+    def spans(self, address: Array, size: int) -> list[tuple[MemoryRegion, Array]]:
         """Return the regions that lanes access, each with the lanes, after the bounds check."""
         region = self._only(address, size)
         return [(region, slice(None))] if region is not None else self._each(address, size)
@@ -110,17 +110,17 @@ class Memory:
         first = address - region.base
         return bytes(region.bytes.raw[first : first + inside]) + bytes(num_bytes - inside)
 
-    def _at(self, address: int) -> Region | None:
+    def _at(self, address: int) -> MemoryRegion | None:
         place = bisect.bisect(self._starts, address)
         return self._regions[place - 1] if place else None
 
-    def _only(self, address: Array, num_bytes: int) -> Region | None:
+    def _only(self, address: Array, num_bytes: int) -> MemoryRegion | None:
         """The one region that holds every access, where there is one."""
         low, high = int(address.min()), int(address.max())
         region = self._at(low)
         return region if region is not None and high + num_bytes <= region.end else None
 
-    def _each(self, address: Array, num_bytes: int) -> list[tuple[Region, Array]]:
+    def _each(self, address: Array, num_bytes: int) -> list[tuple[MemoryRegion, Array]]:
         places = np.searchsorted(np.array(self._starts, np.uint64), address, side="right") - 1
         found = []
         for place in np.unique(places):

@@ -63,7 +63,7 @@ class Block:
     """address after the block, where waves go on after a barrier"""
 
 
-class Program:
+class CompiledCode:
     """The instructions of one code object; addresses are those of the ELF file."""
 
     def __init__(self, instructions: dict[int, Instruction], kernel: Kernel) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.launch import Launch, LoadedCode
-from arena.emulation.amd_isa.memory import Memory
+from arena.emulation.amd_isa.memory import DeviceMemory
 
 _FORMATS = {"i1": "<?", "u1": "<?", "i8": "<b", "u8": "<B", "i16": "<h", "u16": "<H", "i32": "<i", "u32": "<I"}
 _FORMATS |= {"i64": "<q", "u64": "<Q", "fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
@@ -28,7 +28,7 @@ _SCRATCH_POINTERS = 2
 class TritonHost:
     """The kernels that one process launches for one architecture."""
 
-    def __init__(self, arch: str, memory: Memory, objdump: Path) -> None:
+    def __init__(self, arch: str, memory: DeviceMemory, objdump: Path) -> None:
         self._arch, self._memory, self._objdump = arch, memory, objdump
         self._loaded: dict[int, tuple[str, LoadedCode]] = {}
         self.launches: list[Launch] = []

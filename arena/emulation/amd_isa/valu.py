@@ -20,7 +20,7 @@ from arena.emulation.amd_isa.waves import Waves
 
 Array = Any
 Step = Callable[[Waves], None]
-_SIGN = {32: np.uint32(1 << 31), 16: np.uint16(1 << 15), 64: np.uint64(1 << 63)}
+_SIGN: dict[int, Any] = {32: np.uint32(1 << 31), 16: np.uint16(1 << 15), 64: np.uint64(1 << 63)}
 _OUTPUT_SCALE = {("mul", "2"): 2.0, ("mul", "4"): 4.0, ("div", "2"): 0.5}
 _IGNORED = {"row_mask", "bank_mask", "bound_ctrl", "fi"}
 _SELECTED = ("src0_sel", "src1_sel")
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """What compiling an instruction needs to know of its kernel."""
+    """Properties of a kernel that its instructions are compiled for."""
 
     accumulators: int
     """number of the first accumulation register in `Waves.v`"""

@@ -92,7 +92,8 @@ def _mantissa(x: Array) -> Array:
 
 
 def _exponent(x: Array) -> Array:
-    return np.where(np.isfinite(x), np.frexp(x)[1], 0).astype(np.int32)
+    exponents: Array = np.frexp(x)[1]
+    return np.where(np.isfinite(x), exponents, np.int32(0))
 
 
 def minimum(a: Array, b: Array) -> Array:
@@ -147,7 +148,7 @@ def div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
 
 def _rows_for(kind: str, fma: Callable[..., Any]) -> dict[str, Row]:
     one, two, three = kind, f"{kind} {kind}", f"{kind} {kind} {kind}"
-    unary = {
+    unary: dict[str, Callable[..., Any]] = {
         "floor": np.floor,
         "ceil": np.ceil,
         "trunc": np.trunc,
@@ -162,7 +163,7 @@ def _rows_for(kind: str, fma: Callable[..., Any]) -> dict[str, Row]:
         "cos": _in64(_cosine),
         "frexp_mant": _mantissa,
     }
-    binary = {
+    binary: dict[str, Callable[..., Any]] = {
         "add": np.add,
         "sub": np.subtract,
         "subrev": _subtract_reversed,
@@ -170,7 +171,14 @@ def _rows_for(kind: str, fma: Callable[..., Any]) -> dict[str, Row]:
         "min": minimum,
         "max": maximum,
     }
-    ternary = {"fma": fma, "mad": fma, "med3": median, "max3": _max3, "min3": _min3, "div_fixup": div_fixup}
+    ternary: dict[str, Callable[..., Any]] = {
+        "fma": fma,
+        "mad": fma,
+        "med3": median,
+        "max3": _max3,
+        "min3": _min3,
+        "div_fixup": div_fixup,
+    }
     keeps = kind == "f16"
     return {
         **{f"v_{name}_{kind}": Row(kind, one, function) for name, function in unary.items()},

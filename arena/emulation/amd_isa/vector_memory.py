@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena.emulation.amd_isa import access
-from arena.emulation.amd_isa.access import CACHE, Place
+from arena.emulation.amd_isa.access import CACHE, Access
 from arena.emulation.amd_isa.disassembly import Instruction
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.operands import registers, vector_reader, vector_writer
@@ -25,10 +25,10 @@ _U = np.uint32
 
 
 class Item(NamedTuple):
-    """What one lane moves: `count` integers of `size` bytes; how the value is placed in the register."""
+    """Data of one lane: `words` integers of `size` bytes, and their place in the register."""
 
     size: int
-    count: int = 1
+    words: int = 1
     signed: bool = False
     half: int | None = None
     """0 or 1: only this half of the register takes part"""
@@ -94,7 +94,7 @@ def _allow(ins: Instruction, *known: str) -> None:
         raise NotModelled(f"modifier {sorted(unknown)[0]} of {ins.name}: {ins.text}")
 
 
-def _load(destination: str, place: Place, item: Item, kernel: Kernel, *, zero: bool = False) -> Step:
+def _load(destination: str, place: Access, item: Item, kernel: Kernel, *, zero: bool = False) -> Step:
     """Return the step of a load; with `zero`, active lanes that the range check leaves out become 0."""
     first = _vectors(destination, kernel)
 
@@ -114,14 +114,14 @@ def _vectors(text: str, kernel: Kernel) -> int:
     return found.first
 
 
-def _fetch(g: Waves, place: Place, item: Item) -> tuple[Array, list[Array]]:
+def _fetch(g: Waves, place: Access, item: Item) -> tuple[Array, list[Array]]:
     """Return the lanes that access memory, and what they read there."""
     mask = place.mask(g)
     parts = place.parts(g, mask) if mask.any() else []
     if len(parts) == 1:
         ((held, index, _),) = parts
-        return mask, [_extended(held.gather(index + item.size * n, item.size), item) for n in range(item.count)]
-    values = [np.zeros(int(mask.sum()), _U) for _ in range(item.count)]
+        return mask, [_extended(held.gather(index + item.size * n, item.size), item) for n in range(item.words)]
+    values = [np.zeros(int(mask.sum()), _U) for _ in range(item.words)]
     for held, index, lanes in parts:
         for n, value in enumerate(values):
             value[lanes] = held.gather(index + item.size * n, item.size)
@@ -144,7 +144,7 @@ def _put(g: Waves, register: int, mask: Array, value: Array, item: Item, zero: b
         into[mask] = value
 
 
-def _store(source: str, place: Place, item: Item, kernel: Kernel) -> Step:
+def _store(source: str, place: Access, item: Item, kernel: Kernel) -> Step:
     first, shift = _vectors(source, kernel), _U(16 if item.half else 0)
 
     def step(g: Waves) -> None:
@@ -152,7 +152,7 @@ def _store(source: str, place: Place, item: Item, kernel: Kernel) -> Step:
         if not mask.any():
             return
         for held, index, lanes in place.parts(g, mask):
-            for n in range(item.count):
+            for n in range(item.words):
                 held.scatter(index + item.size * n, item.size, (g.v[first + n][mask] >> shift)[lanes])
 
     return step
@@ -163,7 +163,7 @@ def _global(item: Item, stores: bool, space: str) -> Builder:
         _allow(ins, "offset")
         texts = ins.operands
         address, data = (texts[0], texts[1]) if stores else (texts[1], texts[0])
-        num_bytes = item.size * item.count
+        num_bytes = item.size * item.words
         if space == "flat":
             place = access.flat_place(ins, address, num_bytes, kernel)
         elif space == "scratch":
@@ -179,7 +179,7 @@ def _buffer(item: Item, stores: bool) -> Builder:
     def build(ins: Instruction, kernel: Kernel) -> Step:
         _allow(ins, "offset", "offen")
         data, *texts = ins.operands
-        place = access.buffer_place(ins, tuple(texts), item.size * item.count, kernel)
+        place = access.buffer_place(ins, tuple(texts), item.size * item.words, kernel)
         return _store(data, place, item, kernel) if stores else _load(data, place, item, kernel, zero=True)
 
     return build
@@ -190,7 +190,7 @@ def _to_lds(item: Item) -> Builder:
 
     def build(ins: Instruction, kernel: Kernel) -> Step:
         _allow(ins, "offset", "offen", "lds")
-        num_bytes = item.size * item.count
+        num_bytes = item.size * item.words
         if ins.name.startswith("buffer"):
             place = access.buffer_place(ins, ins.operands, num_bytes, kernel)
         else:
@@ -219,7 +219,7 @@ def _buffer_or_lds(item: Item) -> Builder:
 def _lds_read(item: Item) -> Builder:
     def build(ins: Instruction, kernel: Kernel) -> Step:
         _allow(ins, "offset")
-        place = access.lds_place(ins, ins.operands[1], ins.number("offset"), item.size * item.count, kernel)
+        place = access.lds_place(ins, ins.operands[1], ins.number("offset"), item.size * item.words, kernel)
         return _load(ins.operands[0], place, item, kernel)
 
     return build
@@ -228,7 +228,7 @@ def _lds_read(item: Item) -> Builder:
 def _lds_write(item: Item) -> Builder:
     def build(ins: Instruction, kernel: Kernel) -> Step:
         _allow(ins, "offset")
-        place = access.lds_place(ins, ins.operands[0], ins.number("offset"), item.size * item.count, kernel)
+        place = access.lds_place(ins, ins.operands[0], ins.number("offset"), item.size * item.words, kernel)
         return _store(ins.operands[1], place, item, kernel)
 
     return build

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from arena.emulation.amd_isa.memory import ByteArray, Memory
+from arena.emulation.amd_isa.memory import ByteArray, DeviceMemory
 
 Array = Any
 LANES = 64
@@ -34,10 +34,10 @@ SHARED_APERTURE, PRIVATE_APERTURE = 0x00F0_0000, 0x00F1_0000
 
 
 @dataclass
-class Machine:
-    """What all waves of a batch of workgroups share."""
+class BatchState:
+    """Memory that all waves of a batch of workgroups share."""
 
-    memory: Memory
+    memory: DeviceMemory
     lds: ByteArray
     lds_bytes: int
     """bytes that a workgroup has; its part of `lds` begins at its index times `lds_pitch`"""
@@ -53,7 +53,7 @@ class Machine:
 class Waves:
     """A group of waves at one instruction."""
 
-    def __init__(self, machine: Machine, scalars: Array, vectors: Array, scc: Array, workgroup: Array, slot: Array):
+    def __init__(self, machine: BatchState, scalars: Array, vectors: Array, scc: Array, workgroup: Array, slot: Array):
         """Take the arrays over.
 
         Args:
