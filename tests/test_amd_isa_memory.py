@@ -34,12 +34,13 @@ def device(array: Array) -> tuple[Waves, int]:
 
 def test_global_loads_and_stores_of_every_width(numbers: Array) -> None:
     group, _ = device(numbers)
-    for text, wanted in (
+    loads: tuple[tuple[str, Callable[[int], int]], ...] = (
         ("global_load_dword v4, v[0:1], off offset:8", lambda n: n + 2),
         ("global_load_ubyte v4, v[0:1], off", lambda n: n),
         ("global_load_ushort v4, v[0:1], off offset:-4", lambda n: n - 1),
         ("global_load_sbyte v4, v[0:1], off offset:512", lambda n: (128 + n) | 0xFFFFFF00),
-    ):
+    )
+    for text, wanted in loads:
         set_exec(group, ALL ^ 1)
         step(group, text)
         assert [int(x) for x in group.v[4, 0, 1:]] == [wanted(n) for n in range(1, 64)], text

@@ -88,7 +88,8 @@ def _ldexp(x: Array, by: Array) -> Array:
 
 
 def _mantissa(x: Array) -> Array:
-    return np.where(np.isfinite(x), np.frexp(x)[0], x).astype(np.asarray(x).dtype)
+    mantissas: Array = np.frexp(x)[0]
+    return np.where(np.isfinite(x), mantissas, x)
 
 
 def _exponent(x: Array) -> Array:
