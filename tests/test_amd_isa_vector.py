@@ -431,6 +431,39 @@ def test_packed_float32_reads_either_register_of_a_pair() -> None:
     assert (float(group.vf[0, 0, 0]), float(group.vf[1, 0, 0])) == (20.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("table", "wanted"), [(0xC8, lambda a, b, c: (a | c) & b), (0x36, lambda a, b, c: (a | c) ^ b)]
+)
+def test_bitop3_is_a_truth_table(table: int, wanted: Callable[[int, int, int], int]) -> None:
+    group = waves()
+    for register in range(3):
+        group.v[register, 0] = words(register)
+    step(group, f"v_bitop3_b32 v3, v0, v1, v2 bitop3:{table:#x}", "gfx950")
+    expected = [wanted(*each) & M for each in zip(words(0), words(1), words(2), strict=True)]
+    assert [int(x) for x in group.v[3, 0]] == expected
+
+
+@pytest.mark.parametrize("rows", [16, 32])
+def test_permlane_swaps_odd_rows_with_even_ones(rows: int) -> None:
+    group = waves()
+    group.v[0, 0], group.v[1, 0] = np.arange(64), np.arange(64) + 100
+    step(group, f"v_permlane{rows}_swap_b32_e32 v0, v1", "gfx950")
+    odd = [n // rows % 2 for n in range(64)]
+    assert group.v[0, 0].tolist() == [100 + n - rows if odd[n] else n for n in range(64)]
+    assert group.v[1, 0].tolist() == [100 + n if odd[n] else n + rows for n in range(64)]
+
+
+def test_8_bit_floats_go_to_the_half_that_is_named() -> None:
+    group = waves()
+    group.vf[0], group.vf[1], group.v[2] = 1.0, -2.0, 0x11111111
+    step(group, "v_cvt_pk_fp8_f32 v2, v0, v1 op_sel:[0,0,1]", "gfx942")
+    assert hex(int(group.v[2, 0, 0])) == hex(0xC8401111)  # FNUZ: 1.0 is 0x40, -2.0 is 0xc8
+    step(group, "v_cvt_pk_fp8_f32 v2, v0, v1", "gfx950")
+    assert hex(int(group.v[2, 0, 0])) == hex(0xC840C038)  # OCP: 1.0 is 0x38, -2.0 is 0xc0
+    step(group, "v_cvt_pk_f32_fp8_sdwa v[4:5], v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", "gfx942")
+    assert group.vf[4:6, 0, 0].tolist() == [1.0, -2.0]
+
+
 def test_lane_reads_and_counts() -> None:
     group = waves(2)
     group.v[0, 0], group.v[0, 1] = np.arange(64), np.arange(64) + 1000

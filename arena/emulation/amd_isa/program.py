@@ -22,6 +22,7 @@ from arena.emulation.amd_isa import (
     vector_float,
     vector_int,
     vector_memory,
+    vector_newer,
     vector_special,
 )
 from arena.emulation.amd_isa.disassembly import Instruction
@@ -34,6 +35,7 @@ Array = Any
 BUILDERS: dict[str, Callable[[Instruction, Kernel], Step]] = {
     **vector_special.rows({**vector_float.ROWS, **vector_int.ROWS, **conversions.ROWS}),
     **vector_special.BUILDERS,
+    **vector_newer.BUILDERS,
     **packed.BUILDERS,
     **scalar.BUILDERS,
     **vector_memory.BUILDERS,

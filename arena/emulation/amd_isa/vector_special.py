@@ -125,7 +125,7 @@ def _carry(subtracts: bool, reverses: bool, takes: bool) -> Builder:
     """Add or subtract with a carry out, and a carry in where `takes`."""
 
     def build(ins: Instruction, kernel: Kernel) -> Step:
-        _plain(ins)
+        plain(ins)
         texts = ins.operands[2:4]
         a, b = sources(ins, texts, ["u32", "u32"], kernel)
         write = vector_writer(ins.operands[0], "u32", kernel.accumulators)
@@ -149,7 +149,7 @@ def _mad64(kind: str) -> Builder:
     wide = np.uint64 if kind == "u" else np.int64
 
     def build(ins: Instruction, kernel: Kernel) -> Step:
-        _plain(ins)
+        plain(ins)
         a, b, c = sources(ins, ins.operands[2:], [f"{kind}32", f"{kind}32", f"{kind}64"], kernel)
         write = vector_writer(ins.operands[0], f"{kind}64", kernel.accumulators)
         write_carry = mask_writer(ins.operands[1])
@@ -204,7 +204,7 @@ def _div_scale(kind: str, far: int, scale: int, least: int) -> Builder:
         return np.select(cases, results, value), flags
 
     def build(ins: Instruction, kernel: Kernel) -> Step:
-        _plain(ins)
+        plain(ins)
         a, b, c = sources(ins, ins.operands[2:], [kind] * 3, kernel)
         write, write_flags = vector_writer(ins.operands[0], kind, kernel.accumulators), mask_writer(ins.operands[1])
 
@@ -226,7 +226,7 @@ def _div_fmas(kind: str, scale: int) -> Builder:
     flagged = mask_reader("vcc")
 
     def build(ins: Instruction, kernel: Kernel) -> Step:
-        _plain(ins)
+        plain(ins)
         a, b, c = sources(ins, ins.operands[1:], [kind] * 3, kernel)
         write = vector_writer(ins.operands[0], kind, kernel.accumulators)
 
@@ -293,7 +293,8 @@ def _swap(ins: Instruction, kernel: Kernel) -> Step:
     return step
 
 
-def _plain(ins: Instruction) -> None:
+def plain(ins: Instruction) -> None:
+    """Raise `NotModelled` where the instruction has modifiers."""
     if ins.encoding in ("dpp", "sdwa") or ins.modifiers:
         raise NotModelled(f"modifiers of {ins.name}: {ins.text}")
 
