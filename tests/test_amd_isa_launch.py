@@ -229,6 +229,12 @@ def test_what_the_host_code_needs_beyond_the_runtime_is_named() -> None:
         run(text, np.zeros(1, np.float32), np.zeros(1, np.float32), 0)
 
 
+def test_a_kernel_that_prints_is_not_checked() -> None:
+    text = SCALE.replace("if (i < n)", 'if (i > n) printf("%d", i);\n        if (i < n)')
+    with pytest.raises(NotModelled, match="a kernel that reads the dispatch packet"):
+        run("#include <stdio.h>\n" + textwrap.dedent(text), np.ones(10, np.float32), np.zeros(10, np.float32), 10)
+
+
 def test_code_objects_are_read_and_others_refused() -> None:
     (data,) = bundled(build(SCALE).read_bytes(), "gfx942")
     code = CodeObject(data)

@@ -53,6 +53,13 @@ INTEGERS: dict[str, Callable[[int, int, int], int]] = {
     "v_sub_u32_e64 v3, v0, v1 clamp": lambda a, b, c: max(a - b, 0),
     "v_add_u32_e64 v3, v0, v1 clamp": lambda a, b, c: min(a + b, M),
     "v_sub_i32 v3, v0, v1 clamp": lambda a, b, c: min(max(signed(a) - signed(b), -(1 << 31)), (1 << 31) - 1),
+    "v_dot4_i32_i8 v3, v0, v1, v2": lambda a, b, c: (
+        c + sum(signed(a >> n & 255, 8) * signed(b >> n & 255, 8) for n in (0, 8, 16, 24))
+    ),
+    "v_dot8_u32_u4 v3, v0, v1, v2": lambda a, b, c: c + sum((a >> n & 15) * (b >> n & 15) for n in range(0, 32, 4)),
+    "v_pk_add_u16 v3, v0, -1": lambda a, b, c: (a - 1 & 0xFFFF) | ((a >> 16) - 1 & 0xFFFF) << 16,
+    "v_pk_add_u16 v3, v0, 5": lambda a, b, c: (a + 5 & 0xFFFF) | a & 0xFFFF0000,
+    "v_pk_add_u16 v3, v0, 5 op_sel_hi:[1,0]": lambda a, b, c: (a + 5 & 0xFFFF) | ((a >> 16) + 5 & 0xFFFF) << 16,
     "v_and_b32_e32 v3, v0, v1": lambda a, b, c: a & b,
     "v_or_b32_e32 v3, v0, v1": lambda a, b, c: a | b,
     "v_xor_b32_e32 v3, v0, v1": lambda a, b, c: a ^ b,
@@ -464,6 +471,14 @@ def test_8_bit_floats_go_to_the_half_that_is_named() -> None:
     assert group.vf[4:6, 0, 0].tolist() == [1.0, -2.0]
 
 
+def test_a_dot_product_of_halves() -> None:
+    group = waves()
+    group.v[0], group.v[1] = bits16(1.5) | bits16(-2.0) << 16, bits16(4.0) | bits16(0.5) << 16
+    group.vf[2] = 100.0
+    step(group, "v_dot2c_f32_f16_e32 v2, v0, v1")
+    assert group.vf[2, 0, 0] == 105.0
+
+
 def test_lane_reads_and_counts() -> None:
     group = waves(2)
     group.v[0, 0], group.v[0, 1] = np.arange(64), np.arange(64) + 1000
@@ -484,6 +499,7 @@ def test_lane_reads_and_counts() -> None:
     [
         "v_made_up_b32 v0, v1",
         "v_add_f32_e64 v0, v1, v2 made_up:1",
+        "v_dot2_f32_f16 v0, v1, v2, v3 op_sel:[1,0,0]",
         "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:11], v[12:19], v[0:3]",
         "v_mfma_f32_32x32x8_f16 v[0:15], v[16:17], v[18:19], v[0:15] cbsz:1",
         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3",

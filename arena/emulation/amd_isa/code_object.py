@@ -72,6 +72,7 @@ class Descriptor:
 
     entry: int
     """virtual address of the first instruction"""
+    rsrc1: int
     rsrc2: int
     properties: int
     preload_words: int
@@ -120,9 +121,9 @@ class CodeObject:
         address = self.symbols[kernel.symbol][0]
         raw = bytes(self.image[address : address + 64])
         entry = struct.unpack_from("<q", raw, 16)[0]
-        _, rsrc2 = struct.unpack_from("<II", raw, 48)
+        rsrc1, rsrc2 = struct.unpack_from("<II", raw, 48)
         properties, preload = struct.unpack_from("<HH", raw, 56)
-        return Descriptor(address + entry, rsrc2, properties, preload & 0x7F, preload >> 7)
+        return Descriptor(address + entry, rsrc1, rsrc2, properties, preload & 0x7F, preload >> 7)
 
     @cached_property
     def image(self) -> np.ndarray:

@@ -27,16 +27,9 @@ from arena.emulation.amd_isa.waves import EXEC, LANES, SGPRS, BatchState, Waves
 
 Array = Any
 Size = tuple[int, int, int]
-_PRIVATE_BUFFER, _DISPATCH_PTR, _QUEUE_PTR, _KERNARG_PTR, _DISPATCH_ID, _FLAT_SCRATCH, _PRIVATE_SIZE = range(7)
-_USER_WORDS = {
-    _PRIVATE_BUFFER: 4,
-    _DISPATCH_PTR: 2,
-    _QUEUE_PTR: 2,
-    _KERNARG_PTR: 2,
-    _DISPATCH_ID: 2,
-    _FLAT_SCRATCH: 2,
-    _PRIVATE_SIZE: 1,
-}
+_KERNARG_PTR, _DISPATCH_ID, _PRIVATE_SIZE = 3, 4, 6
+_USER_REGISTERS = ("private segment buffer", "dispatch packet", "queue", "", "", "flat scratch", "")
+"""user registers by the bits of the descriptor; those with a name are not provided"""
 _PRELOAD_SKIP = 256
 """bytes before the code of a kernel whose arguments are preloaded: loads for firmware that cannot"""
 _BATCH_BYTES = 96 << 20
@@ -45,6 +38,8 @@ _LDS_LIMIT = {"gfx942": 64 << 10, "gfx950": 160 << 10}
 _POISON = 0xFFC0DEAD
 """what registers and LDS hold before they are written: NaN as float32"""
 _MOST_THREADS = 1024
+_ROUNDING, _CLAMPS_NAN = 0xF << 12, 1 << 21
+"""FLOAT_ROUND_MODE, 0 to the nearest even; DX10_CLAMP, by which a clamp takes NaN for 0"""
 
 
 @dataclass(frozen=True)
@@ -116,6 +111,11 @@ class _Run:
     def _check(self) -> None:
         if self._metadata.wave_size != LANES:
             raise NotModelled(f"waves of {self._metadata.wave_size} lanes")
+        wanted = [name for bit, name in enumerate(_USER_REGISTERS) if self._descriptor.properties >> bit & 1 and name]
+        if wanted:
+            raise NotModelled(f"a kernel that reads the {wanted[0]}")
+        if self._descriptor.rsrc1 & _ROUNDING or not self._descriptor.rsrc1 & _CLAMPS_NAN:
+            raise NotModelled("a rounding or clamping mode other than the usual one")
         if self._metadata.dynamic_stack:
             raise NotModelled("a stack of unknown size")
         if not 0 < self._threads <= _MOST_THREADS:
@@ -176,15 +176,15 @@ class _Run:
     def _scalars(self, scalars: Array, workgroups: Array, kernarg: Array, address: int) -> None:
         """Fill user registers in the order of the descriptor's bits, preloaded arguments, and workgroup numbers."""
         descriptor, at = self._descriptor, 0
-        words = {_KERNARG_PTR: (address & 0xFFFFFFFF, address >> 32), _PRIVATE_SIZE: (self._metadata.scratch_bytes,)}
-        for bit, size in _USER_WORDS.items():
-            if not descriptor.properties >> bit & 1:
-                continue
-            if bit in words:
-                scalars[:, at : at + size] = words[bit]
-            elif bit != _DISPATCH_ID:
-                scalars[:, at : at + size] = 0
-            at += size
+        values = {
+            _KERNARG_PTR: (address & 0xFFFFFFFF, address >> 32),
+            _DISPATCH_ID: (0, 0),
+            _PRIVATE_SIZE: (self._metadata.scratch_bytes,),
+        }
+        for bit, words in values.items():
+            if descriptor.properties >> bit & 1:
+                scalars[:, at : at + len(words)] = words
+                at += len(words)
         if descriptor.preload_words:
             first = 4 * descriptor.preload_offset
             preloaded = kernarg[first : first + 4 * descriptor.preload_words].view(np.uint32)
@@ -210,16 +210,12 @@ class _Run:
     def _hidden(self, parameter: Parameter) -> bytes:
         kind = parameter.value_kind.removeprefix("hidden_")
         axis = "xyz".find(kind[-1])
-        known = {
-            "block_count": self._launch.grid[axis],
-            "group_size": self._launch.block[axis],
-            "remainder": 0,
-            "global_offset": 0,
-        }
-        values = {"grid_dims": _dimensions(self._launch), "dynamic_lds_size": self._launch.dynamic_lds}
-        value = values.get(kind, known.get(kind[:-2], 0))
-        if kind in ("hostcall_buffer", "heap_v1", "default_queue", "completion_action", "multigrid_sync_arg"):
-            value = 0  # unused by most kernels that declare them; a dereference faults
+        values = {"grid_dims": _dimensions(self._launch), "dynamic_lds_size": self._launch.dynamic_lds, "none": 0}
+        by_axis = {"block_count": self._launch.grid, "group_size": self._launch.block}
+        by_axis |= {"remainder": (0, 0, 0), "global_offset": (0, 0, 0)}
+        if kind not in values and kind[:-2] not in by_axis:
+            raise NotModelled(f"the hidden argument {kind}")
+        value = values[kind] if kind in values else by_axis[kind[:-2]][axis]
         return struct.pack("<Q", value)[: parameter.size].ljust(parameter.size, b"\0")
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from arena.emulation.amd_isa import vector_float, vector_int
 from arena.emulation.amd_isa.disassembly import Instruction
-from arena.emulation.amd_isa.faults import NotModelled
-from arena.emulation.amd_isa.operands import Reader, registers, vector_reader, vector_writer
+from arena.emulation.amd_isa.operands import DTYPES, Reader, constant, registers, vector_reader, vector_writer
 from arena.emulation.amd_isa.valu import Kernel, Row, Step, modified, output_modified, unmodified
 from arena.emulation.amd_isa.waves import Waves
 
@@ -54,13 +53,23 @@ def _half(ins: Instruction, place: int, kind: str, high: bool, kernel: Kernel) -
     chosen = ins.numbers("op_sel_hi" if high else "op_sel", default)[place]
     flip = ins.numbers("neg_hi" if high else "neg_lo", (0, 0, 0))[place]
     if kind[1:] == "16":
-        found = registers(bare, kernel.accumulators)
-        read = vector_reader(bare, kind, kernel.accumulators, chosen if found is not None else 0)
-        if found is None and chosen and kind != "f16":
-            raise NotModelled(f"high half of a constant: {ins.text}")
+        if registers(bare, kernel.accumulators) is None:
+            value = _constant_half(bare, kind, chosen)
+            return modified(lambda g: value, kind, negated != bool(flip), absolute)
+        read = vector_reader(bare, kind, kernel.accumulators, chosen)
     else:
         read = vector_reader(_nth(bare, chosen), kind, kernel.accumulators)
     return modified(read, kind, negated != bool(flip), absolute)
+
+
+def _constant_half(text: str, kind: str, high: int) -> Any:
+    """Return half of an inline constant: integers have 32 bits, floats 16 and zeros above them."""
+    whole = constant(text, "u16" if "." in text else "u32")
+    return (
+        ((np.asarray(whole, np.uint32) >> np.uint32(16 * high)) & np.uint32(0xFFFF))
+        .astype(np.uint16)
+        .view(DTYPES[kind])
+    )
 
 
 def _nth(text: str, number: int) -> str:

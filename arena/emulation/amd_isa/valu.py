@@ -158,7 +158,9 @@ def output_modified(ins: Instruction, row: Row) -> Callable[..., Any]:
             function = row.saturating
         else:
             raise NotModelled(f"clamp of {ins.name}: {ins.text}")
-    known = {"mul", "div", "clamp", "op_sel"}
+    known = {"mul", "div", "clamp"}
+    if any(kind[1:] == "16" for kind in (row.to, *row.sources.split())):
+        known |= {"op_sel"}
     if ins.encoding == "sdwa":
         known |= {"dst_sel", "dst_unused", *_SELECTED}
     if "dpp" in ins.encoding:

@@ -147,6 +147,15 @@ def div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     return np.where(np.isnan(numerator), numerator, result)
 
 
+def _dot2(a: Array, b: Array, c: Array) -> Array:
+    """Two products of float16 halves and a float32, rounded once."""
+    total = np.asarray(c, np.float64)
+    for shift in (0, 16):
+        halves = [(np.asarray(x) >> np.uint32(shift)).astype(np.uint16).view(np.float16) for x in (a, b)]
+        total = total + halves[0].astype(np.float64) * halves[1]
+    return total.astype(np.float32)
+
+
 def _rows_for(kind: str, fma: Callable[..., Any]) -> dict[str, Row]:
     one, two, three = kind, f"{kind} {kind}", f"{kind} {kind} {kind}"
     unary: dict[str, Callable[..., Any]] = {
@@ -198,6 +207,8 @@ ROWS: dict[str, Row] = {
     "v_rcp_iflag_f32": Row("f32", "f32", _in64(_reciprocal)),
     "v_exp_legacy_f32": Row("f32", "f32", _in64(np.exp2)),
     "v_log_legacy_f32": Row("f32", "f32", _in64(np.log2)),
+    "v_dot2_f32_f16": Row("f32", "u32 u32 f32", _dot2),
+    "v_dot2c_f32_f16": Row("f32", "u32 u32 f32", _dot2, True),
     "v_ldexp_f32": Row("f32", "f32 i32", _ldexp),
     "v_ldexp_f64": Row("f64", "f64 i32", _ldexp),
     "v_ldexp_f16": Row("f16", "f16 i16", _ldexp),

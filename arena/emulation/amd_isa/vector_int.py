@@ -132,12 +132,18 @@ def _reversed(a: Array, b: Array) -> Array:
     return b - a
 
 
-def _dot4(a: Array, b: Array, c: Array) -> Array:
-    total = _i64(c)
-    for byte in range(4):
-        part_a = (np.asarray(a) >> _U(8 * byte)).astype(np.int8).astype(np.int64)
-        total = total + part_a * (np.asarray(b) >> _U(8 * byte)).astype(np.int8)
-    return total.astype(_I)
+def _dot(bits: int, signed: bool) -> Callable[[Array, Array, Array], Array]:
+    """Sum of products of the 4 or 8 parts of a word, plus an addend, modulo 2^32."""
+    sign = np.int64(1 << bits - 1) if signed else np.int64(0)
+
+    def function(a: Array, b: Array, c: Array) -> Array:
+        total = _i64(c)
+        for shift in range(0, 32, bits):
+            parts = [((_i64(x) >> shift) & ((1 << bits) - 1) ^ sign) - sign for x in (a, b)]
+            total = total + parts[0] * parts[1]
+        return (total & 0xFFFFFFFF).astype(_U)
+
+    return function
 
 
 _B = "u32 u32"
@@ -203,8 +209,12 @@ ROWS: dict[str, Row] = {
     "v_max3_i32": Row("i32", "i32 i32 i32", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
     "v_min3_i32": Row("i32", "i32 i32 i32", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
     "v_med3_i32": Row("i32", "i32 i32 i32", _med3),
-    "v_dot4_i32_i8": Row("i32", "u32 u32 i32", _dot4),
-    "v_dot4c_i32_i8": Row("i32", "u32 u32 i32", _dot4, True),
+    "v_dot4_i32_i8": Row("u32", _T, _dot(8, True)),
+    "v_dot4c_i32_i8": Row("u32", _T, _dot(8, True), True),
+    "v_dot8_i32_i4": Row("u32", _T, _dot(4, True)),
+    "v_dot8c_i32_i4": Row("u32", _T, _dot(4, True), True),
+    "v_dot4_u32_u8": Row("u32", _T, _dot(8, False)),
+    "v_dot8_u32_u4": Row("u32", _T, _dot(4, False)),
     # 16 bits: the other half of the register becomes zero, but for the VOP3 forms that multiply and add.
     "v_add_u16": _sum("u16", np.uint16, np.add),
     "v_sub_u16": _sum("u16", np.uint16, np.subtract),
