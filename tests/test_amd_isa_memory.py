@@ -146,6 +146,19 @@ def test_a_pair_of_reads_may_overwrite_its_address() -> None:
     assert group.v[2:4, 0, 3].tolist() == [1004, 1012]
 
 
+@pytest.mark.parametrize(("size", "text"), [(2, "ds_read_b64_tr_b16"), (1, "ds_read_b64_tr_b8")])
+def test_transposing_reads_give_each_lane_a_column(size: int, text: str) -> None:
+    group, items = waves(), 8 // size
+    dtype: Any = np.uint16 if size == 2 else np.uint8
+    tiles = np.arange(4 * items * 16).reshape(4, items, 16).astype(dtype)  # one tile for 16 lanes
+    group.machine.lds.raw[: tiles.nbytes] = tiles.view(np.uint8).ravel()
+    group.v[0, 0] = np.arange(64) * 8
+    step(group, f"{text} v[2:3], v0", "gfx950")
+    found = np.ascontiguousarray(group.v[2:4, 0].T).view(dtype)
+    for lane in range(64):
+        assert found[lane].tolist() == tiles[lane // 16, :, lane % 16].tolist()
+
+
 def test_lds_overflow_is_a_fault() -> None:
     group = waves()
     group.v[0, 0] = np.arange(64) * 16

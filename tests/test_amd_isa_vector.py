@@ -467,6 +467,8 @@ def test_8_bit_floats_go_to_the_half_that_is_named() -> None:
     assert hex(int(group.v[2, 0, 0])) == hex(0xC8401111)  # FNUZ: 1.0 is 0x40, -2.0 is 0xc8
     step(group, "v_cvt_pk_fp8_f32 v2, v0, v1", "gfx950")
     assert hex(int(group.v[2, 0, 0])) == hex(0xC840C038)  # OCP: 1.0 is 0x38, -2.0 is 0xc0
+    step(group, "v_cvt_scalef32_pk_bf16_fp8 v4, v2, 1.0", "gfx950")
+    assert hex(int(group.v[4, 0, 0])) == hex(0xC0003F80)
     step(group, "v_cvt_pk_f32_fp8_sdwa v[4:5], v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", "gfx942")
     assert group.vf[4:6, 0, 0].tolist() == [1.0, -2.0]
 
@@ -516,3 +518,7 @@ def test_the_mode_has_overflows_to_float16_saturate() -> None:
     group.vf[0, 0, :3] = [1e6, -1e6, math.inf]
     run(group, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1\nv_cvt_f16_f32_e32 v1, v0\ns_endpgm")
     assert [int(x) for x in group.v[1, 0, :3]] == [bits16(65504.0), bits16(-65504.0), bits16(math.inf)]
+    mode, half = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1\n", "op_sel:[0,0,0,1]"
+    run(group, f"{mode}v_cvt_scalef32_pk_bf8_f32 v1, v0, v0, 1.0 {half}\ns_endpgm")
+    run(group, f"{mode}v_cvt_pk_fp8_f32 v1, v0, v0\ns_endpgm")
+    assert hex(int(group.v[1, 0, 0])) == hex(0x7F7F << 16 | 0x7F7F)  # gfx942: 57344 and 240

@@ -133,9 +133,8 @@ _UNAFFECTED = {
 
 
 def _may_overflow(name: str) -> bool:
-    """Return whether an instruction rounds to float16, or to 8 bits, which the mode changes as well."""
-    narrow = any(kind in name for kind in ("f16", "fp8", "bf8"))
-    return narrow and name not in _UNAFFECTED and not name.startswith("v_mfma")
+    """Return whether an instruction that is not made to saturate rounds to float16, which the mode changes."""
+    return "f16" in name and name not in _UNAFFECTED and not name.startswith(("v_mfma", "v_cvt_scalef32_pk_f16"))
 
 
 def _saturated(row: Row) -> Row:

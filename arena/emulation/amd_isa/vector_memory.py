@@ -225,6 +225,33 @@ def _lds_read(item: Item) -> Builder:
     return build
 
 
+def _lds_transposed(size: int) -> Builder:
+    """DS_READ_B64_TR (gfx950): 16 lanes load the rows of a tile 16 items wide; each gets a column of it."""
+    items = 8 // size
+    lane = np.arange(LANES)
+    row = np.arange(items)[:, None]
+    across = 16 // items  # lanes that hold one row
+    source, item = (lane & ~15) + row * across + lane % 16 // items, lane % items
+
+    def build(ins: Instruction, kernel: Kernel) -> Step:
+        _allow(ins, "offset")
+        place = access.lds_place(ins, ins.operands[1], ins.number("offset"), 8, kernel)
+        first = _vectors(ins.operands[0], kernel)
+
+        def step(g: Waves) -> None:
+            if not g.full:
+                raise NotModelled(f"{ins.name} with lanes that are off")
+            _, values = _fetch(g, place, Item(4, 2))
+            words = np.stack([value.reshape(g.count, LANES) for value in values], axis=-1)
+            loaded = words.view(np.uint16 if size == 2 else np.uint8)  # [waves, lanes, items]
+            columns = np.ascontiguousarray(np.moveaxis(loaded[:, source, item], 1, -1)).view(_U)
+            g.v[first], g.v[first + 1] = columns[..., 0], columns[..., 1]
+
+        return step
+
+    return build
+
+
 def _lds_write(item: Item) -> Builder:
     def build(ins: Instruction, kernel: Kernel) -> Step:
         _allow(ins, "offset")
@@ -337,6 +364,8 @@ BUILDERS: dict[str, Builder] = {
         for stride in (1, 64)
         for words in (1, 2)
     },
+    "ds_read_b64_tr_b16": _lds_transposed(2),
+    "ds_read_b64_tr_b8": _lds_transposed(1),
     "ds_bpermute_b32": _bpermute,
     "ds_permute_b32": _permute,
     "ds_swizzle_b32": _swizzle,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from arena.emulation.amd_isa.conversions import from_float8, to_float8
+from arena.emulation.amd_isa.conversions import from_float8, pack, to_bfloat16, to_float8
 from arena.emulation.amd_isa.disassembly import Instruction
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.operands import vector_reader, vector_writer
@@ -90,10 +90,63 @@ def _to_float8(name: str) -> Builder:
 
     def build(ins: Instruction, kernel: Kernel) -> Step:
         def function(a: Array, b: Array) -> Array:
-            low, high = (to_float8(x, name, kernel.arch).astype(np.uint16) for x in (a, b))
+            low, high = (_octets(x, name, kernel).astype(np.uint16) for x in (a, b))
             return low | high << np.uint16(8)
 
         return compile_row(ins, Row("u16", "f32 f32", function, keeps_half=True), kernel)
+
+    return build
+
+
+def _octets(x: Array, name: str, kernel: Kernel) -> Array:
+    """Round to 8-bit floats; in the mode FP16_OVFL, finite numbers that are too large become the largest."""
+    if kernel.saturates:
+        values = from_float8(np.arange(128), name, kernel.arch)
+        largest = values[np.isfinite(values)].max()
+        x = np.where(np.isfinite(x), np.clip(x, -largest, largest), x)
+    return to_float8(x, name, kernel.arch)
+
+
+def _unscaled(ins: Instruction) -> Instruction:
+    """Return the instruction without its scale. Raises `NotModelled` for any scale but 1."""
+    if ins.operands[-1] != "1.0":
+        raise NotModelled(f"a scale other than 1.0: {ins.text}")
+    return replace(ins, operands=ins.operands[:-1])
+
+
+def _to_float8_scaled(name: str) -> Builder:
+    """Return the builder of V_CVT_SCALEF32_PK_FP8_F32 and its like (gfx950)."""
+    plain_build = _to_float8(name)
+
+    def build(ins: Instruction, kernel: Kernel) -> Step:
+        half = ins.numbers("op_sel", (0, 0, 0, 0))[3]
+        return plain_build(replace(_unscaled(ins), modifiers={"op_sel": f"[0,0,{half}]"}), kernel)
+
+    return build
+
+
+def _from_float8_scaled(name: str, to: str) -> Builder:
+    """Return the builder of V_CVT_SCALEF32_PK_BF16_FP8 and its like: two bytes of the half that `op_sel` names."""
+
+    def build(ins: Instruction, kernel: Kernel) -> Step:
+        bare = _unscaled(ins)
+        if bare.modifiers.keys() - {"op_sel"}:
+            raise NotModelled(ins.text)
+        shift = _U(16 * ins.numbers("op_sel", (0, 0, 0))[0])
+        (read,) = sources(bare, bare.operands[1:], ["u32"], kernel)
+        write = vector_writer(ins.operands[0], "u64" if to == "f32" else "u32", kernel.accumulators)
+
+        def step(g: Waves) -> None:
+            word = np.asarray(read(g)) >> shift
+            low, high = (from_float8((word >> _U(n)) & _U(255), name, kernel.arch) for n in (0, 8))
+            if to == "f32":
+                write(g, low.view(_U).astype(np.uint64) | high.view(_U).astype(np.uint64) << np.uint64(32))
+            elif to == "bf16":
+                write(g, pack(to_bfloat16(low), to_bfloat16(high)))
+            else:
+                write(g, pack(low.astype(np.float16), high.astype(np.float16)))
+
+        return step
 
     return build
 
@@ -106,4 +159,10 @@ BUILDERS: dict[str, Builder] = {
     **{f"v_cvt_f32_{name}": _from_float8(name, False) for name in ("fp8", "bf8")},
     **{f"v_cvt_pk_f32_{name}": _from_float8(name, True) for name in ("fp8", "bf8")},
     **{f"v_cvt_pk_{name}_f32": _to_float8(name) for name in ("fp8", "bf8")},
+    **{f"v_cvt_scalef32_pk_{name}_f32": _to_float8_scaled(name) for name in ("fp8", "bf8")},
+    **{
+        f"v_cvt_scalef32_pk_{to}_{name}": _from_float8_scaled(name, to)
+        for to in ("f32", "f16", "bf16")
+        for name in ("fp8", "bf8")
+    },
 }
