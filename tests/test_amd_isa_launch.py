@@ -217,6 +217,61 @@ def test_scratch_memory_and_calls() -> None:
     assert np.array_equal(y, 2 * (7 + np.arange(64, dtype=np.float32)))
 
 
+def test_accumulation_registers_follow_the_others() -> None:
+    text = """
+        __global__ void through(const float* x, float* y) {
+            float held[4];
+            for (int i = 0; i < 4; ++i)
+                asm volatile("v_accvgpr_write_b32 %0, %1" : "=a"(held[i]) : "v"(x[64 * i + threadIdx.x]));
+            for (int i = 0; i < 4; ++i) {
+                float out;
+                asm volatile("v_accvgpr_read_b32 %0, %1" : "=v"(out) : "a"(held[3 - i]));
+                y[64 * i + threadIdx.x] = out;
+            }
+        }
+        extern "C" hipError_t entry(const float* x, float* y, int n, hipStream_t stream) {
+            through<<<1, 64, 0, stream>>>(x, y);
+            return hipGetLastError();
+        }
+    """
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    host = run(text, x, y, 0)
+    assert host.mnemonics()["v_accvgpr_write_b32"] == 4
+    assert np.array_equal(y.reshape(4, 64), x.reshape(4, 64)[::-1])
+
+
+@pytest.mark.parametrize("threads", [0, 1025])
+def test_a_launch_that_no_gpu_takes_is_an_error_of_the_runtime(threads: int) -> None:
+    memory, x = DeviceMemory(), np.zeros(1, np.float32)
+    text = SCALE.replace("scale<<<(n + 95) / 96, 96, 0, stream>>>", "scale<<<1, n, 0, stream>>>")
+    host = HipHost(build(text), build_runtime(BuildCache(default_cache_root())), "gfx942", memory, objdump())
+    pointer = ctypes.c_void_p(x.ctypes.data)
+    assert host.call("entry", [pointer, pointer, ctypes.c_int(threads), ctypes.c_void_p(None)]) == 9
+    assert host.launches == []
+
+
+def test_memory_that_the_host_code_allocates_is_the_device_s() -> None:
+    text = """
+        __global__ void twice(const float* x, float* y, int n) {
+            const int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] = 2 * x[i];
+        }
+        extern "C" hipError_t entry(const float* x, float* y, int n, hipStream_t stream) {
+            float* held = nullptr;
+            if (hipMallocAsync((void**)&held, n * sizeof(float), stream) != hipSuccess) return hipErrorOutOfMemory;
+            twice<<<1, 64, 0, stream>>>(x, held, n);
+            twice<<<1, 64, 0, stream>>>(held, y, n + EXTRA);
+            hipMemcpyAsync(y, held, sizeof(float), hipMemcpyDeviceToDevice, stream);
+            return hipFreeAsync(held, stream);
+        }
+    """
+    x, y = np.arange(50, dtype=np.float32), np.zeros(60, np.float32)
+    run(text.replace("EXTRA", "0"), x, y, 50)
+    assert np.array_equal(y[1:50], 4 * x[1:])
+    with pytest.raises(MachineFault, match="past the end of an allocation"):
+        run(text.replace("EXTRA", "1"), x, y, 50)
+
+
 def test_what_the_host_code_needs_beyond_the_runtime_is_named() -> None:
     text = """
         extern "C" hipError_t entry(const float* x, float* y, int n, hipStream_t stream) {

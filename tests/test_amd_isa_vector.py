@@ -354,6 +354,14 @@ def test_cndmask_selects_by_the_mask_and_flips_signs() -> None:
     assert list(group.vf[2, 0, :3]) == [-1.0, 2.0, -1.0]
 
 
+def test_cndmask_moves_between_lanes_first() -> None:
+    group = waves()
+    group.v[0, 0], group.v[1] = np.arange(64), 1000
+    set_vcc(group, 0b1000)
+    step(group, "v_cndmask_b32_dpp v2, v0, v1, vcc row_shl:1 row_mask:0xf bank_mask:0xf")
+    assert group.v[2, 0, :5].tolist() == [1, 2, 3, 1000, 5]
+
+
 def test_lanes_that_are_off_keep_what_they_had() -> None:
     group = waves()
     group.v[1] = 9

@@ -7,6 +7,7 @@ LDS and arguments are those that the compiled host code decides. Launches run at
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import shutil
 import time
@@ -17,7 +18,7 @@ import numpy as np
 
 from arena.emulation.amd_isa.code_object import bundled
 from arena.emulation.amd_isa.faults import NotModelled
-from arena.emulation.amd_isa.launch import Launch, LoadedCode, pack_arguments
+from arena.emulation.amd_isa.launch import MOST_THREADS, Launch, LoadedCode, pack_arguments
 from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.errors import InfrastructureError
 from arena.toolchains.base import BuildFailed
@@ -26,6 +27,7 @@ from arena.toolchains.hip_build import Recipe, build_cached
 
 _SOURCE = Path(__file__).with_name("host_runtime.cpp")
 _LAUNCH_FAILURE = 719
+_INVALID_CONFIGURATION = 9
 _FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=default")
 _ALIGN = 256
 _Size3 = ctypes.c_uint32 * 3
@@ -121,6 +123,9 @@ class HipHost:
     def _launch(self, function: int, grid: Any, block: Any, arguments: Any, dynamic_lds: int) -> int:
         if self._problem is not None:
             return _LAUNCH_FAILURE
+        sizes = (*grid.contents, *block.contents)
+        if 0 in sizes or math.prod(block.contents) > MOST_THREADS:
+            return _INVALID_CONFIGURATION
         try:
             name = self._functions[function]
             explicit = [p for p in self._code.code.kernels[name].parameters if not p.hidden]

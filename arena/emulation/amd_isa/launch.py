@@ -37,7 +37,7 @@ _BATCH_BYTES = 96 << 20
 _LDS_LIMIT = {"gfx942": 64 << 10, "gfx950": 160 << 10}
 _POISON = 0xFFC0DEAD
 """what registers and LDS hold before they are written: NaN as float32"""
-_MOST_THREADS = 1024
+MOST_THREADS = 1024
 _ROUNDING, _CLAMPS_NAN = 0xF << 12, 1 << 21
 """FLOAT_ROUND_MODE, 0 to the nearest even; DX10_CLAMP, by which a clamp takes NaN for 0"""
 
@@ -118,8 +118,8 @@ class _Run:
             raise NotModelled("a rounding or clamping mode other than the usual one")
         if self._metadata.dynamic_stack:
             raise NotModelled("a stack of unknown size")
-        if not 0 < self._threads <= _MOST_THREADS:
-            raise MachineFault(f"a workgroup of {self._threads} threads, at most {_MOST_THREADS} are possible")
+        if not 0 < self._threads <= MOST_THREADS:
+            raise MachineFault(f"a workgroup of {self._threads} threads, at most {MOST_THREADS} are possible")
         if self._lds_bytes > _LDS_LIMIT[self._loaded.arch]:
             raise MachineFault(f"LDS overflow: {self._lds_bytes} bytes asked for a workgroup")
 

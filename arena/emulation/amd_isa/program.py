@@ -42,7 +42,7 @@ BUILDERS: dict[str, Callable[[Instruction, Kernel], Step]] = {
     **atomics.BUILDERS,
 }
 NOTHING = {
-    *("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_sethalt", "s_icache_inv", "s_dcache_wb", "s_dcache_inv"),
+    *("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv"),
     *("s_inst_prefetch", "s_ttracedata", "s_set_gpr_idx_off", "buffer_inv", "buffer_wbl2", "buffer_wbinvl1"),
     *("v_nop", "s_sendmsg", "s_code_end", "s_waitcnt_vscnt", "s_clause", "sched_barrier"),
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from arena.emulation.amd_isa import lanes
 from arena.emulation.amd_isa.disassembly import Instruction
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.operands import (
@@ -81,10 +82,10 @@ def _compare(function: Callable[[Array, Array], Array], kinds: str, writes_exec:
         write = mask_writer(ins.operands[0])
 
         def step(g: Waves) -> None:
-            lanes = function(a(g), b(g)) & g.mask
-            write(g, lanes)
+            found = function(a(g), b(g)) & g.mask
+            write(g, found)
             if writes_exec:
-                g.s64[:, EXEC // 2] = bits_of(lanes)
+                g.s64[:, EXEC // 2] = bits_of(found)
                 g.exec_changed()
 
         return step
@@ -114,11 +115,17 @@ def _cndmask(ins: Instruction, kernel: Kernel) -> Step:
     """Choose the second source where the mask has a one."""
     *texts, mask_text = ins.operands[1:]
     choose = mask_reader(mask_text)
-    if "dpp" in ins.encoding:
-        raise NotModelled(ins.text)
+    move = lanes.mover(ins) if "dpp" in ins.encoding else None
     a, b = sources(ins, tuple(texts), ["u32", "u32"], kernel)
     write = destination(ins, Row("u32", "u32 u32", np.where), kernel)
-    return lambda g: write(g, np.where(choose(g), b(g), a(g)))
+    if move is None:
+        return lambda g: write(g, np.where(choose(g), b(g), a(g)))
+
+    def step(g: Waves) -> None:
+        first, mask = move(g, a(g))
+        write(g, np.where(choose(g), b(g), first), mask)
+
+    return step
 
 
 def _carry(subtracts: bool, reverses: bool, takes: bool) -> Builder:
