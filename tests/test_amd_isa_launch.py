@@ -12,12 +12,12 @@ import pytest
 
 from arena.cross.compilers import hip_cross_toolchain
 from arena.cross.hip_clang import find_clang
-from arena.emulation.amd_isa.code_object import CodeObject, CodeObjectError, bundled
 from arena.emulation.amd_isa.disassembly import disassemble
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
 from arena.emulation.amd_isa.hip_host import HipHost, build_runtime
 from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.errors import InfrastructureError
+from arena.toolchains.amd_code_object import CodeObject, CodeObjectError, bundled
 from arena.toolchains.base import Built, Source, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_build import default_cache_root

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from arena.emulation.amd_isa.code_object import bundled
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
 from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.emulation.amd_isa.triton_host import TritonHost
+from arena.toolchains.amd_code_object import bundled
 from tests.test_amd_isa_launch import build, objdump
 
 METADATA = SimpleNamespace(num_warps=2, warp_size=64, shared=0, global_scratch_size=0)

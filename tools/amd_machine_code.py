@@ -29,6 +29,7 @@ from arena.model.task import Task
 
 ROOT = Path(__file__).resolve().parents[1]
 EXECUTOR = ROOT / "arena/emulation/amd_isa"
+READER = ROOT / "arena/toolchains/amd_code_object.py"
 ONE = Path(__file__).with_name("amd_machine_code_of_one.py")
 MACHINE, SOURCE = "machine", "source"
 
@@ -92,7 +93,7 @@ def kept(task: Task, kernel: Path, way: str, asked: argparse.Namespace) -> Resul
         asked.cases,
         *(path.read_text() for path in sorted(task.path.glob("*.yaml"))),
     ]
-    parts += [path.read_text() for path in sorted(EXECUTOR.glob("*.*"))] if way == MACHINE else []
+    parts += [path.read_text() for path in (READER, *sorted(EXECUTOR.glob("*.*")))] if way == MACHINE else []
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unseen-arena" / "machine-code"
     file = cache / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}.json"
     if file.is_file() and not asked.again:

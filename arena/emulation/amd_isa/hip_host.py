@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from arena.emulation.amd_isa.code_object import bundled
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.launch import MOST_THREADS, Launch, LoadedCode, pack_arguments
 from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.errors import InfrastructureError
+from arena.toolchains.amd_code_object import bundled
 from arena.toolchains.base import BuildFailed
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_build import Recipe, build_cached

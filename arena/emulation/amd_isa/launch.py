@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from arena.emulation.amd_isa.code_object import CodeObject, KernelMetadata, Parameter
 from arena.emulation.amd_isa.disassembly import disassemble
 from arena.emulation.amd_isa.execute import Execution
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
@@ -24,6 +23,7 @@ from arena.emulation.amd_isa.memory import ByteArray, DeviceMemory
 from arena.emulation.amd_isa.program import CompiledCode
 from arena.emulation.amd_isa.valu import Kernel
 from arena.emulation.amd_isa.waves import EXEC, LANES, SGPRS, BatchState, Waves
+from arena.toolchains.amd_code_object import CodeObject, KernelMetadata, Parameter
 
 Array = Any
 Size = tuple[int, int, int]

@@ -56,6 +56,8 @@ class KernelMetadata(msgspec.Struct):
     lds_bytes: int = msgspec.field(name=".group_segment_fixed_size")
     scratch_bytes: int = msgspec.field(name=".private_segment_fixed_size")
     vgprs: int = msgspec.field(name=".vgpr_count")
+    sgprs: int = msgspec.field(name=".sgpr_count")
+    vgpr_spills: int = msgspec.field(name=".vgpr_spill_count", default=0)
     wave_size: int = msgspec.field(name=".wavefront_size", default=64)
     agprs: int = msgspec.field(name=".agpr_count", default=0)
     dynamic_stack: bool = msgspec.field(name=".uses_dynamic_stack", default=False)
