@@ -111,6 +111,20 @@ def test_matrix_instructions_ignore_exec_and_take_constants() -> None:
     assert (group.vf[:4] == 6.0).all()
 
 
+@pytest.mark.parametrize(("modifiers", "kinds"), [("", ("fp8", "fp8")), (" cbsz:1", ("bf8", "fp8"))])
+def test_a_product_of_8_bit_floats_of_chosen_formats(modifiers: str, kinds: tuple[str, str]) -> None:
+    group, chance = waves(), np.random.default_rng(3)
+    octets = [chance.integers(0, 0x60, (32, 64)).astype(np.uint8) for _ in kinds]
+    for number, matrix in enumerate(octets):
+        lanes = np.concatenate([matrix[:, :32], matrix[:, 32:]])  # lane i + 32 * (k // 32) has k % 32
+        group.v[64 + 8 * number : 72 + 8 * number, 0] = np.ascontiguousarray(lanes).view(np.uint32).T
+    step(group, f"v_mfma_f32_32x32x64_f8f6f4 v[0:15], a[0:7], a[8:15], 0{modifiers}", "gfx950")
+    a, b = (from_float8(x, kind, "gfx950").astype(np.float64) for x, kind in zip(octets, kinds, strict=True))
+    for i, j in np.ndindex(32, 32):
+        lane, register = OUTPUTS["v_mfma_f32_32x32x8_f16"](0, i, j)
+        assert group.vf[register, 0, lane] == pytest.approx(a[i] @ b[j], rel=1e-6)
+
+
 def test_a_float64_product() -> None:
     group, chance = waves(), np.random.default_rng(2)
     a, b = chance.normal(size=(16, 4)), chance.normal(size=(16, 4))

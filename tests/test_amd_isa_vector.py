@@ -510,7 +510,7 @@ def test_lane_reads_and_counts() -> None:
         "v_made_up_b32 v0, v1",
         "v_add_f32_e64 v0, v1, v2 made_up:1",
         "v_dot2_f32_f16 v0, v1, v2, v3 op_sel:[1,0,0]",
-        "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:11], v[12:19], v[0:3]",
+        "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:7], v[12:15], v[0:3] cbsz:4 blgp:4",
         "v_mfma_f32_32x32x8_f16 v[0:15], v[16:17], v[18:19], v[0:15] cbsz:1",
         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3",
         "buffer_load_dword v0, v1, s[0:3], 0 idxen",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from arena.emulation.amd_isa.waves import LANES, Waves
 Array = Any
 _NAME = re.compile(
     r"^v_mfma_(?P<to>f32|f64|i32)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:(?P<blocks>\d+)b_)?"
-    r"(?P<kind>f32|f64|f16|bf16|i8|xf32|(?:fp8|bf8)_(?:fp8|bf8))(?P<one_k>_?1k)?$"
+    r"(?P<kind>f32|f64|f16|bf16|i8|xf32|f8f6f4|(?:fp8|bf8)_(?:fp8|bf8))(?P<one_k>_?1k)?$"
 )
 _ITEM_BYTES = {"f32": 4, "xf32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "fp8": 1, "bf8": 1}
 
@@ -81,7 +81,10 @@ def _blocks(m: int, k: int, kind: str) -> int:
 
 def _compile(ins: Instruction, kernel: Kernel) -> Step:
     shape = shape_of(ins.name)
-    broken = [key for key in ins.modifiers if ins.modifiers[key] not in ("0",)]
+    formats = ("cbsz", "blgp") if shape.kinds[0] == "f8f6f4" else ()
+    if formats:
+        shape = replace(shape, kinds=(_chosen_format(ins, "cbsz"), _chosen_format(ins, "blgp")))
+    broken = [key for key in ins.modifiers if ins.modifiers[key] != "0" and key not in formats]
     if broken:
         raise NotModelled(f"modifier {broken[0]} of a matrix instruction: {ins.text}")
     a, b = (_input(ins.operands[1 + n], shape, n, kernel) for n in (0, 1))
@@ -103,6 +106,17 @@ def _compile(ins: Instruction, kernel: Kernel) -> Step:
             g.v[first + words * item + word, :, lane] = np.moveaxis(bits[..., word], 0, -1)
 
     return step
+
+
+def _chosen_format(ins: Instruction, modifier: str) -> str:
+    """Return the format of an input of F8F6F4 (gfx950); those of 6 and 4 bits are not modelled.
+
+    Both inputs have k in the same order, whichever it is: the order does not matter for the product.
+    """
+    number = ins.number(modifier)
+    if number > 1:
+        raise NotModelled(f"matrix format {modifier}:{number}: {ins.text}")
+    return ("fp8", "bf8")[number]
 
 
 def _input(text: str, shape: Shape, number: int, kernel: Kernel) -> Callable[[Waves], Array]:

@@ -116,7 +116,9 @@ class CompiledCode:
         if build is None:
             raise NotModelled(f"instruction {ins.name}: {ins.text}")
         try:
-            if self._saturates and ins.name in _TO_HALF:
+            if self._saturates and ins.name == "v_cvt_pk_f16_f32":
+                build = vector_special.rows({ins.name: _PACKED_SATURATED})[ins.name]
+            elif self._saturates and ins.name in _TO_HALF:
                 build = vector_special.rows({ins.name: _saturated(_TO_HALF[ins.name])})[ins.name]
             elif self._saturates and _may_overflow(ins.name):
                 raise NotModelled(f"FP16_OVFL with {ins.name}")
@@ -130,6 +132,13 @@ _UNAFFECTED = {
     *("v_cvt_f32_f16", "v_pack_b32_f16", "v_fma_mix_f32", *(name for name in BUILDERS if name.startswith("v_cmp"))),
     *("v_fma_mixlo_f16", "v_fma_mixhi_f16"),  # `packed` has them saturate
 }
+
+
+_PACKED_SATURATED = Row(
+    "u32",
+    "f32 f32",
+    lambda *sources: conversions.pack(*(vector_float.saturated(x.astype(np.float16), [x]) for x in sources)),
+)
 
 
 def _may_overflow(name: str) -> bool:
