@@ -13,6 +13,7 @@ import pytest
 from arena.cross.compilers import hip_cross_toolchain
 from arena.cross.hip_clang import find_clang
 from arena.emulation.amd_isa.disassembly import disassemble
+from arena.emulation.amd_isa.execute import FIRST_WAVE_FIRST, LAST_WAVE_FIRST, TOGETHER
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
 from arena.emulation.amd_isa.hip_host import HipHost, build_runtime
 from arena.emulation.amd_isa.memory import DeviceMemory
@@ -49,13 +50,14 @@ def objdump() -> Path:
     return clang.with_name("llvm-objdump")
 
 
-def run(text: str, x: Array, y: Array, n: int, arch: str = "gfx942") -> HipHost:
+def run(text: str, x: Array, y: Array, n: int, arch: str = "gfx942", order: int = TOGETHER) -> HipHost:
     """Build, bind the two arrays, and call `entry`."""
     memory = DeviceMemory()
     memory.add_array(x, "x")
     memory.add_array(y, "y")
     runtime = build_runtime(BuildCache(default_cache_root()))
     host = HipHost(build(text, arch), runtime, arch, memory, objdump())
+    host.order = order
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, y)]
     assert host.call("entry", [*pointers, ctypes.c_int(n), ctypes.c_void_p(None)], 60.0) == 0
     return host
@@ -185,6 +187,18 @@ def test_an_overflow_of_lds_is_a_fault() -> None:
     assert y[0] == x.sum()
     with pytest.raises(MachineFault, match="LDS overflow"):
         run(TREE.replace("OFFSET", "1"), x, y, 250)
+
+
+def test_a_missing_barrier_shows_in_one_of_the_orders_of_waves() -> None:
+    x, y = np.arange(250, dtype=np.float32), np.zeros(1, np.float32)
+    right, orders = TREE.replace("OFFSET", "0"), (TOGETHER, FIRST_WAVE_FIRST, LAST_WAVE_FIRST)
+    found: dict[str, list[bool]] = {}
+    for name, text in (("right", right), ("wrong", right.replace("__syncthreads();", "", 1))):
+        for order in orders:
+            run(text, x, y, 250, order=order)
+            found.setdefault(name, []).append(bool(y[0] == x.sum()))
+    assert found["right"] == [True, True, True]
+    assert not all(found["wrong"])
 
 
 def test_a_lane_past_the_end_is_a_fault() -> None:

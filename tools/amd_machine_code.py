@@ -54,6 +54,9 @@ def main() -> int:
     parser.add_argument("--target", default="gfx942", choices=["gfx942", "gfx950"])
     parser.add_argument("--limit-s", type=float, default=120.0, help="seconds that the launches of a kernel may take")
     parser.add_argument("--cases", default="smallest", choices=["smallest", "all"], help="which of the seen cases")
+    parser.add_argument(
+        "--order", default="together", choices=["together", "first", "last"], help="which wave is first"
+    )
     parser.add_argument("--experts", action="store_true", help="the experts instead of the starting kernels")
     parser.add_argument("--no-source", action="store_true", help="leave the source-level emulation out")
     parser.add_argument("--mnemonics", action="store_true", help="count the instructions executed code objects hold")
@@ -93,7 +96,8 @@ def kept(task: Task, kernel: Path, way: str, asked: argparse.Namespace) -> Resul
         asked.cases,
         *(path.read_text() for path in sorted(task.path.glob("*.yaml"))),
     ]
-    parts += [path.read_text() for path in (READER, *sorted(EXECUTOR.glob("*.*")))] if way == MACHINE else []
+    code = (READER, *sorted(EXECUTOR.glob("*.*")))
+    parts += [asked.order, *(path.read_text() for path in code)] if way == MACHINE else []
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unseen-arena" / "machine-code"
     file = cache / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}.json"
     if file.is_file() and not asked.again:
@@ -102,7 +106,8 @@ def kept(task: Task, kernel: Path, way: str, asked: argparse.Namespace) -> Resul
     environment.pop("TRITON_INTERPRET", None)
     if way == SOURCE:
         environment["TRITON_INTERPRET"] = "1"
-    command = [sys.executable, str(ONE), task.id, str(kernel), way, asked.target, asked.cases, str(asked.limit_s)]
+    command = [sys.executable, str(ONE), task.id, str(kernel), way, asked.target, asked.cases]
+    command += [asked.order if way == MACHINE else "together", str(asked.limit_s)]
     limit_s = asked.limit_s + 120
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit_s, check=False)

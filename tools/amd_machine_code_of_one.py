@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.corpus.corpora import load_corpus
+from arena.emulation.amd_isa.execute import FIRST_WAVE_FIRST, LAST_WAVE_FIRST, TOGETHER
 from arena.judge.messages import CPU_MAX_WORK
 from arena.judge.selection import emulation_work, select_cases
 from arena.model.task import Arguments, Case, ScalarSpec, Task, TaskType, arguments
@@ -25,6 +26,15 @@ from arena.toolchains.task_header import dtype_key
 
 SEED = 20250101
 MACHINE, SOURCE = "machine", "source"
+ORDERS = {"together": TOGETHER, "first": FIRST_WAVE_FIRST, "last": LAST_WAVE_FIRST}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Seconds that the launches of a call may take, and the order in which waves run."""
+
+    seconds: float
+    order: int
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class Drawn:
         return True, f"error ratio {found.error_ratio:.2g}"
 
 
-def child(task: Task, kernel: Path, target: str, way: str, cases: list[Case], limit_s: float) -> Result:
+def child(task: Task, kernel: Path, target: str, way: str, cases: list[Case], limit: Limit) -> Result:
     """Run one kernel on some cases and compare it."""
     from arena.emulation.amd_isa.faults import MachineFault, NotModelled
 
@@ -85,7 +95,7 @@ def child(task: Task, kernel: Path, target: str, way: str, cases: list[Case], li
     call = run.get((task.task_type is TaskType.TRITON2TRITON, way), hip_source)
     label = cases[0].label if len(cases) == 1 else f"{len(cases)} cases"
     try:
-        seconds, counted = call(task, kernel, drawn, target, limit_s)
+        seconds, counted = call(task, kernel, drawn, target, limit)
     except NotModelled as problem:
         return Result("not_checked", str(problem), 0.0, label, {})
     except MachineFault as problem:
@@ -145,7 +155,7 @@ def by_dtypes(task: Task, drawn: list[Drawn]) -> dict[str, list[Drawn]]:
 
 
 def hip_machine(
-    task: Task, kernel: Path, drawn: list[Drawn], target: str, limit_s: float
+    task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit
 ) -> tuple[float, dict[str, int]]:
     """Build for the target and execute the launches of the library's own host code."""
     from arena.cross.compilers import hip_cross_toolchain
@@ -158,13 +168,14 @@ def hip_machine(
         library = hip_library(hip_cross_toolchain(target), Target(target, 64), task, kernel, cases[0].case)
         memory = DeviceMemory()
         host = HipHost(library, runtime, target, memory, objdump())
+        host.order = limit.order
         counted.update(host.mnemonics())
         for each in cases:
             given, axes = hip_values(task, each.sets, memory)
             workspace = host.workspace_bytes(task.entry, axes)
             scratch = [] if workspace is None else [ctypes.c_void_p(host.allocate(max(1, workspace)))]
             started = time.monotonic()
-            code = host.call(task.entry, [*given, *axes, *scratch, ctypes.c_void_p(None)], limit_s)
+            code = host.call(task.entry, [*given, *axes, *scratch, ctypes.c_void_p(None)], limit.seconds)
             seconds += time.monotonic() - started
             if code:
                 raise NotModelled(f"the host function returned {code}")
@@ -183,9 +194,7 @@ def hip_library(toolchain: HipToolchain, target: Target, task: Task, kernel: Pat
     return built.library
 
 
-def hip_source(
-    task: Task, kernel: Path, drawn: list[Drawn], target: str, limit_s: float
-) -> tuple[float, dict[str, int]]:
+def hip_source(task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit) -> tuple[float, dict[str, int]]:
     """Build for the CPU at 64 lanes and call it in this process."""
     from arena.emulation.amd_isa.faults import NotModelled
     from arena.emulation.hip.toolchain import HipCpuToolchain
@@ -209,7 +218,7 @@ def hip_source(
 
 
 def triton_machine(
-    task: Task, kernel: Path, drawn: list[Drawn], target: str, limit_s: float
+    task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit
 ) -> tuple[float, dict[str, int]]:
     """Have the kernel's Python code launch on a stand-in for the target that executes the machine code."""
     from arena.cross import triton as triton_cross
@@ -221,6 +230,7 @@ def triton_machine(
     memory = DeviceMemory()
     values = [values_of(task, each.sets, memory) for each in drawn]
     host = TritonHost(target, memory, objdump())
+    host.order = limit.order
     seconds = 0.0
     plain_load = stand_in._Utils.load_binary
 
@@ -245,7 +255,7 @@ def triton_machine(
     triton_cross.install(target)
     entry = getattr(load_module(kernel, "candidate"), task.entry)
     for given in values:
-        host.limit(limit_s)
+        host.limit(limit.seconds)
         entry(*given)
     _leave_pretence()
     return seconds, host.mnemonics()
@@ -260,7 +270,7 @@ def _leave_pretence() -> None:
 
 
 def triton_source(
-    task: Task, kernel: Path, drawn: list[Drawn], target: str, limit_s: float
+    task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit
 ) -> tuple[float, dict[str, int]]:
     """Interpret the kernel with the mended interpreter."""
     from arena.emulation import triton as interpreter
@@ -283,11 +293,11 @@ def objdump() -> Path:
     return clang.with_name("llvm-objdump")
 
 
-def main(name: str, kernel: str, way: str, target: str, which: str, limit_s: str) -> None:
+def main(name: str, kernel: str, way: str, target: str, which: str, order: str, limit_s: str) -> None:
     """Print the result of one kernel."""
     task = next(task for task in load_corpus() if task.id == name)
-    result = child(task, Path(kernel), target, way, chosen_cases(task, which), float(limit_s))
-    print(json.dumps(asdict(result)))
+    limit = Limit(float(limit_s), ORDERS[order])
+    print(json.dumps(asdict(child(task, Path(kernel), target, way, chosen_cases(task, which), limit))))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def run(task_id: str, way: str) -> Any:
     environment.pop("TRITON_INTERPRET", None)
     if way == "source":
         environment["TRITON_INTERPRET"] = "1"
-    command = [sys.executable, str(ONE), task_id, str(task.trusted_kernel), way, "gfx942", "smallest", "60"]
+    command = [sys.executable, str(ONE), task_id, str(task.trusted_kernel), way, "gfx942", "smallest", "together", "60"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=110, check=True)
     return tool.Result(**json.loads(done.stdout.splitlines()[-1]))
 

@@ -1,12 +1,14 @@
 """Run waves to their end: groups of waves at one address go on together, part at branches and meet again.
 
 Section 4.3 ("Work-groups and barriers"). The group with the lowest address runs first, which brings waves together
-again after a branch. Now and then the group that waited longest runs, so that waves may wait for one another.
+again after a branch. Now and then the group that waited longest runs, so that waves may wait for one another. In the
+other orders each wave of a workgroup runs alone until it waits, which shows results that need a missing barrier.
 """
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.program import BARRIER, END, CompiledCode
 from arena.emulation.amd_isa.waves import Waves, merge
 
+Array = Any
+TOGETHER, FIRST_WAVE_FIRST, LAST_WAVE_FIRST = 0, 1, -1
+"""orders in which the waves of a workgroup run between two barriers"""
 _FAIRNESS = 512
 """blocks after which the group that waited longest has its turn"""
 
@@ -21,12 +26,18 @@ _FAIRNESS = 512
 class Execution:
     """All waves of one batch of workgroups, which is resident at once."""
 
-    def __init__(self, program: CompiledCode, waves: Waves, entry: int, deadline: float) -> None:
-        """`deadline`: the value of `time.monotonic()` at which the execution is given up."""
+    def __init__(
+        self, program: CompiledCode, waves: Waves, entry: int, deadline: float, ranks: Array | None = None
+    ) -> None:
+        """`deadline`: the value of `time.monotonic()` to stop at; `ranks`: int64 [waves], the lowest runs first."""
         self._program, self._deadline = program, deadline
         self._live = waves.count
         waves.pc = entry
         self._ready: list[Waves] = [waves]
+        if ranks is not None:
+            self._ready = [waves.take(np.nonzero(ranks == rank)[0]) for rank in np.unique(ranks)]
+            for rank, group in enumerate(self._ready):
+                group.rank = rank
         self._parked: list[Waves] = []
         self._turns = 0
 
@@ -70,11 +81,11 @@ class Execution:
             return self._ready.pop()
         if self._turns % _FAIRNESS == _FAIRNESS - 1:
             self._release(everyone=False)
-            chosen = self._ready[0].pc
+            chosen = _key(self._ready[0])
         else:
-            chosen = min(group.pc for group in self._ready)
-        together = [group for group in self._ready if group.pc == chosen]
-        self._ready = [group for group in self._ready if group.pc != chosen]
+            chosen = min(map(_key, self._ready))
+        together = [group for group in self._ready if _key(group) == chosen]
+        self._ready = [group for group in self._ready if _key(group) != chosen]
         return together[0] if len(together) == 1 else merge(together)
 
     def _part(self, group: Waves, to: object) -> None:
@@ -88,7 +99,7 @@ class Execution:
         """Let workgroups go on that are complete at the barrier: all of them where nothing else can run."""
         if not self._parked:
             return
-        parked = [merge(same) for same in _by_address(self._parked)]
+        parked = [merge(same) for same in _by_key(self._parked)]
         self._parked = []
         if everyone:
             self._ready += parked
@@ -98,13 +109,15 @@ class Execution:
             waits = np.isin(group.workgroup, running)
             for chosen, into in ((waits, self._parked), (~waits, self._ready)):
                 if chosen.any():
-                    part = group.take(np.nonzero(chosen)[0])
-                    part.pc = group.pc
-                    into.append(part)
+                    into.append(group.take(np.nonzero(chosen)[0]))
 
 
-def _by_address(groups: list[Waves]) -> list[list[Waves]]:
-    found: dict[int, list[Waves]] = {}
+def _key(group: Waves) -> tuple[int, int]:
+    return group.rank, group.pc
+
+
+def _by_key(groups: list[Waves]) -> list[list[Waves]]:
+    found: dict[tuple[int, int], list[Waves]] = {}
     for group in groups:
-        found.setdefault(group.pc, []).append(group)
+        found.setdefault(_key(group), []).append(group)
     return list(found.values())

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from arena.emulation.amd_isa.execute import TOGETHER
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.launch import MOST_THREADS, Launch, LoadedCode, pack_arguments
 from arena.emulation.amd_isa.memory import DeviceMemory
@@ -30,6 +31,8 @@ _LAUNCH_FAILURE = 719
 _INVALID_CONFIGURATION = 9
 _FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=default")
 _ALIGN = 256
+_REGISTERED: dict[Path, tuple[dict[int, str], dict[int, str]]] = {}
+"""kernels and variables of each loaded library, by the addresses of their stand-ins on the host"""
 _Size3 = ctypes.c_uint32 * 3
 _TYPES: dict[str, Any] = {
     "launch": ctypes.CFUNCTYPE(
@@ -75,12 +78,13 @@ class HipHost:
         if len(codes) != 1:
             raise NotModelled(f"{len(codes)} code objects for {arch} in the library, expected one")
         self._code = LoadedCode(codes[0], arch, memory, objdump)
-        self._functions: dict[int, str] = {}
-        self._variables: dict[int, str] = {}
+        # A library registers its names when this process loads it first, and never again.
+        self._functions, self._variables = _REGISTERED.setdefault(library, ({}, {}))
         self._allocated: dict[int, Any] = {}
         self._problem: Exception | None = None
         self.launches: list[Launch] = []
         self.deadline = float("inf")
+        self.order = TOGETHER
         held = {name: kind(getattr(self, f"_{name}")) for name, kind in _TYPES.items()}
         self._callbacks = _Callbacks(**held)
         self._runtime = ctypes.CDLL(str(runtime), mode=ctypes.RTLD_GLOBAL)
@@ -133,7 +137,7 @@ class HipHost:
             packed = pack_arguments(self._code.code.kernels[name], values)
             launch = Launch(name, tuple(grid.contents), tuple(block.contents), dynamic_lds, packed)
             self.launches.append(launch)
-            self._code.run(launch, self.deadline)
+            self._code.run(launch, self.deadline, self.order)
         except Exception as problem:  # an exception cannot pass through C
             self._problem = problem
             return _LAUNCH_FAILURE

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from arena.emulation.amd_isa.disassembly import disassemble
-from arena.emulation.amd_isa.execute import Execution
+from arena.emulation.amd_isa.execute import TOGETHER, Execution
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
 from arena.emulation.amd_isa.memory import ByteArray, DeviceMemory
 from arena.emulation.amd_isa.program import CompiledCode
@@ -75,12 +75,12 @@ class LoadedCode:
         address, size = self.code.symbols[name]
         return self.base + address, size
 
-    def run(self, launch: Launch, deadline: float = float("inf")) -> None:
+    def run(self, launch: Launch, deadline: float = float("inf"), order: int = TOGETHER) -> None:
         """Execute a launch to its end. Raises `NotModelled` and `MachineFault`."""
         metadata = self.code.kernels.get(launch.kernel)
         if metadata is None:
             raise MachineFault(f"no kernel {launch.kernel} in the code object")
-        _Run(self, metadata, launch, deadline).run()
+        _Run(self, metadata, launch, deadline).run(order)
 
     def mnemonics(self) -> Counter[str]:
         """Return how often each mnemonic stands in the code."""
@@ -123,8 +123,8 @@ class _Run:
         if self._lds_bytes > _LDS_LIMIT[self._loaded.arch]:
             raise MachineFault(f"LDS overflow: {self._lds_bytes} bytes asked for a workgroup")
 
-    def run(self) -> None:
-        """Execute batch after batch of workgroups."""
+    def run(self, order: int) -> None:
+        """Execute batch after batch of workgroups, their waves in one of the orders of `execute`."""
         count = int(np.prod(self._launch.grid))
         waves = -(-self._threads // LANES)
         program, vectors, _ = self._loaded.program(self._metadata)
@@ -138,7 +138,8 @@ class _Run:
         try:
             for first in range(0, count, batch):
                 group = self._batch(np.arange(first, min(first + batch, count)), waves, vectors, kernarg, address)
-                Execution(program, group, entry, self._deadline).run()
+                ranks = order * (group.slot % waves) if order else None
+                Execution(program, group, entry, self._deadline, ranks).run()
                 if time.monotonic() > self._deadline:
                     raise NotModelled("the execution does not end in time")
         finally:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from arena.emulation.amd_isa.execute import TOGETHER
 from arena.emulation.amd_isa.faults import NotModelled
 from arena.emulation.amd_isa.launch import Launch, LoadedCode
 from arena.emulation.amd_isa.memory import DeviceMemory
@@ -33,6 +34,7 @@ class TritonHost:
         self._loaded: dict[int, tuple[str, LoadedCode]] = {}
         self.launches: list[Launch] = []
         self.deadline = float("inf")
+        self.order = TOGETHER
 
     def limit(self, seconds: float) -> None:
         """Give launches up after so many seconds from now."""
@@ -75,7 +77,7 @@ class TritonHost:
         block = (int(metadata.num_warps) * int(metadata.warp_size), 1, 1)
         launch = Launch(name, grid, block, int(metadata.shared), bytes(segment))
         self.launches.append(launch)
-        loaded.run(launch, self.deadline)
+        loaded.run(launch, self.deadline, self.order)
 
     def _values(self, kind: Any, given: Any) -> Iterator[bytes]:
         """Return the bytes of an argument; constants have none, tuples those of their members."""

@@ -67,8 +67,10 @@ class Waves:
         self.machine = machine
         self.s, self.v = scalars, vectors
         self.scc, self.workgroup, self.slot = scc, workgroup, slot
-        self.pc: Array = 0
-        """address of the next instruction: an integer, or int64 [waves] where a branch parted them"""
+        self.pc = 0
+        """address of the next instruction"""
+        self.rank = 0
+        """groups of a lower rank run first, and only groups of one rank meet"""
         self._views()
 
     def _views(self) -> None:
@@ -90,7 +92,7 @@ class Waves:
 
     def take(self, chosen: Array) -> Waves:
         """Return a group with copies of the chosen waves."""
-        return Waves(
+        part = Waves(
             self.machine,
             np.ascontiguousarray(self.s[chosen]),
             np.ascontiguousarray(self.v[:, chosen]),
@@ -98,6 +100,8 @@ class Waves:
             self.workgroup[chosen],
             self.slot[chosen],
         )
+        part.pc, part.rank = self.pc, self.rank
+        return part
 
 
 def merge(groups: list[Waves]) -> Waves:
@@ -111,7 +115,7 @@ def merge(groups: list[Waves]) -> Waves:
         np.concatenate([group.workgroup for group in groups])[order],
         np.concatenate([group.slot for group in groups])[order],
     )
-    merged.pc = groups[0].pc
+    merged.pc, merged.rank = groups[0].pc, groups[0].rank
     return merged
 
 
