@@ -1,6 +1,6 @@
 """Addresses of vector memory instructions: global, flat, scratch, buffer and LDS, each with its bounds check.
 
-Section 9 ("Vector Memory Operations"), 10 ("Flat Memory Instructions") and 11 ("Data Share Operations"). An `Access`
+ISA guide: "Vector Memory Operations", "Flat Memory Instructions", "Data Share Operations". An `Access`
 says for a group of waves which lanes take part and where.
 """
 
@@ -142,7 +142,7 @@ def lds_place(ins: Instruction, address: str, offset: int, num_bytes: int, kerne
 
 
 def buffer_place(ins: Instruction, texts: tuple[str, ...], num_bytes: int, kernel: Kernel) -> Access:
-    """Buffer instructions: a resource descriptor, whose range check leaves lanes out (section 9.1.5, "Addressing").
+    """Buffer instructions: a resource descriptor, whose range check leaves lanes out.
 
     `texts`: vector address, descriptor, scalar offset. Raw buffers are modelled, structured ones are not.
     """

@@ -1,6 +1,6 @@
 """Atomic operations on memory and LDS.
 
-Section 9.1 ("Buffer Instructions: atomics"), 10 ("Flat Memory Instructions") and 11 ("Data Share Operations"). Lanes
+ISA guide: "Buffer Instructions: atomics", "Flat Memory Instructions", "Data Share Operations". Lanes
 that meet at one address take turns in the order of their waves and lanes: one of the orders that hardware may choose.
 """
 

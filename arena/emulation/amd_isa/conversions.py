@@ -1,6 +1,6 @@
 """Conversions between number formats, with bfloat16 and the 8-bit floats of both kinds.
 
-Section 12.10 ("VOP1 Instructions") and 12.12 ("VOP3A & VOP3B Instructions"). gfx942 has 8-bit floats without infinities
+ISA guide: "VOP1 Instructions", "VOP3A & VOP3B Instructions". gfx942 has 8-bit floats without infinities
 and with one NaN, at 0x80 (FNUZ); gfx950 has those of the OCP specification.
 """
 

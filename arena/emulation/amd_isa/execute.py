@@ -1,6 +1,6 @@
 """Run waves to their end: groups of waves at one address go on together, part at branches and meet again.
 
-Section 4.3 ("Work-groups and barriers"). The group with the lowest address runs first, which brings waves together
+ISA guide: "Work-groups and barriers". The group with the lowest address runs first, which brings waves together
 again after a branch. Now and then the group that waited longest runs, so that waves may wait for one another. In the
 other orders each wave of a workgroup runs alone until it waits, which shows results that need a missing barrier.
 """

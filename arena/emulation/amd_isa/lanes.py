@@ -1,6 +1,6 @@
 """Movement within registers: DPP between lanes, SDWA within a lane.
 
-Section 6.7 ("Data parallel primitives", control values of `DPP_CTRL`) and 6.8 ("Sub-dword addressing").
+ISA guide: "Data parallel primitives", control values of `DPP_CTRL`, "Sub-dword addressing".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Matrix operations (MFMA): layouts of the operands over lanes and registers, and the product.
 
-Section 7 ("Matrix Arithmetic Instructions") with the layouts of 7.1.4 ("Dense Matrix Element Layout"). A product is
+ISA guide: "Matrix Arithmetic Instructions" and its element layouts. A product is
 summed in float64 and rounded once: hardware rounds in an order of its own, which differs by rounding only.
 """
 

@@ -1,6 +1,6 @@
 """Device memory with bounds: registered regions of this process, byte arrays, and per-lane gathers and scatters.
 
-Section 9 ("Vector Memory Operations") and 11 ("Data Share Operations"). A device address is the address of the byte in
+ISA guide: "Vector Memory Operations", "Data Share Operations". A device address is the address of the byte in
 this process. Every access of every lane must lie in one registered region; anything else is a `MachineFault`.
 """
 

@@ -1,6 +1,6 @@
 """Compile operands to functions: readers that give NumPy arrays of a kind, and writers that respect EXEC.
 
-Section 5.1 ("Scalar ALU Operations: Operands") and 6.2 ("Vector ALU Operands"): registers, inline constants, literals.
+ISA guide: "Scalar ALU Operations: Operands", "Vector ALU Operands": registers, inline constants, literals.
 A kind is a dtype: `u32`, `i32`, `f32`, `u16`, `i16`, `f16`, `u64`, `i64`, `f64`.
 """
 

@@ -1,6 +1,6 @@
 """Packed math: two 16-bit or two 32-bit operations in one instruction, and the mixed-precision FMA.
 
-Section 6.2.3 ("VOP3P: packed math") and 12.13 ("VOP3P Instructions"). `op_sel` chooses the half (or register) of each
+ISA guide: "VOP3P: packed math", "VOP3P Instructions". `op_sel` chooses the half (or register) of each
 source for the low result, `op_sel_hi` for the high one.
 """
 

@@ -1,6 +1,6 @@
 """Compile a code object to blocks of steps, on demand, and say how control leaves each block.
 
-Section 4 ("Program Flow Control") and 12.5 ("SOPP Instructions"). All mnemonics come together here.
+ISA guide: "Program Flow Control", "SOPP Instructions". All mnemonics come together here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scalar ALU operations, scalar memory, and lane masks.
 
-Section 5 ("Scalar ALU Operations"), 8 ("Scalar Memory Operations") and 12.1 to 12.7 ("SOP2", "SOPK", "SOP1", "SOPC",
-"SMEM").
+ISA guide: "Scalar ALU Operations", "Scalar Memory Operations", "SOP2", "SOPK", "SOP1", "SOPC",
+"SMEM".
 """
 
 from __future__ import annotations

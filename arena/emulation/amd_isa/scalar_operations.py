@@ -1,6 +1,6 @@
 """Operations of the scalar ALU as functions of NumPy arrays over waves.
 
-Section 5 ("Scalar ALU Operations") and 12.1 to 12.4 ("SOP2", "SOPK", "SOP1", "SOPC"). A row gives kinds and a function
+ISA guide: "Scalar ALU Operations", "SOP2", "SOPK", "SOP1", "SOPC". A row gives kinds and a function
 that returns the result, or the result and SCC.
 """
 

@@ -1,6 +1,6 @@
 """Compile vector ALU instructions: operand modifiers, output modifiers, and the DPP and SDWA encodings.
 
-Section 6.2.2 ("Input and output modifiers"), 6.7 ("Data parallel primitives") and 6.8 ("Sub-dword addressing"). The
+ISA guide: "Input and output modifiers", "Data parallel primitives", "Sub-dword addressing". The
 operations themselves are rows of tables in the family modules.
 """
 

@@ -1,6 +1,6 @@
 """Floating-point vector operations, 16, 32 and 64 bits.
 
-Section 12.9 to 12.12 ("VOP2", "VOP1", "VOP3A & VOP3B Instructions"). Results of fused operations are computed in
+ISA guide: "VOP2", "VOP1", "VOP3A & VOP3B Instructions". Results of fused operations are computed in
 float64 and rounded once more; for float64 itself the product's error is added, so that a rounding can differ by one
 unit in the last place. Transcendentals are rounded from float64: hardware may differ by one unit. Denormals are kept.
 """
@@ -46,7 +46,7 @@ def _high(x: Array) -> Array:
 
 
 def saturated(value: Array, sources: Sequence[Array]) -> Array:
-    """Return float16 with the largest number where finite sources gave infinity (section 3.4, FP16_OVFL)."""
+    """Return float16 with the largest number where finite sources gave infinity (FP16_OVFL)."""
     value = np.asarray(value)
     finite = np.logical_and.reduce([np.broadcast_to(np.isfinite(x), value.shape) for x in sources])
     return np.where(np.isinf(value) & finite, np.copysign(np.finfo(np.float16).max, value), value)

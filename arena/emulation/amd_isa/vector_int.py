@@ -1,6 +1,6 @@
 """Integer and bitwise vector operations.
 
-Section 12.9 to 12.12 ("VOP2", "VOP1", "VOP3A & VOP3B Instructions").
+ISA guide: "VOP2", "VOP1", "VOP3A & VOP3B Instructions".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Loads and stores of vector memory and LDS, and the lane exchanges that go through the LDS hardware.
 
-Section 12.13 to 12.16 ("LDS & GDS", "MUBUF", "FLAT, Scratch and Global Instructions").
+ISA guide: "LDS & GDS", "MUBUF", "FLAT, Scratch and Global Instructions".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Vector operations that came with gfx942 and gfx950: 8-bit floats, any function of three bits, swaps of rows.
 
-Section 12.10 ("VOP1 Instructions") and 12.12 ("VOP3A & VOP3B Instructions"), also of the CDNA4 guide.
+ISA guide: "VOP1 Instructions", "VOP3A & VOP3B Instructions", also of the CDNA4 guide.
 """
 
 from __future__ import annotations

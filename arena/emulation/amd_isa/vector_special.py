@@ -1,6 +1,6 @@
 """Vector operations with a second result or a lane mask: compares, carries, selects, division scaling, lane reads.
 
-Section 12.11 ("VOPC Instructions") and 12.12 ("VOP3A & VOP3B Instructions"). Each entry of `BUILDERS` compiles the
+ISA guide: "VOPC Instructions", "VOP3A & VOP3B Instructions". Each entry of `BUILDERS` compiles the
 instructions of one mnemonic.
 """
 

@@ -1,6 +1,6 @@
 """The registers of the waves that are at the same instruction: NumPy arrays over (wave, lane).
 
-Section 3 ("Kernel State"). A wave has 64 lanes. Instructions read all lanes of all waves before they write.
+ISA guide: "Kernel State". A wave has 64 lanes. Instructions read all lanes of all waves before they write.
 """
 
 from __future__ import annotations
