@@ -286,6 +286,22 @@ def test_memory_that_the_host_code_allocates_is_the_device_s() -> None:
         run(text.replace("EXTRA", "1"), x, y, 50)
 
 
+def test_host_code_sets_and_finds_device_variables() -> None:
+    text = SCALE.replace(
+        "scale<<<",
+        """
+        const float factors[1] = {3.0f}, middle = 20.0f;
+        if (hipMemcpyToSymbol(HIP_SYMBOL(factor), factors, sizeof(float), 0, hipMemcpyHostToDevice)) return hipErrorUnknown;
+        void* first = nullptr;
+        if (hipGetSymbolAddress(&first, HIP_SYMBOL(table)) != hipSuccess) return hipErrorUnknown;
+        hipMemcpyAsync(static_cast<float*>(first) + 1, &middle, sizeof(float), hipMemcpyHostToDevice, stream);
+        scale<<<""",
+    )
+    x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+    run(text, x, y, 6)
+    assert y.tolist() == [0.0, 60.0, 600.0, 9.0, 240.0, 1500.0]
+
+
 def test_what_the_host_code_needs_beyond_the_runtime_is_named() -> None:
     text = """
         extern "C" hipError_t entry(const float* x, float* y, int n, hipStream_t stream) {
