@@ -291,7 +291,8 @@ def test_host_code_sets_and_finds_device_variables() -> None:
         "scale<<<",
         """
         const float factors[1] = {3.0f}, middle = 20.0f;
-        if (hipMemcpyToSymbol(HIP_SYMBOL(factor), factors, sizeof(float), 0, hipMemcpyHostToDevice)) return hipErrorUnknown;
+        const auto code = hipMemcpyToSymbol(HIP_SYMBOL(factor), factors, sizeof(float), 0, hipMemcpyHostToDevice);
+        if (code != hipSuccess) return code;
         void* first = nullptr;
         if (hipGetSymbolAddress(&first, HIP_SYMBOL(table)) != hipSuccess) return hipErrorUnknown;
         hipMemcpyAsync(static_cast<float*>(first) + 1, &middle, sizeof(float), hipMemcpyHostToDevice, stream);
