@@ -36,7 +36,10 @@ static int noted(int code) {
     return code;
 }
 
-void arena_set_callbacks(const Callbacks* given) { callbacks = *given; }
+void arena_set_callbacks(const Callbacks* given) {
+    callbacks = *given;
+    last_error = 0, depth = 0;  // of the host before
+}
 
 // --- what clang itself calls
 

@@ -19,7 +19,7 @@ import numpy as np
 from arena.emulation.amd_isa.disassembly import disassemble
 from arena.emulation.amd_isa.execute import TOGETHER, Execution
 from arena.emulation.amd_isa.faults import MachineFault, NotModelled
-from arena.emulation.amd_isa.memory import ByteArray, DeviceMemory
+from arena.emulation.amd_isa.memory import NOT_PROVIDED, ByteArray, DeviceMemory
 from arena.emulation.amd_isa.program import CompiledCode
 from arena.emulation.amd_isa.valu import Kernel
 from arena.emulation.amd_isa.waves import EXEC, LANES, SGPRS, BatchState, Waves
@@ -27,9 +27,9 @@ from arena.toolchains.amd_code_object import CodeObject, KernelMetadata, Paramet
 
 Array = Any
 Size = tuple[int, int, int]
-_KERNARG_PTR, _DISPATCH_ID, _PRIVATE_SIZE = 3, 4, 6
-_USER_REGISTERS = ("private segment buffer", "dispatch packet", "queue", "", "", "flat scratch", "")
-"""user registers by the bits of the descriptor; those with a name are not provided"""
+_SERVICE = NOT_PROVIDED << 32
+_PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")
+"""a dispatch packet of HSA: header, dimensions, workgroup, grid, segments, kernel, arguments, signal"""
 _PRELOAD_SKIP = 256
 """bytes before the code of a kernel whose arguments are preloaded: loads for firmware that cannot"""
 _BATCH_BYTES = 96 << 20
@@ -111,9 +111,6 @@ class _Run:
     def _check(self) -> None:
         if self._metadata.wave_size != LANES:
             raise NotModelled(f"waves of {self._metadata.wave_size} lanes")
-        wanted = [name for bit, name in enumerate(_USER_REGISTERS) if self._descriptor.properties >> bit & 1 and name]
-        if wanted:
-            raise NotModelled(f"a kernel that reads the {wanted[0]}")
         if self._descriptor.rsrc1 & _ROUNDING or not self._descriptor.rsrc1 & _CLAMPS_NAN:
             raise NotModelled("a rounding or clamping mode other than the usual one")
         if self._metadata.dynamic_stack:
@@ -134,6 +131,8 @@ class _Run:
         raw = self._arguments()
         kernarg[: len(raw)] = np.frombuffer(raw, np.uint8)
         address = self._loaded.memory.add_array(kernarg, "the kernel arguments")
+        self._packet = self._dispatch_packet(address)
+        packet = self._loaded.memory.add_array(self._packet, "the dispatch packet")
         entry = self._descriptor.entry + (_PRELOAD_SKIP if self._descriptor.preload_words else 0)
         try:
             for first in range(0, count, batch):
@@ -144,6 +143,14 @@ class _Run:
                     raise NotModelled("the execution does not end in time")
         finally:
             self._loaded.memory.remove(address)
+            self._loaded.memory.remove(packet)
+
+    def _dispatch_packet(self, kernarg: int) -> Array:
+        """Return the packet by which a queue would start this launch."""
+        grid = [blocks * size for blocks, size in zip(self._launch.grid, self._launch.block, strict=True)]
+        sizes = (*self._launch.block, 0, *grid, self._metadata.scratch_bytes, self._lds_bytes)
+        packet = _PACKET.pack(0, _dimensions(self._launch), *sizes, _SERVICE, kernarg, 0, 0)
+        return np.frombuffer(bytearray(packet), np.uint8)
 
     def _batch(self, workgroups: Array, waves: int, vectors: int, kernarg: Array, address: int) -> Waves:
         """Return the waves of these workgroups in their initial state."""
@@ -177,12 +184,17 @@ class _Run:
     def _scalars(self, scalars: Array, workgroups: Array, kernarg: Array, address: int) -> None:
         """Fill user registers in the order of the descriptor's bits, preloaded arguments, and workgroup numbers."""
         descriptor, at = self._descriptor, 0
-        values = {
-            _KERNARG_PTR: (address & 0xFFFFFFFF, address >> 32),
-            _DISPATCH_ID: (0, 0),
-            _PRIVATE_SIZE: (self._metadata.scratch_bytes,),
-        }
-        for bit, words in values.items():
+        service, packet = (_SERVICE & 0xFFFFFFFF, _SERVICE >> 32), self._packet.ctypes.data
+        registers: tuple[tuple[int, ...], ...] = (
+            service * 2,  # private segment buffer
+            (packet & 0xFFFFFFFF, packet >> 32),
+            service,  # queue
+            (address & 0xFFFFFFFF, address >> 32),
+            (0, 0),  # dispatch number
+            service,  # flat scratch, which this architecture has in hardware
+            (self._metadata.scratch_bytes,),
+        )
+        for bit, words in enumerate(registers):
             if descriptor.properties >> bit & 1:
                 scalars[:, at : at + len(words)] = words
                 at += len(words)
@@ -214,9 +226,7 @@ class _Run:
         values = {"grid_dims": _dimensions(self._launch), "dynamic_lds_size": self._launch.dynamic_lds, "none": 0}
         by_axis = {"block_count": self._launch.grid, "group_size": self._launch.block}
         by_axis |= {"remainder": (0, 0, 0), "global_offset": (0, 0, 0)}
-        if kind not in values and kind[:-2] not in by_axis:
-            raise NotModelled(f"the hidden argument {kind}")
-        value = values[kind] if kind in values else by_axis[kind[:-2]][axis]
+        value = by_axis[kind[:-2]][axis] if kind[:-2] in by_axis else values.get(kind, _SERVICE)
         return struct.pack("<Q", value)[: parameter.size].ljust(parameter.size, b"\0")
 
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from arena.emulation.amd_isa.faults import MachineFault
+from arena.emulation.amd_isa.faults import MachineFault, NotModelled
 
 Array = Any
 """a NumPy array; its dtype and shape depend on the instruction"""
 _ALIGN = 16
+NOT_PROVIDED = 0x00F2_0000
+"""high half of pointers to what a runtime provides and this one does not: queues, buffers for printing, heaps"""
 
 
 class ByteArray:
@@ -103,9 +105,9 @@ class DeviceMemory:
         """Return bytes for a scalar load, which may reach over the end of a region within 64 bytes: zeros there."""
         region = self._at(address)
         if region is None or address >= region.end:
-            raise MachineFault(self._says(address, num_bytes, "a scalar load"))
+            raise self._fault(address, num_bytes, "a scalar load")
         if address + num_bytes > region.end and address // 64 != (address + num_bytes - 1) // 64:
-            raise MachineFault(self._says(address, num_bytes, "a scalar load"))
+            raise self._fault(address, num_bytes, "a scalar load")
         inside = min(num_bytes, region.end - address)
         first = address - region.base
         return bytes(region.bytes.raw[first : first + inside]) + bytes(num_bytes - inside)
@@ -128,11 +130,13 @@ class DeviceMemory:
             region = self._regions[place] if place >= 0 else None
             last = int(address[lanes].max())
             if region is None or last + num_bytes > region.end:
-                raise MachineFault(self._says(last, num_bytes, f"{len(lanes)} lanes"))
+                raise self._fault(last, num_bytes, f"{len(lanes)} lanes")
             found.append((region, lanes))
         return found
 
-    def _says(self, address: int, num_bytes: int, who: str) -> str:
+    def _fault(self, address: int, num_bytes: int, who: str) -> Exception:
+        if address >> 32 == NOT_PROVIDED:
+            return NotModelled("the code uses a service of the runtime (printing, device-side allocation, queues)")
         region = self._at(address)
         near = f": {address + num_bytes - region.end} bytes past the end of {region.what}" if region else ""
-        return f"{who} accessed {num_bytes} bytes at {address:#x}, outside of every buffer{near}"
+        return MachineFault(f"{who} accessed {num_bytes} bytes at {address:#x}, outside of every buffer{near}")
