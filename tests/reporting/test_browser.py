@@ -82,7 +82,7 @@ def test_colours_can_be_switched_and_stay(browser: Browser, report: Report) -> N
     for switched in (True, False):
         browser.run("document.querySelector('.top button').click()")
         assert (browser.run(colour) != light) == switched
-        assert any(remembered(browser, report, colour, light) == switched for _ in range(20)), "opened again"
+        assert any(remembered(browser, report, colour, light) == switched for _ in range(100)), "opened again"
 
 
 def remembered(browser: Browser, report: Report, colour: str, light: str) -> bool:
