@@ -23,12 +23,15 @@ LOG, ENVIRONMENT = "TEST_EVALUATIONS", "TEST_ENVIRONMENT"
 
 
 class Noting(FakeEvaluator):
-    """Takes 0.2 s, and writes down where each evaluation was begun."""
+    """Takes 0.2 s, and writes down where and for which driver's job each evaluation was begun."""
 
     def begin(self) -> None:
         if log := os.environ.get(LOG):
+            import ray
+
+            job = ray.get_runtime_context().get_job_id()
             with Path(log).open("a", encoding="utf-8") as file:
-                file.write(f"{os.environ.get('TEST_NODE', 'head')}\n")
+                file.write(f"{os.environ.get('TEST_NODE', 'head')} {job}\n")
         time.sleep(0.2)
 
 
