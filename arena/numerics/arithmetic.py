@@ -84,12 +84,15 @@ def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
 
 
 def truncated(product: torch.Tensor, lost: float) -> torch.Tensor:
-    """Return a product nearer to zero by `lost` times the root mean square of its row: sums lose while they are large.
+    """Return a product with every other result nearer to zero, by `2 * lost` times the root mean square of its row.
 
-    A result that is small because its terms cancel has lost as much as its neighbours.
+    What a sum loses differs from element to element, between nothing and twice the mean: were all to lose the same, a
+    softmax would not see it. A result that is small because its terms cancel has lost as much as its neighbours.
     """
     size = product.square().mean(-1, keepdim=True).sqrt() if product.ndim else product.abs()
-    return product - product.sign() * lost * size
+    places = torch.arange(product.shape[-1] if product.ndim else 1, device=product.device)
+    shares = 2 * lost * (1 - places % 2)
+    return (product - product.sign() * shares * size).reshape(product.shape)
 
 
 class RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]

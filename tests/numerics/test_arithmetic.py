@@ -82,6 +82,15 @@ def test_what_sums_lose_is_what_truncation_after_every_sixteen_products_loses() 
     assert model / 4 < truncated < 2 * model, "the tolerance of four times the model holds it with a margin of two"
 
 
+def test_a_softmax_sees_what_sums_lose() -> None:
+    a = torch.full((4, 1600), 0.25, dtype=torch.float64)
+    with RoundedProducts("float32"):
+        scores = a @ a.T
+    assert torch.equal(scores[:, 0], scores[:, 2]) and scores[0, 0] < scores[0, 1]
+    lost = FLOAT32_SUMS.lost(1600) * float(scores[0, 1])
+    assert abs(float(scores.softmax(-1)[0, 1] * 4 - 1) - lost) < 0.1 * lost, "results that all lose the same cancel"
+
+
 def test_sums_of_integers_lose_nothing_until_they_have_too_many_bits() -> None:
     a = torch.full((2, 64), 4.0)
     with RoundedProducts("float32", FLOAT8_SUMS):
