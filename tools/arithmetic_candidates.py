@@ -18,9 +18,10 @@ from pathlib import Path
 from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
+from arena.model.effort import Effort
 from arena.model.verdict import Status
 
-OPTIONS = Options(heldout=False, seeds=1, timing_budget_s=0.02, call_timeout_s=60.0)
+OPTIONS = Options(heldout=False, effort=Effort.CORRECTNESS, seeds=1)
 INPUTS = {
     "attention/unified_attention_2d": "query_ptr",
     "attention/flash_prefill_attention": "query_ptr",
