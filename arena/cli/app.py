@@ -15,6 +15,7 @@ from arena.cli import (
     compare,
     doctor,
     evaluate,
+    export,
     heldout,
     portability,
     report,
@@ -77,6 +78,7 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("site", epilog=site.EXAMPLES)(site.site)
+app.add_typer(export.app, name="export")
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")
