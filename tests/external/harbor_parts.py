@@ -120,7 +120,7 @@ class ScriptedAgent(BaseAgent):
     async def run(self, instruction: str, environment: BaseEnvironment, context: Any) -> None:
         assert "./evaluate" in instruction and "/app/kernel" in instruction
         steps = ["./evaluate --json > /logs/agent/evaluated.json", "./evaluate no-such-file; echo $?", _ASKS_FOR_A_VERDICT]
-        if "RMS" in instruction and os.environ.get("ARENA_TEST_WRONG"):
+        if "# rms_norm" in instruction and os.environ.get("ARENA_TEST_WRONG"):
             steps.append(f"printf %s {shlex.quote(WRONG)} > kernel.py")
         for number, step in enumerate(steps):
             done = await environment.exec(step, timeout_sec=600)
