@@ -1,4 +1,4 @@
-"""What `harbor run` takes from outside in the tests: an environment class on this machine, and an agent that is a script.
+"""What tests give to `harbor run`: an environment class on this machine, and an agent that is a script.
 
 Imported by Harbor, in its own Python, from this folder.
 """
@@ -119,7 +119,11 @@ class ScriptedAgent(BaseAgent):
 
     async def run(self, instruction: str, environment: BaseEnvironment, context: Any) -> None:
         assert "./evaluate" in instruction and "/app/kernel" in instruction
-        steps = ["./evaluate --json > /logs/agent/evaluated.json", "./evaluate no-such-file; echo $?", _ASKS_FOR_A_VERDICT]
+        steps = [
+            "./evaluate --json > /logs/agent/evaluated.json",
+            "./evaluate no-such-file; echo $?",
+            _ASKS_FOR_A_VERDICT,
+        ]
         if "# rms_norm" in instruction and os.environ.get("ARENA_TEST_WRONG"):
             steps.append(f"printf %s {shlex.quote(WRONG)} > kernel.py")
         for number, step in enumerate(steps):

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs Inspect on served tasks against the real judge, with mockllm and with a model at a loopback endpoint.
+# Usage: ARENA_PYTHON=… INSPECT_PYTHON=python3 tests/external/inspect.sh [VENV]    (VENV is made if it is missing)
+set -euo pipefail
+source "$(dirname "$0")/serving.sh"
+VENV="${1:-$WORK/venv}"
+
+[ -x "$VENV/bin/inspect" ] || "${INSPECT_PYTHON:-python3}" -m venv "$VENV"
+"$VENV/bin/pip" install -q --force-reinstall --no-deps "$ROOT" && "$VENV/bin/pip" install -q "$ROOT[inspect]"
+"$VENV/bin/python" -c "import importlib.util as u; assert not u.find_spec('torch'), 'not the extra alone'"
+serve rms_norm triton2triton/fundamentals/add hip2hip/modules/silu
+cd "$WORK"
+"$VENV/bin/python" "$ROOT/tests/external/inspect_evals.py" "$WORK/logs"
+"$VENV/bin/inspect" list tasks 2> /dev/null | head -1
+"$VENV/bin/inspect" log dump "$(ls "$WORK"/logs/*.eval | head -1)" | head -c 400; echo
+"$VENV/bin/inspect" view bundle --log-dir "$WORK/logs" --output-dir "${KEEP_BUNDLE:-$WORK/bundle}" --overwrite | tail -1
+echo "inspect: passed"
