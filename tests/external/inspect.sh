@@ -11,7 +11,11 @@ VENV="${1:-$WORK/venv}"
 serve rms_norm triton2triton/fundamentals/add hip2hip/modules/silu
 cd "$WORK"
 "$VENV/bin/python" "$ROOT/tests/external/inspect_evals.py" "$WORK/logs"
-"$VENV/bin/inspect" list tasks 2> /dev/null | head -1
-"$VENV/bin/inspect" log dump "$(ls "$WORK"/logs/*.eval | head -1)" | head -c 400; echo
-"$VENV/bin/inspect" view bundle --log-dir "$WORK/logs" --output-dir "${KEEP_BUNDLE:-$WORK/bundle}" --overwrite | tail -1
+"$VENV/bin/inspect" log dump "$(ls "$WORK"/logs/*.eval)" > "$WORK/log.json"
+"$VENV/bin/python" - "$WORK/log.json" <<'END'
+import json, sys
+log = json.load(open(sys.argv[1]))
+print("log:", log["eval"]["task"], log["status"], log["eval"]["task_args"], [one["id"] for one in log["samples"]])
+END
+"$VENV/bin/inspect" view bundle --log-dir "$WORK/logs" --output-dir "${KEEP_BUNDLE:-$WORK/bundle}" --overwrite
 echo "inspect: passed"

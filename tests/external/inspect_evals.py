@@ -5,6 +5,7 @@ The model is mockllm with answers for each sample, or `openai-api/standin/NAME` 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -109,7 +110,8 @@ def failing_judge() -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            with contextlib.suppress(BrokenPipeError):  # of a sample that was cancelled
+                self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
             pass
