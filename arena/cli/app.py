@@ -17,6 +17,8 @@ from arena.cli import (
     evaluate,
     export,
     heldout,
+    mcp,
+    openreward,
     portability,
     report,
     run,
@@ -78,6 +80,8 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("site", epilog=site.EXAMPLES)(site.site)
+app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)
+app.command("openreward", epilog=openreward.EXAMPLES)(openreward.openreward)
 app.add_typer(export.app, name="export")
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
