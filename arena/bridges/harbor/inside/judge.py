@@ -25,7 +25,7 @@ _EPISODE = Path(".judge") / "episode"
 USAGE = "judge.py ready | evaluate TASK KERNEL [OPTION …] | verify TASK KERNEL FOLDER"
 
 
-class NoAnswer(Exception):
+class Unanswered(Exception):
     """The judge gave no answer, which says nothing about the kernel."""
 
 
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
         else:
             sys.stderr.write(f"usage: {USAGE}\n")
             return 2
-    except NoAnswer as problem:
+    except Unanswered as problem:
         sys.stderr.write(f"no verdict: {problem}\n")
         return 3
     return 0
@@ -55,7 +55,7 @@ def run_evaluate(task: str, kernel: Path, options: list[str]) -> int:
         try:
             path = f"/episodes/{_own_episode(kernel.parent, task)}/evaluate"
             _, answer = ask("POST", path, {"kernel": text, "profile": profile})
-        except NoAnswer as problem:
+        except Unanswered as problem:
             raise evaluate.NoAnswer(str(problem)) from None
         return json.dumps(answer).encode()
 
@@ -75,7 +75,7 @@ def verify(task: str, kernel: Path, folder: Path) -> None:
         content = {}  # the best kernel that was evaluated counts
     status, verdict = ask("POST", path, content)
     if status == _TOO_LARGE:
-        status, verdict = ask("POST", path, {"kernel": ""})
+        status, verdict = ask("POST", path, {"kernel": "the kernel file is too large"})  # which does not compile
     _done((status, verdict))
     _write(folder / "verdict.json", verdict)
     _write(folder / "reward.json", {"reward": verdict["bounded_reward"]})
@@ -83,7 +83,7 @@ def verify(task: str, kernel: Path, folder: Path) -> None:
 
 
 def ask(method: str, path: str, content: object = None, patience_s: float = PATIENCE_S) -> tuple[int, dict[str, Any]]:
-    """Send one request; return status and answer, an object. Raises `NoAnswer`."""
+    """Send one request; return status and answer, an object. Raises `Unanswered`."""
     deadline = time.monotonic() + patience_s
     while True:
         pause_s = _PAUSE_S
@@ -92,7 +92,7 @@ def ask(method: str, path: str, content: object = None, patience_s: float = PATI
         except urllib.error.HTTPError as problem:
             answer = _object(problem.read())
             if problem.code == 401:
-                raise NoAnswer(f"{_url()}: {answer.get('error')}") from None
+                raise Unanswered(f"{_url()}: {answer.get('error')}") from None
             if problem.code not in _AGAIN or time.monotonic() >= deadline:
                 return problem.code, answer
             after = problem.headers.get("Retry-After", "")
@@ -100,7 +100,7 @@ def ask(method: str, path: str, content: object = None, patience_s: float = PATI
         except OSError as problem:
             refused = isinstance(getattr(problem, "reason", None), ConnectionRefusedError)
             if not refused or time.monotonic() >= deadline:  # what was sent may have been judged
-                raise NoAnswer(f"{_url()}: {problem}") from None
+                raise Unanswered(f"{_url()}: {problem}") from None
         time.sleep(pause_s)
 
 
@@ -115,7 +115,7 @@ def _send(method: str, path: str, content: object) -> bytes:
 def _url() -> str:
     url = os.environ.get("ARENA_URL", "")
     if not url.startswith(("http://", "https://")):
-        raise NoAnswer(f"ARENA_URL: expected the address that `arena serve` prints, not {url!r}")
+        raise Unanswered(f"ARENA_URL: expected the address that `arena serve` prints, not {url!r}")
     return url.rstrip("/")
 
 
@@ -125,7 +125,7 @@ def _object(data: bytes) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise NoAnswer(f"an answer that is not of arena serve: {data[:200]!r}")
+        raise Unanswered(f"an answer that is not of arena serve: {data[:200]!r}")
     return found
 
 
@@ -156,10 +156,10 @@ def _begin(task: str) -> str:
 
 
 def _done(answered: tuple[int, dict[str, Any]]) -> dict[str, Any]:
-    """Return the answer; raises `NoAnswer` where it is an error."""
+    """Return the answer; raises `Unanswered` where it is an error."""
     status, answer = answered
     if status != 200:
-        raise NoAnswer(f"{_url()}: {status}: {answer.get('error')}")
+        raise Unanswered(f"{_url()}: {status}: {answer.get('error')}")
     return answer
 
 
