@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,11 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
 from arena.bridges.harbor import CLIENT, HarborSettings, Layout, export, folder_name
 from arena.bridges.harbor.inside import judge as client
+from arena.cli.app import app
 from arena.corpus.task_folder import load_task
 from arena.errors import UsageError
 from arena.http_server import MAX_KERNEL_BYTES, EvaluationServer
@@ -30,6 +33,7 @@ from tests.external.rewards import SPEEDUPS, WRONG, expected
 from tests.serve.serving import TASK, Judge, served
 from tests.service.examples import CPU, environment
 
+ROOT = Path(__file__).parents[2]
 SETTINGS = HarborSettings(Layout.URL, Limits(wall_clock_s=600, evaluations=10), "cpu", "python:3.12-slim", 0)
 
 
@@ -84,6 +88,28 @@ def test_a_sidecar_has_the_gpu(tmp_path: Path, platform: str, device: str | None
         variables = (config["environment"] if part == "environment" else config["verifier"])["env"]
         port = judge["command"][judge["command"].index("--port") + 1]
         assert variables == {"ARENA_URL": f"http://127.0.0.1:{port}", "ARENA_TOKEN": judge["environment"][token]}
+
+
+def test_a_sidecar_is_started_with_options_that_exist(tmp_path: Path) -> None:
+    folder, _ = exported(tmp_path, replace(SETTINGS, layout=Layout.SIDECAR))
+    compose = yaml.safe_load((folder / "environment" / "docker-compose.yaml").read_text(encoding="utf-8"))
+    serve = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    context = serve.make_context("serve", compose["services"]["judge"]["command"][2:], resilient_parsing=False)
+    assert (context.params["port"], context.params["evaluations"], context.params["minutes"]) == (8642, 10, 10.0)
+
+
+def test_the_adapter_writes_the_same_folders(tmp_path: Path) -> None:
+    adapter = ROOT / "adapters" / "unseen-arena" / "src"
+    words = ["--output-dir", str(tmp_path / "adapter"), "--task-ids", "hip2hip__modules__softmax", "--platform", "cpu"]
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{adapter}"}
+    subprocess.run([sys.executable, "-m", "unseen_arena.main", *words], env=environ, check=True, timeout=60)
+    command = ["export", "harbor", "--out", str(tmp_path / "arena"), "--tasks", "hip2hip/modules/softmax"]
+    subprocess.run([sys.executable, "-m", "arena", *command, "--platform", "cpu"], env=environ, check=True, timeout=60)
+    both = [
+        {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        for root in (tmp_path / "adapter", tmp_path / "arena")
+    ]
+    assert both[0] == both[1] and len(both[0]) > 10
 
 
 def test_only_exported_folders_are_replaced(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ _EVALUATION_S = 30.0
 
 
 class Layout(StrEnum):
-    """Where the judge of an exported task is."""
+    """The place of the judge of an exported task."""
 
     URL = "url"
     """a running `arena serve`, at $ARENA_URL"""
@@ -45,7 +45,7 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True)
 class HarborSettings:
-    """What an exported folder asks for.
+    """The requests and limits of an exported folder.
 
     `limits`: those of the server; `platform`: of the sidecar's judge; `image`: of the agent's container, with python3;
     `gpus`: of the agent's container, which the judge does not use.
