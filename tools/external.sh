@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run one adapter end to end against the real judge, in an environment made from its extra alone: no torch in it.
-#   tools/external.sh mcp|openreward|verifiers|export
+#   tools/external.sh mcp|openreward|verifiers|export|tracking
 # PYTHON: of the judge, which has torch (default .venv/bin/python). EXTERNAL: folder of the environments.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,6 @@ tests=tests/external/test_$name.py
 [ -f "$tests" ] || { echo "there is no $tests" >&2; exit 2; }
 case $name in
   verifiers) install=(-e . -e environments/unseen_arena uv) ;;
-  export) install=(-e ".[export,tracking]") ;;
   *) install=(-e ".[$name]") ;;
 esac
 
