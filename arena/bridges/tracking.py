@@ -18,7 +18,7 @@ _PROJECT = "unseen-arena"
 
 
 class Tracker(Protocol):
-    """What a tracker's module offers."""
+    """The functions of a tracker's module."""
 
     def init(self, *, project: str, name: str, config: dict[str, Any]) -> Any:
         """Begin a run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_schemes_and_refusals_of_a_server(tmp_path: Path) -> None:
 
 
 def test_a_busy_server_is_asked_again_and_other_errors_are_raised() -> None:
-    answers = [NotServed("429: busy", 429, 0.0), NotServed("429: busy", 429, 0.0), 5]
+    answers: list[NotServed | int] = [NotServed("429: busy", 429, 0.0), NotServed("429: busy", 429, 0.0), 5]
 
     async def call() -> int:
         answer = answers.pop(0)
@@ -56,7 +57,7 @@ def test_many_rollouts_wait_for_a_place(tmp_path: Path) -> None:
     async def rollouts(address: str, token: str) -> list[float]:
         async with AsyncClient(address, token) as client:
             episodes = [(await client.begin("scale")).episode for _ in range(4)]
-            steps = [when_free(lambda one=one: client.evaluate(one, "# fast")) for one in episodes]
+            steps = [when_free(partial(client.evaluate, one, "# fast")) for one in episodes]
             return [step.reward for step in await asyncio.gather(*steps)]
 
     with (

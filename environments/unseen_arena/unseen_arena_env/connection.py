@@ -1,4 +1,4 @@
-"""Where the server is, and the state of a rollout; used by the taskset and by the tools."""
+"""Address of the server, and the state of a rollout; used by the taskset and by the tools."""
 
 from __future__ import annotations
 
