@@ -45,16 +45,18 @@ class Kept:
         self.calls: list[Any] = []
 
     def init(self, *, project: str, name: str, config: dict[str, Any]) -> None:
+        print("welcome")  # noqa: T201
         self.calls.append((project, name, config))
 
     def log(self, metrics: dict[str, Any]) -> None:
         self.calls.append(metrics)
 
     def finish(self) -> None:
+        print("goodbye")  # noqa: T201
         self.calls.append("finish")
 
 
-def test_every_event_is_handed_on_and_finished_trials_are_logged() -> None:
+def test_every_event_is_handed_on_and_finished_trials_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
     shown, kept, trial = Shown(), Kept(), b.trial(cases=[b.case(speedup=2.0)])
     with TrackedRun(shown, kept, "monday", {"tasks": 1}) as watcher:
         watcher.planned(1, 0)
@@ -64,6 +66,7 @@ def test_every_event_is_handed_on_and_finished_trials_are_logged() -> None:
         watcher.finished(trial)
     assert shown.events == ["planned", "started", "progress", "noted", "finished"]
     assert kept.calls == [("unseen-arena", "monday", {"tasks": 1}), point(trial), "finish"]
+    assert capsys.readouterr() == ("", "welcome\ngoodbye\n")
 
 
 def test_what_a_point_has() -> None:
