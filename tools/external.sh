@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run one adapter end to end against the real judge, in an environment made from its extra alone: no torch in it.
-#   tools/external.sh mcp|openreward|verifiers|export|harbor|inspect
+#   tools/external.sh mcp|openreward|verifiers|export|tracking|harbor|inspect
 # PYTHON: of the judge, which has torch (default .venv/bin/python). EXTERNAL: folder of the environments.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,6 @@ fi
 [ -f "$tests" ] || { echo "there is no $tests" >&2; exit 2; }
 case $name in
   verifiers) install=(-e . -e environments/unseen_arena uv) ;;
-  export) install=(-e ".[export,tracking]") ;;
   *) install=(-e ".[$name]") ;;
 esac
 
@@ -37,4 +36,4 @@ for _ in $(seq 600); do
 done
 field() { "$python" -c 'import json, sys; print(json.loads(open(sys.argv[1]).readline())[sys.argv[2]])' "$scratch/first_line" "$1"; }
 ARENA_URL=$(field address) ARENA_TOKEN=$(field token) ARENA_RUN=$(field run) PATH="$place/bin:$PATH" \
-  "$place/bin/python" -m pytest -rA -q --confcutdir tests/external -o filterwarnings= "$tests"
+  "$place/bin/python" -m pytest -v --confcutdir tests/external -o filterwarnings= -o addopts=--strict-markers "$tests"

@@ -1,4 +1,4 @@
-"""What every adapter does alike: wait for a busy server, tell refusals from failures, name rewards and splits."""
+"""Shared by all adapters: wait for a busy server, tell refusals from failures, name rewards and splits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENT
 
 
 class RewardScheme(StrEnum):
-    """Which of the server's rewards an adapter hands on; docs/evaluate/serve.md has both formulas."""
+    """A reward of the server that an adapter hands on; docs/evaluate/serve.md has both formulas."""
 
     DENSE = "dense"
     BOUNDED = "bounded"

@@ -17,13 +17,13 @@ NAME = "unseen_arena"
 
 
 class KernelInput(BaseModel):  # type: ignore[misc]  # pydantic is not installed where types are checked
-    """What `run_kernel` takes."""
+    """Input of `run_kernel`."""
 
     kernel: str = Field(description="The whole text of the kernel file.")
 
 
 class FinishInput(BaseModel):  # type: ignore[misc]
-    """What `finish` takes."""
+    """Input of `finish`."""
 
     kernel: str | None = Field(None, description="The kernel that counts; without it, the best one so far.")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from contextlib import redirect_stdout
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -18,7 +20,7 @@ _PROJECT = "unseen-arena"
 
 
 class Tracker(Protocol):
-    """What a tracker's module offers."""
+    """The functions of a tracker's module."""
 
     def init(self, *, project: str, name: str, config: dict[str, Any]) -> Any:
         """Begin a run."""
@@ -49,13 +51,15 @@ class TrackedRun(Watcher):
         self._shown, self._tracker, self._name, self._config = shown, tracker, name, config
 
     def __enter__(self) -> Self:
-        self._tracker.init(project=_PROJECT, name=self._name, config=self._config)
+        with redirect_stdout(sys.stderr):  # trackers greet there, and stdout is for results
+            self._tracker.init(project=_PROJECT, name=self._name, config=self._config)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._tracker.finish()
+        with redirect_stdout(sys.stderr):
+            self._tracker.finish()
 
     def planned(self, total: int, recorded: int) -> None:
         """Hand it on."""

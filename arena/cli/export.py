@@ -18,7 +18,8 @@ PARQUET_EXAMPLES = examples(
 )
 SUBMISSION_EXAMPLES = examples(
     "arena export submission runs/monday --out submissions",
-    "arena verify submissions/claude_code__claude-opus-5 && arena site submissions/* --out site",
+    "arena verify submissions/hardcoded__no-model --devices all",
+    "arena site submissions/hardcoded__no-model submissions/expert__no-model --out site",
 )
 Run = Annotated[Path, typer.Argument(help="The run folder.", exists=True, file_okay=False)]
 

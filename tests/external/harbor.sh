@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs Harbor on exported tasks against the real judge: the oracle, then a scripted agent.
-# Usage: ARENA_PYTHON=… HARBOR_PYTHON=python3.12 tests/external/harbor.sh [VENV]    (VENV is made if it is missing)
+# Usage: ARENA_PYTHON=… HARBOR_PYTHON=… tests/external/harbor.sh [VENV]    (VENV is made if it is missing)
 set -euo pipefail
 source "$(dirname "$0")/serving.sh"
+trap 'rm -rf "$WORK"' EXIT
 VENV="${1:-$WORK/venv}"
 TASKS=(
     triton2triton/normalization/rms_norm triton2triton/normalization/log_softmax triton2triton/fundamentals/add
@@ -11,7 +12,12 @@ TASKS=(
     torch2hip/modules/softmax torch2hip/modules/scaled_tanh
 )
 
-[ -x "$VENV/bin/harbor" ] || "${HARBOR_PYTHON:-python3.12}" -m venv "$VENV"
+new_enough() { "$1" -c 'import sys; raise SystemExit(sys.version_info < (3, 12))' 2> /dev/null; }
+if [ ! -x "$VENV/bin/harbor" ]; then
+    for PYTHON in ${HARBOR_PYTHON:-python3.12 python3.13 python3 "$ARENA_PYTHON"}; do new_enough "$PYTHON" && break; done
+    new_enough "$PYTHON" || { echo "harbor: skipped, it needs Python 3.12; set HARBOR_PYTHON"; exit 0; }
+    "$PYTHON" -m venv "$VENV"
+fi
 "$VENV/bin/pip" install -q "$ROOT[harbor]"
 "$VENV/bin/python" -c "import importlib.util as u; assert not u.find_spec('torch'), 'not the extra alone'"
 serve "${TASKS[@]}"
