@@ -1,6 +1,7 @@
 # Sourced by the other scripts: a judge on the CPU platform, in the project's own environment; sets ARENA_URL and tokens.
 # ARENA_PYTHON: a Python in which the project, PyTorch and Triton are installed.
 
+unset PYTHONPATH  # Inspect looks for the package where it is installed
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 WORK="$(mktemp -d)"
 QUICK=(--platform cpu --max-work 2e4 --seeds 1)
