@@ -10,7 +10,7 @@ serve() {  # TASK…
     mkfifo "$WORK/line"
     (cd "$WORK" && PYTHONPATH="$ROOT" exec "${ARENA_PYTHON:-python}" -m arena serve "$@" "${QUICK[@]}") > "$WORK/line" &
     SERVER=$!
-    trap 'kill -INT $SERVER 2> /dev/null; wait $SERVER 2> /dev/null; rm -rf "$WORK"' EXIT
+    trap 'kill -INT $SERVER 2> /dev/null || true; wait $SERVER || true; rm -rf "$WORK"' EXIT
     read -r LINE < "$WORK/line"
     value() { printf %s "$LINE" | "${ARENA_PYTHON:-python}" -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
     ARENA_URL="$(value address)" ARENA_TOKEN="$(value token)" ARENA_AGENT_TOKEN="$(value agent_token)"
