@@ -11,7 +11,7 @@ SITE := build/docs-venv
 # Bytecode is kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all corpus mutants check docs leaderboard setup clean help
+.PHONY: run test test-all external corpus mutants check docs leaderboard setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -21,10 +21,14 @@ run: $(STAMP)
 
 # Every module and each mechanism once, in three minutes (the rules for prose are `make check`'s); and everything, as CI does.
 test: $(STAMP)
-	$(PYTEST) -m "not slow" --ignore tests/test_words.py
+	$(PYTEST) -m "not slow and not external" --ignore tests/test_words.py
 
 test-all: $(STAMP)
 	$(PYTEST)
+
+# Each adapter against the real judge, in an environment made from its extra alone; needs PyPI.
+external: $(STAMP)
+	$(BIN)/pytest -m external tests/test_external.py
 
 # Check, on the CPU platform, the tasks that have changed or whose judge has; the mutants of kernels take longer and can be resumed.
 corpus: $(STAMP)

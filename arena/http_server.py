@@ -14,7 +14,7 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -38,6 +38,7 @@ _HEAD_S = 2.0
 _ANSWER_S = 60.0
 _CLOSE_S = 1.0
 _MAX_PATH_BYTES = 107
+_TOKEN_BYTES = 24
 _Body = TypeVar("_Body")
 Answer = Callable[["Request"], Awaitable[object]]
 """answers a request with what can be encoded as JSON; raises `Refused`"""
@@ -59,6 +60,9 @@ class EvaluationServer:
         path: the Unix socket; None: a port of the loopback address, for which requests need `token`.
         mode: of the socket's file.
         port: of the loopback address; 0: any that is free.
+        token: opens every route; made up where it is empty.
+        agent_token: opens every route that is not `withheld`; made up where it is empty.
+        withheld: routes for the holder of `token` alone.
     """
 
     def __init__(
@@ -68,9 +72,14 @@ class EvaluationServer:
         path: Path | None = None,
         mode: int = 0o600,
         port: int = 0,
+        token: str = "",
+        agent_token: str = "",
+        withheld: Collection[tuple[str, str]] = (),
         head_s: float = _HEAD_S,
     ) -> None:
-        self.token = "" if path else secrets.token_urlsafe(24)
+        self.token = "" if path else token or secrets.token_urlsafe(_TOKEN_BYTES)
+        self.agent_token = "" if path else agent_token or secrets.token_urlsafe(_TOKEN_BYTES)
+        self._withheld = frozenset(withheld)
         self._routes, self._path, self._mode, self._port, self._head_s = routes, path, mode, port, head_s
 
     @property
@@ -85,7 +94,7 @@ class EvaluationServer:
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # malformed requests are no news
         listener = self._listen()
         self._config = uvicorn.Config(
-            _application(self._routes, self.token),
+            _application(self._routes, self._tokens),
             http=_connections(self._head_s),
             ws="none",
             lifespan="off",
@@ -107,6 +116,12 @@ class EvaluationServer:
         self._thread.join(_CLOSE_S)
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+
+    def _tokens(self, route: tuple[str, str]) -> tuple[str, ...]:
+        """Return the tokens that open a route; none: it is open to everyone."""
+        if not self.token:
+            return ()
+        return (self.token,) if route in self._withheld else (self.token, self.agent_token)
 
     def _listen(self) -> socket.socket:
         if self._path is not None and len(str(self._path).encode()) > _MAX_PATH_BYTES:
@@ -162,7 +177,9 @@ def kernel_bytes(kernel: str) -> bytes:
     return data
 
 
-def _application(routes: Mapping[tuple[str, str], Answer], token: str) -> Starlette:
+def _application(
+    routes: Mapping[tuple[str, str], Answer], tokens: Callable[[tuple[str, str]], tuple[str, ...]]
+) -> Starlette:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -171,18 +188,20 @@ def _application(routes: Mapping[tuple[str, str], Answer], token: str) -> Starle
         there = ", ".join(f"{method} {path}" for method, path in routes)
         return _reply({"error": f"{status.phrase}; there is {there}"}, status)
 
-    made = [Route(path, _guarded(answer, token), methods=[method]) for (method, path), answer in routes.items()]
+    made = [Route(route[1], _guarded(answer, tokens(route)), methods=[route[0]]) for route, answer in routes.items()]
     return Starlette(routes=made, exception_handlers={404: unknown, 405: unknown})
 
 
-def _guarded(answer: Answer, token: str) -> Callable[[Request], Awaitable[Response]]:
-    """Answer those who have the token; what goes wrong becomes an error with a message."""
+def _guarded(answer: Answer, tokens: tuple[str, ...]) -> Callable[[Request], Awaitable[Response]]:
+    """Answer those who have one of the tokens; what goes wrong becomes an error with a message."""
 
     async def respond(request: Request) -> Response:
         try:
             given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
             given = given or request.query_params.get("token", "")
-            if token and not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+            if tokens and not any(
+                hmac.compare_digest(given.encode("utf-8", "replace"), one.encode()) for one in tokens
+            ):
                 raise Refused(HTTPStatus.UNAUTHORIZED, "wrong or no token: send `Authorization: Bearer TOKEN`")
             return _reply(await answer(request))
         except Refused as problem:

@@ -45,8 +45,9 @@ LAYERS = {
     "doctor": 8,
     "serve": 8,
     "api": 9,
-    "cli": 10,
-    "__main__": 11,
+    "bridges": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 # What may not be imported although the layer would allow it, and the reason is in DESIGN.
 FORBIDDEN = {

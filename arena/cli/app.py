@@ -15,7 +15,10 @@ from arena.cli import (
     compare,
     doctor,
     evaluate,
+    export,
     heldout,
+    mcp,
+    openreward,
     portability,
     report,
     run,
@@ -77,6 +80,9 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("site", epilog=site.EXAMPLES)(site.site)
+app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)
+app.command("openreward", epilog=openreward.EXAMPLES)(openreward.openreward)
+app.add_typer(export.app, name="export")
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from arena.errors import UsageError
 if TYPE_CHECKING:
     from arena.executors.base import Executor
     from arena.runs.records import RunRecords
-    from arena.runs.runner import RunPlan
+    from arena.runs.runner import RunPlan, Watcher
 
 EXAMPLES = examples(
     "arena run quickstart                       # a shipped configuration, by name",
@@ -28,9 +29,11 @@ EXAMPLES = examples(
     "arena run coding_agents --jobs 4           # four trials side by side, which take turns at the device",
     "arena run full --devices all               # a judge on every GPU here",
     "arena run full --executor ray --address 10.0.0.1:6379   # a judge on every GPU of a Ray cluster",
+    "arena run quickstart --track trackio       # a point for each trial in an experiment tracker",
     "arena run quickstart                       # again: goes on where it stopped",
 )
 TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
+_TRACK = "Also log each trial to this tracker, which must be installed: `trackio` or `wandb`."
 RUNS = Path("runs")
 REPORTS = Path("reports")
 
@@ -52,6 +55,7 @@ def run(
     executor: Annotated[str, EXECUTOR] = "local",
     address: Annotated[str, ADDRESS] = "",
     accelerator: Annotated[str, ACCELERATOR] = "",
+    track: Annotated[str, typer.Option(help=_TRACK)] = "",
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
@@ -78,7 +82,7 @@ def run(
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
     else:
         try:
-            done = _run(plan, folder, chosen_devices(devices), where)
+            done = _run(plan, folder, chosen_devices(devices), where, track)
         except KeyboardInterrupt:
             raise _interrupted(plan, folder) from None
     if with_report or as_json:
@@ -86,7 +90,7 @@ def run(
     _require_verdicts(done, folder)
 
 
-def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor) -> RunRecords:
+def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor, track: str) -> RunRecords:
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
     from arena.executors.base import JudgesWanted, started, wanted_of
@@ -99,8 +103,18 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Exec
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
     places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
     err.print(f"{planned}; starting {places}", highlight=False)
-    with RunDisplay(err) as display, started(where, wanted) as judges:
-        return runner.run(plan, folder, judges, display)
+    with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
+        return runner.run(plan, folder, judges, watcher)
+
+
+def _tracked(plan: RunPlan, display: Watcher, track: str) -> AbstractContextManager[Watcher]:
+    """Return the display, or what also logs to a tracker."""
+    if not track:
+        return nullcontext(display)
+    from arena.bridges.tracking import TrackedRun, tracker_called
+
+    facts = {"tasks": len(plan.tasks), "agents": list(plan.agents), "config": plan.config.path}
+    return TrackedRun(display, tracker_called(track), plan.config.name, facts)
 
 
 def _interrupted(plan: RunPlan, folder: Path) -> Interrupted:

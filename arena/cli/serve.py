@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ EXAMPLES = examples(
     "arena serve --socket /tmp/arena.sock              # curl --unix-socket /tmp/arena.sock http://arena/status",
 )
 _INTERRUPTED = 130
+_TOKEN, _AGENT_TOKEN = "ARENA_TOKEN", "ARENA_AGENT_TOKEN"
 
 
 def serve(
@@ -61,6 +63,7 @@ def serve(
     """Serve tasks over HTTP to training and tool-calling loops: many episodes at once, each with a record.
 
     One line of JSON on stdout says where. Ctrl-C ends it, and the same command goes on with unfinished episodes.
+    ARENA_TOKEN and ARENA_AGENT_TOKEN set the tokens, which are random otherwise. The second one gives no verdicts.
     """
     from arena.corpus.corpora import open_corpora
     from arena.executors import executor as executor_called
@@ -77,7 +80,9 @@ def serve(
     folders = {task: corpora.folders[task] for task in chosen}
     wanted = JudgesWanted(platform, chosen_devices(devices), True, tuple(tasks_dir or ()), folders)
     judges = executor_called(executor, address, accelerator).judges(wanted)
-    _serve(settings, judges, partial(EvaluationServer, port=port, path=socket))
+    token, agent_token = (os.environ.pop(name, "") for name in (_TOKEN, _AGENT_TOKEN))  # kept from judges
+    listen = partial(EvaluationServer, port=port, path=socket, token=token, agent_token=agent_token)
+    _serve(settings, judges, listen)
 
 
 def _serve(
@@ -85,14 +90,14 @@ def _serve(
 ) -> None:
     """Start judges, go on with what the run folder holds, and listen."""
     from arena.serve.episodes import opened
-    from arena.serve.routes import Routes
+    from arena.serve.routes import VERDICTS, Routes
 
     with _terminated_as_interrupted(), ExitStack() as stack:
         pool = stack.enter_context(judges)
         with err.status("waiting for the judge"):
             _ = pool.environments
         episodes = stack.enter_context(opened(settings, pool))
-        server = stack.enter_context(listen(Routes(episodes).table()))
+        server = stack.enter_context(listen(Routes(episodes).table(), withheld=VERDICTS))
         stack.callback(pool.cancel)
         _wait(server, episodes, settings.folder)
 
@@ -100,7 +105,8 @@ def _serve(
 def _wait(server: EvaluationServer, episodes: Episodes, folder: Path) -> None:
     """Serve until interrupted, which is an error only while an episode is unfinished."""
     view = episodes.overview()
-    line = {"address": server.address, "token": server.token, "run": str(folder), "tasks": view.tasks}
+    tokens = {"token": server.token, "agent_token": server.agent_token}
+    line = {"address": server.address, **tokens, "run": str(folder), "tasks": view.tasks}
     typer.echo(printable(msgspec.json.encode(line).decode()))
     resumed = f", {view.open} unfinished episodes" if view.open else ""
     err.print(f"serving {view.tasks} tasks at {server.address}{resumed}; Ctrl-C ends it", highlight=False)

@@ -41,7 +41,7 @@ def prompt(
     kernel = found.task_type.kernel_file
     with scratch("prompt") as place:
         folder = Path(place)
-        prepare(folder, found, _environment(platform), Limits())
+        prepare(folder, found, environment_here(platform), Limits())
         whole, text, files = (
             prompt_of(folder, kernel, found.entry, turns),
             (folder / TEXT).read_text(),
@@ -55,7 +55,7 @@ def prompt(
     sys.stdout.flush()
 
 
-def _environment(name: str) -> Environment:
+def environment_here(name: str) -> Environment:
     """Return the device and the versions that a task's text names, without starting a judge."""
     import importlib.util
     import platform as host_platform

@@ -1,7 +1,7 @@
-"""The dense reward of one evaluation, for loops that learn from it.
+"""The dense and the bounded reward of one evaluation, for loops that learn from it.
 
-Source of the levels: KernelBench as an OpenReward environment (EnvCommons/KernelBench). Which status belongs to which
-level is decided here and explained in docs/evaluate/measures.md.
+Source of the dense levels: KernelBench as an OpenReward environment (EnvCommons/KernelBench). Which status belongs to
+which level is decided here and explained in docs/evaluate/measures.md.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ REWARDS = {
     Status.IMPLAUSIBLE: -2.0,
 }
 MISSING_REWARD = -7.0
+BREAK_EVEN = 1.05
+"""the speedup from which the bounded reward is positive"""
 
 
 def reward(status: Status | None, speedup: float | None) -> float:
@@ -40,3 +42,11 @@ def reward(status: Status | None, speedup: float | None) -> float:
     if status is Status.PASSED:
         return speedup - 1 if speedup is not None else 0.0
     return REWARDS[status]
+
+
+def bounded_reward(speedup: float | None) -> float:
+    """Share of the baseline's time saved beyond five per cent of the candidate's, never negative (AgentKernelArena).
+
+    `speedup` None: the kernel failed, or was never timed, and earns 0.
+    """
+    return 0.0 if speedup is None else max(0.0, 1 - BREAK_EVEN / speedup)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from arena.model.reward import BREAK_EVEN, bounded_reward
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import NOTHING, Tally, log_error
 from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known, share, timed
 from arena.reporting.rows import CaseRow, TrialRow
-from arena.reporting.scores import BREAK_EVEN, SPEEDUP_POINTS, bounded_reward, pass_at_k
+from arena.reporting.scores import SPEEDUP_POINTS, pass_at_k
 from arena.reporting.spending import SPENDING
 from arena.reporting.targets import checked, portable
 

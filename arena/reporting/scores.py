@@ -1,6 +1,6 @@
 """What one trial is worth on the scales of other benchmarks. Formulas and sources: docs/evaluate/measures.md.
 
-The dense reward is in `arena.model.reward`.
+The dense and the bounded reward are in `arena.model.reward`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import math
 COMPILE_POINTS = 20.0
 CORRECT_POINTS = 100.0
 SPEEDUP_POINTS = 100.0
-BREAK_EVEN = 1.05
-"""the speedup from which the bounded reward is positive"""
 
 
 def points(compiled: bool, correct: bool, speedup: float | None) -> float:
@@ -21,11 +19,6 @@ def points(compiled: bool, correct: bool, speedup: float | None) -> float:
     if not correct:
         return COMPILE_POINTS
     return COMPILE_POINTS + CORRECT_POINTS + SPEEDUP_POINTS * (speedup or 0.0)
-
-
-def bounded_reward(speedup: float) -> float:
-    """Share of the baseline's time saved beyond five per cent of the candidate's, never negative (AgentKernelArena)."""
-    return max(0.0, 1 - BREAK_EVEN / speedup)
 
 
 def pass_at_k(attempts: int, passed: int, k: int) -> float:

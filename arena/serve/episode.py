@@ -11,7 +11,7 @@ import msgspec
 
 from arena.errors import InfrastructureError
 from arena.model.record import Evaluation
-from arena.model.reward import reward
+from arena.model.reward import bounded_reward, reward
 from arena.model.session import Evaluated, Limits
 from arena.serve.views import Final, Step, final_of, nothing_submitted
 from arena.service.trial import TrialService
@@ -88,10 +88,18 @@ class Episode:
                     raise NoVerdict(answer.text.strip())
                 self.evaluations.append(answer.evaluated)
                 keep(answer.evaluated)
-            earned = reward(answer.evaluated.status, answer.evaluated.speedup)
+            status, speedup = answer.evaluated.status, answer.evaluated.speedup
             used = len(self.evaluations)
             left = self._limits.evaluations - used
-            return Step(answer.text, msgspec.Raw(answer.content), earned, bool(self._limit()), used, left)
+            return Step(
+                text=answer.text,
+                result=msgspec.Raw(answer.content),
+                reward=reward(status, speedup),
+                bounded_reward=bounded_reward(speedup),
+                done=bool(self._limit()),
+                evaluation=used,
+                left=left,
+            )
 
     def finish(self, kernel: bytes | None, keep: Callable[[bytes | None, Evaluation | None], None]) -> Final:
         """Judge this kernel, else the best one so far, and end the episode. Raises `EpisodeOver` or `NoVerdict`."""

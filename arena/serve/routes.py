@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 T = TypeVar("T")
+VERDICTS = frozenset({("POST", "/episodes/{episode}/finish")})
+"""routes whose answers count held-out cases: not for agents"""
 
 
 class Routes:

@@ -11,7 +11,7 @@ from arena.corpus.split import TaskSplit
 from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.record import Evaluation, Split
-from arena.model.reward import reward
+from arena.model.reward import bounded_reward, reward
 from arena.model.session import Limits
 from arena.model.task import Task
 from arena.model.verdict import Stage, Status
@@ -59,6 +59,7 @@ class Step(msgspec.Struct, frozen=True):
     text: str
     result: msgspec.Raw
     reward: float
+    bounded_reward: float
     done: bool
     evaluation: int
     left: int
@@ -119,6 +120,7 @@ class Final(msgspec.Struct, frozen=True):
     status: Status
     detail: str
     reward: float
+    bounded_reward: float
     speedup: float | None
     seen: EpisodeTally | None
     heldout: EpisodeTally | None
@@ -165,6 +167,7 @@ def final_of(evaluation: Evaluation) -> Final:
         status=evaluation.status,
         detail=detail,
         reward=reward(evaluation.status, speedup),
+        bounded_reward=bounded_reward(speedup),
         speedup=speedup,
         seen=seen,
         heldout=heldout,
@@ -175,7 +178,16 @@ def final_of(evaluation: Evaluation) -> Final:
 def nothing_submitted() -> Final:
     """The verdict where no kernel was given and none had passed an evaluation."""
     status, detail = Status.NOTHING_SUBMITTED, "no kernel was given, and none had passed an evaluation"
-    return Final(f"{status}: {detail}", status, detail, reward(status, None), None, None, None)
+    return Final(
+        text=f"{status}: {detail}",
+        status=status,
+        detail=detail,
+        reward=reward(status, None),
+        bounded_reward=bounded_reward(None),
+        speedup=None,
+        seen=None,
+        heldout=None,
+    )
 
 
 def _files(folder: Path) -> dict[str, str]:

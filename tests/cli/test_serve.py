@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +27,11 @@ _QUICK = ("rms_norm", "--platform", "cpu", "--max-work", "2e4", "--seeds", "1")
 
 
 @contextmanager
-def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+def serving(*options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
     """A server that has said where it is."""
     command = [sys.executable, "-c", _PROGRAM, *_QUICK, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipe, environment = subprocess.PIPE, {**os.environ, **variables}
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
             yield process, json.loads(process.stdout.readline())
@@ -70,7 +73,11 @@ def alive(pid: int) -> bool:
 
 
 def test_an_episode_then_ctrl_c_then_a_report(tmp_path: Path) -> None:
-    with serving("--evaluations", "2", "--runs-dir", str(tmp_path)) as (process, server):
+    chosen = {"ARENA_TOKEN": "t" * 32, "ARENA_AGENT_TOKEN": "a" * 32}
+    with serving("--evaluations", "2", "--runs-dir", str(tmp_path), **chosen) as (process, server):
+        assert (server["token"], server["agent_token"]) == ("t" * 32, "a" * 32)
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            ask({**server, "token": server["agent_token"]}, "/episodes/any/finish", kernel="")
         task = ask(server, "/tasks/rms_norm")
         assert task["emulated"] and task["evaluations"] == 2
         one = "/episodes/" + ask(server, "/episodes", task="rms_norm", seed=1)["episode"]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.model.reward import REWARDS, reward
+from arena.model.reward import REWARDS, bounded_reward, reward
 from arena.model.verdict import Status
 from arena.reporting.measures import MEASURES
-from arena.reporting.scores import bounded_reward, pass_at_k, points, sol_score
+from arena.reporting.scores import pass_at_k, points, sol_score
 
 DOCS = (Path(__file__).parents[2] / "docs" / "evaluate" / "measures.md").read_text(encoding="utf-8")
 
@@ -70,6 +70,7 @@ def test_bounded_reward() -> None:
     assert [bounded_reward(speedup) for speedup in (0.5, 1.0, 1.05)] == [0, 0, 0]
     assert bounded_reward(2.1) == pytest.approx(0.5)
     assert bounded_reward(1e9) == pytest.approx(1)
+    assert bounded_reward(None) == 0
 
 
 def test_sol_score_at_its_anchors() -> None:

@@ -23,7 +23,9 @@ from tests.serve.serving import TASK, Judge, served
 def test_rewards_of_steps_on_seen_cases(tmp_path: Path) -> None:
     with served(tmp_path) as (episodes, judge):
         one = episodes.begin("scale", "client", None, None).episode
-        assert [episodes.evaluate(one, name, False).reward for name in (b"slow", b"same", b"fast")] == [-0.5, 0.0, 1.0]
+        steps = [episodes.evaluate(one, name, False) for name in (b"slow", b"same", b"fast")]
+        assert [step.reward for step in steps] == [-0.5, 0.0, 1.0]
+        assert [step.bounded_reward for step in steps] == [0.0, 0.0, 1 - 1.05 / 2]
         wrong = episodes.evaluate(one, b"WRONG", True)
     assert (wrong.reward, wrong.done, wrong.evaluation, wrong.left) == (-2.0, False, 4, 6)
     assert msgspec.json.decode(wrong.result)["status"] == "wrong_result"
@@ -39,6 +41,7 @@ def test_after_the_last_evaluation_only_finish_is_left(tmp_path: Path) -> None:
             episodes.evaluate(one, b"same", False)
         final = episodes.finish(one, None)
         assert (final.status, final.reward, final.done) == (Status.PASSED, 1.0, True)
+        assert final.bounded_reward == 1 - 1.05 / 2
         assert judge.options[-1].heldout, "the last word is on held-out cases, too"
         for call in (lambda: episodes.finish(one, None), lambda: episodes.evaluate(one, b"same", False)):
             with pytest.raises(EpisodeOver, match="the episode is finished"):

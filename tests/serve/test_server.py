@@ -25,7 +25,7 @@ from arena.http_server import MAX_BODY_BYTES, MAX_KERNEL_BYTES, MAX_SILENT, Eval
 from arena.model.reward import REWARDS
 from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.serve import openapi
-from arena.serve.routes import Routes
+from arena.serve.routes import VERDICTS, Routes
 from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 from tests.serve.serving import TASK, Judge, served
 
@@ -36,9 +36,10 @@ DOCS = (Path(__file__).parents[2] / "docs" / "evaluate" / "serve.md").read_text(
 def listening(
     root: Path, judge: Judge | None = None, path: Path | None = None, **settings: Any
 ) -> Iterator[tuple[EvaluationServer, Judge]]:
+    access = {name: settings.pop(name) for name in ("token", "agent_token", "withheld") if name in settings}
     with (
         served(root, judge, **settings) as (episodes, used),
-        EvaluationServer(Routes(episodes).table(), path=path) as server,
+        EvaluationServer(Routes(episodes).table(), path=path, **access) as server,
     ):
         yield server, used
 
@@ -148,6 +149,25 @@ def test_nobody_without_the_token(tmp_path: Path, headers: dict[str, str]) -> No
             assert status == 401 and "token" in answer["error"] and server.token not in answer["error"]
         assert ask(server, "GET", f"/tasks?token={server.token}", None, headers)[0] == (200 if not headers else 401)
         assert not judge.options
+
+
+def test_an_agent_gets_everything_but_a_verdict(tmp_path: Path) -> None:
+    with listening(tmp_path, withheld=VERDICTS) as (server, judge):
+        assert server.agent_token != server.token
+        agent = {"Authorization": f"Bearer {server.agent_token}"}
+        one = "/episodes/" + ask(server, "POST", "/episodes", b'{"task": "scale"}', agent)[1]["episode"]
+        assert ask(server, "POST", one + "/evaluate", b'{"kernel": "fast"}', agent)[1]["reward"] == 1.0
+        assert ask(server, "GET", one + "/status", None, agent)[1]["evaluations"] == 1
+        status, answer = ask(server, "POST", one + "/finish", b"", agent)
+        assert status == 401 and "token" in answer["error"]
+        assert not any(options.heldout for options in judge.options)
+        assert posted(server, one + "/finish")[0] == 200 and judge.options[-1].heldout
+
+
+def test_chosen_tokens_are_kept(tmp_path: Path) -> None:
+    with listening(tmp_path, token="a" * 32, agent_token="b" * 32) as (server, _):
+        assert (server.token, server.agent_token) == ("a" * 32, "b" * 32)
+        assert ask(server, "GET", "/status")[0] == 200
 
 
 @pytest.mark.parametrize(

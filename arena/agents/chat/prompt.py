@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 TEXT = "TASK.md"
@@ -57,9 +58,14 @@ def prompt_of(folder: Path, kernel: str, entry: str, turns: int = 1) -> str:
     """
     told = _ONE_ANSWER if turns == 1 else _TURNS.format(turns=turns)
     head = _HEAD.format(kernel=kernel, language=language_of(kernel), entry=entry, turns=told)
-    parts = [head, (folder / TEXT).read_text(encoding="utf-8").rstrip(), "\n\n---\n"]
-    for name, text in files_of(folder).items():
-        parts.append(f"\n`{name}`:\n\n{_fenced(text, _LANGUAGES.get(Path(name).suffix, ''))}\n")
+    return head + with_files((folder / TEXT).read_text(encoding="utf-8"), files_of(folder))
+
+
+def with_files(text: str, files: Mapping[str, str]) -> str:
+    """Return a text, and after it files by name, each in a fenced block."""
+    parts = [text.rstrip(), "\n\n---\n"]
+    for name, content in files.items():
+        parts.append(f"\n`{name}`:\n\n{_fenced(content, _LANGUAGES.get(Path(name).suffix, ''))}\n")
     return "".join(parts)
 
 

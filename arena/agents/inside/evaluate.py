@@ -14,7 +14,10 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PASSED, FAILED, USAGE, NO_VERDICT = 0, 1, 2, 3
 MAX_KERNEL_BYTES = 1 << 20
@@ -46,12 +49,16 @@ class NoAnswer(Exception):
     """The judge gave no answer."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+def main(arguments: list[str] | None = None, send: Callable[[str, bool], bytes] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    `send` takes a kernel and whether to profile it, and returns the judge's answer; it raises `NoAnswer`. Without it
+    the judge of the workspace is asked.
+    """
     options = _parser().parse_args(arguments)
     try:
         kernel = _read(options.file)
-        answer = ask(_socket_path(), kernel, profile=options.profile)
+        answer = _answer((send or ask)(kernel, options.profile))
     except UsageProblem as problem:
         return _complain(problem, USAGE)
     except NoAnswer as problem:
@@ -69,9 +76,9 @@ def exit_code(status: str | None) -> int:
     return PASSED if status == "passed" else FAILED
 
 
-def ask(path: str, kernel: str, *, profile: bool) -> dict[str, Any]:
-    """Send one kernel and wait for the answer, an object with `text` and `result`; raises `NoAnswer`."""
-    connection = _Connection(path)
+def ask(kernel: str, profile: bool) -> bytes:
+    """Send one kernel to the judge of the workspace and wait for the answer; raises `NoAnswer`."""
+    connection = _Connection(_socket_path())
     try:
         try:
             connection.connect()
@@ -81,7 +88,7 @@ def ask(path: str, kernel: str, *, profile: bool) -> dict[str, Any]:
         with contextlib.suppress(OSError):  # it may have said why before it closed the connection
             connection.request("POST", REQUEST, body, {"Content-Type": "application/json"})
         try:
-            return _answer(connection.getresponse().read())
+            return connection.getresponse().read()
         except (OSError, http.client.HTTPException) as problem:
             raise NoAnswer(f"the judge closed the connection without an answer: {problem}") from None
     finally:

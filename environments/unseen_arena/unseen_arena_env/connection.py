@@ -1,0 +1,23 @@
+"""Address of the server, and the state of a rollout; used by the taskset and by the tools."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import verifiers.v1 as vf
+
+
+class ArenaState(vf.State):
+    """The episode of a rollout, and its final verdict once there is one (`Final` of `arena serve` as JSON)."""
+
+    episode: str = ""
+    final: dict[str, Any] | None = None
+
+
+def server() -> tuple[str, str]:
+    """Return address and token from the environment. Raises `ValueError` where there is no address."""
+    address = os.environ.get("ARENA_URL", "")
+    if not address:
+        raise ValueError("ARENA_URL is not set: give the address that `arena serve` prints, and ARENA_TOKEN")
+    return address, os.environ.get("ARENA_TOKEN", "")

@@ -1,0 +1,41 @@
+"""Two servers for the adapters: the real judge, where `tools/external.sh` has started one, and a fake one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from arena.http_server import EvaluationServer
+from arena.serve.routes import Routes
+from tests.serve.serving import served
+
+TASK = "triton2triton/normalization/rms_norm"
+
+
+class Address(NamedTuple):
+    """Where a server listens."""
+
+    address: str
+    token: str
+
+
+@pytest.fixture
+def judge() -> Address:
+    """`arena serve` with the real judge on the CPU platform; its tasks: rms_norm."""
+    if "ARENA_URL" not in os.environ:
+        pytest.skip("no server in ARENA_URL; tools/external.sh starts one")
+    return Address(os.environ["ARENA_URL"], os.environ["ARENA_TOKEN"])
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[Address]:
+    """Two tasks, three evaluations, and a judge that believes a kernel's last word: `slow`, `same` or `fast`."""
+    with (
+        served(tmp_path, evaluations=3) as (episodes, _),
+        EvaluationServer(Routes(episodes).table()) as server,
+    ):
+        yield Address(server.address, server.token)
