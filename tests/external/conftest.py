@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import pytest
 
 from arena.http_server import EvaluationServer
 from arena.serve.routes import Routes
-from tests.serve.serving import served
+from tests.serve.serving import Judge, served
 
 TASK = "triton2triton/normalization/rms_norm"
 
@@ -31,11 +32,27 @@ def judge() -> Address:
     return Address(os.environ["ARENA_URL"], os.environ["ARENA_TOKEN"])
 
 
-@pytest.fixture
-def fake(tmp_path: Path) -> Iterator[Address]:
-    """Two tasks, three evaluations, and a judge that believes a kernel's last word: `slow`, `same` or `fast`."""
+@contextmanager
+def serving(folder: Path, judge: Judge) -> Iterator[Address]:
+    """Two tasks, three evaluations."""
     with (
-        served(tmp_path, evaluations=3) as (episodes, _),
+        served(folder, judge, evaluations=3) as (episodes, _),
         EvaluationServer(Routes(episodes).table()) as server,
     ):
         yield Address(server.address, server.token)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[Address]:
+    """A server whose judge believes a kernel's last word: `slow`, `same` or `fast`."""
+    with serving(tmp_path, Judge()) as address:
+        yield address
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Iterator[Address]:
+    """A server whose judge fails as a harness does, on the first task."""
+    judge = Judge()
+    judge.failing.add("scale")
+    with serving(tmp_path, judge) as address:
+        yield address

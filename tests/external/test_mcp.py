@@ -67,6 +67,16 @@ def test_an_episode_goes_on_after_a_restart_and_another_attempt_is_new(fake: Add
     assert numbers == [1, 2, 1]
 
 
+def test_a_judge_that_fails_is_an_error_and_not_counted(failing: Address) -> None:
+    async def talk(client: Client) -> None:
+        lost = await client.call_tool("evaluate", {"task": "scale", "kernel": "# fast"})
+        assert lost.is_error and "503" in lost.content[0].text
+        lost = await client.call_tool("finish", {"task": "scale", "kernel": "# fast"})
+        assert lost.is_error and "503" in lost.content[0].text
+
+    in_process(failing, talk)
+
+
 @pytest.mark.parametrize("scheme", ["dense", "bounded"])
 def test_rewards(fake: Address, scheme: str) -> None:
     key = "reward" if scheme == "dense" else "bounded_reward"

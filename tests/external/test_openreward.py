@@ -74,6 +74,13 @@ def test_rewards_a_budget_and_the_end(fake: Address, scheme: RewardScheme) -> No
                 session.call_tool("run_kernel", {"kernel": "# fast"})
 
 
+def test_a_judge_that_fails_is_an_error_without_a_reward(failing: Address) -> None:
+    with environment(failing) as found, found.session(task=found.list_tasks("triton2triton")[0]) as session:
+        for tool in ("run_kernel", "finish"):
+            with pytest.raises(Exception, match=r"503: .*no verdict"):
+                session.call_tool(tool, {"kernel": "# fast"})
+
+
 def test_a_wrong_token_is_an_error_at_the_start(fake: Address) -> None:
     with pytest.raises(ArenaError, match="401"):
         openreward_server(fake.address, "wrong", "agent", RewardScheme.DENSE)

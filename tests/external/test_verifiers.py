@@ -59,6 +59,12 @@ def test_rewards(fake: Address, tmp_path: Path, kernel: str, scheme: str) -> Non
 
 
 @pytest.mark.timeout(300)
+def test_a_judge_that_fails_is_an_error_without_a_reward(failing: Address, tmp_path: Path) -> None:
+    trace = evaluated(failing, in_turn(("evaluate", {"kernel": "# fast"}), ("finish", {"kernel": "# fast"})), tmp_path)
+    assert trace["errors"] and trace["rewards"] == {}, trace
+
+
+@pytest.mark.timeout(300)
 def test_a_rollout_with_the_real_judge(judge: Address, tmp_path: Path) -> None:
     """The model never calls finish: the best kernel gets the verdict."""
 

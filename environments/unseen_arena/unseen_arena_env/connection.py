@@ -9,10 +9,13 @@ import verifiers.v1 as vf
 
 
 class ArenaState(vf.State):
-    """The episode of a rollout, and its final verdict once there is one (`Final` of `arena serve` as JSON)."""
+    """State of a rollout."""
 
     episode: str = ""
     final: dict[str, Any] | None = None
+    """the verdict once there is one: `Final` of `arena serve` as JSON"""
+    failure: str = ""
+    """of the server or the judge at the last call of a tool; empty where it answered"""
 
 
 def server() -> tuple[str, str]:

@@ -35,7 +35,13 @@ class ArenaTask(vf.Task[vf.TaskData, ArenaState, ArenaTaskConfig]):
         trace.state.episode = begun.episode
 
     async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
-        """Get the verdict on the best kernel, unless the model finished by itself."""
+        """Get the verdict on the best kernel, unless the model finished by itself.
+
+        Raises:
+            RuntimeError: the last call of a tool got no verdict. The model is not to blame, so there is no reward.
+        """
+        if trace.state.failure:
+            raise RuntimeError(trace.state.failure)
         if trace.state.final is None:
             async with AsyncClient(*server()) as client:
                 trace.state.final = facts(await when_free(lambda: client.finish(trace.state.episode)))

@@ -7,7 +7,7 @@ import verifiers.v1 as vf
 
 from arena import AsyncClient
 from arena.bridges.asking import facts, is_refusal, when_free
-from arena.errors import NotServed
+from arena.errors import ArenaError, NotServed
 from unseen_arena_env.connection import ArenaState, server
 
 
@@ -37,13 +37,15 @@ class ArenaToolset(vf.Toolset[vf.SharedToolsetConfig, ArenaState]):
         return refused or final.text
 
     async def _asked(self, call: Callable[[], Awaitable[Any]]) -> tuple[Any, str]:
-        """Return the answer, or why the server refuses; any other error is raised."""
+        """Return the answer, or why there is none; a failure of the harness is kept for the end of the rollout."""
+        failure, answer, said = "", None, ""
         try:
-            return await when_free(call), ""
-        except NotServed as problem:
-            if not is_refusal(problem):
-                raise
-            return None, str(problem)
+            answer = await when_free(call)
+        except ArenaError as problem:
+            said = str(problem)
+            failure = "" if isinstance(problem, NotServed) and is_refusal(problem) else said
+        self.state.failure = failure
+        return answer, said
 
 
 if __name__ == "__main__":
