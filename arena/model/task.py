@@ -40,11 +40,23 @@ class TaskType(StrEnum):
     """A Triton kernel is given; a faster Triton kernel is asked for."""
     TORCH2HIP = "torch2hip"
     """A PyTorch function is given; a HIP kernel is asked for."""
+    TORCH2TRITON = "torch2triton"
+    """A PyTorch function is given; a Triton kernel is asked for."""
+
+    @property
+    def triton(self) -> bool:
+        """Return whether candidates are Triton kernels; else they are HIP kernels."""
+        return self in (TaskType.TRITON2TRITON, TaskType.TORCH2TRITON)
+
+    @property
+    def from_pytorch(self) -> bool:
+        """Return whether the baseline is the reference as PyTorch runs it; else it is a kernel of the task."""
+        return self in (TaskType.TORCH2HIP, TaskType.TORCH2TRITON)
 
     @property
     def kernel_file(self) -> str:
         """The name of the file an agent hands in."""
-        return "kernel.py" if self is TaskType.TRITON2TRITON else "kernel.hip"
+        return "kernel.py" if self.triton else "kernel.hip"
 
 
 @dataclass(frozen=True)
@@ -226,9 +238,9 @@ class Task:
 
     @property
     def baseline_kernel(self) -> Path | None:
-        """The kernel given to the agent; None for torch2hip."""
+        """The kernel given to the agent; None where that is a PyTorch function."""
         path = self.path / self.task_type.kernel_file
-        return None if self.task_type is TaskType.TORCH2HIP else path
+        return None if self.task_type.from_pytorch else path
 
     @property
     def trusted_kernel(self) -> Path | None:
