@@ -45,6 +45,7 @@ LAYERS = {
     "doctor": 8,
     "serve": 8,
     "api": 9,
+    "importers": 9,
     "cli": 10,
     "__main__": 11,
 }

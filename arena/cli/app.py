@@ -16,6 +16,7 @@ from arena.cli import (
     doctor,
     evaluate,
     heldout,
+    import_tasks,
     portability,
     report,
     run,
@@ -80,6 +81,7 @@ app.command("site", epilog=site.EXAMPLES)(site.site)
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")
+app.add_typer(import_tasks.app, name="import")
 app.add_typer(agents.app, name="agents")
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("clean", epilog=clean.EXAMPLES)(clean.clean)
