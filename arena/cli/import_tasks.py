@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -16,7 +16,7 @@ from rich.table import Table
 from arena.cli.console import err, examples, out, print_json
 
 if TYPE_CHECKING:
-    from arena.importers.run import Read
+    from arena.importers.run import Format
     from arena.importers.table import ProblemRow
 
 app = typer.Typer(
@@ -67,52 +67,86 @@ def kernelbench(
     def found() -> Mapping[Path, str]:
         return source.find(path, level or (1, 2, 3, 4))
 
-    _import(path, corpus, task_type, only, found, source.read, lambda file: source.task_name(file.stem), trust, as_json)
+    _import(_Request(path, corpus, task_type, only or (), trust, as_json), found, source)
 
 
-def _import(
-    checkout: Path,
-    corpus: Path,
-    task_type: str,
-    only: Sequence[str] | None,
-    found: Callable[[], Mapping[Path, str]],
-    read: Read,
-    name_of: Callable[[Path], str],
-    trust: bool,
-    as_json: bool,
+@app.command("robust-kbench", epilog=examples("arena import robust-kbench ~/robust-kbench --trust --out imported"))
+def robust_kbench(
+    path: Checkout,
+    corpus: Corpus,
+    task_type: Type = "torch2hip",
+    only: Only = None,
+    trust: Trust = False,
+    as_json: Json = False,
 ) -> None:
+    """Import the forward problems of robust-kbench, as `arena import kernelbench` does."""
+    from arena.importers import robust_kbench as source
+
+    _import(_Request(path, corpus, task_type, only or (), trust, as_json), lambda: source.find(path), source)
+
+
+@app.command(
+    "flashinfer-bench", epilog=examples("arena import flashinfer-bench ~/flashinfer-trace --trust --out imported")
+)
+def flashinfer_bench(
+    path: Checkout,
+    corpus: Corpus,
+    task_type: Type = "torch2hip",
+    only: Only = None,
+    trust: Trust = False,
+    as_json: Json = False,
+) -> None:
+    """Import FlashInfer-Bench's definitions; workloads become timed cases. See `arena import kernelbench`."""
+    from arena.importers import flashinfer_bench as source
+
+    _import(_Request(path, corpus, task_type, only or (), trust, as_json), lambda: source.find(path), source)
+
+
+class _Request(NamedTuple):
+    """The options that all formats have."""
+
+    checkout: Path
+    corpus: Path
+    task_type: str
+    only: Sequence[str]
+    trust: bool
+    as_json: bool
+
+
+def _import(asked: _Request, found: Callable[[], Mapping[Path, str]], source: Format) -> None:
     """Import what `found` lists with a line for each problem, then counts."""
     from arena.errors import UsageError
     from arena.importers.run import Importer, require_trust
     from arena.importers.table import IMPORTED, NO_VERDICT
     from arena.model.task import TaskType
 
-    require_trust(trust, checkout)
+    require_trust(asked.trust, asked.checkout)
     types = [kind.value for kind in TaskType if kind.from_pytorch]
-    if task_type not in types:
-        raise UsageError(f"--type {task_type}: expected {' or '.join(types)}")
+    if asked.task_type not in types:
+        raise UsageError(f"--type {asked.task_type}: expected {' or '.join(types)}")
     problems = {
         path: suite
         for path, suite in found().items()
-        if not only or any(fnmatch(name, glob) for glob in only for name in (path.name, path.parent.name))
+        if not asked.only or any(fnmatch(name, glob) for glob in asked.only for name in (path.name, path.parent.name))
     }
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar, Importer(corpus, TaskType(task_type), read) as run:
+    importer = Importer(asked.corpus, TaskType(asked.task_type), source)
+    with Progress(*columns, console=err, transient=True) as bar, importer:
         line = bar.add_task("problems", total=len(problems))
 
         def watch(row: ProblemRow) -> None:
             bar.advance(line)
-            if not as_json:
+            if not asked.as_json:
                 colour = "green" if row.outcome == IMPORTED else "yellow"
                 why = ": ".join(filter(None, (row.reason, row.detail)))
                 text = f"[{colour}]{row.outcome:<10}[/{colour}] {row.task:<70} {row.seconds:>6} s  {escape(why)}"
                 out.print(text, soft_wrap=True, highlight=False)
 
-        rows = run.run(problems, name_of, watch)
-    if as_json:
+        rows = importer.run(problems, watch)
+    if asked.as_json:
         print_json(rows)
     else:
-        _totals(rows, corpus)
+        _totals(rows, asked.corpus)
     if any(row.outcome == NO_VERDICT for row in rows):
         raise typer.Exit(3)
 

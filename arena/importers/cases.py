@@ -12,6 +12,7 @@ from arena.importers.problem import Reason, Refused
 from arena.importers.program import Program
 from arena.importers.trace import Trace
 from arena.judge.messages import CPU_MAX_WORK
+from arena.model.expression import Expression
 from arena.model.task import DTYPE_BYTES
 
 Sizes = dict[str, int]
@@ -64,10 +65,15 @@ class CaseDrawer:
             self._small("scale_down", lambda: self._log_uniform(self._bias + 1)),
             self._small("alignment", self._odd),
         ]
-        kinds = ("production", "scale_up", "alignment")
-        self.heldout += [
-            DrawnCase(sizes, kind, timed=True, note=note) for kind, (sizes, note) in zip(kinds, large[2:], strict=False)
-        ]
+        for sizes, note in large[2:]:
+            self.heldout.append(DrawnCase(sizes, self._kind(sizes), timed=True, note=note))
+
+    def _kind(self, sizes: Sizes) -> str:
+        """The kind of a large case: larger than all seen ones, of odd sizes, or of production."""
+        if any(sizes[a.name] > max(case.sizes[a.name] for case in self.seen) for a in self.domain.axes):
+            return "scale_up"
+        odd = all(sizes[axis.name] // axis.step % 2 for axis in self.domain.axes)
+        return "alignment" if odd else "production"
 
     @property
     def is_short(self) -> bool:
@@ -193,6 +199,8 @@ class CaseDrawer:
     def _is_valid(self, sizes: Sizes, *, large: bool) -> bool:
         """Return whether it is in the domain, runs, and is not too large to hold or to compute."""
         if not all(a.low <= sizes[a.name] <= a.high and sizes[a.name] % a.step == 0 for a in self.domain.axes):
+            return False
+        if not all(Expression(text).value(sizes) for text in self.program.problem.constraints):
             return False
         if not self.program.runs(sizes):
             return False

@@ -36,9 +36,14 @@ def _number(path: Path) -> tuple[int, str]:
     return int(number[0]) if number else 0, path.name
 
 
-def task_name(stem: str) -> str:
-    """Return `p019_relu` for `19_ReLU`: a name that C and the task format take."""
-    number, words = re.match(r"(\d*)_?(.*)", stem).groups()  # type: ignore[union-attr]
+def files(path: Path) -> list[Path]:
+    """Return the file that a problem is made from."""
+    return [path]
+
+
+def task_name(path: Path) -> str:
+    """Return `p019_relu` for `19_ReLU.py`: a name that C and the task format take."""
+    number, words = re.match(r"(\d*)_?(.*)", path.stem).groups()  # type: ignore[union-attr]
     plain = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
     return "_".join(filter(None, [f"p{int(number):03d}" if number else "p", plain]))[:80].rstrip("_")
 
@@ -70,7 +75,7 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
     needed = any(sets_any(node, fixed) for node in settings)
     dropped = (ast.Assign, ast.If, ast.Expr) if not needed else (ast.If, ast.Expr)
     kept = [node for node in tree.body if node not in makers.values() and not isinstance(node, dropped)]
-    name = task_name(path.stem)
+    name = task_name(path)
     origin = f"KernelBench {path.parent.name}/{path.name}"
     code = _source(kept, source)
     weights = weight_names(f"{code}\n{function_text('_model', lifted.sizes, build)}", lifted, arguments)
@@ -83,6 +88,7 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
         sizes=lifted.sizes,
         arguments=tuple(arguments),
         weights={name: argument for name, argument in weights.items() if argument not in zeros},
+        zeros=tuple(name for name, argument in weights.items() if argument in zeros),
     )
 
 

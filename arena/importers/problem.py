@@ -69,11 +69,14 @@ class Problem:
     sizes: Mapping[str, int]
     """base value of each size that may become an axis"""
     arguments: tuple[str, ...]
-    """names of the inputs, in the order of `_inputs`"""
+    """names of the inputs, in the order of `_inputs`; `reference` takes them by name, then weights and sizes"""
     weights: Mapping[str, str] = field(default_factory=dict)
     """argument names of the weights, by their names in the module; a weight that is no argument is 0"""
-    dtypes: Mapping[str, str] = field(default_factory=dict)
+    zeros: tuple[str, ...] = ()
+    """names in the module of weights that are 0"""
     docs: Mapping[str, str] = field(default_factory=dict)
     """what an axis means, where the format says it"""
     workloads: tuple[Mapping[str, int], ...] = ()
     """sizes that the format itself lists"""
+    constraints: tuple[str, ...] = ()
+    """conditions on the sizes that the format itself lists"""

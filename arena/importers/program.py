@@ -11,6 +11,7 @@ import torch
 
 from arena.importers.problem import Problem, Reason, Refused
 from arena.importers.trace import Drawn, InputRecorder, Trace, WorkRecorder, dtype_name
+from arena.model.task import FLOATING
 from arena.semantics.modules import build_module
 
 Sizes = Mapping[str, int]
@@ -136,7 +137,7 @@ def _drawn(name: str, value: Any, recorder: InputRecorder) -> Drawn:
         return Drawn(name, tuple(value.shape), dtype, "bernoulli")
     if how == "integers" and value.is_floating_point():
         raise Refused(Reason.INPUT, f"`{name}` holds integers in {dtype}")
-    if how != "integers" and dtype not in ("float32", "float16", "bfloat16"):
+    if how != "integers" and dtype not in FLOATING:
         raise Refused(Reason.INPUT, f"`{name}` is {dtype}")
     return Drawn(name, tuple(value.shape), dtype, how, bounds)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -37,14 +37,29 @@ class Read(Protocol):
         """Return the problem, with `only` these sizes left open and these weights 0; raises `Refused`."""
 
 
+class Format(Protocol):
+    """What the module of a format provides."""
+
+    @property
+    def read(self) -> Read:
+        """The reader of one problem."""
+
+    @property
+    def task_name(self) -> Callable[[Path], str]:
+        """The name of a problem's task."""
+
+    @property
+    def files(self) -> Callable[[Path], Sequence[Path]]:
+        """The files that a problem is made from."""
+
+
 @dataclass
 class Importer:
     """Turns problems into checked tasks below `corpus`; a context manager that holds one judge."""
 
     corpus: Path
     task_type: TaskType
-    read: Read
-    seeds: int = 3
+    source: Format
     rows: dict[str, ProblemRow] = field(default_factory=dict)
     _judge: TaskCheckClient | None = None
     _prints: dict[object, str] = field(default_factory=dict)
@@ -61,12 +76,12 @@ class Importer:
         if self._judge is not None:
             self._judge.close()
 
-    def run(self, problems: Mapping[Path, str], name_of: Callable[[Path], str], watch: Watch) -> list[ProblemRow]:
+    def run(self, problems: Mapping[Path, str], watch: Watch) -> list[ProblemRow]:
         """Import every problem that an earlier import has not finished; `watch` is told of each."""
         done = []
         for path, suite in problems.items():
-            task_id = f"{self.task_type}/{suite}/{name_of(path)}"
-            row = self._known(task_id, table.key_of(path))
+            task_id = f"{self.task_type}/{suite}/{self.source.task_name(path)}"
+            row = self._known(task_id, table.key_of(self.source.files(path)))
             if row is None:
                 row = self._import(path, task_id)
                 self.rows[task_id] = row
@@ -101,7 +116,7 @@ class Importer:
             shutil.rmtree(folder)
         origin = f"{path.parent.name}/{path.name}"
         seconds = f"{time.monotonic() - started:.1f}"
-        return ProblemRow(origin, task_id, outcome, reason, detail, seconds, table.key_of(path))
+        return ProblemRow(origin, task_id, outcome, reason, detail, seconds, table.key_of(self.source.files(path)))
 
     def _convert(self, path: Path, folder: Path) -> str:
         """Write and check the task; weights on which no output depends are taken out. Returns a note."""
@@ -119,9 +134,9 @@ class Importer:
 
     def _write(self, path: Path, folder: Path, zeros: Container[str]) -> None:
         """Find the axes, read the problem again with these alone left open, draw cases, write."""
-        wide = self.read(path, zeros=zeros)
+        wide = self.source.read(path, zeros=zeros)
         axes = {axis.name for axis in find_domain(Program(wide), wide.name).axes}
-        problem = self.read(path, only=axes, zeros=zeros)
+        problem = self.source.read(path, only=axes, zeros=zeros)
         program = Program(problem)
         domain = find_domain(program, problem.name)
         drawer = CaseDrawer(program, domain, problem.name)
@@ -139,7 +154,7 @@ class Importer:
         twin = self._remember(task)
         if twin:
             raise Refused(Reason.CHECK, f"unlike others: is {twin} under another name")
-        plan = CheckPlan("cpu", Options(seeds=self.seeds))
+        plan = CheckPlan("cpu", Options())
         (check,) = check_tasks({task.id: task}, {task.id: task}, plan, lambda one: None, self._kept_judge)
         harness = next((item for item in check.failed if item.name == "harness"), None)
         if harness is not None:

@@ -61,6 +61,9 @@ def _code() -> bytes:
     return digest.digest()
 
 
-def key_of(path: Path) -> str:
-    """Return a hash of a problem's file and of the code that imports and checks it."""
-    return hashlib.sha256(_code() + path.read_bytes()).hexdigest()[:16]
+def key_of(paths: Iterable[Path]) -> str:
+    """Return a hash of a problem's files and of the code that imports and checks it."""
+    digest = hashlib.sha256(_code())
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

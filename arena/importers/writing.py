@@ -90,8 +90,9 @@ def _definition(name: str, problem: Problem, domain: Domain, drawer: CaseDrawer)
             for axis in domain.axes
         },
     }
-    if shapes.constraints:
-        data["constraints"] = list(shapes.constraints)
+    constraints = [*problem.constraints, *shapes.constraints]
+    if constraints:
+        data["constraints"] = constraints
     inputs: dict[str, Any] = {drawn.name: _input(drawn, domain) for drawn in domain.base.inputs}
     for weight, dims in shapes.weights.items():
         inputs[weight] = _Flow(
@@ -119,7 +120,8 @@ def _definition(name: str, problem: Problem, domain: Domain, drawer: CaseDrawer)
 
 def _summary(problem: Problem) -> str:
     text = problem.summary.rstrip(".")
-    return f"{text}. What reference.py computes at float32, from {problem.origin}; computed in float32."
+    absent = f" Weights on which no output depends are 0: {', '.join(problem.zeros)}." if problem.zeros else ""
+    return f"{text}. From {problem.origin}; reference.py says what is computed, in float32 and rounded once.{absent}"
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -141,6 +143,10 @@ def _input(drawn: Drawn, domain: Domain) -> dict[str, Any]:
         return _Flow(scalar="float32", value=drawn.value, doc="a number")
     shape = [_size(dim) for dim in domain.shapes.inputs[drawn.name]]
     fill: Any = "normal"
+    is_second = drawn is not domain.base.inputs[0] and len(shape) > 1
+    if is_second and drawn.dtype != "float32" and any(term.product for term in domain.base.terms):
+        # A product of two uneven operands must not overflow float16.
+        fill = _Flow(normal=[0.0, f"1 / sqrt({shape[-1]})"])
     if drawn.how == "bernoulli":
         fill = _Flow(bernoulli=0.5)
     elif drawn.how == "integers":
