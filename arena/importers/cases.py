@@ -89,7 +89,7 @@ class CaseDrawer:
         scaled = self._scaled(base)
         found = [(scaled, "sizes of the problem" if scaled == base else "sizes of the problem, scaled to fit")]
         found += [(sizes, "a workload of the problem") for sizes in fitting if sizes != scaled]
-        for sizes in self._near(scaled):
+        for sizes in self._near(scaled, found):
             if len(found) >= 5:
                 break
             if all(sizes != other for other, _ in found) and self._is_valid(sizes, large=True):
@@ -120,12 +120,13 @@ class CaseDrawer:
             sizes = next((one for one in grown if self._is_valid(one, large=True)), sizes)
         return sizes
 
-    def _near(self, sizes: Sizes) -> Iterator[Sizes]:
-        """One axis smaller and another larger, in random order; then odd sizes; then each axis alone."""
-        axes = list(self.domain.axes)
-        for _ in range(60):
+    def _near(self, sizes: Sizes, found: Sequence[tuple[Sizes, str]]) -> Iterator[Sizes]:
+        """Two axes changed, first those that have one size in all that was found."""
+        for _ in range(80):
             changed = dict(sizes)
-            for axis in self._random.sample(axes, min(2, len(axes))):
+            axes = self._random.sample(self.domain.axes, len(self.domain.axes))
+            axes.sort(key=lambda axis: len({other[axis.name] for other, _ in found}) > 1)
+            for axis in axes[:2]:
                 factor = self._random.choice((0.5, 0.75, 1.25, 1.5, 2.0))
                 moved = round(sizes[axis.name] * factor) - self._random.choice((0, 0, 1, 3)) * axis.step
                 changed[axis.name] = min(max(axis.low, moved // axis.step * axis.step), axis.high)

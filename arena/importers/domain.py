@@ -84,6 +84,8 @@ def _axis(program: Program, name: str, base: Trace) -> FoundAxis | None:
         step = 1
     if not step:
         return None
+    if not all(program.runs({name: size + step * number}) for number in (2, 3, _LONG)):
+        return None
     other = program.trace({name: size + step})
     of_inputs = [d.shape for d in other.inputs] != [d.shape for d in base.inputs]
     of_weights = other.weights != base.weights and size >= _LEAST_PARAMETER_AXIS
@@ -128,10 +130,11 @@ def _series(
     others = [{a.name: max(2 * a.step, small(a, generator)) for a in axes} for _ in range(_JOINT)]
     series: dict[str, list[int]] = {}
     for axis in axes:
-        values = [axis.base + axis.step * number for number in range(1, _SHORT)]
+        values = [axis.base + axis.step * number for number in (*range(1, _SHORT), _LONG)]
         slots = [base.slots(), *(program.trace({axis.name: value}).slots() for value in values)]
-        straight = all(2 * b == a + c for a, b, c in zip(slots[0], slots[1], slots[2], strict=True)) and all(
-            2 * b == a + c for a, b, c in zip(slots[1], slots[2], slots[3], strict=True)
+        straight = all(
+            2 * second == first + third and 2 * third == second + fourth and far - first == _LONG * (second - first)
+            for first, second, third, fourth, far in zip(*slots, strict=True)
         )
         series[axis.name] = values if straight else [axis.base + axis.step * n for n in range(1, _LONG)]
     start = {axis.name: axis.base for axis in axes}
