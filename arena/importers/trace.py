@@ -25,6 +25,11 @@ _RANDOM = frozenset(
 )
 SELECTING = ("max", "min", "amax", "amin", "topk", "sort", "median", "clamp", "relu", "hardtanh", "threshold", "where")
 """operators with which a gradient does not reach every element that is read"""
+_REDUCTIONS = frozenset(
+    {"sum", "mean", "prod", "max", "min", "amax", "amin", "argmax", "argmin", "var", "std", "var_mean", "norm"}
+    | {"linalg_vector_norm", "logsumexp", "any", "all"}
+)
+"""operators whose work is that of reading the first tensor, also where the result keeps its dimensions"""
 _FREE = frozenset({"empty", "zeros", "ones", "full", "new_empty", "lift_fresh", "arange", "scalar_tensor"})
 
 
@@ -155,8 +160,8 @@ class WorkRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._trace.products += flop_registry[func.overloadpacket](*args, **(kwargs or {}), out_val=result)
             self._trace.terms.append(_product(name, args, first))
         else:
-            largest = max([first, *tensors], key=lambda tensor: tensor.numel())
-            self._trace.terms.append(Term(name, 1, tuple(largest.shape)))
+            read_whole = [one for one in tensors[:1] if name in _REDUCTIONS or one.ndim > first.ndim]
+            self._trace.terms.append(Term(name, 1, tuple((read_whole or [first])[0].shape)))
         return result
 
 
