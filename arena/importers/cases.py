@@ -54,6 +54,9 @@ class CaseDrawer:
 
     def draw(self) -> None:
         """Fill `seen` and `heldout`; raises `Refused` where the domain has too few cases."""
+        least = self.program.trace({axis.name: axis.low for axis in self.domain.axes})
+        if flops(least) + held_bytes(least) > CPU_MAX_WORK:
+            raise Refused(Reason.CASES, f"the least case has more than {CPU_MAX_WORK:.0e} operations and bytes")
         large = self._production()
         for _ in range(4):
             self.seen.append(self._small("", self._balanced))
@@ -138,7 +141,9 @@ class CaseDrawer:
         for attempt in range(_TRIES):
             self._bias = 1 + attempt % 12
             sizes = propose()
-            if tuple(sorted(sizes.items())) in self._keys or not self._is_valid(sizes, large=False):
+            if tuple(sorted(sizes.items())) in self._keys or self._operations(sizes) > CPU_MAX_WORK:
+                continue
+            if not self._is_valid(sizes, large=False):
                 continue
             trace = self.program.trace(sizes)
             work = flops(trace) + held_bytes(trace)
@@ -157,6 +162,11 @@ class CaseDrawer:
             raise Refused(Reason.CASES, why)
         self._taken(fallback)
         return DrawnCase(fallback, kind)
+
+    def _operations(self, sizes: Sizes) -> float:
+        """The operations by formula, which takes no run."""
+        terms = self.domain.shapes.terms.items()
+        return sum(factor * float(Expression(text or "1").value(sizes)) for text, factor in terms)
 
     def _taken(self, sizes: Sizes) -> None:
         self._keys.add(tuple(sorted(sizes.items())))
