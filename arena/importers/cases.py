@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arena.importers.domain import MOST_ELEMENTS, Domain, FoundAxis
-from arena.importers.problem import Reason, Refused
-from arena.importers.program import Program
+from arena.importers.problem import Reason, Skipped
+from arena.importers.program import ProblemProgram
 from arena.importers.trace import Trace
 from arena.judge.messages import CPU_MAX_WORK
 from arena.model.expression import Expression
@@ -39,7 +39,7 @@ class DrawnCase:
 class CaseDrawer:
     """Draws the cases of one problem."""
 
-    program: Program
+    program: ProblemProgram
     domain: Domain
     seed: str
     seen: list[DrawnCase] = field(default_factory=list)
@@ -53,10 +53,10 @@ class CaseDrawer:
         self._random = random.Random(self.seed)
 
     def draw(self) -> None:
-        """Fill `seen` and `heldout`; raises `Refused` where the domain has too few cases."""
+        """Fill `seen` and `heldout`; raises `Skipped` where the domain has too few cases."""
         least = self.program.trace({axis.name: axis.low for axis in self.domain.axes})
         if flops(least) + held_bytes(least) > CPU_MAX_WORK:
-            raise Refused(Reason.CASES, f"the least case has more than {CPU_MAX_WORK:.0e} operations and bytes")
+            raise Skipped(Reason.CASES, f"the least case has more than {CPU_MAX_WORK:.0e} operations and bytes")
         large = self._production()
         for _ in range(4):
             self.seen.append(self._small("", self._balanced))
@@ -98,7 +98,7 @@ class CaseDrawer:
             if all(sizes != other for other, _ in found) and self._is_valid(sizes, large=True):
                 found.append((sizes, ""))
         if len(found) < 4:
-            raise Refused(Reason.CASES, f"only {len(found)} large cases found")
+            raise Skipped(Reason.CASES, f"only {len(found)} large cases found")
         for sizes, _ in found[:5]:
             self._taken(sizes)
         return found[:5]
@@ -151,15 +151,15 @@ class CaseDrawer:
                 continue
             least, most = _SPECIAL_WORK if kind else _TYPICAL_WORK
             good = least <= work <= most or (work <= most and kind in ("edge", "scale_down"))
-            if good and self._is_proven(sizes):
+            if good and self._is_right(sizes):
                 self._taken(sizes)
                 return DrawnCase(sizes, kind)
-            fallback = fallback or (sizes if not good and self._is_proven(sizes) else None)
+            fallback = fallback or (sizes if not good and self._is_right(sizes) else None)
             if fallback is not None and attempt > _TRIES // 10:
                 break
         if fallback is None:
             why = f"no {kind or 'small'} case found of at most {CPU_MAX_WORK:.0e} operations and bytes"
-            raise Refused(Reason.CASES, why)
+            raise Skipped(Reason.CASES, why)
         self._taken(fallback)
         return DrawnCase(fallback, kind)
 
@@ -221,10 +221,10 @@ class CaseDrawer:
         most = _MOST_TIMED_ELEMENTS if large else MOST_ELEMENTS
         return trace.largest <= most and flops(trace) <= _MOST_FLOPS and held_bytes(trace) <= 8 * most
 
-    def _is_proven(self, sizes: Sizes) -> bool:
+    def _is_right(self, sizes: Sizes) -> bool:
         try:
-            self.program.prove(sizes)
-        except Refused as problem:
+            self.program.check_on_cpu(sizes)
+        except Skipped as problem:
             if problem.reason in (Reason.OUTPUT, Reason.RUN):
                 return False
             raise

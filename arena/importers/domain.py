@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.importers.formulas import Formulas, split_product, times
-from arena.importers.problem import Reason, Refused
-from arena.importers.program import Program
+from arena.importers.problem import Reason, Skipped
+from arena.importers.program import ProblemProgram
 from arena.importers.trace import Shape, Trace
 from arena.model.expression import Expression, ExpressionError
 
@@ -54,7 +54,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class Domain:
-    """What is known of the sizes of a problem."""
+    """The axes of a problem, its shapes as formulas, and the run at its own sizes."""
 
     axes: tuple[FoundAxis, ...]
     shapes: Shapes
@@ -62,20 +62,20 @@ class Domain:
     deadline: float
 
 
-def find_domain(program: Program, seed: str) -> Domain:
-    """Find axes and formulas; raises `Refused` where there are none."""
+def find_domain(program: ProblemProgram, seed: str) -> Domain:
+    """Find axes and formulas; raises `Skipped` where there are none."""
     deadline = time.monotonic() + _MOST_SECONDS
     base = program.trace({})
     axes = [axis for name in program.problem.sizes if (axis := _axis(program, name, base)) is not None]
     if not axes:
-        raise Refused(Reason.SIZES, "no size of an input can be changed")
+        raise Skipped(Reason.SIZES, "no size of an input can be changed")
     generator = random.Random(seed)
     axes = _joint(program, axes, generator)
     formulas, traces = _series(program, axes, base, generator, deadline)
     return Domain(tuple(axes), _shapes(formulas, traces, {a.name: a.high for a in axes}), base, deadline)
 
 
-def _axis(program: Program, name: str, base: Trace) -> FoundAxis | None:
+def _axis(program: ProblemProgram, name: str, base: Trace) -> FoundAxis | None:
     """The axis of one size, or None where it is a constant of the problem."""
     size = program.problem.sizes[name]
     steps = [step for step in range(1, size + 1) if size % step == 0 and step <= max(64, size // 2)]
@@ -105,7 +105,7 @@ def _ladder(most: int) -> list[int]:
     return [value for value in found if value <= most]
 
 
-def _joint(program: Program, axes: Sequence[FoundAxis], generator: random.Random) -> list[FoundAxis]:
+def _joint(program: ProblemProgram, axes: Sequence[FoundAxis], generator: random.Random) -> list[FoundAxis]:
     """Raise the lower bounds until all axes can be small together."""
     found = list(axes)
     for _ in range(5):
@@ -114,7 +114,7 @@ def _joint(program: Program, axes: Sequence[FoundAxis], generator: random.Random
         if all(program.runs(point) for point in points):
             return found
         found = [FoundAxis(a.name, min(a.base, max(2 * a.low, a.step)), a.high, a.step, a.base) for a in found]
-    raise Refused(Reason.SIZES, "sizes depend on each other: it does not run with several of them changed")
+    raise Skipped(Reason.SIZES, "sizes depend on each other: it does not run with several of them changed")
 
 
 def small(axis: FoundAxis, generator: random.Random) -> int:
@@ -124,7 +124,7 @@ def small(axis: FoundAxis, generator: random.Random) -> int:
 
 
 def _series(
-    program: Program, axes: Sequence[FoundAxis], base: Trace, generator: random.Random, deadline: float
+    program: ProblemProgram, axes: Sequence[FoundAxis], base: Trace, generator: random.Random, deadline: float
 ) -> tuple[Formulas, list[Trace]]:
     """Runs along every axis, long ones where short ones show no straight line, and at random points."""
     others = [{a.name: max(2 * a.step, small(a, generator)) for a in axes} for _ in range(_JOINT)]
@@ -142,10 +142,10 @@ def _series(
     traces = []
     for point in formulas.points:
         if time.monotonic() > deadline:
-            raise Refused(Reason.RUN, f"too slow: more than {_MOST_SECONDS:.0f} s on the meta device")
+            raise Skipped(Reason.RUN, f"too slow: more than {_MOST_SECONDS:.0f} s on the meta device")
         traces.append(program.trace(point))
         if traces[-1].skeleton() != base.skeleton():
-            raise Refused(Reason.FORMULA, "which operators run depends on the sizes")
+            raise Skipped(Reason.FORMULA, "which operators run depends on the sizes")
     return formulas, traces
 
 
@@ -203,5 +203,5 @@ def work_text(shapes: Shapes, names: Mapping[str, int]) -> str:
             break
         parts.append(part)
     if sum(size[text] for text in ordered[: len(parts)]) < _LEAST_COUNTED * sum(size.values()):
-        raise Refused(Reason.FORMULA, "the formula of its operations is too long")
+        raise Skipped(Reason.FORMULA, "the formula of its operations is too long")
     return " + ".join(parts) or "0"

@@ -11,7 +11,7 @@ from typing import Any
 
 from arena.errors import UsageError
 from arena.importers.kernelbench import check_imports, safe
-from arena.importers.problem import RESERVED, Problem, Reason, Refused
+from arena.importers.problem import RESERVED, Problem, Reason, Skipped
 from arena.model.expression import Expression, ExpressionError
 
 _FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -46,7 +46,7 @@ def files(path: Path) -> list[Path]:
 
 
 def read(path: Path, only: Container[str] | None = None, zeros: Container[str] = ()) -> Problem:
-    """Turn one definition into a `Problem`; raises `Refused` where it has another form. See `kernelbench.read`."""
+    """Turn one definition into a `Problem`; raises `Skipped` where it has another form. See `kernelbench.read`."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         code = ast.parse(data["reference"])
@@ -54,7 +54,7 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
         outputs: Mapping[str, Any] = data["outputs"]
         axes: Mapping[str, Any] = data["axes"]
     except (ValueError, KeyError, SyntaxError) as problem:
-        raise Refused(Reason.FORMAT, f"{type(problem).__name__}: {problem}") from None
+        raise Skipped(Reason.FORMAT, f"{type(problem).__name__}: {problem}") from None
     check_imports(code)
     workloads = [entry["workload"] for file in files(path)[1:] for entry in _lines(file)]
     for name, spec in inputs.items():
@@ -88,13 +88,13 @@ def _check_input(name: str, spec: Mapping[str, Any], workloads: list[dict[str, A
     """Refuse inputs whose values a fill cannot give."""
     kinds = {one["inputs"].get(name, {}).get("type", "random") for one in workloads} or {"random"}
     if "safetensors" in kinds:
-        raise Refused(Reason.INPUT, f"the values of `{name}` lie in a file (safetensors)")
+        raise Skipped(Reason.INPUT, f"the values of `{name}` lie in a file (safetensors)")
     if spec["shape"] is None and "scalar" not in kinds:
-        raise Refused(Reason.INPUT, f"no workload gives the scalar `{name}` a value")
+        raise Skipped(Reason.INPUT, f"no workload gives the scalar `{name}` a value")
     if spec["shape"] is not None and spec["dtype"] not in _FLOATS:
-        raise Refused(Reason.INPUT, f"`{name}` is {spec['dtype']}, and the format does not say which values it takes")
+        raise Skipped(Reason.INPUT, f"`{name}` is {spec['dtype']}, and the format does not say which values it takes")
     if spec["shape"] == []:
-        raise Refused(Reason.INPUT, f"`{name}` has no dimension")
+        raise Skipped(Reason.INPUT, f"`{name}` has no dimension")
 
 
 def _largest(name: str, workloads: list[dict[str, Any]]) -> int:
@@ -167,9 +167,9 @@ def _constraints(texts: tuple[str, ...], renamed: Mapping[str, str], constants: 
         try:
             names = Expression(text).names
         except ExpressionError as problem:
-            raise Refused(Reason.FORMAT, f"the constraint `{text}`: {problem}") from None
+            raise Skipped(Reason.FORMAT, f"the constraint `{text}`: {problem}") from None
         if not names <= set(renamed.values()):
-            raise Refused(Reason.INPUT, f"the constraint `{text}` depends on values of the inputs")
+            raise Skipped(Reason.INPUT, f"the constraint `{text}` depends on values of the inputs")
         if names:
             found.append(text)
     return tuple(found)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from arena.importers.problem import Reason, Refused
+from arena.importers.problem import Reason, Skipped
 from arena.model.expression import Expression
 
 Point = Mapping[str, int]
@@ -28,7 +28,7 @@ class Formulas:
         return [self._base, *alone, *self._others]
 
     def find(self, values: Sequence[int]) -> str:
-        """Return a formula that gives `values` at `points`; raises `Refused` where the search finds none."""
+        """Return a formula that gives `values` at `points`; raises `Skipped` where the search finds none."""
         key = tuple(values)
         if key not in self._known:
             self._known[key] = self._find(key)
@@ -44,7 +44,7 @@ class Formulas:
         for text in self._candidates(values[0], {name: alone[name] for name in moving}):
             if text is not None and self._holds(text, values):
                 return text
-        raise Refused(Reason.FORMULA, f"no formula of {', '.join(moving) or 'the sizes'} found for {values[0]}")
+        raise Skipped(Reason.FORMULA, f"no formula of {', '.join(moving) or 'the sizes'} found for {values[0]}")
 
     def _candidates(self, base: int, alone: Mapping[str, list[int]]) -> list[str | None]:
         if not alone:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from arena.errors import UsageError
 from arena.importers.lifting import Lifted, function_text, globals_used, sets_any
-from arena.importers.problem import RESERVED, Problem, Reason, Refused
+from arena.importers.problem import RESERVED, Problem, Reason, Skipped
 
 _PACKAGES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 _MAKERS = ("get_inputs", "get_init_inputs")
@@ -49,7 +49,7 @@ def task_name(path: Path) -> str:
 
 
 def read(path: Path, only: Container[str] | None = None, zeros: Container[str] = ()) -> Problem:
-    """Turn one file into a `Problem`; raises `Refused` where it has another form.
+    """Turn one file into a `Problem`; raises `Skipped` where it has another form.
 
     Sizes that `only` does not hold, where it is given, are constants. Weights that `zeros` holds are 0, not arguments.
     """
@@ -57,12 +57,12 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
     try:
         tree = ast.parse(source)
     except SyntaxError as problem:
-        raise Refused(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
+        raise Skipped(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
     check_imports(tree)
     makers = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _MAKERS}
     model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
     if model is None or set(makers) != set(_MAKERS):
-        raise Refused(Reason.FORMAT, "it does not define Model, get_inputs and get_init_inputs")
+        raise Skipped(Reason.FORMAT, "it does not define Model, get_inputs and get_init_inputs")
     arguments = forward_arguments(model)
     settings = [copy.deepcopy(node) for node in tree.body if isinstance(node, ast.Assign)]
     definitions = [node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
@@ -102,14 +102,14 @@ def check_imports(tree: ast.Module) -> None:
             names = [node.module or ""]
         for name in names:
             if name.split(".")[0] not in _PACKAGES:
-                raise Refused(Reason.PACKAGE, f"it imports {name}")
+                raise Skipped(Reason.PACKAGE, f"it imports {name}")
 
 
 def forward_arguments(model: ast.ClassDef) -> list[str]:
     """Return the names of what `forward` is given, the module itself left out."""
     forward = next((n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "forward"), None)
     if forward is None or forward.args.vararg or forward.args.kwarg:
-        raise Refused(Reason.FORMAT, "Model.forward does not name its arguments")
+        raise Skipped(Reason.FORMAT, "Model.forward does not name its arguments")
     return [safe(argument.arg) for argument in forward.args.args[1:]]
 
 
@@ -136,7 +136,7 @@ def weight_names(text: str, lifted: Lifted, arguments: Sequence[str]) -> dict[st
         module = build_module(make, tuple(lifted.sizes.values()), "meta")  # type: ignore[arg-type]
         found = [name for name, _ in module.named_parameters()]
     except Exception as problem:  # the problem's own code may raise whatever it likes
-        raise Refused(Reason.RUN, f"the model: {type(problem).__name__}: {problem}") from problem
+        raise Skipped(Reason.RUN, f"the model: {type(problem).__name__}: {problem}") from problem
     taken = {*arguments, *lifted.sizes}
     chosen: dict[str, str] = {}
     for name in found:
@@ -193,6 +193,6 @@ def _returning(init: Sequence[ast.stmt]) -> list[ast.stmt]:
     """The body of `get_init_inputs` with the model returned in place of its arguments."""
     last = init[-1]
     if not isinstance(last, ast.Return) or last.value is None:
-        raise Refused(Reason.FORMAT, "get_init_inputs does not end with a return")
+        raise Skipped(Reason.FORMAT, "get_init_inputs does not end with a return")
     call = ast.Call(ast.Name("Model", ast.Load()), [ast.Starred(last.value, ast.Load())], [])
     return [*init[:-1], ast.Return(call)]

@@ -45,7 +45,7 @@ class Reason(StrEnum):
     """`arena tasks check` fails"""
 
 
-class Refused(Exception):
+class Skipped(Exception):
     """A problem cannot be a task; `detail` is a sentence for the table."""
 
     def __init__(self, reason: Reason, detail: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from arena.importers.problem import Problem, Reason, Refused
+from arena.importers.problem import Problem, Reason, Skipped
 from arena.importers.trace import Drawn, InputRecorder, Trace, WorkRecorder, dtype_name
 from arena.model.task import FLOATING
 from arena.semantics.modules import build_module
@@ -17,25 +17,25 @@ from arena.semantics.modules import build_module
 Sizes = Mapping[str, int]
 
 
-class Program:
+class ProblemProgram:
     """A `Problem` whose text has been executed."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._names: dict[str, Any] = {"__name__": f"arena_import_{problem.name}"}
         self._run("module", exec, compile(f"{problem.text}\n{problem.probe}", problem.origin, "exec"), self._names)
-        self._traces: dict[tuple[int, ...], Trace | Refused] = {}
+        self._traces: dict[tuple[int, ...], Trace | Skipped] = {}
 
     def trace(self, sizes: Sizes) -> Trace:
-        """Return one run at these sizes on the meta device; raises `Refused`. Runs are kept."""
+        """Return one run at these sizes on the meta device; raises `Skipped`. Runs are kept."""
         key = self._key(sizes)
         if key not in self._traces:
             try:
                 self._traces[key] = self._run("meta device", self._trace, key)
-            except Refused as problem:
+            except Skipped as problem:
                 self._traces[key] = problem
         found = self._traces[key]
-        if isinstance(found, Refused):
+        if isinstance(found, Skipped):
             raise found
         return found
 
@@ -43,7 +43,7 @@ class Program:
         """Return whether it runs at these sizes."""
         try:
             self.trace(sizes)
-        except Refused as problem:
+        except Skipped as problem:
             if problem.reason is not Reason.RUN:
                 raise
             return False
@@ -77,11 +77,11 @@ class Program:
         result = self._names["reference"](**given, **dict(zip(self.problem.sizes, key, strict=True)))
         found = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if not found or not all(isinstance(value, torch.Tensor) for value in found):
-            raise Refused(Reason.OUTPUT, "the result is neither a tensor nor a tuple of tensors")
+            raise Skipped(Reason.OUTPUT, "the result is neither a tensor nor a tuple of tensors")
         return found
 
-    def prove(self, sizes: Sizes) -> None:
-        """Run at small sizes on the CPU in float64; raises `Refused` where that fails or is no function of inputs."""
+    def check_on_cpu(self, sizes: Sizes) -> None:
+        """Run at small sizes on the CPU in float64; raises `Skipped` where that fails or is no function of inputs."""
         key, trace = self._key(sizes), self.trace(sizes)
         generator = torch.Generator().manual_seed(0)
         given: dict[str, Any] = {}
@@ -93,14 +93,14 @@ class Program:
         with torch.no_grad():
             results = self._run("CPU in float64", self._reference, key, given)
         if not all(torch.equal(given[name], value) for name, value in before.items()):
-            raise Refused(Reason.STATE, "it changes its inputs")
+            raise Skipped(Reason.STATE, "it changes its inputs")
         for value, (shape, _) in zip(results, trace.outputs, strict=True):
             if value.is_floating_point() and value.dtype != torch.float64:
-                raise Refused(Reason.FLOAT64, f"the result is {dtype_name(value.dtype)} for inputs in float64")
+                raise Skipped(Reason.FLOAT64, f"the result is {dtype_name(value.dtype)} for inputs in float64")
             if tuple(value.shape) != shape:
-                raise Refused(Reason.RUN, f"the result has shape {tuple(value.shape)}, on the meta device {shape}")
+                raise Skipped(Reason.RUN, f"the result has shape {tuple(value.shape)}, on the meta device {shape}")
             if value.is_floating_point() and not bool(value.isfinite().all()):
-                raise Refused(Reason.OUTPUT, "the result holds infinities or NaN for normal inputs")
+                raise Skipped(Reason.OUTPUT, "the result holds infinities or NaN for normal inputs")
         self._check_buffers(key)
 
     def _check_buffers(self, key: tuple[int, ...]) -> None:
@@ -109,36 +109,36 @@ class Program:
         first, second = (dict(build_module(self._names["_model"], key, "cpu").named_buffers()) for _ in range(2))
         for name, value in first.items():
             if not torch.equal(value, second[name]):
-                raise Refused(Reason.RANDOM, f"the buffer `{name}` is drawn when the model is built")
+                raise Skipped(Reason.RANDOM, f"the buffer `{name}` is drawn when the model is built")
 
     def _run(self, where: str, function: Any, *args: Any) -> Any:
         try:
             with redirect_stdout(StringIO()):
                 return function(*args)
-        except Refused:
+        except Skipped:
             raise
         except Exception as problem:  # the problem's own code may raise whatever it likes
             reason = Reason.FLOAT64 if "float64" in where else Reason.RUN
-            raise Refused(reason, f"{where}: {type(problem).__name__}: {str(problem)[:200]}") from problem
+            raise Skipped(reason, f"{where}: {type(problem).__name__}: {str(problem)[:200]}") from problem
 
 
 def _drawn(name: str, value: Any, recorder: InputRecorder) -> Drawn:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return Drawn(name, (), "float32", "scalar", value=float(value))
     if not isinstance(value, torch.Tensor):
-        raise Refused(Reason.INPUT, f"`{name}` is a {type(value).__name__}, no tensor")
+        raise Skipped(Reason.INPUT, f"`{name}` is a {type(value).__name__}, no tensor")
     dtype = dtype_name(value.dtype)
     if id(value) not in recorder.drawn:
-        raise Refused(Reason.INPUT, f"`{name}` is computed (`{recorder.last.get(id(value), 'unknown')}`), not drawn")
+        raise Skipped(Reason.INPUT, f"`{name}` is computed (`{recorder.last.get(id(value), 'unknown')}`), not drawn")
     how, bounds = recorder.drawn[id(value)]
     if not value.is_contiguous():
-        raise Refused(Reason.INPUT, f"`{name}` is not contiguous")
+        raise Skipped(Reason.INPUT, f"`{name}` is not contiguous")
     if dtype == "bool":
         return Drawn(name, tuple(value.shape), dtype, "bernoulli")
     if how == "integers" and value.is_floating_point():
-        raise Refused(Reason.INPUT, f"`{name}` holds integers in {dtype}")
+        raise Skipped(Reason.INPUT, f"`{name}` holds integers in {dtype}")
     if how != "integers" and dtype not in FLOATING:
-        raise Refused(Reason.INPUT, f"`{name}` is {dtype}")
+        raise Skipped(Reason.INPUT, f"`{name}` is {dtype}")
     return Drawn(name, tuple(value.shape), dtype, how, bounds)
 
 
@@ -158,6 +158,6 @@ def _check_state(module: torch.nn.Module) -> None:
         for attribute, value in vars(part).items():
             if isinstance(value, torch.Tensor):
                 where = f"{name}.{attribute}" if name else attribute
-                raise Refused(Reason.STATE, f"`{where}` is a tensor, but neither a parameter nor a buffer")
+                raise Skipped(Reason.STATE, f"`{where}` is a tensor, but neither a parameter nor a buffer")
         if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0:
-            raise Refused(Reason.RANDOM, f"dropout of {part.p} while it computes")
+            raise Skipped(Reason.RANDOM, f"dropout of {part.p} while it computes")

@@ -12,7 +12,7 @@ from typing import Any
 from arena.errors import UsageError
 from arena.importers.kernelbench import check_imports, docs_of, forward_arguments, module_text, weight_names
 from arena.importers.lifting import Lifted, function_text
-from arena.importers.problem import Problem, Reason, Refused
+from arena.importers.problem import Problem, Reason, Skipped
 
 SUITE = "robust_kbench"
 _FORWARD, _BACKWARD, _CONFIG = "func_forward.py", "func_backward.py", "config_forward.json"
@@ -43,19 +43,19 @@ def files(path: Path) -> list[Path]:
 
 
 def read(path: Path, only: Container[str] | None = None, zeros: Container[str] = ()) -> Problem:
-    """Turn one file into a `Problem`; raises `Refused` where it has another form. See `kernelbench.read`."""
+    """Turn one file into a `Problem`; raises `Skipped` where it has another form. See `kernelbench.read`."""
     if path.name == _BACKWARD:
-        raise Refused(Reason.FORMAT, "a backward pass: its result is a gradient that autograd computes")
+        raise Skipped(Reason.FORMAT, "a backward pass: its result is a gradient that autograd computes")
     source = path.read_text(encoding="utf-8", errors="replace")
     try:
         tree = ast.parse(source)
     except SyntaxError as problem:
-        raise Refused(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
+        raise Skipped(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
     check_imports(tree)
     model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
     maker = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"), None)
     if model is None or maker is None:
-        raise Refused(Reason.FORMAT, "it does not define Model and get_inputs")
+        raise Skipped(Reason.FORMAT, "it does not define Model and get_inputs")
     arguments = [name for name in forward_arguments(model) if name != "fn"]
     settings = _settings(path.parent / _CONFIG, tree, model, maker)
     statements = [_assignment(name, value) for name, value in settings.items()]
@@ -100,7 +100,7 @@ def _settings(config: Path, tree: ast.Module, model: ast.ClassDef, maker: ast.Fu
             try:
                 found[argument.arg] = ast.literal_eval(text)
             except ValueError:
-                raise Refused(Reason.FORMAT, f"the default of `{argument.arg}` is no literal") from None
+                raise Skipped(Reason.FORMAT, f"the default of `{argument.arg}` is no literal") from None
     if config.is_file():
         given = json.loads(config.read_text(encoding="utf-8"))
         for kind in _KINDS:

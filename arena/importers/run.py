@@ -15,8 +15,8 @@ from arena.errors import FileError, UsageError
 from arena.importers import table
 from arena.importers.cases import CaseDrawer
 from arena.importers.domain import find_domain
-from arena.importers.problem import Problem, Reason, Refused
-from arena.importers.program import Program
+from arena.importers.problem import Problem, Reason, Skipped
+from arena.importers.program import ProblemProgram
 from arena.importers.table import ProblemRow
 from arena.importers.writing import write_task
 from arena.judge.messages import Options
@@ -34,11 +34,11 @@ class Read(Protocol):
     """Reads one problem of a format."""
 
     def __call__(self, path: Path, only: Container[str] | None = None, zeros: Container[str] = ()) -> Problem:
-        """Return the problem, with `only` these sizes left open and these weights 0; raises `Refused`."""
+        """Return the problem, with `only` these sizes left open and these weights 0; raises `Skipped`."""
 
 
 class Format(Protocol):
-    """What the module of a format provides."""
+    """The functions that the module of a format provides."""
 
     @property
     def read(self) -> Read:
@@ -108,9 +108,9 @@ class Importer:
         outcome, reason, detail = table.IMPORTED, "", ""
         try:
             detail = self._convert(path, folder)
-        except Refused as problem:
+        except Skipped as problem:
             outcome, reason, detail = table.SKIPPED, problem.reason.value, problem.detail
-        except NoVerdict as problem:
+        except JudgeFailed as problem:
             outcome, detail = table.NO_VERDICT, str(problem)
         if outcome != table.IMPORTED and folder.exists():
             shutil.rmtree(folder)
@@ -133,15 +133,15 @@ class Importer:
             self._write(path, folder, zeros, draw=2)
             check = self._check(folder)
         if check.failed:
-            raise Refused(Reason.CHECK, "; ".join(f"{item.name}: {item.detail}" for item in check.failed))
+            raise Skipped(Reason.CHECK, "; ".join(f"{item.name}: {item.detail}" for item in check.failed))
         return f"0, since no output depends on them: {', '.join(sorted(zeros))}" if zeros else ""
 
     def _write(self, path: Path, folder: Path, zeros: Container[str], draw: int = 1) -> None:
         """Find the axes, read the problem again with these alone left open, draw cases, write."""
         wide = self.source.read(path, zeros=zeros)
-        axes = {axis.name for axis in find_domain(Program(wide), wide.name).axes}
+        axes = {axis.name for axis in find_domain(ProblemProgram(wide), wide.name).axes}
         problem = self.source.read(path, only=axes, zeros=zeros)
-        program = Program(problem)
+        program = ProblemProgram(problem)
         domain = find_domain(program, problem.name)
         drawer = CaseDrawer(program, domain, f"{problem.name} {draw}")
         drawer.draw()
@@ -154,15 +154,15 @@ class Importer:
         try:
             task = load_task(folder)
         except FileError as problem:
-            raise Refused(Reason.CASES, str(problem)) from problem
+            raise Skipped(Reason.CASES, str(problem)) from problem
         twin = self._remember(task)
         if twin:
-            raise Refused(Reason.CHECK, f"unlike others: is {twin} under another name")
+            raise Skipped(Reason.CHECK, f"unlike others: is {twin} under another name")
         plan = CheckPlan("cpu", Options())
         (check,) = check_tasks({task.id: task}, {task.id: task}, plan, lambda one: None, self._kept_judge)
         harness = next((item for item in check.failed if item.name == "harness"), None)
         if harness is not None:
-            raise NoVerdict(harness.detail)
+            raise JudgeFailed(harness.detail)
         return check
 
     def _remember(self, task: Task) -> str:
@@ -176,7 +176,7 @@ class Importer:
         return _KeptJudge(self._judge)
 
 
-class NoVerdict(Exception):
+class JudgeFailed(Exception):
     """The judge failed; the problem is tried again by the next import."""
 
 

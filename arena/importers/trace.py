@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from arena.importers.problem import Reason, Refused
+from arena.importers.problem import Reason, Skipped
 
 Shape = tuple[int, ...]
 _KEEP = frozenset({"float", "bool", "long", "int", "to", "contiguous", "cuda", "clone", "detach", "requires_grad_"})
@@ -57,7 +57,7 @@ class Term:
 
 @dataclass
 class Trace:
-    """What one run at given sizes shows."""
+    """One run at given sizes: inputs, weights, outputs, operations."""
 
     inputs: list[Drawn]
     weights: dict[str, Shape]
@@ -149,7 +149,7 @@ class WorkRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Call the operator and note its work."""
         name = func.overloadpacket.__name__
         if name in _RANDOM:
-            raise Refused(Reason.RANDOM, f"the model calls `{name}` while it computes")
+            raise Skipped(Reason.RANDOM, f"the model calls `{name}` while it computes")
         result = func(*args, **(kwargs or {}))
         first = result[0] if isinstance(result, (tuple, list)) and result else result
         if not isinstance(first, torch.Tensor) or name in _FREE or _is_view(func):
@@ -180,4 +180,4 @@ def _product(name: str, args: Sequence[Any], result: torch.Tensor) -> Term:
         transposed = bool(args[6])
         outer = args[0].shape if transposed else result.shape
         return Term(name, 2, (*outer, *args[1].shape[1:]), product=True)
-    raise Refused(Reason.FORMULA, f"the operations of `{name}` have no formula here")
+    raise Skipped(Reason.FORMULA, f"the operations of `{name}` have no formula here")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.record import Split
+from arena.model.task_type import TaskType as TaskType
 
 Scalar = int | float | bool
 DTYPE_BYTES = {
@@ -29,34 +30,6 @@ FLOATING = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
 KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
-
-
-class TaskType(StrEnum):
-    """What is given and what is asked for."""
-
-    HIP2HIP = "hip2hip"
-    """A HIP kernel is given; a faster HIP kernel is asked for."""
-    TRITON2TRITON = "triton2triton"
-    """A Triton kernel is given; a faster Triton kernel is asked for."""
-    TORCH2HIP = "torch2hip"
-    """A PyTorch function is given; a HIP kernel is asked for."""
-    TORCH2TRITON = "torch2triton"
-    """A PyTorch function is given; a Triton kernel is asked for."""
-
-    @property
-    def triton(self) -> bool:
-        """Return whether candidates are Triton kernels; else they are HIP kernels."""
-        return self in (TaskType.TRITON2TRITON, TaskType.TORCH2TRITON)
-
-    @property
-    def from_pytorch(self) -> bool:
-        """Return whether the baseline is the reference as PyTorch runs it; else it is a kernel of the task."""
-        return self in (TaskType.TORCH2HIP, TaskType.TORCH2TRITON)
-
-    @property
-    def kernel_file(self) -> str:
-        """The name of the file an agent hands in."""
-        return "kernel.py" if self.triton else "kernel.hip"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from arena.importers.formulas import Formulas, split_product, times
-from arena.importers.problem import Refused
+from arena.importers.problem import Skipped
 from arena.model.expression import Expression
 
 BASE = {"n": 96, "m": 20}
@@ -42,7 +42,7 @@ def test_found(function: Function, text: str | None) -> None:
 @pytest.mark.parametrize("function", [lambda p: p["n"] ** 2, lambda p: p["n"] if p["m"] > 5 else 0])
 def test_not_found(function: Function) -> None:
     formulas = Formulas(BASE, SERIES, OTHERS)
-    with pytest.raises(Refused, match="no formula of"):
+    with pytest.raises(Skipped, match="no formula of"):
         formulas.find([function(point) for point in formulas.points])
 
 

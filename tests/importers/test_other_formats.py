@@ -13,7 +13,7 @@ from arena.corpus.corpora import open_corpora
 from arena.corpus.task_folder import load_task
 from arena.errors import UsageError
 from arena.importers import agentkernelarena, flashinfer_bench, robust_kbench
-from arena.importers.problem import Reason, Refused
+from arena.importers.problem import Reason, Skipped
 from arena.importers.run import Importer
 from arena.importers.table import ProblemRow
 from arena.model.task import TaskType
@@ -142,7 +142,7 @@ SCALAR = {"x": {"shape": ["tokens", "hidden"], "dtype": "bfloat16"}, "weight": {
 def test_what_flashinfer_bench_cannot_give(
     tmp_path: Path, data: dict[str, Any], workloads: list[dict[str, Any]], reason: Reason, said: str
 ) -> None:
-    with pytest.raises(Refused, match=said) as caught:
+    with pytest.raises(Skipped, match=said) as caught:
         flashinfer_bench.read(write_definition(tmp_path, data, workloads))
     assert caught.value.reason is reason
 
