@@ -45,7 +45,7 @@ def _group() -> None:
     epilog=examples(
         "arena import kernelbench ~/KernelBench --trust --out imported",
         "arena import kernelbench ~/KernelBench --level 1 --only '1?_*' --type torch2triton --trust --out imported",
-        "arena run configs/models.yaml --tasks-dir imported",
+        "arena tasks check --tasks-dir imported --platform cuda",
     ),
 )
 def kernelbench(

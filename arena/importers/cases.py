@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,10 +9,8 @@ from dataclasses import dataclass, field
 from arena.importers.domain import MOST_ELEMENTS, Domain, FoundAxis
 from arena.importers.problem import Reason, Skipped
 from arena.importers.program import ProblemProgram
-from arena.importers.trace import Trace
 from arena.judge.messages import CPU_MAX_WORK
 from arena.model.expression import Expression
-from arena.model.task import DTYPE_BYTES
 
 Sizes = dict[str, int]
 _TRIES = 4000
@@ -54,9 +51,6 @@ class CaseDrawer:
 
     def draw(self) -> None:
         """Fill `seen` and `heldout`; raises `Skipped` where the domain has too few cases."""
-        least = self.program.trace({axis.name: axis.low for axis in self.domain.axes})
-        if flops(least) + held_bytes(least) > CPU_MAX_WORK:
-            raise Skipped(Reason.CASES, f"the least case has more than {CPU_MAX_WORK:.0e} operations and bytes")
         large = self._production()
         for _ in range(4):
             self.seen.append(self._small("", self._balanced))
@@ -82,7 +76,7 @@ class CaseDrawer:
     def is_short(self) -> bool:
         """Return whether a timed case may take less than 20 µs on a GPU."""
         timed = [self.program.trace(case.sizes) for case in (*self.seen, *self.heldout) if case.timed]
-        return any(held_bytes(trace) < _LONG_BYTES and flops(trace) < _LONG_FLOPS for trace in timed)
+        return any(trace.held_bytes < _LONG_BYTES and trace.flops < _LONG_FLOPS for trace in timed)
 
     def _production(self) -> list[tuple[Sizes, str]]:
         """Five large sizes: the problem's own, scaled to what fits, and others near them."""
@@ -116,7 +110,7 @@ class CaseDrawer:
             sizes[axis.name] = max(axis.low, sizes[axis.name] // 2 // axis.step * axis.step)
         for _ in range(20):
             trace = self.program.trace(sizes)
-            if held_bytes(trace) >= _LONG_BYTES or flops(trace) >= _LONG_FLOPS:
+            if trace.held_bytes >= _LONG_BYTES or trace.flops >= _LONG_FLOPS:
                 break
             room = [a for a in self.domain.axes if 2 * sizes[a.name] <= a.high]
             grown = [{**sizes, a.name: 2 * sizes[a.name]} for a in sorted(room, key=lambda a: sizes[a.name])]
@@ -146,7 +140,7 @@ class CaseDrawer:
             if not self._is_valid(sizes, large=False):
                 continue
             trace = self.program.trace(sizes)
-            work = flops(trace) + held_bytes(trace)
+            work = trace.flops + trace.held_bytes
             if work > CPU_MAX_WORK:
                 continue
             least, most = _SPECIAL_WORK if kind else _TYPICAL_WORK
@@ -219,7 +213,7 @@ class CaseDrawer:
         if trace.skeleton() != self.domain.base.skeleton() and large:
             return False
         most = _MOST_TIMED_ELEMENTS if large else MOST_ELEMENTS
-        return trace.largest <= most and flops(trace) <= _MOST_FLOPS and held_bytes(trace) <= 8 * most
+        return trace.largest <= most and trace.flops <= _MOST_FLOPS and trace.held_bytes <= 8 * most
 
     def _is_right(self, sizes: Sizes) -> bool:
         try:
@@ -229,15 +223,3 @@ class CaseDrawer:
                 return False
             raise
         return True
-
-
-def flops(trace: Trace) -> float:
-    """Return the operations of one call."""
-    return float(sum(term.factor * math.prod(term.dims) for term in trace.terms))
-
-
-def held_bytes(trace: Trace) -> float:
-    """Return the bytes of all inputs, weights and outputs."""
-    tensors = [(drawn.shape, drawn.dtype) for drawn in trace.inputs if drawn.value is None]
-    tensors += [(shape, "float32") for shape in trace.weights.values()]
-    return float(sum(math.prod(shape) * DTYPE_BYTES.get(dtype, 8) for shape, dtype in (*tensors, *trace.outputs)))

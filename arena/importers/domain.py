@@ -12,6 +12,7 @@ from arena.importers.formulas import Formulas, split_product, times
 from arena.importers.problem import Reason, Skipped
 from arena.importers.program import ProblemProgram
 from arena.importers.trace import Shape, Trace
+from arena.judge.messages import CPU_MAX_WORK
 from arena.model.expression import Expression, ExpressionError
 
 _LEAST_PARAMETER_AXIS = 16
@@ -71,6 +72,9 @@ def find_domain(program: ProblemProgram, seed: str) -> Domain:
         raise Skipped(Reason.SIZES, "no size of an input can be changed")
     generator = random.Random(seed)
     axes = _joint(program, axes, generator)
+    least = program.trace({axis.name: axis.low for axis in axes})
+    if least.flops + least.held_bytes > CPU_MAX_WORK:
+        raise Skipped(Reason.CASES, f"the least case has more than {CPU_MAX_WORK:.0e} operations and bytes")
     formulas, traces = _series(program, axes, base, generator, deadline)
     return Domain(tuple(axes), _shapes(formulas, traces, {a.name: a.high for a in axes}), base, deadline)
 

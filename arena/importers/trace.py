@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from arena.importers.problem import Reason, Skipped
+from arena.model.task import DTYPE_BYTES
 
 Shape = tuple[int, ...]
 _KEEP = frozenset({"float", "bool", "long", "int", "to", "contiguous", "cuda", "clone", "detach", "requires_grad_"})
@@ -67,6 +69,18 @@ class Trace:
     """floating-point operations of matrix products and convolutions, as PyTorch's counter has them"""
     largest: int = 0
     """elements of the largest tensor that is made"""
+
+    @property
+    def flops(self) -> float:
+        """Operations of one call."""
+        return float(sum(term.factor * math.prod(term.dims) for term in self.terms))
+
+    @property
+    def held_bytes(self) -> float:
+        """Bytes of all inputs, weights and outputs."""
+        tensors = [(drawn.shape, drawn.dtype) for drawn in self.inputs if drawn.value is None]
+        tensors += [(shape, "float32") for shape in self.weights.values()]
+        return float(sum(math.prod(shape) * DTYPE_BYTES.get(dtype, 8) for shape, dtype in (*tensors, *self.outputs)))
 
     def skeleton(self) -> tuple[Any, ...]:
         """Return what must be the same at all sizes: kinds of inputs, ranks, operators."""

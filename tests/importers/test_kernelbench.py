@@ -143,6 +143,7 @@ def test_an_import_continues_where_it_ended(tmp_path: Path, monkeypatch: pytest.
     assert set(read) == {"1_random.py", "2_strided.py"} and again["strided"].outcome == "imported"
 
 
+@pytest.mark.slow
 def test_the_same_operator_twice_is_one_task(tmp_path: Path) -> None:
     rows = run(write(tmp_path, {"one": STRIDED, "two": STRIDED}), tmp_path / "corpus")
     assert rows["one"].outcome == "imported"
@@ -188,6 +189,7 @@ def test_a_checkout_must_be_trusted(tmp_path: Path) -> None:
         kernelbench.find(write(tmp_path, {}), [2])
 
 
+@pytest.mark.slow
 def test_an_imported_task_of_another_type_has_the_same_cases(tasks: dict[str, Task], tmp_path: Path) -> None:
     row = run(write(tmp_path, {"strided": STRIDED}), tmp_path / "corpus", TaskType.TORCH2HIP)["strided"]
     other = load_task(tmp_path / "corpus" / row.task)
