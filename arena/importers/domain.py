@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,6 @@ _LEAST_PARAMETER_AXIS = 16
 _SHORT, _LONG = 4, 72
 """sizes tried of each axis: enough for straight lines; enough for the strides of a deep network"""
 _JOINT = 12
-_MOST_SECONDS = 90.0
 _LEAST_HIGH = 1024
 _HIGH_FACTOR = 4
 MOST_ELEMENTS = 1 << 28
@@ -60,12 +58,10 @@ class Domain:
     axes: tuple[FoundAxis, ...]
     shapes: Shapes
     base: Trace
-    deadline: float
 
 
 def find_domain(program: ProblemProgram, seed: str) -> Domain:
     """Find axes and formulas; raises `Skipped` where there are none."""
-    deadline = time.monotonic() + _MOST_SECONDS
     base = program.trace({})
     axes = [axis for name in program.problem.sizes if (axis := _axis(program, name, base)) is not None]
     if not axes:
@@ -75,8 +71,8 @@ def find_domain(program: ProblemProgram, seed: str) -> Domain:
     least = program.trace({axis.name: axis.low for axis in axes})
     if least.flops + least.held_bytes > CPU_MAX_WORK:
         raise Skipped(Reason.CASES, f"the least case has more than {CPU_MAX_WORK:.0e} operations and bytes")
-    formulas, traces = _series(program, axes, base, generator, deadline)
-    return Domain(tuple(axes), _shapes(formulas, traces, {a.name: a.high for a in axes}), base, deadline)
+    formulas, traces = _series(program, axes, base, generator)
+    return Domain(tuple(axes), _shapes(formulas, traces, {a.name: a.high for a in axes}), base)
 
 
 def _axis(program: ProblemProgram, name: str, base: Trace) -> FoundAxis | None:
@@ -128,7 +124,7 @@ def small(axis: FoundAxis, generator: random.Random) -> int:
 
 
 def _series(
-    program: ProblemProgram, axes: Sequence[FoundAxis], base: Trace, generator: random.Random, deadline: float
+    program: ProblemProgram, axes: Sequence[FoundAxis], base: Trace, generator: random.Random
 ) -> tuple[Formulas, list[Trace]]:
     """Runs along every axis, long ones where short ones show no straight line, and at random points."""
     others = [{a.name: max(2 * a.step, small(a, generator)) for a in axes} for _ in range(_JOINT)]
@@ -145,8 +141,6 @@ def _series(
     formulas = Formulas(start, series, others)
     traces = []
     for point in formulas.points:
-        if time.monotonic() > deadline:
-            raise Skipped(Reason.RUN, f"too slow: more than {_MOST_SECONDS:.0f} s on the meta device")
         traces.append(program.trace(point))
         if traces[-1].skeleton() != base.skeleton():
             raise Skipped(Reason.FORMULA, "which operators run depends on the sizes")

@@ -53,6 +53,10 @@ class Skipped(Exception):
         self.reason, self.detail = reason, " ".join(detail.split())[:300]
 
 
+class TooSlow(Skipped):
+    """Runs on the meta device take more time than a problem has."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A foreign problem, ready to be run at any sizes.

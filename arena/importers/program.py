@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
@@ -9,12 +10,13 @@ from typing import Any
 
 import torch
 
-from arena.importers.problem import Problem, Reason, Skipped
+from arena.importers.problem import Problem, Reason, Skipped, TooSlow
 from arena.importers.trace import Drawn, InputRecorder, Trace, WorkRecorder, dtype_name
 from arena.model.task import FLOATING
 from arena.semantics.modules import build_module
 
 Sizes = Mapping[str, int]
+_MOST_SECONDS = 90.0
 
 
 class ProblemProgram:
@@ -24,12 +26,15 @@ class ProblemProgram:
         self.problem = problem
         self._names: dict[str, Any] = {"__name__": f"arena_import_{problem.name}"}
         self._run("module", exec, compile(f"{problem.text}\n{problem.probe}", problem.origin, "exec"), self._names)
+        self._deadline = time.monotonic() + _MOST_SECONDS
         self._traces: dict[tuple[int, ...], Trace | Skipped] = {}
 
     def trace(self, sizes: Sizes) -> Trace:
         """Return one run at these sizes on the meta device; raises `Skipped`. Runs are kept."""
         key = self._key(sizes)
         if key not in self._traces:
+            if time.monotonic() > self._deadline:
+                raise TooSlow(Reason.RUN, f"too slow: more than {_MOST_SECONDS:.0f} s on the meta device")
             try:
                 self._traces[key] = self._run("meta device", self._trace, key)
             except Skipped as problem:
@@ -44,7 +49,7 @@ class ProblemProgram:
         try:
             self.trace(sizes)
         except Skipped as problem:
-            if problem.reason is not Reason.RUN:
+            if isinstance(problem, TooSlow) or problem.reason is not Reason.RUN:
                 raise
             return False
         return True
@@ -64,6 +69,8 @@ class ProblemProgram:
             module = build_module(self._names["_model"], key, "meta")
             _check_state(module)
             arguments = {n: w for n, w in module.named_parameters() if n in self.problem.weights}
+            if len(arguments) != len(self.problem.weights):
+                raise Skipped(Reason.RUN, "which weights it has depends on the sizes")
             for name, weight in arguments.items():
                 weights[self.problem.weights[name]] = tuple(weight.shape)
                 given[self.problem.weights[name]] = weight.detach()
