@@ -67,7 +67,7 @@ class Language(StrEnum):
     TRITON = "triton"
     HIP = "hip"
     TORCH = "torch"
-    """a reference, as the baseline of a torch2hip task"""
+    """a reference, as the baseline where a task gives no kernel"""
     TORCH_COMPILE = "torch_compile"
 
 

@@ -45,6 +45,7 @@ LAYERS = {
     "doctor": 8,
     "serve": 8,
     "api": 9,
+    "importers": 9,
     "bridges": 10,
     "cli": 11,
     "__main__": 12,

@@ -30,14 +30,15 @@ class _Copies(Agent):
 class Noop(_Copies):
     """Hands in the baseline: any speedup it shows is the harness's own error."""
 
-    absence = "a torch2hip task has no baseline kernel to hand in"
-
     def __init__(self, name: str) -> None:
         self.name = name
 
     def candidate(self, task: Task, attempt: int) -> Path | None:
-        """Return the baseline kernel; torch2hip has none, and a translation is not made up."""
+        """Return the baseline kernel; a PyTorch function is none, and a translation is not made up."""
         return task.baseline_kernel
+
+    def _absence(self, task: Task) -> str:
+        return f"a {task.task_type} task has no baseline kernel to hand in"
 
 
 class Expert(_Copies):

@@ -53,13 +53,13 @@ _RULES = (
         rf"^(?!.*TASK\.md).*{_SEARCHES}.{{0,200}}\bheld[-_\w]*\*",
     ),
     _rule("the task's expert file", _ALL, r"(?<![\w-])expert\.(?:py|hip|\*)(?![\w-])"),
-    _rule("the folder of all tasks", _CALLS, r"\btasks/(?:hip2hip|triton2triton|torch2hip)\b"),
+    _rule("the folder of all tasks", _CALLS, r"\btasks/(?:hip2hip|triton2triton|torch2hip|torch2triton)\b"),
     _rule(
         "other trials and runs",
         _ALL,
         r"\bruns/[^\s'\"/]+/(?:trials|submissions|transcripts|run\.json)\b",
         r"\barena-(?:workspace|agent|candidate)-\w+",
-        r"\b(?:submissions|transcripts)/[^\s'\"/]+/(?:hip2hip|triton2triton|torch2hip)\b",
+        r"\b(?:submissions|transcripts)/[^\s'\"/]+/(?:hip2hip|triton2triton|torch2hip|torch2triton)\b",
     ),
     _rule(
         "the harness",

@@ -17,6 +17,7 @@ from arena.cli import (
     evaluate,
     export,
     heldout,
+    import_tasks,
     mcp,
     openreward,
     portability,
@@ -86,6 +87,7 @@ app.add_typer(export.app, name="export")
 app.command("transcript", epilog=transcript.EXAMPLES)(transcript.transcript)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")
+app.add_typer(import_tasks.app, name="import")
 app.add_typer(agents.app, name="agents")
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("clean", epilog=clean.EXAMPLES)(clean.clean)

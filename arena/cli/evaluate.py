@@ -45,8 +45,8 @@ def evaluate(
     max_work: MaxWork = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
-    eager_stream: Annotated[bool, typer.Option(help="torch2hip: also time PyTorch eager without a graph.")] = False,
-    torch_compile: Annotated[bool, typer.Option(help="torch2hip: also time torch.compile.")] = False,
+    eager_stream: Annotated[bool, typer.Option(help="torch2*: also time PyTorch eager without a graph.")] = False,
+    torch_compile: Annotated[bool, typer.Option(help="torch2*: also time torch.compile.")] = False,
     targets: Annotated[
         list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
     ] = None,

@@ -140,7 +140,7 @@ def release(
     epilog=examples("arena tasks new hip2hip my_kernel", "arena tasks new triton2triton my_norm --suite normalization"),
 )
 def new(
-    task_type: Annotated[str, typer.Argument(help="hip2hip, triton2triton or torch2hip.")],
+    task_type: Annotated[str, typer.Argument(help="hip2hip, triton2triton, torch2hip or torch2triton.")],
     name: Annotated[str, typer.Argument(help="The task's name, which is also that of its entry.")],
     suite: Annotated[str, typer.Option(help="The folder below the task type.")] = "modules",
     tasks_dir: TasksDirs = None,

@@ -25,7 +25,7 @@ class Scaffold:
 
 
 def scaffold(task_type: str, suite: str, name: str, root: Path = TASKS) -> Scaffold:
-    """Write a new task; a torch2hip task shares its operator with the hip2hip task of the same name, if there is one.
+    """Write a new task; one given as PyTorch shares the operator of a task of that name with a kernel.
 
     Raises `UsageError` for a name that cannot be one, or a task that is there already.
     """
@@ -38,10 +38,11 @@ def scaffold(task_type: str, suite: str, name: str, root: Path = TASKS) -> Scaff
     if folder.exists():
         raise UsageError(f"{folder} is there already")
     kind = TaskType(task_type)
-    hip_task = f"{TaskType.HIP2HIP}/{suite}/{name}"
+    kernel_type = TaskType.TRITON2TRITON if kind.triton else TaskType.HIP2HIP
+    kernel_task = f"{kernel_type}/{suite}/{name}"
     texts = _rendered(kind, name)
-    if kind is TaskType.TORCH2HIP and (root / hip_task / DEFINITION).is_file():
-        texts = {DEFINITION: f"{SHARED}: {hip_task}\n", **{file: texts[file] for file in _CASES}}
+    if kind.from_pytorch and (root / kernel_task / DEFINITION).is_file():
+        texts = {DEFINITION: f"{SHARED}: {kernel_task}\n", **{file: texts[file] for file in _CASES}}
     folder.mkdir(parents=True)
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
@@ -64,6 +65,6 @@ def _rendered(kind: TaskType, name: str) -> dict[str, str]:
 
     engine = Environment(loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True)
     files = [DEFINITION, *_CASES, "reference.py"]
-    if kind is not TaskType.TORCH2HIP:
+    if not kind.from_pytorch:
         files.append(kind.kernel_file)
     return {file: engine.get_template(f"{file}.j2").render(name=name) for file in files}

@@ -16,7 +16,7 @@ from arena.judge.verify import OutputCheck
 from arena.judge.worker_program import WorkerProgram
 from arena.judge.workers import ForkServers
 from arena.model.record import Estimate
-from arena.model.task import Arguments, Case, Task, TaskType, arguments
+from arena.model.task import Arguments, Case, Task, arguments
 from arena.model.verdict import Status
 from arena.protocol import Language
 from arena.toolchains.hip_build import default_cache_root
@@ -33,7 +33,7 @@ class BaselineResult:
     isolated_ms: Estimate | None = None
     call_s: float = 0.0
     others_ms: dict[str, float] = field(default_factory=dict)
-    """further, labelled baselines of torch2hip: PyTorch without a graph, and compiled"""
+    """further, labelled baselines where it is PyTorch: PyTorch without a graph, and compiled"""
 
 
 BaselineCache = dict[tuple[str, str, Options], BaselineResult]
@@ -102,7 +102,7 @@ class Baselines:
         }
         found: dict[str, float] = {}
         for label, (asked, language, graphs) in wanted.items():
-            if asked and self.task.task_type is TaskType.TORCH2HIP:
+            if asked and self.task.task_type.from_pytorch:
                 worker_program = self._worker_program(language)
                 side = TimedProgram(
                     worker_program, self.correctness.platform, self.correctness.timeout_s, graphs=graphs

@@ -24,7 +24,7 @@ from arena.judge.workers import CandidateFailed, ForkServers
 from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.record import Evaluation
-from arena.model.task import Case, Task, TaskType
+from arena.model.task import Case, Task
 from arena.model.verdict import Stage, Verdict
 from arena.protocol import Language
 from arena.scratch import scratch
@@ -63,7 +63,7 @@ class Builder:
             rules.check(job.task.task_type, file)
         except CandidateFailed as failure:
             return failure
-        if job.task.task_type is not TaskType.TRITON2TRITON:
+        if not job.task.task_type.triton:
             return _build_hip(job, file)
         if job.facts.emulated:
             return self._load(job, file)

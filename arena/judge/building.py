@@ -14,7 +14,7 @@ from arena.judge.watchdog import memory_limit_bytes
 from arena.judge.worker_program import Program
 from arena.judge.workers import CandidateFailed
 from arena.model.environment import DeviceFacts
-from arena.model.task import Case, Task, TaskType
+from arena.model.task import Case, Task
 from arena.model.verdict import Status
 from arena.protocol import Language
 from arena.sandbox import compiling
@@ -50,7 +50,7 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     Raises `CandidateFailed` with `compile_error`, or `rule_violation` where an object file needs what it may not.
     Triton kernels are compiled by the worker that launches them first.
     """
-    if task.task_type is TaskType.TRITON2TRITON:
+    if task.task_type.triton:
         return Build(Program(task, Language.TRITON, {"": candidate}))
     target = Target(facts.arch, facts.wave_size)
     toolchain = _toolchain(target)

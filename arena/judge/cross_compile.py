@@ -26,7 +26,7 @@ from arena.judge.selection import declared_work
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.judge.workers import CandidateFailed, ForkServers
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild, most_used
-from arena.model.task import Case, Task, TaskType, arguments
+from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms import platform
@@ -58,7 +58,7 @@ class CrossCompilation:
         """One result per target, in order; a failing candidate is a result, a missing compiler is `not_checked`."""
         if not targets:
             return ()
-        if task.task_type is TaskType.TRITON2TRITON:
+        if task.task_type.triton:
             lanes = _compile_triton(self._fork_servers, task, candidate, cases, targets, limit, report)
             return tuple(lane.result() for lane in lanes)
         return _build_hip(task, candidate, cases, targets, limit, report)

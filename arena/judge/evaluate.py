@@ -35,7 +35,7 @@ from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, CaseTiming, Evaluation
-from arena.model.task import Case, Task, TaskType, arguments
+from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Stage, Status, Verdict
 from arena.numerics.reference import Reference
 from arena.scratch import prefix as scratch_prefix
@@ -175,7 +175,7 @@ class CandidateEvaluation:
 
     def _worker_program(self) -> WorkerProgram:
         """A place for the candidate to run in."""
-        options, hip = self._options, self._task.task_type is not TaskType.TRITON2TRITON
+        options, hip = self._options, not self._task.task_type.triton
         native_worker = hip_worker(self._timer.facts.arch) if hip else None
         most_bytes = options.host_memory_bytes
         return WorkerProgram(self._fork_servers, None, self._hidden, options.call_timeout_s, most_bytes, native_worker)

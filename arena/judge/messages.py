@@ -27,9 +27,9 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     it is too wide to be believed"""
     graphs: bool = True
     eager_stream: bool = False
-    """for torch2hip: also measure PyTorch eager without a graph, and label it"""
+    """where the baseline is PyTorch: also measure PyTorch eager without a graph, and label it"""
     torch_compile: bool = False
-    """for torch2hip: also measure `torch.compile`, and label it"""
+    """where the baseline is PyTorch: also measure `torch.compile`, and label it"""
     targets: tuple[str, ...] = ()
     """cross-compile for these architectures; no such GPU is needed: `gfx942`, `sm_90`"""
     host_memory_bytes: int | None = None

@@ -41,7 +41,7 @@ def check(task_type: TaskType, candidate: Path) -> None:
         detail = f"{candidate.name} has {size} bytes; a kernel may have {KERNEL_LIMIT_BYTES}"
         raise CandidateFailed(Status.RULE_VIOLATION, detail)
     text = candidate.read_text(encoding="utf-8", errors="replace")
-    found = _imports(text) if task_type is TaskType.TRITON2TRITON else _includes(text)
+    found = _imports(text) if task_type.triton else _includes(text)
     for line, problem in found:
         raise CandidateFailed(Status.RULE_VIOLATION, f"{candidate.name}:{line}: {problem}")
 

@@ -10,7 +10,7 @@ from arena.judge.building import Build, build_program
 from arena.judge.verify import OutputCheck
 from arena.judge.workers import CandidateFailed
 from arena.model.environment import DeviceFacts
-from arena.model.task import Case, Task, TaskType
+from arena.model.task import Case, Task
 from arena.model.verdict import Status
 
 OTHER_WAVE = 64
@@ -21,7 +21,7 @@ def build_other_wave(task: Task, candidate: Path, cases: Iterable[Case], facts: 
 
     Raises `CandidateFailed` with `wave_size_dependent` where only the first wave size builds.
     """
-    if not facts.emulated or task.task_type is TaskType.TRITON2TRITON:
+    if not facts.emulated or task.task_type.triton:
         return None
     try:
         return build_program(task, candidate, cases, replace(facts, wave_size=OTHER_WAVE))

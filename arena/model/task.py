@@ -9,6 +9,7 @@ from pathlib import Path
 
 from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.record import Split
+from arena.model.task_type import TaskType as TaskType
 
 Scalar = int | float | bool
 DTYPE_BYTES = {
@@ -29,22 +30,6 @@ FLOATING = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
 KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
-
-
-class TaskType(StrEnum):
-    """What is given and what is asked for."""
-
-    HIP2HIP = "hip2hip"
-    """A HIP kernel is given; a faster HIP kernel is asked for."""
-    TRITON2TRITON = "triton2triton"
-    """A Triton kernel is given; a faster Triton kernel is asked for."""
-    TORCH2HIP = "torch2hip"
-    """A PyTorch function is given; a HIP kernel is asked for."""
-
-    @property
-    def kernel_file(self) -> str:
-        """The name of the file an agent hands in."""
-        return "kernel.py" if self is TaskType.TRITON2TRITON else "kernel.hip"
 
 
 @dataclass(frozen=True)
@@ -226,9 +211,9 @@ class Task:
 
     @property
     def baseline_kernel(self) -> Path | None:
-        """The kernel given to the agent; None for torch2hip."""
+        """The kernel given to the agent; None where that is a PyTorch function."""
         path = self.path / self.task_type.kernel_file
-        return None if self.task_type is TaskType.TORCH2HIP else path
+        return None if self.task_type.from_pytorch else path
 
     @property
     def trusted_kernel(self) -> Path | None:

@@ -67,7 +67,7 @@ def _as_it_is(text: str) -> list[DiffLine]:
 @lru_cache(maxsize=4096)
 def _baseline_kernel(task: str, task_type: str, task_hash: str) -> tuple[str, str]:
     """The text of a task's baseline kernel and what to say of it; no text where there is none."""
-    if task_type not in TaskType.__members__.values() or task_type == TaskType.TORCH2HIP:
+    if task_type not in TaskType.__members__.values() or TaskType(task_type).from_pytorch:
         return "", "The task has no baseline kernel."
     folder = TASKS / task
     path = folder / TaskType(task_type).kernel_file

@@ -12,7 +12,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.session import Limits
-from arena.model.task import ScalarSpec, Task, TaskType, TensorSpec
+from arena.model.task import ScalarSpec, Task, TensorSpec
 from arena.service import declarations
 from arena.toolchains import hip_hipcc, hip_nvcc
 from arena.toolchains.kernel_library import headers
@@ -51,7 +51,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
         .render(
             task=task,
             kernel=task.task_type.kernel_file,
-            triton=task.task_type is TaskType.TRITON2TRITON,
+            triton=task.task_type.triton,
             device=device,
             versions=versions_of(environment),
             peaks=peaks_of(device),
@@ -137,7 +137,7 @@ def peaks_of(device: DeviceFacts) -> str:
 def compile_command(task: Task, device: DeviceFacts) -> str:
     """How the judge compiles a HIP kernel on this device, in the workspace; nothing for the emulation."""
     name = task.task_type.kernel_file
-    if task.task_type is TaskType.TRITON2TRITON or device.emulated:
+    if task.task_type.triton or device.emulated:
         return ""
     if device.vendor == "nvidia":
         flags = " ".join(hip_nvcc.FLAGS)

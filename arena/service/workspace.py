@@ -8,7 +8,7 @@ from pathlib import Path
 from arena.corpus.task_folder import SEMANTICS, shared_pieces
 from arena.model.environment import Environment
 from arena.model.session import Limits
-from arena.model.task import Task, TaskType
+from arena.model.task import Task
 from arena.service.task_text import task_text
 from arena.toolchains.kernel_library import headers
 from arena.toolchains.task_header import task_header
@@ -39,7 +39,7 @@ def prepare(folder: Path, task: Task, environment: Environment, limits: Limits) 
         shutil.copyfile(task.baseline_kernel, folder / task.task_type.kernel_file)
     shutil.copyfile(task.path / SEEN, folder / SEEN)
     _put_reference(folder, task.reference_path)
-    if task.task_type is not TaskType.TRITON2TRITON:
+    if not task.task_type.triton:
         _put_headers(folder, task, environment)
     command = folder / COMMAND
     command.write_text(_COMMAND_TEXT.format(kernel=task.task_type.kernel_file), encoding="utf-8")

@@ -18,7 +18,7 @@ from arena.judge.selection import emulation_work
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.judge.workers import CandidateFailed
 from arena.model.check import CheckItem, CheckOutcome, MutantFate, scored
-from arena.model.task import Case, Task, TaskType, arguments
+from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.protocol import Language
@@ -49,7 +49,7 @@ def try_mutants(
     if kernel is None:
         return ()
     text = kernel.read_text(encoding="utf-8")
-    is_triton = task.task_type is TaskType.TRITON2TRITON
+    is_triton = task.task_type.triton
     chosen = choose((triton if is_triton else hip).derive(text), most)
     few = discriminating_cases(task, cases)
     correctness = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.model.task import Case, ScalarSpec, Task, TaskType, TensorSpec
+from arena.model.task import Case, ScalarSpec, Task, TensorSpec
 
 _C_TYPES = {
     "float64": "double",
@@ -66,7 +66,7 @@ def task_header(task: Task, case: Case) -> str:
 
 def signature(task: Task) -> str:
     """The head of the entry as a candidate has to write it: of a Python function, or its prototype in C++."""
-    if task.task_type is not TaskType.TRITON2TRITON:
+    if not task.task_type.triton:
         return prototype(task)
     return f"def {task.entry}({', '.join(spec.name for spec in (*task.inputs, *task.outputs))}):"
 

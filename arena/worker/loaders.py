@@ -190,7 +190,7 @@ class HipEntry:
 
 
 class TorchEntry:
-    """A reference run as PyTorch runs it: the baseline of a torch2hip task. Its copies are not part of a timed pass."""
+    """A reference as PyTorch runs it: the baseline if no kernel is given. Its copies are not part of a timed pass."""
 
     def __init__(self, path: Path, copies: tuple[str, ...], *, compiled: bool) -> None:
         import torch

@@ -1,0 +1,1 @@
+"""Tests of `arena.importers`, on problems that are written for them."""
