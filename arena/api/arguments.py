@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TypeVar
 
 from arena.errors import UsageError
+from arena.model.effort import Effort
 
 Item = TypeVar("Item")
 
@@ -30,3 +31,10 @@ def device_number(given: int | None) -> int | None:
     if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 0):
         raise UsageError(f"{given!r} is no device; GPUs are numbered from 0")
     return given
+
+
+def effort_level(given: str | None) -> Effort | None:
+    """Return a level of effort; raises `UsageError` where there is none of that name."""
+    if given is not None and given not in list(Effort):
+        raise UsageError(f"{given!r} is no effort; expected one of: {', '.join(Effort)}")
+    return None if given is None else Effort(given)

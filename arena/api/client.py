@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import msgspec
 
+from arena.api.arguments import effort_level
 from arena.errors import ArenaError, NotServed
-from arena.model.effort import Effort
 from arena.serve.requests import BatchAnswer, BatchItem, BatchRequest, BeginRequest, FinishRequest, StepRequest
 from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 
@@ -71,7 +71,7 @@ class _Calls(ABC):
 
     def begin(self, task: str, *, seed: int | None = None, effort: str | None = None, agent: str = "client") -> Any:
         """Begin an episode, or return the one that this agent began with this task and seed, an `EpisodeView`."""
-        chosen = None if effort is None else Effort(effort)
+        chosen = effort_level(effort)
         return self._ask(_call("/episodes", EpisodeView, BeginRequest(task, seed, chosen, agent)))
 
     def episode(self, episode: str) -> Any:

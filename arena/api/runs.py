@@ -9,16 +9,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.api.arguments import device_number, listed
+from arena.api.arguments import device_number, effort_level, listed
 from arena.errors import UsageError
 from arena.runs.records import RunRecords, read_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from arena.executors.base import Executor
     from arena.model.record import RunInfo
     from arena.reporting.compare import Comparison
     from arena.reporting.rows import TrialRow
+    from arena.runs.config import Overrides
     from arena.runs.runner import RunPlan
 
 
@@ -108,6 +110,9 @@ def run(
     agents: Sequence[str] = (),
     name: str | None = None,
     devices: Sequence[int] = (),
+    effort: str | None = None,
+    executor: str = "local",
+    address: str = "",
 ) -> Run:
     """Run agents on tasks as a configuration says; a run that was interrupted continues where it stopped.
 
@@ -119,6 +124,9 @@ def run(
         agents: only these agents of the configuration.
         name: name of the run in place of the configuration's.
         devices: numbers of the GPUs to measure on, one judge each; empty: the first.
+        effort: `correctness`, `screen` or `full`, in place of the configuration's.
+        executor: `local`, or `ray` for judges on the GPUs of a Ray cluster, which needs the extra `ray`.
+        address: of the Ray cluster; empty: one is started on this machine.
 
     Returns:
         The run with one record per trial.
@@ -136,26 +144,33 @@ def run(
         >>> run.trials.status.tolist(), bool(again.trials.heldout_correct.any()), page
         (['passed'], False, 'index.html')
     """
+    from arena.runs.config import Overrides
+
+    chosen_tasks, chosen_agents, level = listed("tasks", tasks), listed("agents", agents), effort_level(effort)
+    overrides = Overrides(name=name, platform=platform, tasks=chosen_tasks, agents=chosen_agents, effort=level)
+    return _recorded(str(config), overrides, Path(runs_dir), devices, (executor, address))
+
+
+def _recorded(config: str, overrides: Overrides, runs_dir: Path, devices: Sequence[int], where: tuple[str, str]) -> Run:
+    """Read back a run that is complete, else run what is missing; `where` is an executor and its address."""
+    from arena.executors import executor
     from arena.runs import runner
-    from arena.runs.config import Overrides, find_config, load_config, override
+    from arena.runs.config import find_config, load_config, override
 
-    numbers = [device_number(device) for device in listed("devices", devices)]
-    overrides = Overrides(name=name, platform=platform, tasks=listed("tasks", tasks), agents=listed("agents", agents))
-    chosen = override(load_config(find_config(str(config))), overrides)
-    plan, folder = runner.plan_run(chosen), Path(runs_dir) / chosen.name
-    if (done := runner.finished(plan, folder)) is not None:
-        return Run(done)
-    return Run(_judged(plan, folder, numbers or (None,)))
+    numbers, judges_at = [device_number(device) for device in listed("devices", devices)], executor(*where)
+    chosen = override(load_config(find_config(config)), overrides)
+    plan, folder = runner.plan_run(chosen), runs_dir / chosen.name
+    done = runner.finished(plan, folder)
+    return Run(_judged(plan, folder, numbers or (None,), judges_at) if done is None else done)
 
 
-def _judged(plan: RunPlan, folder: Path, devices: Sequence[int | None]) -> RunRecords:
-    """Start judges on this machine, and run what is missing."""
+def _judged(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor) -> RunRecords:
+    """Start judges, and run what is missing."""
     from arena.executors.base import JudgesWanted, started, wanted_of
-    from arena.executors.local import LocalExecutor
     from arena.runs import runner
 
     common = JudgesWanted(plan.config.platform, devices, builds=plan.has_sessions)
-    with started(LocalExecutor(), wanted_of(plan.tasks_of(), plan.tasks, common)) as judges:
+    with started(where, wanted_of(plan.tasks_of(), plan.tasks, common)) as judges:
         return runner.run(plan, folder, judges)
 
 

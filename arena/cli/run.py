@@ -16,6 +16,7 @@ from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
 from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, OtherPlatform, chosen_devices
 from arena.errors import UsageError
+from arena.model.effort import Effort
 
 if TYPE_CHECKING:
     from arena.executors.base import Executor
@@ -29,10 +30,12 @@ EXAMPLES = examples(
     "arena run coding_agents --jobs 4           # four trials side by side, which take turns at the device",
     "arena run full --devices all               # a judge on every GPU here",
     "arena run full --executor ray --address 10.0.0.1:6379   # a judge on every GPU of a Ray cluster",
+    "arena run full --effort screen --name glance   # only seen cases, each until its speedup is known to 5 %",
     "arena run quickstart --track trackio       # a point for each trial in an experiment tracker",
     "arena run quickstart                       # again: goes on where it stopped",
 )
 TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
+_EFFORT = "correctness: time nothing; screen: time seen cases to 5 %. Default: the configuration's, else full."
 _TRACK = "Also log each trial to this tracker, which must be installed: `trackio` or `wandb`."
 RUNS = Path("runs")
 REPORTS = Path("reports")
@@ -49,6 +52,7 @@ def run(
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
     max_work: MaxWork = None,
+    effort: Annotated[Effort | None, typer.Option(help=_EFFORT)] = None,
     targets: Annotated[list[str] | None, TARGETS] = None,
     tasks_dir: TasksDirs = None,
     devices: Annotated[str, DEVICES] = "",
@@ -71,23 +75,27 @@ def run(
     wanted = Overrides(
         *(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs, max_work, parse(targets or ())),
         corpora=tuple(folder.resolve() for folder in tasks_dir or ()),
+        effort=effort,
     )
     where = executor_called(executor, address, accelerator)
     chosen = override(load_config(find_config(config)), wanted)
     err.print(f"{chosen.name}: loading the tasks", highlight=False)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
-    done = runner.finished(plan, folder)
-    if done is not None:
-        err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
-    else:
-        try:
-            done = _run(plan, folder, chosen_devices(devices), where, track)
-        except KeyboardInterrupt:
-            raise _interrupted(plan, folder) from None
+    done = _finished(plan, folder) or _run(plan, folder, chosen_devices(devices), where, track)
     if with_report or as_json:
         report_command.write_and_show([done], reports_dir / chosen.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
+
+
+def _finished(plan: RunPlan, folder: Path) -> RunRecords | None:
+    """Return the records of a run that is complete, and say so."""
+    from arena.runs import runner
+
+    done = runner.finished(plan, folder)
+    if done is not None:
+        err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
+    return done
 
 
 def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor, track: str) -> RunRecords:
@@ -103,8 +111,11 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Exec
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
     places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
     err.print(f"{planned}; starting {places}", highlight=False)
-    with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
-        return runner.run(plan, folder, judges, watcher)
+    try:
+        with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
+            return runner.run(plan, folder, judges, watcher)
+    except KeyboardInterrupt:
+        raise _interrupted(plan, folder) from None
 
 
 def _tracked(plan: RunPlan, display: Watcher, track: str) -> AbstractContextManager[Watcher]:

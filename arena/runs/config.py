@@ -14,11 +14,12 @@ from arena.agents.base import AgentSpec
 from arena.agents.definition import listed, located
 from arena.corpus import strict_yaml
 from arena.errors import FileError, UsageError
+from arena.model.effort import Effort
 from arena.platforms import known
 from arena.resources import resource
 
 _DEFINITION_SUFFIX = ".yaml"
-Option = bool | int | float | tuple[str, ...]
+Option = bool | int | float | str | tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Overrides:
     max_work: float | None = None
     targets: tuple[str, ...] = ()
     corpora: tuple[Path, ...] = ()
+    effort: Effort | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
         changed = replace(changed, evaluation={**changed.evaluation, "max_work": overrides.max_work})
     if overrides.targets:
         changed = replace(changed, evaluation={**changed.evaluation, "targets": overrides.targets})
+    if overrides.effort is not None:
+        changed = replace(changed, evaluation={**changed.evaluation, "effort": overrides.effort})
     if overrides.agents:
         changed = replace(changed, agents=_chosen(config, overrides.agents))
     return changed

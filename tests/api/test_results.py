@@ -17,8 +17,10 @@ from arena.agents.builtin import Noop
 from arena.api import result
 from arena.api.candidate import write_candidate
 from arena.errors import UsageError
+from arena.executors.base import Executor
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
+from arena.model.effort import Effort
 from arena.model.record import CaseResult, Evaluation
 from arena.model.task import TaskType
 from arena.model.verdict import Status
@@ -26,6 +28,7 @@ from arena.reporting.groups import groups
 from arena.reporting.rows import trial_rows
 from arena.reporting.tables import results_frame
 from arena.runs import records
+from arena.runs.runner import RunPlan
 from tests.reporting import builders
 from tests.reporting.builders import case, heldout
 
@@ -184,6 +187,24 @@ def test_a_run_read_back_gives_frames(tmp_path: Path) -> None:
     assert arena.report(run, tmp_path / "out") == tmp_path / "out" / "index.html"
     with pytest.raises(UsageError, match="compared with itself"):
         arena.compare(run, run)
+
+
+def test_a_run_takes_effort_and_executor_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[tuple[Any, str]] = []
+
+    def judged(plan: RunPlan, folder: Path, devices: Any, where: Executor) -> records.RunRecords:
+        asked.append((plan.config.evaluation["effort"], type(where).__name__))
+        return builders.simple([2.0])
+
+    monkeypatch.setattr("arena.api.runs._judged", judged)
+    arena.run("quickstart", runs_dir=tmp_path, effort="screen")
+    arena.run("quickstart", runs_dir=tmp_path, effort="full", executor="local")
+    assert asked == [(Effort.SCREEN, "LocalExecutor"), (Effort.FULL, "LocalExecutor")]
+    wrong: tuple[dict[str, Any], ...] = ({"effort": "low"}, {"executor": "slurm"}, {"address": "10.0.0.1:6379"})
+    for arguments in wrong:
+        with pytest.raises(UsageError):
+            arena.run("quickstart", runs_dir=tmp_path, **arguments)
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("given", ["runs/quickstart", Path("runs/quickstart"), ["runs/quickstart"], None])

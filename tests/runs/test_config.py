@@ -11,6 +11,7 @@ import pytest
 from arena.agents.base import AgentSpec
 from arena.corpus.strict_yaml import SCHEMAS
 from arena.errors import FileError, UsageError
+from arena.model.effort import Effort
 from arena.model.session import Limits
 from arena.runs.config import Overrides, RunConfig, find_config, load_config, override
 from arena.toolchains.targets import TARGETS
@@ -89,11 +90,19 @@ def test_the_command_line_comes_above_the_file(tmp_path: Path) -> None:
     config = load_config(written(tmp_path, FULL))
     changed = override(
         config,
-        Overrides(name="other", platform="cuda", tasks=("silu",), agents=("mine",), attempts=1, max_work=5.0),
+        Overrides(
+            name="other",
+            platform="cuda",
+            tasks=("silu",),
+            agents=("mine",),
+            attempts=1,
+            max_work=5.0,
+            effort=Effort.SCREEN,
+        ),
     )
     assert (changed.name, changed.platform, changed.tasks, changed.attempts) == ("other", "cuda", ("silu",), 1)
     assert changed.agents == config.agents[1:]
-    assert changed.evaluation == {"max_work": 5.0, "seeds": 2, "graphs": False}
+    assert changed.evaluation == {"max_work": 5.0, "seeds": 2, "graphs": False, "effort": "screen"}
     assert config.evaluation["max_work"] == 1e6
     assert (changed.path, changed.text, changed.heldout) == (config.path, config.text, config.heldout)
 
