@@ -82,7 +82,10 @@ def run(
     err.print(f"{chosen.name}: loading the tasks", highlight=False)
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
-    done = _finished(plan, folder) or _run(plan, folder, chosen_devices(devices), where, track)
+    try:
+        done = _finished(plan, folder) or _run(plan, folder, chosen_devices(devices), where, track)
+    except KeyboardInterrupt:
+        raise _interrupted(plan, folder) from None
     if with_report or as_json:
         report_command.write_and_show([done], reports_dir / chosen.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
@@ -111,11 +114,8 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Exec
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
     places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
     err.print(f"{planned}; starting {places}", highlight=False)
-    try:
-        with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
-            return runner.run(plan, folder, judges, watcher)
-    except KeyboardInterrupt:
-        raise _interrupted(plan, folder) from None
+    with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
+        return runner.run(plan, folder, judges, watcher)
 
 
 def _tracked(plan: RunPlan, display: Watcher, track: str) -> AbstractContextManager[Watcher]:
