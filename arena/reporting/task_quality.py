@@ -109,30 +109,36 @@ def render(rows: Sequence[Checks]) -> str:
     engine = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    types = [(kind, [row for row in rows if row.task.task_type is kind]) for kind in TaskType]
+    by_type = _by_type(rows)
     devices = sorted({row.gpu.device for row in rows if row.gpu is not None})
     fates = [fate for row in rows for fate in row.counted]
     return engine.get_template("task_quality.md.j2").render(
-        types=[(kind, group) for kind, group in types if group],
+        types=by_type,
         devices=devices,
         rejected=sum(not fate.survived for fate in fates),
         mutants=len(fates),
         declared=[(row, row.declared) for row in rows if row.declared],
         suites=_suites(rows),
-        kinds=list(TaskType),
-        operators=_operators(rows),
+        operators=_operators(rows, by_type),
         survivors=[(row, fate) for row in rows for fate in row.counted if fate.survived],
     )
 
 
-def _operators(rows: Sequence[Checks]) -> Sequence[tuple[str, Sequence[str], str, str]]:
+def _by_type(rows: Sequence[Checks]) -> dict[TaskType, list[Checks]]:
+    """The rows of each task type that occurs."""
+    groups = {kind: [row for row in rows if row.task.task_type is kind] for kind in TaskType}
+    return {kind: group for kind, group in groups.items() if group}
+
+
+def _operators(
+    rows: Sequence[Checks], by_type: Mapping[TaskType, Sequence[Checks]]
+) -> Sequence[tuple[str, Sequence[str], str, str]]:
     """Per operator of mutation: its score in each task type, in all, and in per cent."""
     operators = sorted({fate.operator for row in rows for fate in row.counted})
     lines = []
     for operator in operators:
         groups = [
-            [fate for row in rows if row.task.task_type is kind for fate in row.counted if fate.operator == operator]
-            for kind in TaskType
+            [fate for row in group for fate in row.counted if fate.operator == operator] for group in by_type.values()
         ]
         fates = [fate for group in groups for fate in group]
         lines.append((operator, [_score(group) if group else NONE for group in groups], _score(fates), _share(fates)))

@@ -51,8 +51,8 @@ def test_a_row_holds_what_was_kept(task: Task, tmp_path: Path) -> None:
     assert row_of(page, task)[2:] == [*counts, "1 of 2", "50 %", "1", "0.41 %", "500 µs", "0.200", "0.800", "5.0"]
     assert "1 of 2 mutants rejected (50.0 %)" in page and "a GPU" in page
     assert f"| {task.id} | headroom | a copy leaves little |" in page
-    assert "| bound | – | 0 of 1 | – | 0 of 1 | 0.0 % |" in page
-    assert "| constant | – | 1 of 1 | – | 1 of 1 | 100.0 % |" in page
+    assert "| bound | 0 of 1 | 0 of 1 | 0.0 % |" in page
+    assert "| constant | 1 of 1 | 1 of 1 | 100.0 % |" in page
     assert f"| {task.id} | 2:1 bound | < → <= |" in page
     assert f"| {task.task_type}/{task.suite} | 1 | 1 of 2 | 50.0 % | 0.41 % |" in page
 
