@@ -33,6 +33,7 @@ COPY tests tests/
 COPY tools tools/
 RUN VENV=/opt/arena bash tools/setup.sh \
     && python -m compileall -q arena \
+    && chmod -R a+rX . \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 10001 arena
 
