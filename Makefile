@@ -7,11 +7,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PYTEST := $(BIN)/pytest -n $(shell expr `nproc` + 1) --dist loadfile
 SITE := build/docs-venv
+PLATFORM ?= rocm
+DOCKER ?= docker
 
 # Bytecode is kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all external corpus mutants check docs leaderboard setup clean help
+.PHONY: run test test-all external corpus mutants check docs leaderboard image setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -51,6 +53,10 @@ docs: $(SITE)/.ready
 leaderboard: $(STAMP)
 	mkdir -p build/kept && tar xJf reports/full-h200/records.tar.xz -C build/kept
 	$(BIN)/arena site build/kept/full --out build/leaderboard
+
+# A container image for PLATFORM=rocm or cuda; BASE=name@sha256:… pins the base by digest.
+image:
+	$(DOCKER) build --file containers/$(PLATFORM).Dockerfile --tag unseen-arena:$(PLATFORM) $(if $(BASE),--build-arg BASE=$(BASE)) .
 
 $(SITE)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(SITE)

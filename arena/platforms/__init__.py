@@ -59,15 +59,34 @@ def device_count() -> int:
 def show_only(device: int) -> None:
     """Hide all GPUs but one from this process and those it starts; called before anything looks for a device.
 
-    `device` counts among those that are visible, as the runtime's own numbers do.
+    On ROCm `ROCR_VISIBLE_DEVICES` stays as it is. It is applied first, and HIP's numbers count what it leaves.
+
+    Args:
+        device: counts among those that are visible, as the runtime's own numbers do.
+
+    Raises:
+        UsageError: there is no such device, or HIP is given one that ROCr hides.
     """
     import torch
 
-    variable = "HIP_VISIBLE_DEVICES" if torch.version.hip else "CUDA_VISIBLE_DEVICES"
-    visible = [name for name in os.environ.get(variable, "").split(",") if name.strip()]
+    rocr = _listed("ROCR_VISIBLE_DEVICES") if torch.version.hip else []
+    names = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") if torch.version.hip else ("CUDA_VISIBLE_DEVICES",)
+    name = next((name for name in names if _listed(name)), "ROCR_VISIBLE_DEVICES")
+    visible = _listed(name) if name in names else [str(number) for number in range(len(rocr))]
     if visible and device >= len(visible):
-        raise UsageError(f"there is no device {device}: {variable} shows {len(visible)}")
-    os.environ[variable] = visible[device] if visible else str(device)
+        raise UsageError(f"there is no device {device}: {name} shows {len(visible)}")
+    chosen = visible[device] if visible else str(device)
+    if rocr and chosen.isdigit() and int(chosen) >= len(rocr):
+        raise UsageError(
+            f"{name} names device {chosen}, but ROCR_VISIBLE_DEVICES leaves {len(rocr)}; "
+            f"it is applied first, so {name} must count from 0 among those"
+        )
+    os.environ[names[0]] = chosen
+
+
+def _listed(variable: str) -> list[str]:
+    """Return the devices that an environment variable lists, none where it is unset or empty."""
+    return [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
 
 
 def here(name: str = "auto") -> Platform:

@@ -14,7 +14,7 @@ from arena.errors import InfrastructureError
 from arena.model.environment import DeviceFacts
 from arena.platforms.base import Handle, Memory, SharedBuffer
 from arena.platforms.device import DeviceProvider, TorchDevice, TorchProvider
-from arena.platforms.peaks import find_peaks, memory_side_cache
+from arena.platforms.peaks import find_peaks, memory_side_cache, of_partition
 
 if TYPE_CHECKING:
     import torch
@@ -242,8 +242,10 @@ def gpu_facts(platform: str, vendor: str, device: TorchDevice, wave_size: int, d
     """Facts of a device, with the peaks of its row in the table where it has one.
 
     PyTorch knows the L2 alone: on AMD a memory-side cache lies behind it, which is known by product, else by arch.
+    A partition of an MI300X has the product's name, and fewer compute units.
     """
-    row = find_peaks(device.name, device.arch)
+    product = find_peaks(device.name, device.arch)
+    row = of_partition(product, device.multiprocessors) if product else None
     return DeviceFacts(
         platform=platform,
         vendor=vendor,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from typer.testing import CliRunner
 
@@ -44,15 +46,24 @@ def test_every_command_refuses_an_unknown_platform(typed: str) -> None:
     assert str(done.exception) == "unknown platform 'gpu'; expected one of: auto, cpu, cuda, rocm"
 
 
+VARIABLES = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
+
+def use(monkeypatch: pytest.MonkeyPatch, hip: str | None, **variables: str) -> None:
+    """PyTorch of one kind, and no variables but these."""
+    monkeypatch.setattr("torch.version.hip", hip)
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "")  # for what is set in a test to be undone
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.mark.parametrize(("hip", "variable"), [(None, "CUDA_VISIBLE_DEVICES"), ("7.0", "HIP_VISIBLE_DEVICES")])
 def test_a_judge_sees_one_of_the_visible_devices(
     monkeypatch: pytest.MonkeyPatch, hip: str | None, variable: str
 ) -> None:
-    import os
-
-    monkeypatch.setattr("torch.version.hip", hip)
-    monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv(variable, "5,7")
+    use(monkeypatch, hip, **{variable: "5,7"})
     platforms.show_only(1)
     assert os.environ[variable] == "7"
     with pytest.raises(UsageError, match="no device 1"):
@@ -60,3 +71,39 @@ def test_a_judge_sees_one_of_the_visible_devices(
     monkeypatch.setenv(variable, "")
     platforms.show_only(2)
     assert os.environ[variable] == "2"
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "shown"),
+    [
+        ({"ROCR_VISIBLE_DEVICES": "2,3"}, 1, "1"),
+        ({"ROCR_VISIBLE_DEVICES": "GPU-4b2c,GPU-9d8e"}, 1, "1"),
+        ({"ROCR_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "1,0"}, 0, "1"),
+        ({"ROCR_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "GPU-9d8e"}, 0, "GPU-9d8e"),
+        ({"CUDA_VISIBLE_DEVICES": "5,7"}, 1, "7"),
+        ({"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "5,7"}, 0, "1"),
+    ],
+)
+def test_hip_counts_what_rocr_leaves(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], device: int, shown: str
+) -> None:
+    """ROCr hides first, and HIP selects among the rest; CUDA's variable counts where HIP's is not set."""
+    use(monkeypatch, "7.0", **given)
+    platforms.show_only(device)
+    assert os.environ["HIP_VISIBLE_DEVICES"] == shown
+    assert os.environ.get("ROCR_VISIBLE_DEVICES") == given.get("ROCR_VISIBLE_DEVICES")
+
+
+def test_a_device_that_rocr_hides_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, "7.0", ROCR_VISIBLE_DEVICES="2,3")
+    with pytest.raises(UsageError, match="no device 2: ROCR_VISIBLE_DEVICES shows 2"):
+        platforms.show_only(2)
+    use(monkeypatch, "7.0", ROCR_VISIBLE_DEVICES="2,3", HIP_VISIBLE_DEVICES="3")
+    with pytest.raises(UsageError, match="ROCR_VISIBLE_DEVICES leaves 2"):
+        platforms.show_only(0)
+
+
+def test_rocr_means_nothing_to_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, None, ROCR_VISIBLE_DEVICES="0")
+    platforms.show_only(3)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"

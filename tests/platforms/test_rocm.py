@@ -46,7 +46,7 @@ def agreeing(device: TorchDevice) -> HipAnswer:
         pytest.param(MI300X, 64, 256 * MIB, 5300.0, id="MI300X"),
         pytest.param(MI355X, 64, 256 * MIB, 8000.0, id="MI355X"),
         pytest.param(RX_7900_XTX, 32, 96 * MIB, 960.0, id="RX-7900-XTX"),
-        pytest.param(RX_9070, 32, 64 * MIB, None, id="RX-9070"),
+        pytest.param(RX_9070, 32, 64 * MIB, 640.0, id="RX-9070"),
         pytest.param(UNKNOWN, 32, 2 * MIB, None, id="unknown"),
     ],
 )
@@ -67,6 +67,16 @@ def test_a_device_without_a_name_is_still_measured_cold() -> None:
     nameless = FakeDevice(replace(MI300X, name="AMD Radeon Graphics"))
     facts = RocmPlatform(nameless, lambda: ABSENT).facts()
     assert (facts.last_level_cache_bytes, facts.peak_bandwidth_gbs, facts.wave_size) == (256 * MIB, None, 64)
+
+
+def test_a_partition_is_held_to_the_rates_of_its_own_compute_units() -> None:
+    """An MI300X in CPX is eight devices of 38 compute units under the product's name."""
+    partition = FakeDevice(replace(MI300X, multiprocessors=38, memory_bytes=24 * GIB))
+    facts = RocmPlatform(partition, lambda: ABSENT).facts()
+    assert facts.peak_tflops["float16"] == pytest.approx(1307.4 / 8)
+    assert facts.roofline_ms(1.3074e12, 1e6, "float16") == pytest.approx(8.0)
+    assert (facts.last_level_cache_bytes, facts.peak_bandwidth_gbs) == (256 * MIB, 5300.0)
+    assert "38 of 304" in facts.peak_source
 
 
 def test_memory_multiprocessors_and_versions_come_from_pytorch() -> None:
