@@ -54,9 +54,9 @@ leaderboard: $(STAMP)
 	mkdir -p build/kept && tar xJf reports/full-h200/records.tar.xz -C build/kept
 	$(BIN)/arena site build/kept/full --out build/leaderboard
 
-# A container image for PLATFORM=rocm or cuda; BASE=name@sha256:… pins the base by digest.
+# A container image for PLATFORM=rocm or cuda; BASE=name@sha256:… pins the base, TORCH_INDEX is where pip finds PyTorch (rocm: required).
 image:
-	$(DOCKER) build --file containers/$(PLATFORM).Dockerfile --tag unseen-arena:$(PLATFORM) $(if $(BASE),--build-arg BASE=$(BASE)) .
+	$(DOCKER) build --file containers/$(PLATFORM).Dockerfile --tag unseen-arena:$(PLATFORM) $(if $(BASE),--build-arg BASE=$(BASE)) $(if $(TORCH_INDEX),--build-arg TORCH_INDEX=$(TORCH_INDEX)) .
 
 $(SITE)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(SITE)

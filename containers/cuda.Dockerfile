@@ -4,7 +4,8 @@ ARG BASE=nvidia/cuda:13.0.2-devel-ubuntu24.04
 FROM ${BASE}
 
 ARG TORCH=2.13.0
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cu130
+# Another index of PyTorch, which its installation page names; empty: pip's own, whose wheels for Linux are built for CUDA.
+ARG TORCH_INDEX=
 ENV DEBIAN_FRONTEND=noninteractive \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
@@ -21,7 +22,7 @@ RUN apt-get update \
 
 # PyTorch for NVIDIA with its Triton, before the package: the setup script keeps the PyTorch that it finds.
 RUN python3 -m venv /opt/arena \
-    && /opt/arena/bin/pip install "torch==${TORCH}" --index-url "${TORCH_INDEX}"
+    && /opt/arena/bin/pip install "torch==${TORCH}" ${TORCH_INDEX:+--index-url "${TORCH_INDEX}"}
 
 WORKDIR /opt/unseen-arena
 COPY pyproject.toml constraints.txt README.md LICENSE Makefile ./

@@ -4,7 +4,8 @@ ARG BASE=rocm/dev-ubuntu-24.04:7.2.4-complete
 FROM ${BASE}
 
 ARG TORCH=2.13.0
-ARG TORCH_INDEX=https://download.pytorch.org/whl/rocm7.2
+# The index of PyTorch for ROCm 7.2, which its installation page names. Required: pip's own has wheels for CUDA.
+ARG TORCH_INDEX
 ENV DEBIAN_FRONTEND=noninteractive \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
@@ -20,7 +21,7 @@ RUN apt-get update \
 
 # PyTorch for AMD with its Triton, before the package: the setup script keeps the PyTorch that it finds.
 RUN python3 -m venv /opt/arena \
-    && /opt/arena/bin/pip install "torch==${TORCH}" --index-url "${TORCH_INDEX}"
+    && /opt/arena/bin/pip install "torch==${TORCH}" --index-url "${TORCH_INDEX:?see containers/rocm.Dockerfile}"
 
 WORKDIR /opt/unseen-arena
 COPY pyproject.toml constraints.txt README.md LICENSE Makefile ./

@@ -56,7 +56,7 @@ def test_many_rollouts_wait_for_a_place(tmp_path: Path) -> None:
 
     async def rollouts(address: str, token: str) -> list[float]:
         async with AsyncClient(address, token) as client:
-            episodes = [(await client.begin("scale")).episode for _ in range(4)]
+            episodes = [(await client.begin("scale")).episode for _ in range(2)]
             steps = [when_free(partial(client.evaluate, one, "# fast")) for one in episodes]
             return [step.reward for step in await asyncio.gather(*steps)]
 
@@ -64,7 +64,7 @@ def test_many_rollouts_wait_for_a_place(tmp_path: Path) -> None:
         served(tmp_path, capacity=1) as (episodes, _),
         EvaluationServer(Routes(episodes).table()) as server,
     ):
-        assert asyncio.run(rollouts(server.address, server.token)) == [1.0] * 4
+        assert asyncio.run(rollouts(server.address, server.token)) == [1.0] * 2
 
 
 def test_splits_are_types_and_suites_and_an_evaluation_task_makes_one_a_test_split() -> None:

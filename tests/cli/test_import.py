@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
 from tests.importers.problems import LOSS, REFUSED, write
 
 
+@pytest.mark.slow
 def test_an_import_lists_and_counts(tmp_path: Path) -> None:
     checkout = str(write(tmp_path / "checkout", {"loss": LOSS, "random": REFUSED["random"]}))
     command = ["import", "kernelbench", checkout, "--out", str(tmp_path / "corpus"), "--level", "1", "--trust"]

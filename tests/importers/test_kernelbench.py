@@ -124,6 +124,7 @@ def test_a_refused_problem_is_listed_and_leaves_no_task(
     assert table.read(corpus)[row.task] == row
 
 
+@pytest.mark.slow
 def test_an_import_continues_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = write(tmp_path, {"random": REFUSED["random"], "strided": STRIDED})
     first = run(checkout, tmp_path / "corpus")

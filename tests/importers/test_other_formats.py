@@ -52,6 +52,7 @@ def rows_of(importer: Importer, files: dict[Path, str]) -> dict[str, ProblemRow]
         return {row.task.rpartition("/")[2]: row for row in importer.run(files, lambda row: None)}
 
 
+@pytest.mark.slow
 def test_robust_kbench(tmp_path: Path) -> None:
     folder = tmp_path / "tasks" / "rms"
     folder.mkdir(parents=True)
@@ -104,6 +105,7 @@ RANDOM = {"x": {"type": "random"}, "weight": {"type": "random"}}
 WORKLOADS = [{"axes": {"tokens": tokens}, "inputs": RANDOM} for tokens in (1, 16384, 20000, 30000)]
 
 
+@pytest.mark.slow
 def test_flashinfer_bench(tmp_path: Path) -> None:
     """Constants are axes, so that small cases exist; workloads are timed cases; the reference is exact in float64."""
     write_definition(tmp_path, definition(constraints=["tokens >= 1", "hidden > 1"]), WORKLOADS)

@@ -69,7 +69,7 @@ def compared(tasks: int, repetitions: int, faster: float = 1.0) -> list[SpeedRes
     ]
 
 
-@pytest.mark.slow(but=["3-case"])
+@pytest.mark.slow
 @pytest.mark.parametrize(("tasks", "unit"), [(3, "case"), (8, "task")])
 def test_a_kernel_is_as_fast_as_itself(tasks: int, unit: str) -> None:
     found = compared(tasks, REPETITIONS)

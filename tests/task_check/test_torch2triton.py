@@ -31,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_task_passes_its_check(folder: Path) -> None:
     corpus = {task.id: task for task in load_corpus(folder.parents[2])}
     plan = CheckPlan("cpu", Options(seeds=2, targets=("sm_90",)))

@@ -32,7 +32,7 @@ def run(task_id: str, way: str) -> Any:
     return tool.Result(**json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.slow(but=("merge_attn_states-machine",))
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["machine", "source"])
 @pytest.mark.parametrize("task_id", ["hip2hip/modules/softmax", "triton2triton/attention/merge_attn_states"])
 def test_a_baseline_is_right_in_both_ways(task_id: str, way: str) -> None:
