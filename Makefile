@@ -56,7 +56,7 @@ leaderboard: $(STAMP)
 
 # A container image for PLATFORM=rocm or cuda; BASE=name@sha256:… pins the base, TORCH_INDEX is where pip finds PyTorch (rocm: required).
 image:
-	$(DOCKER) build --file containers/$(PLATFORM).Dockerfile --tag unseen-arena:$(PLATFORM) $(if $(BASE),--build-arg BASE=$(BASE)) $(if $(TORCH_INDEX),--build-arg TORCH_INDEX=$(TORCH_INDEX)) .
+	$(DOCKER) build --file containers/$(PLATFORM).Dockerfile --tag unseen-arena:$(PLATFORM) $(foreach name,BASE TORCH_INDEX,$(if $($(name)),--build-arg $(name)=$($(name)))) .
 
 $(SITE)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(SITE)

@@ -51,20 +51,21 @@ def test_a_busy_server_is_asked_again_and_other_errors_are_raised() -> None:
         asyncio.run(when_free(call))
 
 
-def test_many_rollouts_wait_for_a_place(tmp_path: Path) -> None:
+def test_many_rollouts_wait_for_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a server with one place, which refuses the others with 429."""
 
     async def rollouts(address: str, token: str) -> list[float]:
         async with AsyncClient(address, token) as client:
-            episodes = [(await client.begin("scale")).episode for _ in range(2)]
+            episodes = [(await client.begin("scale")).episode for _ in range(4)]
             steps = [when_free(partial(client.evaluate, one, "# fast")) for one in episodes]
             return [step.reward for step in await asyncio.gather(*steps)]
 
+    monkeypatch.setattr("arena.serve.episodes._FIRST_GUESS_S", 0.5)
     with (
         served(tmp_path, capacity=1) as (episodes, _),
         EvaluationServer(Routes(episodes).table()) as server,
     ):
-        assert asyncio.run(rollouts(server.address, server.token)) == [1.0] * 2
+        assert asyncio.run(rollouts(server.address, server.token)) == [1.0] * 4
 
 
 def test_splits_are_types_and_suites_and_an_evaluation_task_makes_one_a_test_split() -> None:
