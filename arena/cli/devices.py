@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from arena.cli.console import err
 from arena.errors import UsageError
 from arena.platforms import known
 
@@ -39,3 +41,11 @@ def chosen_devices(text: str) -> tuple[int | None, ...]:
     if len(set(numbers)) < len(numbers) or min(numbers) < 0:
         raise UsageError(f"--devices {text!r}: every device once, counted from 0")
     return numbers
+
+
+def warn_before(platform: str, devices: Sequence[int | None] = (None,), choice: str = "") -> None:
+    """Print warnings about GPUs that a judge is about to measure: other processes, clocks, temperature."""
+    from arena.platforms.condition import warnings_before
+
+    for warning in warnings_before(platform, devices, choice):
+        err.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)

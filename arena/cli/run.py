@@ -14,7 +14,7 @@ import typer
 from arena.cli import Interrupted
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, OtherPlatform, chosen_devices
+from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, OtherPlatform, chosen_devices, warn_before
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Exec
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
     from arena.executors.base import JudgesWanted, started, wanted_of
+    from arena.executors.local import LocalExecutor
     from arena.runs import runner
 
     _require_agents(plan)
@@ -103,6 +104,9 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Exec
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
     places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
     err.print(f"{planned}; starting {places}", highlight=False)
+    if isinstance(where, LocalExecutor):
+        for one in wanted:
+            warn_before(one.platform, one.devices, "--devices")
     with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
         return runner.run(plan, folder, judges, watcher)
 
