@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ OtherPlatform = Annotated[
 EXECUTOR = typer.Option(help="Where judges run: local (this machine) or ray (a cluster).")
 ADDRESS = typer.Option(help="HOST:PORT of a Ray cluster; without it, Ray is started here for the run.")
 ACCELERATOR = typer.Option(help="Type of GPU of the Ray cluster, such as H200 (per platform: A,B); default: the only.")
+LOCK_CLOCKS = typer.Option("--lock-clocks", help="Lock the clocks of the GPUs meanwhile; needs root.")
 DEVICES = typer.Option(help="GPUs that get a judge each: `all`, or numbers such as 0,1. Default: the first.")
 
 
@@ -49,3 +51,10 @@ def warn_before(platform: str, devices: Sequence[int | None] = (None,), choice: 
 
     for warning in warnings_before(platform, devices, choice):
         err.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+
+
+def with_locked_clocks(platform: str, devices: Sequence[int | None] = (None,)) -> AbstractContextManager[None]:
+    """Return a context with locked clocks, which prints how to reset them."""
+    from arena.platforms.clocks import locked_clocks
+
+    return locked_clocks(platform, devices, lambda line: err.print(line, markup=False, highlight=False, soft_wrap=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,17 @@ import typer
 from arena.cli import Interrupted
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, OtherPlatform, chosen_devices, warn_before
+from arena.cli.devices import (
+    ACCELERATOR,
+    ADDRESS,
+    DEVICES,
+    EXECUTOR,
+    LOCK_CLOCKS,
+    OtherPlatform,
+    chosen_devices,
+    warn_before,
+    with_locked_clocks,
+)
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +65,7 @@ def run(
     executor: Annotated[str, EXECUTOR] = "local",
     address: Annotated[str, ADDRESS] = "",
     accelerator: Annotated[str, ACCELERATOR] = "",
+    lock_clocks: Annotated[bool, LOCK_CLOCKS] = False,
     track: Annotated[str, typer.Option(help=_TRACK)] = "",
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
@@ -82,7 +93,7 @@ def run(
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
     else:
         try:
-            done = _run(plan, folder, chosen_devices(devices), where, track)
+            done = _run(plan, folder, chosen_devices(devices), where, track, lock_clocks=lock_clocks)
         except KeyboardInterrupt:
             raise _interrupted(plan, folder) from None
     if with_report or as_json:
@@ -90,7 +101,9 @@ def run(
     _require_verdicts(done, folder)
 
 
-def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor, track: str) -> RunRecords:
+def _run(
+    plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor, track: str, *, lock_clocks: bool
+) -> RunRecords:
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
     from arena.executors.base import JudgesWanted, started, wanted_of
@@ -104,11 +117,16 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Exec
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
     places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
     err.print(f"{planned}; starting {places}", highlight=False)
-    if isinstance(where, LocalExecutor):
-        for one in wanted:
+    here = isinstance(where, LocalExecutor)
+    if lock_clocks and not here:
+        raise UsageError("--lock-clocks: GPUs of this machine alone can be locked; leave out --executor")
+    with ExitStack() as locks:
+        for one in wanted if here else ():
             warn_before(one.platform, one.devices, "--devices")
-    with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
-        return runner.run(plan, folder, judges, watcher)
+            if lock_clocks:
+                locks.enter_context(with_locked_clocks(one.platform, one.devices))
+        with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
+            return runner.run(plan, folder, judges, watcher)
 
 
 def _tracked(plan: RunPlan, display: Watcher, track: str) -> AbstractContextManager[Watcher]:

@@ -76,6 +76,7 @@ def parse(metric: str, gpu: int, limits: str | None = None) -> Condition | None:
         most_power_w=most_power,
         hot_c=_HOT_C,
         lock_command=f"amd-smi set --gpu {gpu} --perf-determinism {most:.0f}" if most else "",
+        reset_command=f"amd-smi reset --gpu {gpu} --perf-determinism",
     )
 
 

@@ -20,7 +20,7 @@ def condition(device: int) -> Condition | None:
     """Return the condition of a visible GPU, or None where it is not known."""
     name = _name(device)
     for fields in (_FIELDS, _OLD_FIELDS) if name else ():
-        found = parse(ask(_TOOL, f"--query-gpu={fields}", "--format=csv,noheader,nounits", f"--id={name}") or "")
+        found = parse(ask(_TOOL, f"--query-gpu={fields}", "--format=csv,noheader,nounits", f"--id={name}") or "", name)
         if found is not None:
             return found
     return None
@@ -33,15 +33,22 @@ def processes(device: int) -> frozenset[int] | None:
     return None if text is None else parse_processes(text)
 
 
-def parse(line: str) -> Condition | None:
-    """Return the condition in a line of `nvidia-smi --query-gpu`; None where it is something else."""
+def parse(line: str, name: str = "0") -> Condition | None:
+    """Return the condition in a line of `nvidia-smi --query-gpu` for GPU `name`; None where it is something else."""
     try:
         clock, most, temperature, utilization, reasons = (part.strip() for part in line.strip().split(","))
         bits = int(reasons, 16)
-        slowed = tuple(name for bit, name in _SLOWED.items() if bits & bit)
+        slowed = tuple(reason for bit, reason in _SLOWED.items() if bits & bit)
         mhz = float(most)
-        command = f"nvidia-smi --lock-gpu-clocks={mhz:.0f}"
-        return Condition(float(clock), mhz, float(temperature), float(utilization), slowed, lock_command=command)
+        return Condition(
+            float(clock),
+            mhz,
+            float(temperature),
+            float(utilization),
+            slowed,
+            lock_command=f"{_TOOL} --id={name} --lock-gpu-clocks={mhz:.0f}",
+            reset_command=f"{_TOOL} --id={name} --reset-gpu-clocks",
+        )
     except ValueError:
         return None
 

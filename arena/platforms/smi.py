@@ -15,7 +15,8 @@ TIMEOUT_S = 10.0
 class Condition:
     """Clocks in MHz, temperatures in °C, power in W; 0 where the tool does not say.
 
-    `slowed_by` are the reasons that the driver gives for lower clocks, `lock_command` fixes the clocks.
+    `slowed_by` are the reasons that the driver gives for lower clocks, `lock_command` fixes the clocks, and
+    `reset_command` undoes it.
     """
 
     clock_mhz: float
@@ -27,6 +28,7 @@ class Condition:
     most_power_w: float = 0.0
     hot_c: float = 85.0
     lock_command: str = ""
+    reset_command: str = ""
 
 
 def ask(program: str, *arguments: str, timeout_s: float = TIMEOUT_S) -> str | None:

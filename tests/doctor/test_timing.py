@@ -78,7 +78,8 @@ def test_a_copy_is_not_checked_in_an_emulation() -> None:
     assert SPIN.scale is Scale.CLOCK and SPIN in kernels(emulated=True)
 
 
-GOOD = Condition(1980, 1980, 40, 100, lock_command="nvidia-smi --lock-gpu-clocks=1980")
+GOOD = Condition(1980, 1980, 40, 100, lock_command="nvidia-smi --id=0 --lock-gpu-clocks=1980")
+GOOD = replace(GOOD, reset_command="nvidia-smi --id=0 --reset-gpu-clocks")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,15 @@ from tests.platforms.amd_outputs import (
     user,
 )
 
-SEEN = Condition(2100, 2100, 49, 97, hot_c=90, lock_command="amd-smi set --gpu 0 --perf-determinism 2100")
+SEEN = Condition(
+    2100,
+    2100,
+    49,
+    97,
+    hot_c=90,
+    lock_command="amd-smi set --gpu 0 --perf-determinism 2100",
+    reset_command="amd-smi reset --gpu 0 --perf-determinism",
+)
 
 
 @pytest.mark.parametrize("text", [old(MI300X, RADEON), new(MI300X), new(RADEON, MI300X)])
