@@ -42,6 +42,7 @@ EXAMPLES = examples(
     "arena run quickstart --track trackio       # a point for each trial in an experiment tracker",
     "arena run quickstart                       # again: goes on where it stopped",
 )
+ATTEMPTS = typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
 TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
 _TRACK = "Also log each trial to this tracker, which must be installed: `trackio` or `wandb`."
 RUNS = Path("runs")
@@ -54,9 +55,7 @@ def run(
     platform: OtherPlatform = None,
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` excludes.")] = None,
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
-    attempts: Annotated[
-        int | None, typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
-    ] = None,
+    attempts: Annotated[int | None, ATTEMPTS] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
     max_work: MaxWork = None,
     targets: Annotated[list[str] | None, TARGETS] = None,
