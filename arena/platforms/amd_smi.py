@@ -1,7 +1,7 @@
 """Condition and processes of an AMD GPU, as `amd-smi` and `rocm-smi` print them in JSON. Used by `condition.py`.
 
 No AMD GPU was available: the parsers follow AMD's documentation and source, and are tested on outputs of that form.
-Layouts: `amd-smi` 24.6 to 25.3 prints a list of GPUs, 25.4 and newer an object with `gpu_data`; both are accepted, and
+Layouts: older versions of `amd-smi` print a list of GPUs, newer ones an object with `gpu_data`. Both are accepted;
 in any other layout nothing is known.
 """
 
@@ -138,7 +138,7 @@ def _slowed(entry: _Entry) -> Iterator[str]:
 
 
 def _power(limit: _Entry) -> tuple[float, float]:
-    """The power cap and the greatest one: 26.x nests them in `ppt0`; before 24.6 the cap was `current_power`."""
+    """The power cap and the greatest one: newer versions nest them in `ppt0`, the first had `current_power`."""
     newest = _section(limit, "ppt0")
     cap = newest.get("socket_power_limit", limit.get("socket_power", limit.get("current_power")))
     return _number(cap) or 0.0, _number(newest.get("max_power_limit", limit.get("max_power"))) or 0.0

@@ -42,7 +42,7 @@ def _locked(platform: str, device: int | None, told: Callable[[str], None]) -> I
     if seen is None or not seen.lock_command:
         raise UsageError(
             f"--lock-clocks: the greatest clock of GPU {device or 0} is not known on platform {platform}; "
-            "nvidia-smi, or amd-smi 24.6 or newer, must name it; or leave the option out"
+            "nvidia-smi or amd-smi must name it; or leave the option out"
         )
     held = True
     try:

@@ -1,8 +1,16 @@
-"""Outputs of `amd-smi` and `rocm-smi`, written by hand in the forms that AMD documents. None is from a GPU of ours.
+"""Outputs of `amd-smi` and `rocm-smi`, written by hand in known forms. None is from a GPU of ours.
 
-Sources: "AMD SMI CLI tool usage" and the change log (rocm.docs.amd.com/projects/amdsmi) of 24.6 (ROCm 6.2), 25.3
-(ROCm 6.4), 26.2 (ROCm 7.2) and 26.5 (ROCm 7.14); "GPU violations" of the same; `amdsmi_cli/amdsmi_commands.py` of
-ROCm/amdsmi for `static --limit`; issues 130 of ROCm/amdsmi and 2292 of ROCm/legacy-rocm-build for processes.
+| form | source |
+| --- | --- |
+| `throttle`; `throttle_status` of `N/A` on MI300 | AMD, "GPU violations" (amdsmi, develop); change log of ROCm 6.3 |
+| metrics as a list, `value` and `unit` | an output of April 2025 in issue 737 of henrygd/beszel |
+| metrics in `gpu_data` | an output of a Radeon AI PRO in 2026; `gfx_0`, `max_clk` of 0, `N/A` |
+| three forms of `limit` | `amdsmi_cli/amdsmi_commands.py` of ROCm/amdsmi, three states of its history |
+| processes, `mem_usage` of 0, the warning about groups | issue 130 of ROCm/amdsmi (25.3.0, ROCm 6.4.0) |
+| a process listed for every GPU | issue 2292 of ROCm/legacy-rocm-build |
+| `rocm-smi` | an output of an MI300X, and rocm_smi_lib's names of sensors |
+
+Which version of `amd-smi` introduced `gpu_data` was not found, so names here are by form, not by version.
 """
 
 from __future__ import annotations
@@ -12,7 +20,7 @@ from typing import Any
 
 
 def unit(value: float, name: str) -> dict[str, object]:
-    """A number as `amd-smi --json` prints it since 24.6."""
+    """A number as `amd-smi --json` prints it."""
     return {"value": value, "unit": name}
 
 
@@ -42,7 +50,7 @@ MI300X: dict[str, Any] = {
     "temperature": {"edge": "N/A", "hotspot": unit(49, "C"), "mem": unit(43, "C")},
     "throttle": {"accumulation_counter": 11240028, **QUIET, "low_utilization_violation_status": "ACTIVE"},
 }
-"""26.2 on an MI300X, and 25.3 without `gpu_data` around it"""
+"""an MI300X under load"""
 RADEON: dict[str, Any] = {
     "gpu": 1,
     "usage": {"gfx_activity": unit(0, "%")},
@@ -50,14 +58,14 @@ RADEON: dict[str, Any] = {
     "clock": {"gfx_0": {**clock(14, 2482)}, "mem_0": clock(96, 1249)},
     "temperature": {"edge": unit(30, "C"), "hotspot": unit(31, "C"), "mem": unit(40, "C")},
 }
-"""24.6 on a Radeon of gpu_metrics 1.3"""
+"""a Radeon of gpu_metrics 1.3 at rest"""
 
-LIMIT_24_5 = {"gpu": 0, "limit": {"max_power": 750, "current_power": 500}}
-LIMIT_24_6 = {
+LIMIT_FIRST = {"gpu": 0, "limit": {"max_power": 750, "current_power": 500}}
+LIMIT_FLAT = {
     "gpu": 0,
     "limit": {"max_power": unit(750, "W"), "min_power": unit(0, "W"), "socket_power": unit(500, "W")},
 }
-LIMIT_26_2 = {
+LIMIT_NESTED = {
     "gpu": 0,
     "limit": {
         "ppt0": {"socket_power_limit": unit(500, "W"), "max_power_limit": unit(750, "W")},
@@ -70,7 +78,7 @@ GROUPS = "WARNING: User is missing the following required groups: render, video.
 
 
 def old(*entries: object) -> str:
-    """The list that 24.6 to 25.3 print, after the warning that a user outside of two groups gets."""
+    """The list that older versions print, after the warning that a user outside of two groups gets."""
     return GROUPS + json.dumps(entries, indent=4)
 
 
@@ -99,4 +107,4 @@ ROCM_SMI = json.dumps(
         }
     }
 )
-"""`rocm-smi` of ROCm 6, on an MI300X without an edge sensor"""
+"""an MI300X, which has no edge sensor"""

@@ -12,9 +12,9 @@ from arena.platforms import amd_smi
 from arena.platforms.condition import failed_checks_of
 from arena.platforms.smi import Condition
 from tests.platforms.amd_outputs import (
-    LIMIT_24_5,
-    LIMIT_24_6,
-    LIMIT_26_2,
+    LIMIT_FIRST,
+    LIMIT_FLAT,
+    LIMIT_NESTED,
     MI300X,
     NOBODY,
     RADEON,
@@ -61,7 +61,7 @@ def test_throttling_has_its_reasons() -> None:
     assert found is not None and found.slowed_by == ("a limit on power, current or temperature",)
 
 
-@pytest.mark.parametrize("limits", [old(LIMIT_24_5), old(LIMIT_24_6), new(LIMIT_26_2)])
+@pytest.mark.parametrize("limits", [old(LIMIT_FIRST), old(LIMIT_FLAT), new(LIMIT_NESTED)])
 def test_a_low_power_cap_is_a_warning_in_three_layouts(limits: str) -> None:
     found = amd_smi.parse(new(MI300X), 0, limits)
     assert found == replace(SEEN, power_cap_w=500, most_power_w=750)

@@ -21,7 +21,7 @@ from arena.model.effort import Effort
 from arena.platforms import smi
 from arena.platforms.condition import condition, other_processes, warnings_before
 from arena.platforms.nvidia_smi import parse_processes
-from tests.platforms.amd_outputs import LIMIT_26_2, MI300X, ROCM_SMI, new, old, user
+from tests.platforms.amd_outputs import LIMIT_NESTED, MI300X, ROCM_SMI, new, old, user
 
 IDLE = "345, 1980, 40, 0, 0x0000000000000001"
 SHARED = "2 other processes use this GPU: timings are not to be trusted; wait, or choose another with --devices"
@@ -92,7 +92,7 @@ def test_the_gpu_that_is_visible_is_asked_for(tools: Path, monkeypatch: pytest.M
 
 def test_the_amd_gpu_that_is_visible_is_asked_for(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     third = {**MI300X, "gpu": 3}
-    amd(tools, new(third), new({**LIMIT_26_2, "gpu": 3}), old({"gpu": 3, "process_list": [user(4194301, 1e9)]}))
+    amd(tools, new(third), new({**LIMIT_NESTED, "gpu": 3}), old({"gpu": 3, "process_list": [user(4194301, 1e9)]}))
     monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "2,3")
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1")
     low, shared = warnings_before("rocm")
