@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Annotated
 
 import typer
 
+from arena.cli.console import err
 from arena.errors import UsageError
 from arena.platforms import known
 
@@ -21,6 +24,7 @@ OtherPlatform = Annotated[
 EXECUTOR = typer.Option(help="Where judges run: local (this machine) or ray (a cluster).")
 ADDRESS = typer.Option(help="HOST:PORT of a Ray cluster; without it, Ray is started here for the run.")
 ACCELERATOR = typer.Option(help="Type of GPU of the Ray cluster, such as H200 (per platform: A,B); default: the only.")
+LOCK_CLOCKS = typer.Option("--lock-clocks", help="Lock the clocks of the GPUs meanwhile; needs root.")
 DEVICES = typer.Option(help="GPUs that get a judge each: `all`, or numbers such as 0,1. Default: the first.")
 
 
@@ -39,3 +43,18 @@ def chosen_devices(text: str) -> tuple[int | None, ...]:
     if len(set(numbers)) < len(numbers) or min(numbers) < 0:
         raise UsageError(f"--devices {text!r}: every device once, counted from 0")
     return numbers
+
+
+def warn_before(platform: str, devices: Sequence[int | None] = (None,), choice: str = "") -> None:
+    """Print warnings about GPUs that a judge is about to measure: other processes, clocks, temperature."""
+    from arena.platforms.condition import warnings_before
+
+    for warning in warnings_before(platform, devices, choice):
+        err.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+
+
+def with_locked_clocks(platform: str, devices: Sequence[int | None] = (None,)) -> AbstractContextManager[None]:
+    """Return a context with locked clocks, which prints how to reset them."""
+    from arena.platforms.clocks import locked_clocks
+
+    return locked_clocks(platform, devices, lambda line: err.print(line, markup=False, highlight=False, soft_wrap=True))

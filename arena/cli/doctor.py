@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import examples, out
-from arena.cli.devices import DEVICES, Platform
+from arena.cli.devices import DEVICES, LOCK_CLOCKS, Platform
 from arena.errors import UsageError
 
 EXAMPLES = examples(
@@ -37,6 +37,7 @@ def doctor(
     devices: Annotated[str, DEVICES] = "",
     folder: Annotated[Path, OUT] = Path("runs/doctor"),
     seconds: Annotated[float | None, typer.Option(help="With --full: limit on the total time.", min=1)] = None,
+    lock_clocks: Annotated[bool, LOCK_CLOCKS] = False,
     again: Annotated[bool, typer.Option("--again", help="With --full: repeat what has passed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
@@ -47,6 +48,8 @@ def doctor(
     """
     if quick + timing + full > 1:
         raise UsageError("--quick, --timing and --full exclude each other; --full does all of it")
+    if lock_clocks and not timing:
+        raise UsageError("--lock-clocks goes with --timing")
     if as_json and full:
         raise UsageError("--full has no --json: its results are in the folder of --out, in steps.json")
     if full:
@@ -57,7 +60,7 @@ def doctor(
     if quick:
         good = output.show_quick(platform, item or (), as_json=as_json)
     elif timing:
-        good = output.show_timing(platform, as_json=as_json)
+        good = output.show_timing(platform, as_json=as_json, lock_clocks=lock_clocks)
     else:
         good = output.show_inventory(all_checks(), as_json=as_json)
     raise typer.Exit(0 if good else 1)

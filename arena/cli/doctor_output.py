@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from rich.markup import escape
 from rich.table import Table
 
 from arena.cli.console import err, out, print_json
+from arena.cli.devices import with_locked_clocks
 from arena.doctor.evidence import ItemOutcome, ItemResult
 from arena.doctor.inventory import Check
 from arena.doctor.timing import LONG_MS, TimingErrors
@@ -74,11 +76,12 @@ def item_counts(results: Sequence[ItemResult]) -> str:
     return f"{words} in {sum(result.seconds for result in results):.0f} s"
 
 
-def show_timing(platform: str, *, as_json: bool) -> bool:
+def show_timing(platform: str, *, as_json: bool, lock_clocks: bool = False) -> bool:
     """Measure the timing error and print it; return whether it is within the band."""
     from arena.doctor.timing import check_timing
 
-    with err.status("starting the judge") as status:
+    locked = with_locked_clocks(platform) if lock_clocks else nullcontext()
+    with locked, err.status("starting the judge") as status:
         found = check_timing(platform, lambda kernel: status.update(f"timing {kernel}"))
     if as_json:
         print_json(found)

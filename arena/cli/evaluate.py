@@ -12,7 +12,7 @@ from arena.api.candidate import require_candidate
 from arena.api.result import Result, result_of
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import Platform
+from arena.cli.devices import Platform, warn_before
 from arena.error_line import first_error_line
 from arena.model.effort import Effort
 from arena.model.record import Evaluation
@@ -89,6 +89,8 @@ def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evalu
     from arena.judge.client import JudgeClient
 
     require_candidate(file, task.task_type)
+    if options.effort is not Effort.CORRECTNESS:
+        warn_before(platform)
     with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
 
         def show_stage(progress: Progress) -> None:

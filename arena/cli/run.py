@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,17 @@ import typer
 from arena.cli import Interrupted
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, OtherPlatform, chosen_devices
+from arena.cli.devices import (
+    ACCELERATOR,
+    ADDRESS,
+    DEVICES,
+    EXECUTOR,
+    LOCK_CLOCKS,
+    OtherPlatform,
+    chosen_devices,
+    warn_before,
+    with_locked_clocks,
+)
 from arena.errors import UsageError
 from arena.model.effort import Effort
 
@@ -34,6 +44,7 @@ EXAMPLES = examples(
     "arena run quickstart --track trackio       # a point for each trial in an experiment tracker",
     "arena run quickstart                       # again: goes on where it stopped",
 )
+ATTEMPTS = typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
 TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
 _EFFORT = "correctness: time nothing; screen: time seen cases to 5 %. Default: the configuration's, else full."
 _TRACK = "Also log each trial to this tracker, which must be installed: `trackio` or `wandb`."
@@ -47,9 +58,7 @@ def run(
     platform: OtherPlatform = None,
     tasks: Annotated[list[str] | None, typer.Option(help="Task ids or globs; `!pattern` excludes.")] = None,
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
-    attempts: Annotated[
-        int | None, typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
-    ] = None,
+    attempts: Annotated[int | None, ATTEMPTS] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
     max_work: MaxWork = None,
     effort: Annotated[Effort | None, typer.Option(help=_EFFORT)] = None,
@@ -59,6 +68,7 @@ def run(
     executor: Annotated[str, EXECUTOR] = "local",
     address: Annotated[str, ADDRESS] = "",
     accelerator: Annotated[str, ACCELERATOR] = "",
+    lock_clocks: Annotated[bool, LOCK_CLOCKS] = False,
     track: Annotated[str, typer.Option(help=_TRACK)] = "",
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
     reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
@@ -83,7 +93,9 @@ def run(
     plan = runner.plan_run(chosen)
     folder = runs_dir / chosen.name
     try:
-        done = _finished(plan, folder) or _run(plan, folder, chosen_devices(devices), where, track)
+        done = _finished(plan, folder) or _run(
+            plan, folder, chosen_devices(devices), where, track, lock_clocks=lock_clocks
+        )
     except KeyboardInterrupt:
         raise _interrupted(plan, folder) from None
     if with_report or as_json:
@@ -101,10 +113,13 @@ def _finished(plan: RunPlan, folder: Path) -> RunRecords | None:
     return done
 
 
-def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor, track: str) -> RunRecords:
+def _run(
+    plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor, track: str, *, lock_clocks: bool
+) -> RunRecords:
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
     from arena.executors.base import JudgesWanted, started, wanted_of
+    from arena.executors.local import LocalExecutor
     from arena.runs import runner
 
     _require_agents(plan)
@@ -114,8 +129,16 @@ def _run(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Exec
     planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
     places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
     err.print(f"{planned}; starting {places}", highlight=False)
-    with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
-        return runner.run(plan, folder, judges, watcher)
+    here = isinstance(where, LocalExecutor)
+    if lock_clocks and not here:
+        raise UsageError("--lock-clocks: GPUs of this machine alone can be locked; leave out --executor")
+    with ExitStack() as locks:
+        for one in wanted if here else ():
+            warn_before(one.platform, one.devices, "--devices")
+            if lock_clocks:
+                locks.enter_context(with_locked_clocks(one.platform, one.devices))
+        with RunDisplay(err) as display, _tracked(plan, display, track) as watcher, started(where, wanted) as judges:
+            return runner.run(plan, folder, judges, watcher)
 
 
 def _tracked(plan: RunPlan, display: Watcher, track: str) -> AbstractContextManager[Watcher]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform as host_platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -49,8 +49,10 @@ def _libraries() -> Iterator[Check]:
 
 def _devices() -> Iterator[Check]:
     from arena.platforms import detect, platform
+    from arena.platforms.condition import warnings_before
     from arena.platforms.hip_python import ask_hip
 
+    warnings = warnings_before("auto")  # before this process opens a device itself
     yield Check("cpu platform", True, platform("cpu").facts().name)
     if importlib.util.find_spec("torch") is None:
         return
@@ -64,9 +66,16 @@ def _devices() -> Iterator[Check]:
             yield Check(f"{name} platform", True, f"{facts.name} ({facts.arch}), {peaks}{remarks}")
         else:
             yield Check(f"{name} platform", False, "no device", f"nothing is measured on {name}; it needs {what}")
+    if best != "cpu":
+        yield of_warnings(warnings)
     answer = ask_hip()
     cost = "facts of AMD devices come from PyTorch alone; `pip install unseen-arena[rocm]`, and libamdhip64"
     yield Check("hip-python", answer.devices > 0, answer.detail, cost)
+
+
+def of_warnings(warnings: Sequence[str]) -> Check:
+    """Return the row about other processes, clocks and temperature of the first GPU."""
+    return Check("condition of the GPU", not warnings, "" if warnings else "no warning", "; ".join(warnings))
 
 
 def _compilers() -> Iterator[Check]:

@@ -22,7 +22,7 @@ from arena.judge.messages import Options
 from arena.model.environment import Environment
 from arena.model.record import CaseTiming, Evaluation
 from arena.model.verdict import Status
-from arena.platforms.condition import condition, failed_checks_of
+from arena.platforms.condition import condition, failed_checks_of, warnings_before
 from arena.scratch import scratch
 
 LONG_MS = 0.02
@@ -83,19 +83,21 @@ class TimingErrors:
 def check_timing(platform: str, began: Callable[[str], None] = lambda kernel: None) -> TimingErrors:
     """Run it on one platform. Raises `InfrastructureError` where a kernel of our own is not right."""
     load = os.getloadavg()[0]
+    before = warnings_before(platform)
     with JudgeClient(platform) as judge, scratch("check") as place:
         environment = judge.environment
         emulated = environment.device.emulated
         band = CPU_BAND if emulated else GPU_BAND
         known: list[KernelTiming] = []
-        warnings = [*_crowded(load, os.cpu_count() or 1)]
+        warnings = [*before, *_crowded(load, os.cpu_count() or 1)]
         for kernel in kernels(emulated=emulated):
             began(kernel.name)
             timings, said = _timed(judge, kernel, Path(place))
             known += figures(kernel, timings, emulated=emulated)
             warnings += [f"{kernel.name}: {text}" for text in (*said, *unsteady(timings, band))]
             if not emulated:
-                warnings += [text for text in failed_checks_of(condition()) if text not in warnings]
+                seen = condition(environment.device.platform)
+                warnings += [text for text in failed_checks_of(seen) if text not in warnings]
     return TimingErrors(environment, tuple(known), tuple(warnings), band)
 
 

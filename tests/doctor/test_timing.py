@@ -12,7 +12,9 @@ from arena.corpus.task_folder import load_task
 from arena.doctor.timing import CPU_BAND, GPU_BAND, TimingErrors, check_timing, figures, unsteady
 from arena.doctor.timing_kernels import COUNTS, KERNELS, DurationKernel, Scale, kernels
 from arena.model.record import CaseTiming, Estimate, Mode, Round
-from arena.platforms.condition import Condition, failed_checks_of, parse
+from arena.platforms.condition import failed_checks_of
+from arena.platforms.nvidia_smi import parse
+from arena.platforms.smi import Condition
 from tests.fakes import HERE
 
 SPIN, LOOP, COPY = KERNELS
@@ -76,7 +78,8 @@ def test_a_copy_is_not_checked_in_an_emulation() -> None:
     assert SPIN.scale is Scale.CLOCK and SPIN in kernels(emulated=True)
 
 
-GOOD = Condition(1980, 1980, 40, 100)
+GOOD = Condition(1980, 1980, 40, 100, lock_command="nvidia-smi --id=0 --lock-gpu-clocks=1980")
+GOOD = replace(GOOD, reset_command="nvidia-smi --id=0 --reset-gpu-clocks")
 
 
 @pytest.mark.parametrize(
