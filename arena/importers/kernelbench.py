@@ -53,12 +53,7 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
 
     Sizes that `only` does not hold, where it is given, are constants. Weights that `zeros` holds are 0, not arguments.
     """
-    source = path.read_text(encoding="utf-8", errors="replace")
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as problem:
-        raise Skipped(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
-    check_imports(tree)
+    source, tree = parsed(path)
     makers = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _MAKERS}
     model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
     if model is None or set(makers) != set(_MAKERS):
@@ -92,7 +87,18 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
     )
 
 
-def check_imports(tree: ast.Module) -> None:
+def parsed(path: Path) -> tuple[str, ast.Module]:
+    """Return the text of a problem, and parsed; refuses what imports a package that a judge does not have."""
+    source = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as problem:
+        raise Skipped(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
+    _check_imports(tree)
+    return source, tree
+
+
+def _check_imports(tree: ast.Module) -> None:
     """Refuse what a judge does not have, before anything runs."""
     for node in ast.walk(tree):
         names = []

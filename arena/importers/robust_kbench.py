@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.errors import UsageError
-from arena.importers.kernelbench import check_imports, docs_of, forward_arguments, module_text, weight_names
+from arena.importers.kernelbench import docs_of, forward_arguments, module_text, parsed, weight_names
 from arena.importers.lifting import Lifted, function_text
 from arena.importers.problem import Problem, Reason, Skipped
 
@@ -46,12 +46,7 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
     """Turn one file into a `Problem`; raises `Skipped` where it has another form. See `kernelbench.read`."""
     if path.name == _BACKWARD:
         raise Skipped(Reason.FORMAT, "a backward pass: its result is a gradient that autograd computes")
-    source = path.read_text(encoding="utf-8", errors="replace")
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as problem:
-        raise Skipped(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
-    check_imports(tree)
+    source, tree = parsed(path)
     model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
     maker = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"), None)
     if model is None or maker is None:
