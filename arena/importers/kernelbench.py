@@ -94,11 +94,11 @@ def parsed(path: Path) -> tuple[str, ast.Module]:
         tree = ast.parse(source)
     except SyntaxError as problem:
         raise Skipped(Reason.FORMAT, f"line {problem.lineno}: {problem.msg}") from None
-    _check_imports(tree)
+    check_imports(tree)
     return source, tree
 
 
-def _check_imports(tree: ast.Module) -> None:
+def check_imports(tree: ast.Module) -> None:
     """Refuse what a judge does not have, before anything runs."""
     for node in ast.walk(tree):
         names = []
