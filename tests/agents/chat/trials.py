@@ -73,7 +73,7 @@ def tried(
     retries = "" if "retries" in fields else "retries: 2\n"
     definition.write_text(DEFINITION.format(url=endpoint.url) + retries + fields)
     write_task(place / "tasks")
-    given = {"wall_clock_s": 30.0, **(limits or {})}
+    given = {"wall_clock_s": 120.0, **(limits or {})}
     config = RunConfig("one", ("*",), (AgentSpec("mine", str(definition), limits=given),), attempts=attempts)
     folder = place / "runs" / "one"
     pool = judges or JudgePool([Timing(speeds=SPEEDS)])
