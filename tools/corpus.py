@@ -47,7 +47,8 @@ def main() -> int:
     print(f"{len(now) - len(changed)} of {len(now)} tasks passed before, and neither they nor the judge have changed")
     if not changed:
         return 0
-    command = [sys.executable, "-m", "arena", "tasks", "check", "--platform", "cpu", *changed]
+    again = ["--resume"] if "--all" not in sys.argv[1:] else []  # what passed beside a task that failed
+    command = [sys.executable, "-m", "arena", "tasks", "check", "--platform", "cpu", *again, *changed]
     code = subprocess.run(command, check=False).returncode
     if code == 0:
         KEPT.write_text(json.dumps(now, indent=0, sort_keys=True) + "\n", encoding="utf-8")
