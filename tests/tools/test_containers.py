@@ -106,7 +106,15 @@ def test_a_digest_is_a_pin() -> None:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_make_image_builds_them(platform: str) -> None:
-    command = ["make", "-n", "image", f"PLATFORM={platform}", "DOCKER=podman", "BASE=name@sha256:1"]
+    command = [
+        "make",
+        "-n",
+        "--no-print-directory",
+        "image",
+        f"PLATFORM={platform}",
+        "DOCKER=podman",
+        "BASE=name@sha256:1",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert f"--file containers/{platform}.Dockerfile" in done.stdout
     assert done.stdout.startswith("podman build ") and "--build-arg BASE=name@sha256:1 " in done.stdout
