@@ -51,6 +51,7 @@ def test_a_busy_server_is_asked_again_and_other_errors_are_raised() -> None:
         asyncio.run(when_free(call))
 
 
+@pytest.mark.slow
 def test_many_rollouts_wait_for_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a server with one place, which refuses the others with 429."""
 

@@ -177,6 +177,7 @@ def container(root: Path) -> Iterator[tuple[Container, Judge]]:
         yield Container(root, server), judge
 
 
+@pytest.mark.slow(but=["fast", WRONG])
 @pytest.mark.parametrize("kernel", [*SPEEDUPS, WRONG])
 def test_one_key_with_the_bounded_reward(tmp_path: Path, kernel: str) -> None:
     with container(tmp_path) as (inside, _):
@@ -213,6 +214,7 @@ def test_a_kernel_that_is_gone_or_too_large(tmp_path: Path) -> None:
         assert inside.verify().returncode == 0 and inside.reward == {"reward": 0.0}
 
 
+@pytest.mark.slow(but=["other"])
 @pytest.mark.parametrize("named", ["", "../../status", "ffffffffffffffff", "other"])
 def test_an_episode_that_is_not_of_this_task_is_not_taken(tmp_path: Path, named: str) -> None:
     with container(tmp_path) as (inside, _):

@@ -113,6 +113,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, P
     return root / "corpus", run(write(root, REFUSED), root / "corpus")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", list(Reason))
 def test_a_refused_problem_is_listed_and_leaves_no_task(
     refused: tuple[Path, dict[str, ProblemRow]], reason: Reason
@@ -171,6 +172,7 @@ def p004_loss(x, target, y):
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_is_judged_on_an_imported_task(tasks: dict[str, Task], cpu_judge: JudgeClient, tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.py"
     verdicts = []

@@ -143,6 +143,7 @@ def copying(statement: str, before: str = "") -> str:
     )
 
 
+@pytest.mark.slow
 def test_triton_for_a_gpu_that_is_not_here(builder: BuilderClient, tmp_path: Path) -> None:
     options = Options(heldout=False)
     assert builder.compile(RMS_NORM, candidate(tmp_path, copying(WORKING)), options, GPU) is None

@@ -116,7 +116,7 @@ def available(path: Path, targets: dict[str, bool]) -> list[str]:
     return found or pytest.skip("no cross compiler for HIP")
 
 
-@pytest.mark.slow(but=["softmax-large_lds"])
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_what_builds_for_what(cross_compilation: CrossCompilation, path: Path, tmp_path: Path) -> None:
     wanted = expected(path)

@@ -68,6 +68,7 @@ def test_one_preempted_pass_does_not_decide_the_interval() -> None:
     assert quiet < estimates.speedup(measured, 70).half_width < 4 * quiet
 
 
+@pytest.mark.slow(but=["[4]"])
 @pytest.mark.parametrize("each_place", [4, 16])
 def test_nineteen_of_twenty_intervals_hold_the_truth(each_place: int) -> None:
     """Of few rounds too, in two places of unlike speed; percentiles of a bootstrap hold it in nine of ten."""
@@ -118,6 +119,7 @@ def credit(measured: list[Round]) -> float:
     return CaseTiming(one, one, ratio, Mode.GRAPH, 10, 80, "evicted", tuple(measured), noisy=noisy).credit.value
 
 
+@pytest.mark.slow(but=["both-1e-05", "candidate-0.001-1.0"])
 @pytest.mark.parametrize("true", [0.3, 0.7, 1.0, 1.5])
 @pytest.mark.parametrize("noise_s", [1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
 @pytest.mark.parametrize("whose", ["both", "candidate"])

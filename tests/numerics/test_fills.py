@@ -93,6 +93,7 @@ def test_bernoulli_has_its_chance(chance: str, low: float, high: float) -> None:
     assert low <= drawn(fill("bernoulli", value=chance), (2000,), "bool").double().mean() <= high
 
 
+@pytest.mark.slow(but=["bernoulli-bool"])
 @pytest.mark.parametrize(
     ("spec", "dtype"),
     [

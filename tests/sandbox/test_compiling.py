@@ -66,7 +66,7 @@ def build(arch: str, cache: Path, text: str) -> Built | BuildFailed:
     return toolchain.build(Source(text, HEADER), Target(arch, 64 if arch.startswith("gfx9") else 32))
 
 
-@pytest.mark.slow(but=["-cpu"])
+@pytest.mark.slow(but=["bubblewrap-cpu"])
 @needs_compiler
 @pytest.mark.parametrize("arch", TARGETS)
 def test_compilers_build_behind_walls_and_the_cache_keeps_it(way: str, arch: str, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_compilers_build_behind_walls_and_the_cache_keeps_it(way: str, arch: str
     assert isinstance(again, Built) and again.cached
 
 
-@pytest.mark.slow(but=["include"])
+@pytest.mark.slow(but=["bubblewrap-include"])
 @needs_compiler
 @pytest.mark.parametrize("attempt", READS.values(), ids=READS)
 def test_a_secret_file_is_in_no_log(way: str, secret: Path, tmp_path: Path, attempt: str) -> None:

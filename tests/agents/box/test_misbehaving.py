@@ -111,10 +111,11 @@ def test_one_that_wakes_itself_is_held_by_the_freezer(kind: str, plan: BoxPlan) 
         if "freezer" not in box.isolation:
             pytest.skip("no control group can be made here: a signal alone does not hold this one")
         assert boxed.stdout.readline() == b"ready\n"
+        boxes.wait_until(lambda: ticks_of("wakes_itself.py") > 0)
         boxed.pause()
         before = ticks_of("wakes_itself.py")
         time.sleep(0.4)
-        assert before and ticks_of("wakes_itself.py") == before
+        assert ticks_of("wakes_itself.py") == before
         boxed.resume()
         boxes.wait_until(lambda: ticks_of("wakes_itself.py") > before)
 

@@ -166,6 +166,7 @@ def test_without_evaluations_a_model_is_asked_all_the_same(tmp_path: Path) -> No
     assert done.submitted == kernel("fast") and not done.session.evaluations and len(server.requests) == 1
 
 
+@pytest.mark.slow(but=["503", "reset", "truncated"])
 @pytest.mark.parametrize(
     "fault",
     [
