@@ -21,9 +21,9 @@ help:
 run: $(STAMP)
 	$(BIN)/arena run quickstart
 
-# Every module and each mechanism once, in three minutes (the rules for prose are `make check`'s); and everything, as CI does.
+# Every module and each mechanism once, in three minutes (the rules for prose and layers are `make check`'s); and everything, as CI does.
 test: $(STAMP)
-	$(PYTEST) -m "not slow and not external" --ignore tests/test_words.py
+	$(PYTEST) -m "not slow and not external" --ignore tests/test_words.py --ignore tests/test_docs.py --ignore tests/test_layers.py
 
 test-all: $(STAMP)
 	$(PYTEST)
@@ -43,7 +43,7 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_words.py tests/test_docs.py
+	$(BIN)/pytest -q tests/test_words.py tests/test_docs.py tests/test_layers.py
 
 # The documentation as a site, in build/site, by an environment of its own; a broken link is an error.
 docs: $(SITE)/.ready

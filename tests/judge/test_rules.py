@@ -85,6 +85,7 @@ def test_comments_literals_and_the_languages_own_headers_may_stand(text: str, tm
     assert refusal(TaskType.TORCH2HIP, text, tmp_path) == ""
 
 
+@pytest.mark.slow
 def test_every_kernel_of_the_corpus_keeps_the_rules() -> None:
     tasks = load_corpus()
     kernels = [(task, file) for task in tasks for file in (task.baseline_kernel, task.expert) if file is not None]

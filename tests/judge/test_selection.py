@@ -12,6 +12,7 @@ from arena.model.task import arguments
 from tests.doctor.fake_evidence import CPU, H200
 
 
+@pytest.mark.slow
 def test_every_task_has_two_cases_of_each_split_that_an_emulation_can_run() -> None:
     for task in load_corpus():
         for cases in (task.seen, task.heldout):

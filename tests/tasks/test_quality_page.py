@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from arena.corpus.corpora import load_corpus
 from arena.model.check import LEAST_REJECTED
 
@@ -12,6 +14,7 @@ PAGE = Path(__file__).parent.parent.parent / "reports" / "tables" / "task-qualit
 ROW = re.compile(r"\| (\w+/\w+) \| \w{8} \| \d+ \| \d+ \| ([^|]*) \|")
 
 
+@pytest.mark.slow
 def test_every_task_is_on_the_page_with_a_score_that_is_high_enough() -> None:
     sections = re.split(r"^## (\w+) \(\d+\)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     rows = {

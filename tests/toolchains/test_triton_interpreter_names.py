@@ -119,6 +119,7 @@ def test_a_constant_is_no_way_to_pass_a_function_of_python(outcomes: dict[str, s
     assert outcomes[body].startswith("TypeError:")
 
 
+@pytest.mark.slow
 def test_every_kernel_of_the_corpus_names_what_it_may() -> None:
     root = Path(__file__).resolve().parents[2] / "tasks" / "triton2triton"
     script = (

@@ -40,6 +40,7 @@ def test_a_baseline_is_right_in_both_ways(task_id: str, way: str) -> None:
     assert (result.outcome, bool(result.mnemonics)) == ("right", way == "machine"), result.detail
 
 
+@pytest.mark.slow
 def test_every_task_has_a_kernel_to_run() -> None:
     corpus = {task.id: task for task in load_corpus()}
     assert len(list(tool.jobs(corpus, ["*"], experts=False))) == len(corpus)

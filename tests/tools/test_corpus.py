@@ -16,6 +16,7 @@ def test_what_has_no_kept_result_of_its_key_is_due() -> None:
     assert tool.due(now, {"a": "1", "b": "0", "c": ""}) == ["b", "c", "d"]
 
 
+@pytest.mark.slow
 def test_every_task_has_a_key_of_its_own() -> None:
     keys = load("corpus").keys()
     assert len(keys) == 196 and all(keys.values())

@@ -17,7 +17,6 @@ import pytest
 from arena.agents.box import Box, Boxed, BoxPlan, bubblewrap, fallback
 
 MISBEHAVING = Path(__file__).parent / "misbehaving"
-KINDS = ("bubblewrap", "fallback")
 
 
 def folders(top: Path) -> BoxPlan:

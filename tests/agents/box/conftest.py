@@ -23,6 +23,10 @@ def plan(place: Path) -> BoxPlan:
     return boxes.folders(place)
 
 
-@pytest.fixture(params=boxes.KINDS)
+QUICK = ["only_workspace_and_home", "daemon_ends_with_its_box", "exit_codes_and_input", "busy_process"]
+"""Tests that try the fallback with every change; the others do so in `make test-all`."""
+
+
+@pytest.fixture(params=["bubblewrap", pytest.param("fallback", marks=pytest.mark.slow(but=QUICK))])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)

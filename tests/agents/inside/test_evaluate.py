@@ -53,6 +53,7 @@ def serving(service: FakeService, place: Path) -> WorkspaceServer:
     return WorkspaceServer(service, place / "tools" / "service.sock")
 
 
+@pytest.mark.slow(but=["passed", "timeout"])
 @pytest.mark.parametrize(
     ("status", "code"), [("passed", 0), ("wrong_result", 1), ("timeout", 1), ("harness_error", 3), (None, 3)]
 )
@@ -86,6 +87,7 @@ def test_help_says_what_the_exit_codes_mean(place: Path) -> None:
     assert done.returncode == 0 and "usage: ./evaluate" in done.stdout and "exit codes:" in done.stdout
 
 
+@pytest.mark.slow(but=["missing"])
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -117,6 +119,7 @@ def test_a_judge_that_is_not_there_is_told_so(place: Path) -> None:
     assert done.returncode == 3 and "ARENA_TOOLS is not set" in done.stderr
 
 
+@pytest.mark.slow(but=["form"])
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
