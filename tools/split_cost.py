@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,25 +26,45 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from evaluation_cost import OPTIONS, unseen_copy, with_five_cases  # noqa: E402
+from throughput import unseen_copy  # noqa: E402
 
-from arena.corpus.task_folder import TASKS, load_task  # noqa: E402
+from arena.corpus.task_folder import SHARED, TASKS, load_task  # noqa: E402
 from arena.judge import building  # noqa: E402
 from arena.judge.evaluate import CandidateEvaluation  # noqa: E402
-from arena.judge.messages import Evaluate, FromJudge  # noqa: E402
+from arena.judge.messages import Evaluate, FromJudge, Options  # noqa: E402
 from arena.judge.service import JudgeService  # noqa: E402
 from arena.judge.workers import ForkServers, Worker  # noqa: E402
+from arena.model.task import Task  # noqa: E402
 from arena.platforms import here  # noqa: E402
 from arena.protocol import Bind, Prepare, Release, ToWorker  # noqa: E402
 from arena.sandbox import confinement  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
 REPEATS = 3
+CASES = 5
+OPTIONS = Options(heldout=False)
 OF_THE_SPLIT = ("hosts", "shared buffers", "round trips", "wait for baseline")
 Spent = dict[str, list[float]]
+
+
+def with_five_cases(task: Task, root: Path) -> Task:
+    """A copy of a task with the first and the last of its seen cases, five in all."""
+    folder = root / task.id
+    shutil.copytree(task.path, folder)
+    definition = yaml.safe_load((folder / "task.yaml").read_text(encoding="utf-8"))
+    if SHARED in definition:  # the task that it has its operator from
+        shutil.copytree(TASKS / definition[SHARED], root / definition[SHARED], dirs_exist_ok=True)
+    lines = (folder / "seen.yaml").read_text(encoding="utf-8").splitlines()
+    cases = [line for line in lines if line.startswith("-")]
+    assert len(cases) == len(task.seen), f"{task.id}: a case a line is expected"
+    kept = cases[: CASES - 2] + cases[-2:]
+    (folder / "seen.yaml").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    return load_task(folder)
 
 
 class Silent:

@@ -23,6 +23,7 @@ ARENA = (sys.executable, "-m", "arena")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 CHEATS = "tests/judge/test_cheats.py"
 _LEAST_S = 20.0
+_A_FEW = ("--most", "8", "--effort", "screen", "--in-flight", "1")
 _GRACE_S = 30.0
 
 
@@ -87,7 +88,7 @@ def steps(platform: str, devices: str, out: Path) -> list[DoctorStep]:
         DoctorStep(
             "split", "the cost of confinement and of workers", (sys.executable, str(tools / "split_cost.py"), *on)
         ),
-        DoctorStep("cost", "seconds per evaluation", (sys.executable, str(tools / "evaluation_cost.py"), *on)),
+        DoctorStep("cost", "seconds per evaluation", (sys.executable, str(tools / "throughput.py"), *on, *_A_FEW)),
     ]
     last = DoctorStep(
         "calibration", "A/A and experts", (sys.executable, str(tools / "calibration.py"), str(out / "runs/full"))

@@ -1,0 +1,100 @@
+"""`tools/throughput.py` counts candidates by the hour, and says how long one took and what part of it is timed."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from arena.corpus.task_folder import TASKS, load_task
+from arena.judge.messages import Options
+from arena.model.record import CaseTiming, Evaluation, Round
+from tests.reporting import builders as b
+from tests.tools import load
+
+ROUND = Round(1e-3, 2e-3, 3e-3, 4e-3, baseline_single_s=5e-3, candidate_single_s=6e-3)
+SECONDS_JUDGED = 0.1
+
+
+class FakePool:
+    """Judges, as many as there are devices, whose answer takes a tenth of a second."""
+
+    def __init__(self, devices: int) -> None:
+        self._free = threading.Semaphore(devices)
+        self._lock = threading.Lock()
+        self._here = 0
+        self.most_here = 0
+        self.texts: list[str] = []
+
+    def evaluate(self, task: object, candidate: Path, options: Options) -> Evaluation:
+        with self._lock:
+            self._here += 1
+            self.most_here = max(self.most_here, self._here)
+            self.texts.append(candidate.read_text(encoding="utf-8"))
+        with self._free:
+            time.sleep(SECONDS_JUDGED)
+        with self._lock:
+            self._here -= 1
+        case = b.case()
+        assert isinstance(case.timing, CaseTiming)
+        timed = replace(case, timing=replace(case.timing, rounds=(ROUND, ROUND)))
+        trial = b.trial(cases=[timed])
+        assert trial.evaluation is not None
+        return replace(trial.evaluation, seconds={"compile": 0.02, "performance": 0.06, "build": 9.0})
+
+
+@pytest.fixture
+def tool() -> ModuleType:
+    return load("throughput")
+
+
+def measured(tool: ModuleType, pool: FakePool, devices: int, in_flight: int, candidates: int) -> Any:
+    task = load_task(TASKS / "triton2triton/normalization/rms_norm")
+    return tool.measure(pool, [(task, task.baseline_kernel)] * candidates, Options(), devices, in_flight)
+
+
+def test_each_device_has_candidates_in_flight_and_none_was_seen_before(tool: ModuleType) -> None:
+    pool = FakePool(2)
+    found = measured(tool, pool, 2, 3, 8)
+    assert pool.most_here == 6
+    assert len(set(pool.texts)) == 2 + 8, "one a device to warm it, then each candidate once"
+    assert len(found.judged) == 8 and found.wall_s >= 4 * SECONDS_JUDGED
+
+
+def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
+    found = replace(measured(tool, FakePool(1), 1, 2, 4), wall_s=0.8)
+    assert found.an_hour == pytest.approx(4 / 0.8 * 3600)
+    assert found.judging == pytest.approx(4 * 0.08 / 0.8)
+    assert found.timed == pytest.approx(4 * 2 * 21e-3 / 0.8)
+    assert replace(found, devices=2).timed == pytest.approx(found.timed / 2)
+    said = tool.text(found)
+    assert "4 evaluations (4 passed), effort full, on 1 device(s), 2 in flight for each: 0.8 s" in said
+    assert "18000 evaluations an hour" in said and "judging 40% of the devices' time, timed passes 21%" in said
+    assert "performance  median   0.06 s" in said
+
+
+def test_the_same_tasks_are_taken_each_time(tool: ModuleType) -> None:
+    ids = [f"{number:03}" for number in range(196)]
+    assert tool.evenly(ids, 4) == ["000", "049", "098", "147"] and tool.evenly(ids[:3], 4) == ids[:3]
+    assert len(set(tool.evenly(ids, 60))) == 60
+
+
+@pytest.mark.slow
+def test_two_tasks_by_the_real_judge(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "figures.json"
+    chosen = ["triton2triton/normalization/rms_norm", "triton2triton/fundamentals/add"]
+    given = ["--platform", "cpu", "--effort", "correctness", "--in-flight", "2", "--json", str(kept), *chosen]
+    monkeypatch.setattr("sys.argv", ["throughput.py", *given])
+    tool.main()
+    assert "2 evaluations (2 passed), effort correctness" in capsys.readouterr().out
+    judged = json.loads(kept.read_text(encoding="utf-8"))["judged"]
+    assert [one["task"] for one in judged] == sorted(chosen) and all(one["passes_s"] == 0.0 for one in judged)
+    assert all(one["latency_s"] >= one["stages_s"]["correctness"] > 0.0 for one in judged)

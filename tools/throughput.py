@@ -1,0 +1,180 @@
+"""How many candidates an hour are judged, how long one takes, and for how much of that time kernels are timed.
+
+    python tools/throughput.py --platform cuda                           sixty tasks on the first GPU
+    python tools/throughput.py --platform cuda --devices all             and on all of them
+    python tools/throughput.py --platform cuda --effort screen --in-flight 1       latency instead of throughput
+    python tools/throughput.py --platform cpu --candidate expert 'hip2hip/*'       these tasks, their experts
+
+Each chosen task's kernel is judged once. A comment makes its text unique, so that no cache has seen it. `--in-flight`
+candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes its wait for
+a device. Before the clock starts, each judge evaluates the first task, so that it is warm; nothing else is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+
+from arena.cli.devices import chosen_devices
+from arena.corpus.corpora import open_corpora
+from arena.corpus.selection import select
+from arena.corpus.task_folder import TASKS, load_task
+from arena.judge.messages import Options, options_of
+from arena.model.effort import Effort
+from arena.model.record import Evaluation
+from arena.model.task import Task
+from arena.service.judge_pool import JudgePool, started
+
+MOST_TASKS = 60
+STAGES = ("compile", "correctness", "performance", "heldout")
+_copies = count()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One candidate: its latency, and the parts of it that the judge recorded, in seconds."""
+
+    task: str
+    status: str
+    latency_s: float
+    passes_s: float
+    stages_s: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What was measured on some devices."""
+
+    devices: int
+    in_flight: int
+    effort: str
+    wall_s: float
+    judged: tuple[Judged, ...]
+
+    @property
+    def an_hour(self) -> float:
+        """Evaluations an hour."""
+        return 3600 * len(self.judged) / self.wall_s
+
+    @property
+    def judging(self) -> float:
+        """Share of the devices' time in which a judge evaluates."""
+        return sum(sum(one.stages_s.values()) for one in self.judged) / (self.wall_s * self.devices)
+
+    @property
+    def timed(self) -> float:
+        """Share of the devices' time that is timed passes, of baselines or of candidates."""
+        return sum(one.passes_s for one in self.judged) / (self.wall_s * self.devices)
+
+
+def unseen_copy(candidate: Path, folder: Path) -> Path:
+    """Write the candidate with a comment that nobody has compiled before."""
+    mark = "#" if candidate.suffix == ".py" else "//"
+    copy = folder / f"candidate-{next(_copies)}{candidate.suffix}"
+    copy.write_text(f"{candidate.read_text(encoding='utf-8')}\n{mark} {time.time_ns()}\n", encoding="utf-8")
+    return copy
+
+
+def evenly(ids: Sequence[str], most: int) -> list[str]:
+    """Return at most that many ids, at equal distances: the same ones each time."""
+    return [ids[place * len(ids) // most] for place in range(most)] if len(ids) > most else list(ids)
+
+
+def passes_s(evaluation: Evaluation) -> float:
+    """Seconds of all timed passes whose rounds are kept."""
+    rounds = [one for case in evaluation.cases if case.timing is not None for one in case.timing.rounds]
+    baseline = sum(one.baseline_short_s + one.baseline_long_s + one.baseline_single_s for one in rounds)
+    return baseline + sum(one.candidate_short_s + one.candidate_long_s + one.candidate_single_s for one in rounds)
+
+
+def judged(pool: JudgePool, task: Task, candidate: Path, options: Options) -> Judged:
+    """Have one candidate judged."""
+    began = time.monotonic()
+    evaluation = pool.evaluate(task, candidate, options)
+    latency_s = time.monotonic() - began
+    stages_s = {name: evaluation.seconds.get(name, 0.0) for name in STAGES}
+    return Judged(task.id, evaluation.status.value, latency_s, passes_s(evaluation), stages_s)
+
+
+def measure(
+    pool: JudgePool, candidates: Sequence[tuple[Task, Path]], options: Options, devices: int, in_flight: int
+) -> Throughput:
+    """Judge all candidates, `in_flight` at a time for each device."""
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(devices * in_flight) as threads:
+        folder = Path(place)
+        warm_task, warm = candidates[0]
+        for _ in threads.map(lambda _: pool.evaluate(warm_task, unseen_copy(warm, folder), options), range(devices)):
+            pass
+        copies = [(task, unseen_copy(kernel, folder)) for task, kernel in candidates]
+        began = time.monotonic()
+        done = tuple(shown(threads.map(lambda one: judged(pool, one[0], one[1], options), copies), len(copies)))
+        return Throughput(devices, in_flight, options.effort.value, time.monotonic() - began, done)
+
+
+def shown(done: Iterator[Judged], of: int) -> Iterator[Judged]:
+    """Print a line for each candidate."""
+    for number, one in enumerate(done, 1):
+        print(f"{number:4} of {of} {one.latency_s:7.2f} s  {one.status:<14} {one.task}", file=sys.stderr, flush=True)
+        yield one
+
+
+def text(found: Throughput) -> str:
+    """Return the summary as lines."""
+    cuts = statistics.quantiles([one.latency_s for one in found.judged], n=20, method="inclusive")
+    passed = sum(one.status == "passed" for one in found.judged)
+    lines = [
+        f"{len(found.judged)} evaluations ({passed} passed), effort {found.effort}, on {found.devices} device(s), "
+        f"{found.in_flight} in flight for each: {found.wall_s:.1f} s",
+        f"{found.an_hour:.0f} evaluations an hour, {found.an_hour / found.devices:.0f} for each device",
+        f"latency: median {cuts[9]:.2f} s, 90 % within {cuts[17]:.2f} s, 95 % within {cuts[18]:.2f} s",
+        f"judging {found.judging:.0%} of the devices' time, timed passes {found.timed:.0%}",
+    ]
+    for name in STAGES:
+        seconds = [one.stages_s[name] for one in found.judged]
+        lines.append(f"    {name:<12} median {statistics.median(seconds):6.2f} s, most {max(seconds):6.2f} s")
+    return "\n".join(lines)
+
+
+def chosen_candidates(patterns: Sequence[str], which: str, most: int) -> list[tuple[Task, Path]]:
+    """Return tasks and the kernel that is judged for each; tasks without one are left out."""
+    tasks = [load_task(TASKS / name) for name in select(open_corpora().ids, patterns or ["*"])]
+    kernels = {task.id: task.expert if which == "expert" else task.baseline_kernel for task in tasks}
+    known = {task.id: (task, kernel) for task in tasks if (kernel := kernels[task.id]) is not None}
+    return [known[name] for name in evenly(sorted(known), most)]
+
+
+def main() -> None:
+    """Print the figures, and write them where `--json` says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", help="names or patterns; default: all")
+    parser.add_argument("--platform", default="auto", help="auto, cpu, cuda or rocm")
+    parser.add_argument("--devices", default="", help="`all`, or numbers such as 0,1; default: the first")
+    parser.add_argument("--effort", default="full", choices=[effort.value for effort in Effort])
+    parser.add_argument("--candidate", default="kernel", choices=["kernel", "expert"], help="what is judged")
+    parser.add_argument("--in-flight", type=int, default=3, help="candidates at the same time, for each device")
+    parser.add_argument("--most", type=int, default=MOST_TASKS, help="so many tasks at most, spread evenly")
+    parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file")
+    given = parser.parse_args()
+    candidates = chosen_candidates(given.tasks, given.candidate, given.most)
+    if len(candidates) < 2 or given.in_flight < 1:
+        parser.error("expected at least two tasks with such a kernel, and one candidate in flight")
+    devices = chosen_devices(given.devices)
+    with started(given.platform, devices, builds=True) as pool:
+        options = options_of({"effort": given.effort})
+        found = measure(pool, candidates, options, len(devices), given.in_flight)
+    print(text(found))
+    if given.json:
+        given.json.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
