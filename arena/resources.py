@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -29,6 +28,8 @@ def own_folders() -> tuple[Path, ...]:
 
 def code_hash() -> str:
     """Return the SHA-256 over names and bytes of the package's files, tasks left out: what decides a verdict."""
+    import hashlib
+
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
         name = path.relative_to(PACKAGE)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from arena.api.candidate import require_candidate
-from arena.api.result import Result, result_of
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import MaxWork, TasksDirs
 from arena.cli.devices import Platform, warn_before
 from arena.error_line import first_error_line
 from arena.model.effort import Effort
-from arena.model.record import Evaluation
 from arena.model.verdict import Status
 
 if TYPE_CHECKING:
+    from arena.api.result import Result
     from arena.judge.messages import Options, Progress
     from arena.model.task import Task
 
@@ -78,14 +75,16 @@ def evaluate(
         }
     )
     found = open_corpora(tasks_dir or ()).find(task)
-    result = result_of(_evaluated(found, file, platform, options), found, heldout=options.heldout)
+    result = _evaluated(found, file, platform, options)
     print_json(_as_json(result)) if as_json else _show(result)
     if not result.passed:
         raise typer.Exit(1)
 
 
-def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evaluation:
+def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Result:
     """Start a judge, show what it is doing, and return what it says."""
+    from arena.api.candidate import require_candidate
+    from arena.api.result import result_of
     from arena.judge.client import JudgeClient
 
     require_candidate(file, task.task_type)
@@ -97,14 +96,17 @@ def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Evalu
             status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
 
         try:
-            return judge.evaluate(task.path, file, options, show_stage)
+            evaluation = judge.evaluate(task.path, file, options, show_stage)
         except KeyboardInterrupt:
             judge.kill()
             raise
+    return result_of(evaluation, task, heldout=options.heldout)
 
 
 def _as_json(result: Result) -> dict[str, object]:
     """Return what counts, followed by the fields of the evaluation."""
+    import msgspec
+
     overall = {name: getattr(result, name) for name in ("status", "passed", "heldout_passed", "speedup", "skipped")}
     return {**overall, **msgspec.to_builtins(result.evaluation)}
 

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from arena.bridges.harbor import HarborSettings, Layout, export
+from arena.bridges.harbor import HarborSettings, Layout
 from arena.cli.console import err, examples
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform
 from arena.cli.tasks_prompt import environment_here
 from arena.corpus.split import TaskSplit
-from arena.model.session import Limits
 
 EXAMPLES = examples(
     "arena export harbor --out datasets/unseen-arena --split evaluation",
@@ -46,7 +45,9 @@ def harbor(
 
     Run it where the judge runs: instructions name this machine's device.
     """
+    from arena.bridges.harbor.folder import export
     from arena.corpus.corpora import open_corpora
+    from arena.model.session import Limits
     from arena.serve.episodes import served
 
     corpora, patterns = open_corpora(tasks_dir or ()).including(tasks or ())

@@ -19,11 +19,11 @@ from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
 from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, Platform, chosen_devices
 from arena.corpus.split import TaskSplit
-from arena.http_server import EvaluationServer
 from arena.model.effort import Effort
 from arena.printable import printable
 
 if TYPE_CHECKING:
+    from arena.http_server import EvaluationServer
     from arena.serve.episodes import Episodes, ServeSettings
     from arena.service.judge_pool import JudgePool
 
@@ -68,6 +68,7 @@ def serve(
     from arena.corpus.corpora import open_corpora
     from arena.executors import executor as executor_called
     from arena.executors.base import JudgesWanted
+    from arena.http_server import EvaluationServer
     from arena.judge.messages import Options
     from arena.model.session import Limits
     from arena.serve.episodes import ServeSettings, served

@@ -14,7 +14,6 @@ from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import DEVICES, Platform, chosen_devices
 from arena.errors import UsageError
-from arena.model.verification import FILE, Reproduction
 
 if TYPE_CHECKING:
     from arena.model.verification import Verification
@@ -54,6 +53,7 @@ def verify(
     since the harness failed in a trial or no figure of an unchanged task could be decided.
     """
     from arena.cli.verify_render import show
+    from arena.model.verification import FILE
     from arena.runs.rejudge import Asked, chosen
     from arena.runs.submission import read_submission
 
@@ -80,6 +80,7 @@ def _verified(
     """Judge again what is missing, compare, and write the file."""
     from arena.cli.progress import RunDisplay
     from arena.corpus.corpora import open_corpora
+    from arena.model.verification import FILE
     from arena.reporting.reproduction import verification
     from arena.runs import rejudge, runner
     from arena.runs.records import write
@@ -100,6 +101,8 @@ def _verified(
 
 
 def _exit_code(verification: Verification) -> int:
+    from arena.model.verification import Reproduction
+
     counts = verification.counts(task_changed=False)
     if counts[Reproduction.NOT_REPRODUCED]:
         return 1

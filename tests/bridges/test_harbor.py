@@ -18,7 +18,8 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from arena.bridges.harbor import CLIENT, HarborSettings, Layout, export, folder_name
+from arena.bridges.harbor import HarborSettings, Layout
+from arena.bridges.harbor.folder import CLIENT, export, folder_name
 from arena.bridges.harbor.inside import judge as client
 from arena.cli.app import app
 from arena.corpus.task_folder import load_task

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.bridges.harbor import HarborSettings, Layout, export
+from arena.bridges.harbor import HarborSettings, Layout
+from arena.bridges.harbor.folder import export
 from arena.cli.tasks_prompt import environment_here
 from arena.corpus.corpora import open_corpora
 from arena.errors import UsageError

@@ -1,0 +1,31 @@
+"""The start of the command: `--help` loads Typer, Rich and the commands' options, and nothing that does the work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {"asyncio", "hashlib", "importlib.metadata", "jinja2", "jsonschema", "numpy", "pandas", "torch", "yaml"}
+WORKING = (
+    "arena.agents",
+    "arena.api",
+    "arena.corpus.",
+    "arena.http_server",
+    "arena.judge",
+    "arena.model.record",
+    "arena.model.task",
+    "arena.reporting",
+    "arena.runs",
+    "arena.service",
+)
+LIGHT = {"arena.corpus.split"}
+"""the choices of an option"""
+
+
+def test_help_loads_no_module_that_does_the_work() -> None:
+    code = "import sys, arena.cli.app; print(*sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = set(printed.split())
+    assert {"arena.cli.run", "arena.cli.verify"} <= loaded
+    assert not loaded & HEAVY
+    assert not {name for name in loaded - LIGHT if name.startswith(WORKING)}
