@@ -28,6 +28,7 @@ from arena.cli.devices import chosen_devices
 from arena.corpus.corpora import open_corpora
 from arena.corpus.selection import select
 from arena.corpus.task_folder import TASKS, load_task
+from arena.errors import InfrastructureError
 from arena.judge.messages import Options, options_of
 from arena.model.effort import Effort
 from arena.model.record import Evaluation
@@ -99,7 +100,11 @@ def passes_s(evaluation: Evaluation) -> float:
 def judged(pool: JudgePool, task: Task, candidate: Path, options: Options) -> Judged:
     """Have one candidate judged."""
     began = time.monotonic()
-    evaluation = pool.evaluate(task, candidate, options)
+    try:
+        evaluation = pool.evaluate(task, candidate, options)
+    except InfrastructureError as problem:
+        print(f"{task.id}: {problem}", file=sys.stderr, flush=True)
+        return Judged(task.id, "no verdict", time.monotonic() - began, 0.0, dict.fromkeys(STAGES, 0.0))
     latency_s = time.monotonic() - began
     stages_s = {name: evaluation.seconds.get(name, 0.0) for name in STAGES}
     return Judged(task.id, evaluation.status.value, latency_s, passes_s(evaluation), stages_s)
@@ -112,7 +117,7 @@ def measure(
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(devices * in_flight) as threads:
         folder = Path(place)
         warm_task, warm = candidates[0]
-        for _ in threads.map(lambda _: pool.evaluate(warm_task, unseen_copy(warm, folder), options), range(devices)):
+        for _ in threads.map(lambda _: judged(pool, warm_task, unseen_copy(warm, folder), options), range(devices)):
             pass
         copies = [(task, unseen_copy(kernel, folder)) for task, kernel in candidates]
         began = time.monotonic()

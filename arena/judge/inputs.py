@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MOST_INDICES = 1 << 20
 """what has more elements than this is read by kernels alone"""
+_MOST_BYTES_AT_ONCE = 1 << 30
+"""of inputs that a task builds itself: while it does, it may hold them several times over, in wider types"""
 _NONE, _ONE = 0.2, 0.6
 """up to the first share no input of a draw is uneven, up to the second a single one"""
 _TWISTER_WORDS = 624
@@ -73,13 +75,38 @@ def draw_inputs(
     affected = _uneven([t for t in declared if t.dtype in FLOATING], generator) if uneven else frozenset()
     drawn = {t.name: draw(t, arguments, count, generator, uneven=t.name in affected) for t in declared}
     custom = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
-    made = reference.make_inputs(arguments, generator, count) if custom else {}
+    return drawn | _built(custom, arguments, reference, count, generator) if custom else drawn
+
+
+def _built(
+    custom: Sequence[Tensor], arguments: Arguments, reference: Reference, count: int, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """Return what the task's `make_inputs` gives, asked for some sets at a time."""
+    import torch
+
+    a_set = sum(tensor.numel * torch_dtype(tensor.dtype).itemsize for tensor in custom)
+    most = max(1, _MOST_BYTES_AT_ONCE // max(1, a_set))
+    if count <= most:
+        return _asked(custom, arguments, reference, count, generator)
+    kinds = {tensor.name: (tensor.shape, torch_dtype(tensor.dtype)) for tensor in custom}
+    device = generator.device
+    built = {name: torch.empty((count, *shape), dtype=dtype, device=device) for name, (shape, dtype) in kinds.items()}
+    for first in range(0, count, most):
+        part = _asked(custom, arguments, reference, min(most, count - first), generator)
+        for name, values in part.items():
+            built[name][first : first + most] = values
+    return built
+
+
+def _asked(
+    custom: Sequence[Tensor], arguments: Arguments, reference: Reference, count: int, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    made = reference.make_inputs(arguments, generator, count)
     for tensor in custom:
         values, wanted = made.get(tensor.name), (count, *tensor.shape)
         if values is None or tuple(values.shape) != wanted:
             raise ArenaError(f"{arguments.task.id}: make_inputs gives no `{tensor.name}` of shape {list(wanted)}")
-        drawn[tensor.name] = values.to(torch_dtype(tensor.dtype))
-    return drawn
+    return {tensor.name: made[tensor.name].to(torch_dtype(tensor.dtype)) for tensor in custom}
 
 
 def _uneven(tensors: Sequence[Tensor], generator: torch.Generator) -> frozenset[str]:

@@ -157,3 +157,27 @@ def test_a_secret_state_on_a_gpu() -> None:
         assert not torch.equal(base, torch.rand(64, device="cuda", generator=secret_generator("cuda", other))), byte
     states = {secret_generator("cuda").get_state().numpy().tobytes() for _ in range(100)}
     assert len(states) == 100 and {len(state) for state in states} == {16}
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_inputs_that_a_task_builds_are_asked_for_a_few_sets_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    task = load_task(TASKS / "hip2hip/modules/cross_entropy_label_smoothing")
+    worked_out = arguments(task, task.seen[0])
+    reference, generator = Reference(task.reference_path), secret_generator("cpu")
+    asked: list[int] = []
+    build = Reference.make_inputs
+
+    def counted(self: Reference, case: Arguments, chance: torch.Generator, count: int) -> dict[str, torch.Tensor]:
+        asked.append(count)
+        return build(self, case, chance, count)
+
+    monkeypatch.setattr(Reference, "make_inputs", counted)
+    a_set = sum(values.nbytes for values in draw_inputs(worked_out, reference, 1, generator).values())
+    asked.clear()
+    monkeypatch.setattr(inputs, "_MOST_BYTES_AT_ONCE", most * a_set)
+    drawn_sets = draw_inputs(worked_out, reference, 5, generator)
+    assert max(asked) == most and sum(asked) == 5
+    assert {values.shape[0] for values in drawn_sets.values()} == {5}
+    assert len({tuple(row.flatten().tolist()) for row in drawn_sets["logits"]}) == 5, "each set is drawn, none twice"
