@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena.errors import FileError
 from arena.model.task import Arguments, Arithmetic, Precision, ScalarSpec, TensorSpec
-from arena.numerics.comparison import relative_error
+from arena.numerics.comparison import MOST_ARITHMETIC_ERROR, MOST_OPERATORS_ERROR, relative_error
 from arena.numerics.dtypes import torch_dtype
 
 if TYPE_CHECKING:
@@ -57,15 +57,16 @@ class Reference:
         """Measure how far each floating output is from `expected` in the allowed arithmetic, before it is rounded.
 
         Returns:
-            By name the greatest error over scale + |expected| of any element, at most `MOST_ARITHMETIC_ERROR`.
+            By name the greatest error over scale + |expected| of any element, at most `MOST_ARITHMETIC_ERROR`. Where
+            every result is rounded, half of it, at most half of `MOST_OPERATORS_ERROR`.
         """
         if arguments.task.precision is not Precision.FLOAT64:
             return {}
         everywhere = arguments.task.arithmetic is Arithmetic.OPERATORS
         found = self.in_arithmetic(arguments, inputs, arguments.operand_format, everywhere=everywhere)
-        share = _OPERATORS_SHARE if everywhere else 1.0
+        share, most = (_OPERATORS_SHARE, MOST_OPERATORS_ERROR) if everywhere else (1.0, MOST_ARITHMETIC_ERROR)
         return {
-            name: share * relative_error(found[name], wanted)
+            name: share * relative_error(found[name], wanted, most)
             for name, wanted in expected.items()
             if wanted.is_floating_point()
         }
