@@ -83,6 +83,8 @@ class Load(WorkerMessage, frozen=True):
     """for `triton`: cross-compile for this architecture and run nothing; a worker serves one target for its life"""
     once: bool = False
     """for a target: build each signature of a kernel once, and not every launch"""
+    ahead: bool = False
+    """for a target: what is built will be launched on such a device; build what launches need, and record nothing"""
 
 
 class TensorArgument(WorkerMessage, frozen=True):

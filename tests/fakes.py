@@ -53,6 +53,7 @@ class FakeEvaluator:
         options: Options,
         on_progress: Callable[[Progress], None],
         heldout: Path | None = None,
+        compiled: Path | None = None,
     ) -> Evaluation:
         self.begin()
         if self.interrupt_after is not None and len(self.seen) >= self.interrupt_after:

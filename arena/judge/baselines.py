@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from arena.judge.building import baseline_program
 from arena.judge.correctness import CorrectnessCheck
@@ -13,13 +12,12 @@ from arena.judge.performance import PerformanceCheck
 from arena.judge.selection import is_timed
 from arena.judge.timed_program import TimedProgram
 from arena.judge.verify import OutputCheck
-from arena.judge.worker_program import WorkerProgram
+from arena.judge.worker_program import WorkerProgram, triton_cache
 from arena.judge.workers import ForkServers
 from arena.model.record import Estimate
 from arena.model.task import Arguments, Case, Task, arguments
 from arena.model.verdict import Status
 from arena.protocol import Language
-from arena.toolchains.hip_build import default_cache_root
 
 
 @dataclass(frozen=True)
@@ -116,11 +114,3 @@ class Baselines:
             return self.performance.isolated(side, worked_out)
         finally:
             side.unbind()
-
-
-def triton_cache() -> Path:
-    """Where what Triton compiles of the tasks' own kernels stays: they are trusted, and share what fits several.
-
-    Triton finds things there by what they were made of.
-    """
-    return default_cache_root().parent / "triton"

@@ -47,12 +47,22 @@ class BuilderClient:
         """The process id of the builder."""
         return self._process.pid
 
-    def compile(self, task: Path, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
+    def compile(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        environment: Environment,
+        heldout: Path | None = None,
+        into: Path | None = None,
+    ) -> Evaluation | None:
         """The evaluation of a candidate that does not compile for the environment's device; None where it does.
 
-        Raises `InfrastructureError` where that cannot be said; the next question then goes to a new builder.
+        Compiled Triton kernels are left below `into`, for `JudgeClient.evaluate`. Raises `InfrastructureError` where
+        nothing can be said; the next question then goes to a new builder.
         """
-        request = Compile(str(task.resolve()), str(candidate.resolve()), options, environment)
+        cases, folder = (str(path.resolve()) if path else "" for path in (heldout, into))
+        request = Compile(str(task.resolve()), str(candidate.resolve()), options, environment, cases, folder)
         ours, theirs = socket.socketpair()
         answers: Channel[Compile, FromBuilder] = Channel(ours, FromBuilder)
         try:

@@ -20,10 +20,14 @@ from arena.judge.workers import DETAIL_CHARACTERS
 from arena.printable import shortened
 from arena.wire import Channel, ChannelClosed
 
+_NICE = 10
+"""what is measured meanwhile comes first"""
+
 
 def main(descriptor: int) -> None:
     """Serve until the runner closes the channel; what was begun is still answered."""
     requests: Channel[Compiled, Compile] = Channel(socket.socket(fileno=descriptor), Compile, takes_files=True)
+    os.nice(_NICE)
     builder = Builder()
     try:
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -53,8 +57,9 @@ def _serve(builder: Builder, request: Compile, files: list[int]) -> None:
 
 def _answer(builder: Builder, request: Compile) -> FromBuilder:
     try:
-        task = load_task(Path(request.task))
-        refused = builder.compile(task, Path(request.candidate), request.options, request.environment)
+        task = load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
+        into = Path(request.into) if request.into else None
+        refused = builder.compile(task, Path(request.candidate), request.options, request.environment, into)
         return Compiled(None if refused is None else fit(refused))
     except ArenaError as problem:
         return HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))

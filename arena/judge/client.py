@@ -90,25 +90,28 @@ class JudgeClient:
         options: Options,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         heldout: Path | None = None,
+        compiled: Path | None = None,
     ) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where no verdict can be given.
 
-        A judge that fails is replaced, and where that fails too the baseline tells whose fault it is (`control.py`).
+        `compiled`: the folder in which a builder has left its compiled kernels. A judge that fails is replaced, and
+        where that fails too the baseline tells whose fault it is (`control.py`).
         """
-        return control.evaluated(self, control.Request(task, candidate, options, heldout), on_progress)
+        return control.evaluated(self, control.Request(task, candidate, options, heldout, compiled), on_progress)
 
-    def evaluate_once(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None,
-    ) -> Evaluation:
-        """Evaluate a candidate file; raises `InfrastructureError` where the judge failed with it."""
-        cases = str(heldout.resolve()) if heldout else ""
-        request = Evaluate(str(task.resolve()), str(candidate.resolve()), options, cases)
-        answer = self._ask(request, on_progress)
+    def evaluate_once(self, request: control.Request, on_progress: Callable[[Progress], None]) -> Evaluation:
+        """Evaluate a candidate file; raises `InfrastructureError` where the judge failed with it.
+
+        One that was killed has not failed, and is not asked again.
+        """
+        heldout, compiled = (str(path.resolve()) if path else "" for path in (request.heldout, request.compiled))
+        task, candidate = str(request.task.resolve()), str(request.candidate.resolve())
+        try:
+            answer = self._ask(Evaluate(task, candidate, request.options, heldout, compiled), on_progress)
+        except InfrastructureError:
+            if self._killed:
+                raise JudgeUnavailable("the judge was closed") from None
+            raise
         assert isinstance(answer, EvaluationAnswer)
         return answer.evaluation
 

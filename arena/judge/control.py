@@ -31,27 +31,6 @@ _PASSED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 """a control is there to show that the harness works, not that it is quiet enough to time things"""
 
 
-class Judging(Protocol):
-    """A judge that is replaced by a fresh one after each failure."""
-
-    @property
-    def environment(self) -> Environment:
-        """Where it measures."""
-
-    def evaluate_once(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None,
-    ) -> Evaluation:
-        """Evaluate; raises `InfrastructureError` where the judge failed, `JudgeUnavailable` where none starts."""
-
-    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
-        """Check the baseline on the held-out cases: by case id `passed`, or what is wrong."""
-
-
 @dataclass(frozen=True)
 class Request:
     """What a judge is asked to evaluate."""
@@ -60,6 +39,22 @@ class Request:
     candidate: Path
     options: Options
     heldout: Path | None = None
+    compiled: Path | None = None
+    """what a builder compiled of it"""
+
+
+class Judging(Protocol):
+    """A judge that is replaced by a fresh one after each failure."""
+
+    @property
+    def environment(self) -> Environment:
+        """Where it measures."""
+
+    def evaluate_once(self, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
+        """Evaluate; raises `InfrastructureError` where the judge failed, `JudgeUnavailable` where none starts."""
+
+    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+        """Check the baseline on the held-out cases: by case id `passed`, or what is wrong."""
 
 
 def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
@@ -68,7 +63,7 @@ def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress]
     problems: list[InfrastructureError] = []
     while len(problems) < 2:
         try:
-            return judge.evaluate_once(request.task, request.candidate, request.options, on_progress, request.heldout)
+            return judge.evaluate_once(request, on_progress)
         except JudgeUnavailable:
             raise
         except InfrastructureError as problem:
@@ -87,7 +82,7 @@ def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
             found = judge.check_baseline(request.task, request.heldout, request.options)
             return all(status == Status.PASSED for status in found.values())
         options = structs.replace(request.options, profile=False)
-        control = judge.evaluate_once(request.task, task.baseline_kernel, options, _ignore, request.heldout)
+        control = judge.evaluate_once(Request(request.task, task.baseline_kernel, options, request.heldout), _ignore)
         return control.status in _PASSED
     except InfrastructureError:
         return False

@@ -27,7 +27,6 @@ from arena.judge.worker_program import Program, WorkerProgram
 from arena.judge.workers import CandidateFailed, ForkServers
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild, most_used
 from arena.model.task import Case, Task, arguments
-from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms import platform
 from arena.protocol import Call, Language, Prepare
@@ -46,7 +45,8 @@ class CrossCompilation:
         self._one_at_a_time = threading.Lock()
 
     @property
-    def _fork_servers(self) -> ForkServers:
+    def fork_servers(self) -> ForkServers:
+        """Where workers come from that compile and run nothing."""
         with self._one_at_a_time:
             if self._kept is None:
                 self._kept = ForkServers("cpu", spins=False, interprets=False)
@@ -59,21 +59,9 @@ class CrossCompilation:
         if not targets:
             return ()
         if task.task_type.triton:
-            lanes = _compile_triton(self._fork_servers, task, candidate, cases, targets, limit, report)
+            lanes = _compile_triton(self.fork_servers, task, candidate, cases, targets, limit, report)
             return tuple(lane.result() for lane in lanes)
         return _build_hip(task, candidate, cases, targets, limit, report)
-
-    def refuse_triton(
-        self, task: Task, candidate: Path, cases: Sequence[Case], target: str, limit: Limit
-    ) -> CandidateFailed | None:
-        """What is sure to fail on a device too: Triton refuses a kernel, or the file does not load in time.
-
-        None says nothing: whatever else goes wrong may do so for want of a device.
-        """
-        if target not in TARGETS or triton_cross.missing(target):
-            return None
-        lane = _compile_triton(self._fork_servers, task, candidate, cases, [target], limit, _ignore_progress)[0]
-        return lane.failure if lane.sure else None
 
     def close(self) -> None:
         """End the template, if there is one."""
@@ -158,7 +146,7 @@ def _compile_triton(
             cleanup.callback(lane.close)
         for index, case in enumerate(cases):
             report(index, len(cases))
-            sets = _arguments_only(task, case, reference)
+            sets = arguments_only(task, case, reference)
             try:
                 list(pool.map(lambda lane: lane.compile(case, sets), lanes))  # noqa: B023 - ended before the next turn
             finally:
@@ -166,11 +154,7 @@ def _compile_triton(
     return lanes
 
 
-def _ignore_progress(done: int, total: int) -> None:
-    """For those who do not ask how far it is."""
-
-
-def _arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
+def arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
     """Buffers of the right shapes with valid indices in them; other contents are never read by what is not run."""
     device = platform("cpu")
     worked_out = arguments(task, case)
@@ -192,8 +176,6 @@ class _Lane:
         outcome = BuildOutcome.NOT_CHECKED if missing else BuildOutcome.FAILED
         self._result = TargetBuild(target, outcome, missing or "nothing was built", asked=asked)
         self._over = bool(missing)
-        self._loaded = False
-        self.failure: CandidateFailed | None = None
         self._kernels: tuple[KernelUse, ...] = ()
 
     def compile(self, case: Case, sets: Sets) -> None:
@@ -203,7 +185,6 @@ class _Lane:
         started = time.monotonic()
         try:
             worker = self._worker_program.ready(case)
-            self._loaded = True
             worker.ask(sets.bind_message(), self._timeout_s, sets.files)
             worker.ask(Prepare(), self._timeout_s)
             worker.ask(Call(0), self._timeout_s)
@@ -211,17 +192,9 @@ class _Lane:
             worker.release(self._timeout_s)
             self._note("nothing was built", built=1)
         except CandidateFailed as failure:
-            self._over, self.failure = True, failure
+            self._over = True
             self._note(f"{case.label}: {failure.detail or failure.status}", built=0)
         self._result = replace(self._result, seconds=self._result.seconds + time.monotonic() - started)
-
-    @property
-    def sure(self) -> bool:
-        """Return whether the failure has nothing to do with the device that is missing; a call may wait for one."""
-        if self.failure is None:
-            return False
-        never_loaded = self.failure.status is Status.TIMEOUT and not self._loaded
-        return never_loaded or self.failure.status is Status.COMPILE_ERROR
 
     def result(self) -> TargetBuild:
         """What came of it; a candidate that launched no Triton kernel has built none."""

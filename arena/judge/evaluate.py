@@ -16,6 +16,7 @@ from msgspec import structs
 from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import InfrastructureError
 from arena.judge import rules
+from arena.judge.ahead import HELDOUT, SEEN
 from arena.judge.baselines import BaselineCache, Baselines
 from arena.judge.building import build_program, hip_worker
 from arena.judge.correctness import CorrectnessCheck
@@ -58,8 +59,11 @@ class JudgeContext:
 class CandidateEvaluation:
     """The evaluation of one candidate for one task."""
 
-    def __init__(self, task: Task, candidate: Path, options: Options, context: JudgeContext) -> None:
-        self._task, self._options, self._context = task, options, context
+    def __init__(
+        self, task: Task, candidate: Path, options: Options, context: JudgeContext, compiled: Path | None = None
+    ) -> None:
+        """`compiled`: what a builder compiled of the candidate, a folder for each split (`ahead.py`)."""
+        self._task, self._options, self._context, self._compiled = task, options, context, compiled
         self._timer, self._fork_servers = context.timer, context.fork_servers
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
         self._hidden = hidden_from_candidates(task)
@@ -173,12 +177,15 @@ class CandidateEvaluation:
         first = self._correctness.first_call(self._candidate, arguments(self._task, smallest))
         return first if first.status is Status.COMPILE_ERROR else OutputCheck(Status.PASSED)
 
-    def _worker_program(self) -> WorkerProgram:
-        """A place for the candidate to run in."""
+    def _worker_program(self, split: str = SEEN) -> WorkerProgram:
+        """A place for the candidate to run in, with what was compiled for this split, and out of sight of the other."""
         options, hip = self._options, not self._task.task_type.triton
         native_worker = hip_worker(self._timer.facts.arch) if hip else None
-        most_bytes = options.host_memory_bytes
-        return WorkerProgram(self._fork_servers, None, self._hidden, options.call_timeout_s, most_bytes, native_worker)
+        most_bytes, cache, hidden = options.host_memory_bytes, None, self._hidden
+        if self._compiled is not None:
+            cache = self._compiled / split
+            hidden += tuple(self._compiled / other for other in (SEEN, HELDOUT) if other != split)
+        return WorkerProgram(self._fork_servers, cache, hidden, options.call_timeout_s, most_bytes, native_worker)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""
@@ -209,6 +216,10 @@ class CandidateEvaluation:
         for worker_program in (self._of_candidate, self._other_wave):
             if worker_program is not None:
                 worker_program.close()
+        if self._compiled is not None:
+            program = self._of_candidate.program
+            self._of_candidate.discard()
+            self._candidate = self._worker_program(HELDOUT).adopt(program)
         for case in self._heldout:
             self._baselines.known(case)
         return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)

@@ -59,6 +59,8 @@ class Evaluate(JudgeMessage, frozen=True):
     options: Options
     heldout: str = ""
     """a file of held-out cases in place of the task's own"""
+    compiled: str = ""
+    """the folder with what a builder compiled of it"""
 
 
 class CheckBaseline(JudgeMessage, frozen=True):
@@ -93,6 +95,10 @@ class Compile(JudgeMessage, frozen=True):
     candidate: str
     options: Options
     environment: Environment
+    heldout: str = ""
+    """a file of held-out cases in place of the task's own"""
+    into: str = ""
+    """the folder for compiled Triton kernels; without one they are not kept"""
 
 
 class Progress(JudgeMessage, frozen=True):

@@ -93,7 +93,8 @@ class JudgeService:
 
         task = supported(_task(request))
         options = bounded(request.options, self._timer.facts)
-        candidate_evaluation = CandidateEvaluation(task, Path(request.candidate), options, self.context)
+        compiled = Path(request.compiled) if request.compiled else None
+        candidate_evaluation = CandidateEvaluation(task, Path(request.candidate), options, self.context, compiled)
         return candidate_evaluation.run(self.environment, report)
 
     def check_baseline(self, request: CheckBaseline) -> dict[str, str]:

@@ -16,6 +16,7 @@ from arena.protocol import Language, Load, Prepare
 from arena.scratch import prefix as scratch_prefix
 from arena.scratch import remove
 from arena.toolchains.base import NativeWorker
+from arena.toolchains.hip_build import default_cache_root
 from arena.toolchains.task_header import dtype_key
 
 
@@ -29,6 +30,7 @@ class Program:
     copies: tuple[str, ...] = ()
     target: str = ""
     once: bool = False
+    ahead: bool = False
     native_worker: NativeWorker | None = None
     """what loads it, where that is not Python"""
 
@@ -40,7 +42,7 @@ class Program:
         """How a worker is told to load it, from a copy in this folder."""
         copy = Path(tempfile.mkdtemp(dir=folder)) / self.files[key].name
         shutil.copyfile(self.files[key], copy)
-        return Load(self.language, str(copy), self.task.entry, self.copies, self.target, self.once)
+        return Load(self.language, str(copy), self.task.entry, self.copies, self.target, self.once, self.ahead)
 
 
 class WorkerProgram:
@@ -55,9 +57,10 @@ class WorkerProgram:
         memory_bytes: int | None = None,
         native_worker: NativeWorker | None = None,
     ) -> None:
-        """`memory_bytes`: what its workers may take, half of the machine's if None.
+        """`cache`: where its compiled Triton kernels are kept; None: with the rest of what its workers write.
 
-        `worker`: what will load a program that is not there yet.
+        `memory_bytes`: what its workers may take, half of the machine's if None. `native_worker`: what will load a
+        program that is not there yet.
         """
         self._program: Program | None = None
         self._native_worker, self._profiled = native_worker, False
@@ -114,7 +117,8 @@ class WorkerProgram:
             worker = self._fork_servers.spawn(
                 WorkerFolder(self._home, self._cache, self._folder, native_worker), self._hide
             )
-            self._worker = WatchedWorker(worker, self._memory_bytes, (self._home,))
+            shared = self._cache == triton_cache()  # with others, whose kernels are not this worker's
+            self._worker = WatchedWorker(worker, self._memory_bytes, (self._home, *(() if shared else (self._cache,))))
             self.isolation = self._worker.isolation
         return self._worker
 
@@ -131,3 +135,11 @@ class WorkerProgram:
         self.close()
         for folder in (self._home, self._folder):
             remove(folder)
+
+
+def triton_cache() -> Path:
+    """Where what Triton compiles of the tasks' own kernels stays: they are trusted, and share what fits several.
+
+    Triton finds things there by what they were made of.
+    """
+    return default_cache_root().parent / "triton"

@@ -7,6 +7,7 @@ what it was asked then goes to another one.
 from __future__ import annotations
 
 import logging
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +16,13 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from arena.agents.base import Attended
-from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable
+from arena.errors import InfrastructureError, JudgeLost
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
+from arena.scratch import prefix, remove
 
 _GIVEN_UP = "the run was given up"
 _MOST_MOVES = 2
@@ -47,8 +49,9 @@ class Evaluator(Protocol):
         options: Options,
         on_progress: Callable[[Progress], None],
         heldout: Path | None = None,
+        compiled: Path | None = None,
     ) -> Evaluation:
-        """Evaluate a candidate file.
+        """Evaluate a candidate file; `compiled` is the folder in which a builder here left what it compiled of it.
 
         Raises:
             JudgeLost: this judge is gone, and another may be asked.
@@ -65,8 +68,16 @@ class Evaluator(Protocol):
 class KernelBuilder(Protocol):
     """Whoever compiles candidates without a device."""
 
-    def compile(self, task: Path, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
-        """The evaluation of a candidate that does not compile; None where it does."""
+    def compile(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        environment: Environment,
+        heldout: Path | None = None,
+        into: Path | None = None,
+    ) -> Evaluation | None:
+        """The evaluation of a candidate that does not compile; None where it does, with kernels left below `into`."""
 
     def kill(self) -> None:
         """Stop at once."""
@@ -116,10 +127,16 @@ class JudgePool:
         heldout: Path | None = None,
     ) -> Evaluation:
         """Compile without a device where there is a builder, wait for a turn, and evaluate."""
-        refused = self._refused(task, candidate, options)
-        if refused is not None:
-            return refused
-        return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout))
+        if self._builder is None:
+            return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout))
+        compiled = Path(tempfile.mkdtemp(prefix=prefix("kernels")))
+        try:
+            refused = self._refused(self._builder, task, candidate, options, heldout, compiled)
+            if refused is not None:
+                return refused
+            return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled))
+        finally:
+            remove(compiled)
 
     def check_baseline(self, task: Task, heldout: Path, options: Options) -> dict[str, str]:
         """Wait for a turn, and check a task's baseline on these held-out cases."""
@@ -139,13 +156,19 @@ class JudgePool:
         with self._turn() as evaluator, self._silence(evaluator):
             return ask(evaluator)
 
-    def _refused(self, task: Task, candidate: Path, options: Options) -> Evaluation | None:
+    def _refused(
+        self,
+        builder: KernelBuilder,
+        task: Task,
+        candidate: Path,
+        options: Options,
+        heldout: Path | None,
+        into: Path,
+    ) -> Evaluation | None:
         """What a builder says against it. Where the builder fails, the judge builds it, and decides."""
-        if self._builder is None:
-            return None
         environment = self.environment
         try:
-            return self._builder.compile(task.path, candidate, options, environment)
+            return builder.compile(task.path, candidate, options, environment, heldout, into)
         except InfrastructureError as problem:
             if self._closed:
                 raise InfrastructureError(_GIVEN_UP) from None
@@ -276,26 +299,6 @@ class _Ticket:
         self.evaluator: Evaluator | None = None
 
 
-class RunJudge(JudgeClient):
-    """A judge of a run. One that was killed has not failed: its candidate is not tried again, and nothing is logged."""
-
-    def evaluate_once(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None,
-    ) -> Evaluation:
-        """Evaluate as any judge does; raises `JudgeUnavailable` where it was killed meanwhile."""
-        try:
-            return super().evaluate_once(task, candidate, options, on_progress, heldout)
-        except InfrastructureError:
-            if self._killed:
-                raise JudgeUnavailable(_GIVEN_UP) from None
-            raise
-
-
 @contextmanager
 def started(platform: str, devices: Sequence[int | None] = (None,), *, builds: bool = False) -> Iterator[JudgePool]:
     """Start a judge for each device, and stop them at the end; kill them when interrupted.
@@ -308,7 +311,7 @@ def started(platform: str, devices: Sequence[int | None] = (None,), *, builds: b
     from arena.judge.builder_client import BuilderClient
 
     with ExitStack() as judges:
-        evaluators = [judges.enter_context(RunJudge(platform, device)) for device in devices]
+        evaluators = [judges.enter_context(JudgeClient(platform, device)) for device in devices]
         pool = JudgePool(evaluators, judges.enter_context(BuilderClient()) if builds else None)
         try:
             yield pool

@@ -129,8 +129,12 @@ class RemoteEvaluator:
         options: Options,
         on_progress: Callable[[Progress], None],
         heldout: Path | None = None,
+        compiled: Path | None = None,
     ) -> Evaluation:
-        """Evaluate a candidate file; raises `JudgeLost` where another judge may be asked instead."""
+        """Evaluate a candidate file; raises `JudgeLost` where another judge may be asked instead.
+
+        What was `compiled` here stays here: the machine there compiles for itself.
+        """
         loaded = _loaded(task, heldout)
         if candidate.stat().st_size > KERNEL_LIMIT_BYTES:
             return _too_large(loaded, candidate, options, self._environment)

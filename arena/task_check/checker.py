@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.judge.baselines import triton_cache
 from arena.judge.building import build_program
 from arena.judge.conditioning import MARGIN
 from arena.judge.cross_compile import Limit
@@ -22,7 +21,7 @@ from arena.judge.messages import Options
 from arena.judge.selection import emulation_work, select_cases
 from arena.judge.verify import OutputCheck
 from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
-from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.worker_program import Program, WorkerProgram, triton_cache
 from arena.judge.workers import CandidateFailed
 from arena.model.check import CheckItem, CheckOutcome, MutantFate, TaskCheck
 from arena.model.portability import BuildOutcome

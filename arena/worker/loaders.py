@@ -72,7 +72,8 @@ class PythonEntry:
     def __init__(self, message: Load, device: str) -> None:
         path, target = Path(message.path), message.target
         self._operators = None if target else Operators(device)
-        self._records = triton_cross.install(target, each_once=message.once) if target else None
+        once, ahead = message.once, message.ahead
+        self._records = triton_cross.install(target, each_once=once, ahead=ahead) if target else None
         function = getattr(load_module(path, "candidate"), message.entry, None)
         if not callable(function):
             raise LoadError(f"{path.name} defines no function `{message.entry}`")

@@ -63,7 +63,7 @@ def evaluation(status: Status = Status.PASSED) -> Evaluation:
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> type[FakeJudge]:
     monkeypatch.setattr("arena.judge.client.JudgeClient", FakeJudge)
-    monkeypatch.setattr("arena.service.judge_pool.RunJudge", FakeJudge)
+    monkeypatch.setattr("arena.service.judge_pool.JudgeClient", FakeJudge)
     monkeypatch.setattr(FakeJudge, "started", [])
     return FakeJudge
 

@@ -11,6 +11,7 @@ import pytest
 from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge import control
+from arena.judge.control import Request
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
@@ -34,17 +35,10 @@ class Failing:
     asked: list[str] = field(default_factory=list)
     options: list[Options] = field(default_factory=list)
 
-    def evaluate_once(
-        self,
-        task: Path,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[Progress], None],
-        heldout: Path | None,
-    ) -> Evaluation:
-        text = candidate.read_text(encoding="utf-8")
+    def evaluate_once(self, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
+        text = request.candidate.read_text(encoding="utf-8")
         self.asked.append("baseline" if text == START else text)
-        self.options.append(options)
+        self.options.append(request.options)
         on_progress(Progress(Stage.CORRECTNESS, 0, 1))
         self._fail(self.asked[-1])
         status = self.baseline if text == START else Status.PASSED
@@ -64,7 +58,7 @@ class Failing:
 def evaluated(judge: Failing, folder: Path, task: Path = RMS_NORM) -> tuple[Evaluation, list[Progress]]:
     candidate, progress = folder / "kernel", list[Progress]()
     candidate.write_text("hostile", encoding="utf-8")
-    request = control.Request(task, candidate, Options(profile=True, max_work=2e4))
+    request = Request(task, candidate, Options(profile=True, max_work=2e4))
     return control.evaluated(judge, request, progress.append), progress
 
 

@@ -60,7 +60,7 @@ def test_each_signature_once_is_less_work_and_finds_what_does_not_build(
     assert task.baseline_kernel is not None
     lanes = {
         once: _compile_triton(
-            cross_compilation._fork_servers,
+            cross_compilation.fork_servers,
             task,
             task.baseline_kernel,
             task.cases,

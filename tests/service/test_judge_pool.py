@@ -75,7 +75,15 @@ class Workers:
 class Refusing:
     """A builder by which nothing compiles."""
 
-    def compile(self, task: Path, candidate: Path, options: Options, environment: Environment) -> Evaluation | None:
+    def compile(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        environment: Environment,
+        heldout: Path | None = None,
+        into: Path | None = None,
+    ) -> Evaluation | None:
         verdict = Verdict(Stage.COMPILE, Status.COMPILE_ERROR, "no")
         return Evaluation("t", "triton2triton", "h", "c", environment, (verdict,), ())
 
@@ -194,7 +202,7 @@ def test_a_judge_that_was_killed_has_not_failed(
     """Ctrl-C kills it: its candidate is neither evaluated again nor named as what it failed with."""
     asked = []
 
-    def evaluate_once(judge: JudgeClient, *_: object) -> Evaluation:
+    def ask(judge: JudgeClient, *_: object) -> Evaluation:
         asked.append(judge)
         if pressed:
             judge._killed = True  # as `kill`, without a process
@@ -202,10 +210,10 @@ def test_a_judge_that_was_killed_has_not_failed(
 
     for name in ("_start", "close", "kill"):
         monkeypatch.setattr(JudgeClient, name, lambda judge: None)
-    monkeypatch.setattr(JudgeClient, "evaluate_once", evaluate_once)
+    monkeypatch.setattr(JudgeClient, "_ask", ask)
     with started("cpu") as pool, pytest.raises(InfrastructureError) as failure:
         pool.evaluate(task, kernel(tmp_path, "k"), Options())
-    assert (len(asked) == 1) is pressed is ("given up" in str(failure.value)) is (caplog.records == [])
+    assert (len(asked) == 1) is pressed is ("was closed" in str(failure.value)) is (caplog.records == [])
 
 
 def test_an_interrupted_run_kills_its_judges(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,11 +25,12 @@ def missing(arch: str) -> str:
     return "" if backend.is_dir() else f"this Triton has no backend for {vendor}: `pip install triton`"
 
 
-def install(arch: str, *, each_once: bool = False) -> Records:
+def install(arch: str, *, each_once: bool = False, ahead: bool = False) -> Records:
     """Make this process compile for `arch` (a name in `targets.TARGETS`) and return where launches are recorded.
 
-    With `each_once`, launches whose signature has been built are passed over. `TRITON_INTERPRET` must not be set.
-    Imports torch and triton.
+    With `each_once`, launches whose signature has been built are passed over. Kernels compiled `ahead` of a device are
+    not recorded; the C code that launches them is compiled too. `TRITON_INTERPRET` must not be set. Imports torch and
+    triton.
     """
     import triton.testing
     from triton.runtime.driver import driver
@@ -38,7 +39,7 @@ def install(arch: str, *, each_once: bool = False) -> Records:
     from arena.cross.triton.driver import StandInDriver, benchmark_once
 
     records = Records()
-    driver.set_active(StandInDriver(arch, records))
+    driver.set_active(StandInDriver(arch, records, ahead=ahead))
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, benchmark_once)
     pretend.install(arch)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from arena.cross.triton.binaries import kernel_use
+from arena.cross.triton.launchers import Launchers
 from arena.model.portability import KernelUse
 from arena.toolchains.targets import TARGETS, Multiprocessor
 
@@ -29,8 +30,8 @@ class Records:
 class _Utils:
     """What Triton asks of a device while it loads a kernel."""
 
-    def __init__(self, facts: Multiprocessor, records: Records) -> None:
-        self._facts, self._records = facts, records
+    def __init__(self, facts: Multiprocessor, records: Records, *, ahead: bool) -> None:
+        self._facts, self._records, self._ahead = facts, records, ahead
         self.block_waves = 1
 
     def get_device_properties(self, device: int) -> dict[str, object]:
@@ -49,6 +50,8 @@ class _Utils:
 
     def load_binary(self, name: str, binary: bytes, shared_bytes: int, device: int) -> tuple[object, ...]:
         """Read what the kernel uses; answers as the real ones do: module, function, registers, spills, thread limit."""
+        if self._ahead:
+            return (None, 0, 0, 0, _MAX_BLOCK_THREADS)
         use = kernel_use(binary, name, self._facts.arch, shared_bytes=shared_bytes, block_waves=self.block_waves)
         self._records.kernels.append(use)
         return (None, 0, use.registers, use.spill_bytes, _MAX_BLOCK_THREADS)
@@ -61,21 +64,27 @@ class _Utils:
 
 
 class StandInDriver:
-    """Answers for one target as the drivers of Triton's backends do for the device that is there."""
+    """Answers for one target as the drivers of Triton's backends do for the device that is there.
 
-    def __init__(self, arch: str, records: Records) -> None:
+    What is compiled `ahead` of a device is not recorded, but the C code that launches it is compiled with it.
+    """
+
+    def __init__(self, arch: str, records: Records, *, ahead: bool = False) -> None:
         from triton.backends.compiler import GPUTarget
 
         facts = TARGETS[arch]
         backend, name = ("hip", arch) if facts.vendor == "amd" else ("cuda", int(arch.removeprefix("sm_")))
         self._target = GPUTarget(backend, name, facts.wave_size)
         self._arch = arch
-        self.utils = _Utils(facts, records)
+        self._launchers = Launchers(facts.vendor) if ahead else None
+        self.utils = _Utils(facts, records, ahead=ahead)
         self.launcher_cls = self._launcher
 
     def _launcher(self, source: object, metadata: Any) -> Callable[..., None]:
         """A launch that does nothing. Triton makes it just before it loads the binary: note how large a block is."""
         self.utils.block_waves = int(metadata.num_warps)
+        if self._launchers is not None:
+            self._launchers.build(source, metadata)
         return lambda *args, **kwargs: None
 
     def get_current_target(self) -> object:

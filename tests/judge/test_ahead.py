@@ -1,0 +1,112 @@
+"""Kernels compiled ahead of the device: what is left for the judge, and what a candidate can do with the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arena.corpus.task_folder import TASKS, load_task
+from arena.judge.builder_client import BuilderClient
+from arena.judge.messages import Options
+from arena.judge.worker_program import triton_cache
+from arena.model.environment import DeviceFacts, Environment
+from arena.model.verdict import Status
+
+RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
+GPU = Environment(DeviceFacts("cuda", "nvidia", "sm_90", "NVIDIA H200", 32, 140 << 30, 60 << 20), "session")
+OPTIONS = Options(max_work=2e4, call_timeout_s=30.0)
+
+
+@pytest.fixture(scope="module")
+def builder() -> Iterator[BuilderClient]:
+    with BuilderClient() as kept:
+        yield kept
+
+
+def candidate(folder: Path, before: str = "", text: str = "") -> Path:
+    path = folder / "candidate.py"
+    path.write_text(before + (text or (RMS_NORM / "kernel.py").read_text(encoding="utf-8")), encoding="utf-8")
+    return path
+
+
+def binaries(folder: Path) -> dict[Path, float]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*.cubin")}
+
+
+@pytest.fixture
+def into(tmp_path: Path) -> Path:
+    folder = tmp_path / "compiled"
+    folder.mkdir()
+    return folder
+
+
+def test_kernels_of_both_splits_are_left_apart(builder: BuilderClient, tmp_path: Path, into: Path) -> None:
+    assert builder.compile(RMS_NORM, candidate(tmp_path), OPTIONS, GPU, None, into) is None
+    assert sorted(path.name for path in into.iterdir()) == ["heldout", "seen"]
+    first = {split: binaries(into / split) for split in ("seen", "heldout")}
+    assert all(first.values())
+    assert binaries(triton_cache()), "the baseline's are there too"
+    assert builder.compile(RMS_NORM, candidate(tmp_path), OPTIONS, GPU, None, into) is None
+    assert {split: binaries(into / split) for split in first} == first, "compiled again, not found"
+
+
+def test_without_heldout_cases_nothing_of_them_is_compiled(builder: BuilderClient, tmp_path: Path, into: Path) -> None:
+    options = Options(heldout=False, max_work=2e4, call_timeout_s=30.0)
+    assert builder.compile(RMS_NORM, candidate(tmp_path), options, GPU, None, into) is None
+    assert binaries(into / "seen") and not binaries(into / "heldout")
+
+
+REACHES = """
+import os, pathlib
+def reached():
+    mine = pathlib.Path(os.environ["TRITON_CACHE_DIR"])
+    if mine.name == "heldout":
+        (mine / "mark").write_text("held-out cases were here")
+        return
+    for path in ({other!r}, {baseline!r}):
+        try:
+            found = sorted(os.listdir(path))
+            if found:
+                raise SyntaxError(f"{{path}} holds {{found[:3]}}")
+            open(os.path.join(path, "poison"), "w").close()
+            raise SyntaxError(f"{{path}} was written")
+        except OSError:
+            pass
+reached()
+"""
+
+
+def test_the_seen_split_sees_neither_the_other_folder_nor_the_baselines(
+    builder: BuilderClient, tmp_path: Path, into: Path
+) -> None:
+    """A candidate that reaches one is refused with what it found; one that cannot compiles as any other."""
+    triton_cache().mkdir(parents=True, exist_ok=True)
+    attack = REACHES.format(other=str(into / "heldout"), baseline=str(triton_cache()))
+    for _ in range(2):  # the second time there is something to find
+        found = builder.compile(RMS_NORM, candidate(tmp_path, attack), OPTIONS, GPU, None, into)
+        assert found is None, found.verdicts[0].detail
+    assert (into / "heldout" / "mark").is_file()
+    for folder in (into / "heldout", into / "seen", triton_cache()):
+        assert not (folder / "poison").exists()
+
+
+def test_a_kernel_that_fails_on_heldout_cases_alone_is_not_refused(
+    builder: BuilderClient, tmp_path: Path, into: Path
+) -> None:
+    fails = 'import os\nif os.environ["TRITON_CACHE_DIR"].endswith("heldout"):\n    raise SyntaxError("only there")\n'
+    assert builder.compile(RMS_NORM, candidate(tmp_path, fails), OPTIONS, GPU, None, into) is None
+    fails = fails.replace("heldout", "seen")
+    found = builder.compile(RMS_NORM, candidate(tmp_path, fails), OPTIONS, GPU, None, into)
+    assert found is not None and found.status is Status.COMPILE_ERROR and "only there" in found.verdicts[0].detail
+
+
+def test_the_cases_of_another_file_are_compiled(builder: BuilderClient, tmp_path: Path, into: Path) -> None:
+    """A private draw of held-out cases comes as a file in place of the task's own."""
+    task = load_task(RMS_NORM)
+    alone = tmp_path / "heldout.yaml"
+    text = (RMS_NORM / "heldout.yaml").read_text(encoding="utf-8")
+    alone.write_text(text, encoding="utf-8")
+    assert builder.compile(RMS_NORM, candidate(tmp_path), OPTIONS, GPU, alone, into) is None
+    assert binaries(into / "heldout") and task.heldout
