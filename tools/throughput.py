@@ -5,9 +5,10 @@
     python tools/throughput.py --platform cuda --effort screen --in-flight 1       latency instead of throughput
     python tools/throughput.py --platform cpu --candidate expert 'hip2hip/*'       these tasks, their experts
 
-Each chosen task's kernel is judged once. A comment makes its text unique, so that no cache has seen it. `--in-flight`
-candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes its wait for
-a device. Before the clock starts, each judge evaluates the first task, so that it is warm; nothing else is.
+Each chosen task's kernel is judged once a round. A comment makes its text unique, so that no cache has seen it.
+`--in-flight` candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes
+its wait for a device. Before the clock starts, each judge evaluates the first task; nothing else is warm.
+In the first round baselines are measured, too; in further ones (`--rounds 2`) one device knows them, as in training.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Judged:
 class Throughput:
     """What was measured on some devices."""
 
+    round: int
     devices: int
     in_flight: int
     effort: str
@@ -111,18 +113,24 @@ def judged(pool: JudgePool, task: Task, candidate: Path, options: Options) -> Ju
 
 
 def measure(
-    pool: JudgePool, candidates: Sequence[tuple[Task, Path]], options: Options, devices: int, in_flight: int
-) -> Throughput:
-    """Judge all candidates, `in_flight` at a time for each device."""
+    pool: JudgePool,
+    candidates: Sequence[tuple[Task, Path]],
+    options: Options,
+    devices: int,
+    in_flight: int,
+    rounds: int = 1,
+) -> Iterator[Throughput]:
+    """Judge all candidates in each round, `in_flight` at a time for each device."""
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(devices * in_flight) as threads:
         folder = Path(place)
         warm_task, warm = candidates[0]
         for _ in threads.map(lambda _: judged(pool, warm_task, unseen_copy(warm, folder), options), range(devices)):
             pass
-        copies = [(task, unseen_copy(kernel, folder)) for task, kernel in candidates]
-        began = time.monotonic()
-        done = tuple(shown(threads.map(lambda one: judged(pool, one[0], one[1], options), copies), len(copies)))
-        return Throughput(devices, in_flight, options.effort.value, time.monotonic() - began, done)
+        for number in range(1, rounds + 1):
+            copies = [(task, unseen_copy(kernel, folder)) for task, kernel in candidates]
+            began = time.monotonic()
+            done = tuple(shown(threads.map(lambda one: judged(pool, one[0], one[1], options), copies), len(copies)))
+            yield Throughput(number, devices, in_flight, options.effort.value, time.monotonic() - began, done)
 
 
 def shown(done: Iterator[Judged], of: int) -> Iterator[Judged]:
@@ -137,7 +145,8 @@ def text(found: Throughput) -> str:
     cuts = statistics.quantiles([one.latency_s for one in found.judged], n=20, method="inclusive")
     passed = sum(one.status == "passed" for one in found.judged)
     lines = [
-        f"{len(found.judged)} evaluations ({passed} passed), effort {found.effort}, on {found.devices} device(s), "
+        f"round {found.round}: {len(found.judged)} evaluations ({passed} passed), effort {found.effort}, "
+        f"on {found.devices} device(s), "
         f"{found.in_flight} in flight for each: {found.wall_s:.1f} s",
         f"{found.an_hour:.0f} evaluations an hour, {found.an_hour / found.devices:.0f} for each device",
         f"latency: median {cuts[9]:.2f} s, 90 % within {cuts[17]:.2f} s, 95 % within {cuts[18]:.2f} s",
@@ -167,7 +176,8 @@ def main() -> None:
     parser.add_argument("--candidate", default="kernel", choices=["kernel", "expert"], help="what is judged")
     parser.add_argument("--in-flight", type=int, default=3, help="candidates at the same time, for each device")
     parser.add_argument("--most", type=int, default=MOST_TASKS, help="so many tasks at most, spread evenly")
-    parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file")
+    parser.add_argument("--rounds", type=int, default=1, help="judge each task so many times, one after the other")
+    parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file, a line a round")
     given = parser.parse_args()
     candidates = chosen_candidates(given.tasks, given.candidate, given.most)
     if len(candidates) < 2 or given.in_flight < 1:
@@ -175,10 +185,11 @@ def main() -> None:
     devices = chosen_devices(given.devices)
     with started(given.platform, devices, builds=True) as pool:
         options = options_of({"effort": given.effort})
-        found = measure(pool, candidates, options, len(devices), given.in_flight)
-    print(text(found))
-    if given.json:
-        given.json.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+        for found in measure(pool, candidates, options, len(devices), given.in_flight, given.rounds):
+            print(text(found), flush=True)
+            if given.json:
+                with given.json.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(found)) + "\n")
 
 
 if __name__ == "__main__":

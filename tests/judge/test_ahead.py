@@ -9,6 +9,7 @@ import pytest
 
 from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.builder_client import BuilderClient
+from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.judge.worker_program import triton_cache
 from arena.model.environment import DeviceFacts, Environment
@@ -110,3 +111,36 @@ def test_the_cases_of_another_file_are_compiled(builder: BuilderClient, tmp_path
     alone.write_text(text, encoding="utf-8")
     assert builder.compile(RMS_NORM, candidate(tmp_path), OPTIONS, GPU, alone, into) is None
     assert binaries(into / "heldout") and task.heldout
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["normalization/rms_norm", "linear_attention/kda_gate", "fundamentals/gemm"])
+def test_a_device_finds_every_kernel(
+    builder: BuilderClient, gpu_judge: JudgeClient, tmp_path: Path, into: Path, name: str
+) -> None:
+    """Nothing that the judge launches is compiled again: the stand-in asks Triton for the same as the device."""
+    task, options = TASKS / "triton2triton" / name, Options(seeds=1, timing_budget_s=0.02)
+    file = task / "kernel.py"
+    assert builder.compile(task, file, options, gpu_judge.environment, None, into) is None
+    compiled = binaries(into)
+    found = gpu_judge.evaluate(task, file, options, compiled=into)
+    assert found.status is Status.PASSED, found.verdicts[-1].detail
+    assert compiled and binaries(into) == compiled
+
+
+@pytest.mark.gpu
+def test_a_poisoned_cache_harms_its_own_candidate_alone(
+    builder: BuilderClient, gpu_judge: JudgeClient, tmp_path: Path, into: Path
+) -> None:
+    """The folder is the candidate's: what it spoils there fails, and neither the baseline nor others launch it."""
+    options = Options(heldout=False, seeds=1, timing_budget_s=0.02)
+    file = candidate(tmp_path)
+    assert builder.compile(RMS_NORM, file, options, gpu_judge.environment, None, into) is None
+    for binary in binaries(into):
+        binary.write_bytes(b"poison")
+    spoiled = gpu_judge.evaluate(RMS_NORM, file, options, compiled=into)
+    assert spoiled.status in (Status.LAUNCH_ERROR, Status.CRASH) and spoiled.cases[0].baseline is Status.PASSED
+    clean = tmp_path / "clean"
+    clean.mkdir()
+    assert builder.compile(RMS_NORM, file, options, gpu_judge.environment, None, clean) is None
+    assert gpu_judge.evaluate(RMS_NORM, file, options, compiled=clean).status is Status.PASSED

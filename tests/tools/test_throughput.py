@@ -54,9 +54,15 @@ def tool() -> ModuleType:
     return load("throughput")
 
 
-def measured(tool: ModuleType, pool: FakePool, devices: int, in_flight: int, candidates: int) -> Any:
+def rounds(tool: ModuleType, pool: FakePool, devices: int, in_flight: int, candidates: int, count: int) -> list[Any]:
     task = load_task(TASKS / "triton2triton/normalization/rms_norm")
-    return tool.measure(pool, [(task, task.baseline_kernel)] * candidates, Options(), devices, in_flight)
+    kernels = [(task, task.baseline_kernel)] * candidates
+    return list(tool.measure(pool, kernels, Options(), devices, in_flight, count))
+
+
+def measured(tool: ModuleType, pool: FakePool, devices: int, in_flight: int, candidates: int) -> Any:
+    (found,) = rounds(tool, pool, devices, in_flight, candidates, 1)
+    return found
 
 
 def test_each_device_has_candidates_in_flight_and_none_was_seen_before(tool: ModuleType) -> None:
@@ -65,6 +71,13 @@ def test_each_device_has_candidates_in_flight_and_none_was_seen_before(tool: Mod
     assert pool.most_here == 6
     assert len(set(pool.texts)) == 2 + 8, "one a device to warm it, then each candidate once"
     assert len(found.judged) == 8 and found.wall_s >= 4 * SECONDS_JUDGED
+
+
+def test_each_round_judges_each_task_with_a_text_of_its_own(tool: ModuleType) -> None:
+    pool = FakePool(1)
+    first, second = rounds(tool, pool, 1, 2, 3, 2)
+    assert (first.round, second.round) == (1, 2) and len(first.judged) == len(second.judged) == 3
+    assert len(set(pool.texts)) == 1 + 2 * 3
 
 
 def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
