@@ -36,7 +36,7 @@ _LEFT_CORES = 2
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TritonKernel:
     """A file of Triton kernels for a task, and the architecture to compile it for."""
 
     task: Task
@@ -53,7 +53,7 @@ class AheadCompiler:
         self._free = threading.Semaphore(max(1, (os.cpu_count() or 1) - _LEFT_CORES))
 
     def compile(
-        self, kernel: Kernel, cases: Sequence[Case], limit: Limit, cache: Path | None, over: threading.Event
+        self, kernel: TritonKernel, cases: Sequence[Case], limit: Limit, cache: Path | None, over: threading.Event
     ) -> CandidateFailed | None:
         """Have a kernel launch on every case, on no device, so that Triton compiles what it launches.
 
@@ -70,22 +70,22 @@ class AheadCompiler:
         """
         if kernel.target not in TARGETS or triton_cross.missing(kernel.target):
             return None
-        job = _Job(kernel, cases, over)
+        queue = _CaseQueue(kernel, cases, over)
         count = max(1, min(len(cases), (os.cpu_count() or 1) // _CORES_A_WORKER))
 
         def work(_: int) -> None:
             with self._free:
-                job.work(self._cross_compilation.fork_servers, limit, cache)
+                queue.work(self._cross_compilation.fork_servers, limit, cache)
 
         with ThreadPoolExecutor(max_workers=count) as pool:
             list(pool.map(work, range(count)))
-        return job.failure
+        return queue.failure
 
 
-class _Job:
+class _CaseQueue:
     """The cases of one kernel, and the workers that take them one by one."""
 
-    def __init__(self, kernel: Kernel, cases: Sequence[Case], over: threading.Event) -> None:
+    def __init__(self, kernel: TritonKernel, cases: Sequence[Case], over: threading.Event) -> None:
         self._task = kernel.task
         self._program = Program(self._task, Language.TRITON, {"": kernel.file}, target=kernel.target, ahead=True)
         self._reference = Reference(self._task.reference_path)

@@ -19,7 +19,7 @@ from pathlib import Path
 from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import ArenaError
 from arena.judge import rules
-from arena.judge.ahead import HELDOUT, SEEN, AheadCompiler, Kernel
+from arena.judge.ahead import HELDOUT, SEEN, AheadCompiler, TritonKernel
 from arena.judge.building import baseline_program, build_program
 from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.messages import Options
@@ -92,7 +92,7 @@ class Builder:
 
         Workers of the one are not those of the other, and neither are the folders.
         """
-        kernel, over = Kernel(job.task, file, job.facts.arch), threading.Event()
+        kernel, over = TritonKernel(job.task, file, job.facts.arch), threading.Event()
         if job.into is None:
             return self._ahead.compile(kernel, job.seen, job.limit, None, over)
         folders = {split: job.into / split for split in (SEEN, HELDOUT)}
@@ -119,7 +119,7 @@ class Builder:
                 return
             self._baselines.add(key)
         if job.task.task_type.triton:
-            known = Kernel(job.task, kernel, job.facts.arch)
+            known = TritonKernel(job.task, kernel, job.facts.arch)
             self._ahead.compile(known, job.cases, job.limit, triton_cache(), threading.Event())
         else:
             baseline_program(job.task, job.cases, job.facts)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _CACHE_MULTIPLE = 2
 _EMPTY_CALLS = 200
 _SCREEN_HALF_WIDTH = 0.05
+_SCREEN_PASS = 0.4
 _SCREEN_SPREAD = 0.04  # the interval holds more than its spread: what no number of rounds shows
 
 
@@ -27,7 +28,7 @@ class TimingConfig:
     """How a kind of device is measured. Times in seconds unless named otherwise, sizes in bytes, widths relative."""
 
     pass_s: float
-    """how long the calls of a long pass should take together"""
+    """how long the calls of a long pass should take together; each has a set of its own, which is drawn and checked"""
     most_calls: int
     most_bytes: int
     least_rounds: int
@@ -46,9 +47,10 @@ class TimingConfig:
     baseline_drift: float
 
     def screening(self) -> TimingConfig:
-        """The same with wider intervals, for evaluations of `Effort.SCREEN`; a minimum of rounds holds as before."""
+        """The same with shorter passes and wider intervals, for `Effort.SCREEN`; the least rounds stay as they are."""
         return replace(
             self,
+            pass_s=self.pass_s * _SCREEN_PASS,
             target_spread=max(self.target_spread, _SCREEN_SPREAD),
             patient_spread=max(self.patient_spread, _SCREEN_HALF_WIDTH),
             noisy_half_width=max(self.noisy_half_width, _SCREEN_HALF_WIDTH),
@@ -56,7 +58,7 @@ class TimingConfig:
 
 
 _GPU = TimingConfig(
-    pass_s=10e-3,
+    pass_s=5e-3,
     most_calls=1024,
     most_bytes=16 << 30,
     least_rounds=8,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _MOST_KEYS = 1 << 26
 """random numbers that are looked at together: a quarter of a gigabyte"""
+_MOST_DRAWN = 4096
+"""tokens of a set whose experts are drawn; each one more repeats the choice of a random one of these"""
 
 
 class Routing(NamedTuple):
@@ -56,10 +58,16 @@ def choose_experts(
     """Distinct experts for every token: (count, num_tokens, top_k), int32; `skew` above 1 makes some popular.
 
     With `num_active` exactly so many of the experts are chosen, each of them at least once: top_k <= num_active and
-    num_active <= min(num_experts, num_tokens * top_k).
+    num_active <= min(num_experts, num_tokens * top_k). A large batch holds some choices several times: a random number
+    for each token and expert would take longer than what is timed.
     """
     import torch
 
+    if num_tokens > max(_MOST_DRAWN, num_experts):
+        drawn = choose_experts(count, max(_MOST_DRAWN, num_experts), num_experts, top_k, generator, skew, num_active)
+        shape = (count, num_tokens - drawn.shape[1], 1)
+        repeated = torch.randint(0, drawn.shape[1], shape, generator=generator, device=generator.device)
+        return torch.cat([drawn, drawn.gather(1, repeated.expand(-1, -1, top_k))], dim=1)
     device = generator.device
     popularity = torch.rand(count, 1, num_experts, generator=generator, device=device).clamp(min=1e-6) ** (skew - 1)
     keys = torch.rand(count, num_tokens, num_experts, generator=generator, device=device).clamp(min=1e-30)

@@ -137,3 +137,14 @@ def test_a_thousand_routings_take_no_more_operations_than_two() -> None:
     """They are drawn for every round of a timing: one by one that took half a second each time on an H200."""
     counts = [count_operations(partial(draw_routings, CASE, _generator(), sets)) for sets in (2, 1000)]
     assert counts[0] == counts[1]
+
+
+def test_a_large_batch_repeats_choices_and_still_uses_every_active_expert() -> None:
+    tokens, experts, top_k, active = 9000, 40, 3, 17
+    chosen = choose_experts(2, tokens, experts, top_k, _generator(), 3.0, active)
+    assert chosen.shape == (2, tokens, top_k) and chosen.dtype == torch.int32
+    for one in chosen:
+        assert one.unique().numel() == active
+        assert (one.sort(-1).values.diff(dim=-1) > 0).all(), "distinct experts of each token"
+        assert not torch.equal(one[4096:8192], one[:4096]), "in an order of its own"
+    assert not torch.equal(chosen[0], chosen[1])
