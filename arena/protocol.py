@@ -85,6 +85,9 @@ class Load(WorkerMessage, frozen=True):
     """for a target: build each signature of a kernel once, and not every launch"""
     ahead: bool = False
     """for a target: what is built will be launched on such a device; build what launches need, and record nothing"""
+    disassembler: str = ""
+    """for an AMD target: execute the machine code of launches on the CPU, as this llvm-objdump reads it; what is loaded
+    may also be a HIP library for the target"""
 
 
 class TensorArgument(WorkerMessage, frozen=True):
@@ -218,6 +221,10 @@ class Blame(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     NOT_CAPTURABLE = "not_capturable"
     RULE_VIOLATION = "rule_violation"
+    NOT_MODELLED = "not_modelled"
+    """machine code that the executor does not know"""
+    MACHINE_FAULT = "machine_fault"
+    """machine code that does what a GPU would fault on"""
 
 
 class Failed(WorkerMessage, frozen=True):

@@ -222,7 +222,6 @@ def triton_machine(
 ) -> tuple[float, dict[str, int]]:
     """Have the kernel's Python code launch on a stand-in for the target that executes the machine code."""
     from arena.cross import triton as triton_cross
-    from arena.cross.triton import driver as stand_in
     from arena.emulation.amd_isa.memory import DeviceMemory
     from arena.emulation.amd_isa.triton_host import TritonHost
     from arena.numerics.reference import load_module
@@ -231,34 +230,13 @@ def triton_machine(
     values = [values_of(task, each.sets, memory) for each in drawn]
     host = TritonHost(target, memory, objdump())
     host.order = limit.order
-    seconds = 0.0
-    plain_load = stand_in._Utils.load_binary
-
-    def load(self: Any, name: str, binary: bytes, shared_bytes: int, device: int) -> tuple[object, ...]:
-        module, _, *rest = plain_load(self, name, binary, shared_bytes, device)
-        return (module, host.load(name, binary), *rest)
-
-    def launcher(self: Any, source: Any, metadata: Any) -> Any:
-        launch = host.launcher(source, metadata)
-        self.utils.block_waves = int(metadata.num_warps)
-
-        def timed(*given: Any) -> None:
-            nonlocal seconds
-            started = time.monotonic()
-            launch(*given)
-            seconds += time.monotonic() - started
-
-        return timed
-
-    stand_in._Utils.load_binary = load  # type: ignore[method-assign]
-    stand_in.StandInDriver._launcher = launcher  # type: ignore[method-assign]
-    triton_cross.install(target)
+    triton_cross.install(target, host=host)
     entry = getattr(load_module(kernel, "candidate"), task.entry)
     for given in values:
         host.limit(limit.seconds)
         entry(*given)
     _leave_pretence()
-    return seconds, host.mnemonics()
+    return host.seconds, host.mnemonics()
 
 
 def _leave_pretence() -> None:

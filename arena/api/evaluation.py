@@ -32,6 +32,7 @@ class EvaluationOptions(TypedDict, total=False):
     max_work: float | None
     timeout_s: float
     targets: Sequence[str]
+    execute: bool
     profile: bool
     on_progress: Callable[[Progress], None]
 
@@ -76,7 +77,8 @@ class Judge:
                 `heldout` (True; False for `screen`): also evaluate held-out cases. `seeds` (3): secret draws per case.
                 `max_work`: skip cases whose operations plus bytes exceed it, but keep the two smallest of each split
                 (default: no limit, 3e6 on the CPU platform). `timeout_s` (60): seconds per call. `targets`:
-                architectures to cross-compile for, such as `gfx942`. `profile` (False): also say where the time goes.
+                architectures to cross-compile for, such as `gfx942`. `execute` (False): also execute the machine code
+                for gfx942 or gfx950 on the CPU. `profile` (False): also say where the time goes.
                 `on_progress`: called at every stage.
 
         Returns:

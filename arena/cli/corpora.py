@@ -23,3 +23,7 @@ MaxWork = Annotated[
         min=1,
     ),
 ]
+Execute = Annotated[
+    bool,
+    typer.Option("--execute", help="Also execute the machine code for gfx942 or gfx950 on the CPU, one small case."),
+]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import err, examples, out, print_json
-from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.corpora import Execute, MaxWork, TasksDirs
 from arena.cli.devices import Platform, warn_before
 from arena.error_line import first_error_line
 from arena.model.effort import Effort
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from arena.model.task import Task
 
 _LINE_CHARACTERS = 400
+TARGETS = typer.Option(help="Cross-compile for these architectures (no such GPU required).")
 EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --effort correctness",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
+    "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942 --execute",
 )
 
 
@@ -44,9 +46,8 @@ def evaluate(
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     eager_stream: Annotated[bool, typer.Option(help="torch2*: also time PyTorch eager without a graph.")] = False,
     torch_compile: Annotated[bool, typer.Option(help="torch2*: also time torch.compile.")] = False,
-    targets: Annotated[
-        list[str] | None, typer.Option(help="Cross-compile for these architectures (no such GPU required).")
-    ] = None,
+    targets: Annotated[list[str] | None, TARGETS] = None,
+    execute: Execute = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Status, speedup and the whole evaluation as JSON; see docs/evaluate/python.md."),
@@ -61,7 +62,7 @@ def evaluate(
     from arena.judge.messages import options_of
     from arena.toolchains.targets import parse
 
-    asked = {} if heldout is None else {"heldout": heldout}
+    asked = {"execute": execute} | ({} if heldout is None else {"heldout": heldout})
     options = options_of(
         {
             **asked,

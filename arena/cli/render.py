@@ -104,16 +104,19 @@ def failing_cases(evaluation: Evaluation) -> Iterable[str]:
 def targets_table(evaluation: Evaluation) -> Table:
     """One row per GPU that the candidate was built for, with what its kernel of most registers takes."""
     table = Table(title="Builds for other GPUs", caption="Compiled for these, not run on them.")
-    table.add_column("target")
-    table.add_column("outcome")
+    executed = any(build.machine_code is not None for build in evaluation.targets)
+    for heading in ("target", "outcome", *(["machine code"] if executed else [])):
+        table.add_column(heading)
     for heading in ("seconds", "kernels", "registers", "LDS / shared", "spills", "occupancy"):
         table.add_column(heading, justify="right")
     table.add_column("detail", overflow="fold")
     for build in evaluation.targets:
         colour = _OUTCOME_COLOURS[build.outcome]
         outcome = f"[{colour}]{str(build.outcome).replace('_', ' ')}[/{colour}]"
-        detail = escape(first_error_line(build.detail))
-        table.add_row(build.target, outcome, f"{build.seconds:.1f}", *_use(build), detail)
+        found = build.machine_code
+        detail = escape(first_error_line(build.detail or (found.detail if found else "")))
+        ran = [str(found.outcome).replace("_", " ") if found else formats.NONE] if executed else []
+        table.add_row(build.target, outcome, *ran, f"{build.seconds:.1f}", *_use(build), detail)
     return table
 
 

@@ -13,12 +13,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from arena.cli.console import err, examples, out, print_json
-from arena.cli.corpora import TasksDirs
+from arena.cli.corpora import Execute, TasksDirs
 from arena.cli.devices import DEVICES, Platform, chosen_devices
 from arena.errors import FileError
 
 if TYPE_CHECKING:
     from arena.corpus.corpora import Corpora
+    from arena.judge.messages import Options
     from arena.model.check import TaskCheck
     from arena.model.task import Task
 
@@ -27,6 +28,7 @@ EXAMPLES = examples(
     "arena tasks check rms_norm --details",
     "arena tasks check .                        # in the folder of a task",
     "arena tasks check 'hip2hip/*' 'torch2hip/*' --targets gfx90a,gfx942,gfx950,sm_90",
+    "arena tasks check --targets gfx942 --execute",
     "arena tasks check --mutants --resume",
     "arena tasks check --platform cuda --resume --devices all",
 )
@@ -48,6 +50,7 @@ def check(
     platform: Platform = "auto",
     targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
     every_launch: Annotated[bool, EVERY_LAUNCH] = False,
+    execute: Execute = False,
     timing: Annotated[bool, TIMING] = True,
     mutants: Annotated[bool, MUTANTS] = False,
     most: Annotated[int, typer.Option(help="Limit on mutants of one kernel.", min=1)] = _MOST_MUTANTS,
@@ -60,13 +63,11 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
     """Check task definitions, cases, kernels and mutants. Exit code 1 if a task fails."""
-    from arena.judge.messages import Options
     from arena.platforms import detect
     from arena.task_check.run import CheckPlan, check_tasks, default_jobs
-    from arena.toolchains.targets import parse
 
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
-    options = Options(seeds=seeds) if mutants else Options(seeds=seeds, targets=parse([targets]))
+    options = _options(seeds, "" if mutants else targets, execute=execute and not mutants)
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
     _share_cores(len(judges))
     plan = CheckPlan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch, timing)
@@ -90,6 +91,13 @@ def check(
         err.print(f"[red]{escape(problem)}[/red]", soft_wrap=True, highlight=False)
     if malformed or any(one.failed for one in checks):
         raise typer.Exit(1)
+
+
+def _options(seeds: int, targets: str, *, execute: bool) -> Options:
+    from arena.judge.messages import options_of
+    from arena.toolchains.targets import parse
+
+    return options_of({"seeds": seeds, "targets": parse([targets]), "execute": execute})
 
 
 def _loaded(folders: Sequence[Path], patterns: Sequence[str]) -> tuple[Corpora, dict[str, Task], list[str]]:

@@ -21,6 +21,7 @@ from arena.judge.baselines import BaselineCache, Baselines
 from arena.judge.building import build_program, hip_worker
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.cross_compile import CrossCompilation, Limit
+from arena.judge.machine_code import executed
 from arena.judge.messages import Options
 from arena.judge.performance import PerformanceCheck
 from arena.judge.profiling import profile_largest
@@ -188,15 +189,17 @@ class CandidateEvaluation:
         return WorkerProgram(self._fork_servers, cache, hidden, options.call_timeout_s, most_bytes, native_worker)
 
     def _cross(self, report: Report) -> None:
-        """Build for the GPUs asked for. All cases count: nothing is run, so that none is too large."""
+        """Build for the GPUs asked for. All cases count: none is run, but for one small one where that is asked for."""
         cases = (*self._task.seen, *(self._task.heldout if self._options.heldout else ()))
         limit = Limit(self._options.call_timeout_s, self._hidden)
 
         def show(done: int, total: int) -> None:
             report(Stage.COMPILE, done, total)
 
-        wanted = self._options.targets
-        self._targets = self._context.cross_compilation.build(self._task, self._file, cases, wanted, limit, show)
+        wanted, cross = self._options.targets, self._context.cross_compilation
+        self._targets = cross.build(self._task, self._file, cases, wanted, limit, show)
+        if self._options.execute:
+            self._targets = executed(cross.fork_servers, self._task, self._file, self._targets, limit)
 
     def _check_correctness(self, report: Report) -> OutputCheck:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from arena.errors import UsageError
 from arena.model.check import TaskCheck
 from arena.model.effort import Effort
 from arena.model.environment import Environment
@@ -32,6 +33,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """where the baseline is PyTorch: also measure `torch.compile`, and label it"""
     targets: tuple[str, ...] = ()
     """cross-compile for these architectures; no such GPU is needed: `gfx942`, `sm_90`"""
+    execute: bool = False
+    """also execute the machine code for targets of `EXECUTED` on the CPU, on the smallest seen case; no gate"""
     host_memory_bytes: int | None = None
     """resident memory that a candidate's worker may take with all its descendants; None: half of the machine's"""
     profile: bool = False
@@ -39,12 +42,20 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 CPU_MAX_WORK = 3e6
+EXECUTED = ("gfx942", "gfx950")
+"""the targets whose machine code can be executed on the CPU"""
 
 
 def options_of(given: Mapping[str, Any]) -> Options:
-    """Return options as a caller gives them; `heldout` depends on the effort unless it is given."""
+    """Return options as a caller gives them; `heldout` depends on the effort unless it is given.
+
+    Raises `UsageError` where they do not go together.
+    """
     effort = Effort(given.get("effort", Effort.FULL))
-    return Options(**{"heldout": effort.runs_heldout, **given, "effort": effort})
+    options = Options(**{"heldout": effort.runs_heldout, **given, "effort": effort})
+    if options.execute and not set(options.targets) & set(EXECUTED):
+        raise UsageError(f"`execute` needs one of {', '.join(EXECUTED)} among the targets: their machine code is known")
+    return options
 
 
 class JudgeMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

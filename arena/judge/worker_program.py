@@ -31,6 +31,10 @@ class Program:
     target: str = ""
     once: bool = False
     ahead: bool = False
+    disassembler: Path | None = None
+    """with which machine code for the target is executed on the CPU, where that is wanted"""
+    beside: tuple[Path, ...] = ()
+    """files that a worker finds in the folder of the one that it loads"""
     native_worker: NativeWorker | None = None
     """what loads it, where that is not Python"""
 
@@ -41,8 +45,18 @@ class Program:
     def load_message(self, key: str, folder: Path) -> Load:
         """How a worker is told to load it, from a copy in this folder."""
         copy = Path(tempfile.mkdtemp(dir=folder)) / self.files[key].name
-        shutil.copyfile(self.files[key], copy)
-        return Load(self.language, str(copy), self.task.entry, self.copies, self.target, self.once, self.ahead)
+        for file in (self.files[key], *self.beside):
+            shutil.copyfile(file, copy.with_name(file.name))
+        return Load(
+            self.language,
+            str(copy),
+            self.task.entry,
+            self.copies,
+            self.target,
+            self.once,
+            self.ahead,
+            str(self.disassembler or ""),
+        )
 
 
 class WorkerProgram:

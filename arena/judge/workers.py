@@ -74,6 +74,8 @@ _BLAMED = {
     Blame.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
     Blame.NOT_CAPTURABLE: Status.LAUNCH_ERROR,
     Blame.RULE_VIOLATION: Status.RULE_VIOLATION,
+    Blame.NOT_MODELLED: Status.NOT_RUN,
+    Blame.MACHINE_FAULT: Status.WRONG_RESULT,
 }
 
 

@@ -17,6 +17,30 @@ class BuildOutcome(StrEnum):
     """This machine cannot build for the target; says nothing about the candidate."""
 
 
+class MachineCodeOutcome(StrEnum):
+    """What executing the machine code for a target on the CPU showed."""
+
+    RIGHT = "right"
+    """Every output is within the tolerance, and nothing else was written."""
+    WRONG = "wrong"
+    """An output is not, or the code does what a GPU would fault on."""
+    NOT_CHECKED = "not_checked"
+    """An instruction or a service is not known, or it took too long; says nothing about the candidate."""
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """The machine code for one target, executed on one case: no gate, and no speed.
+
+    `detail`: the error relative to the tolerance, what is wrong, or what is not known. `case`: the case's label.
+    """
+
+    outcome: MachineCodeOutcome
+    detail: str
+    case: str
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True)
 class KernelUse:
     """What one compiled kernel takes of a multiprocessor.
@@ -48,6 +72,8 @@ class TargetBuild:
     builds: int = 0
     asked: int = 0
     kernels: tuple[KernelUse, ...] = ()
+    machine_code: MachineCode | None = None
+    """None where it was not asked for, or nothing was built"""
 
     def __post_init__(self) -> None:
         if self.outcome is BuildOutcome.BUILT and self.builds != self.asked:

@@ -30,6 +30,8 @@ COLUMNS = {
     "shared_bytes": "Int64",
     "spill_bytes": "Int64",
     "occupancy": "Float64",
+    "machine_code": "str",
+    "machine_code_detail": "str",
     "detail": "str",
 }
 """Columns of `targets.csv` with their types; the capital ones may be empty: registers are whole numbers even then."""
@@ -51,6 +53,7 @@ def target_cells(row: TrialRow) -> list[dict[str, Cell]]:
             "seconds": build.seconds,
             "builds": build.builds,
             "asked": build.asked,
+            **_machine_code(build),
         }
         for build in row.targets
     ]
@@ -65,6 +68,8 @@ def targets_markdown(view: TargetsView) -> Iterator[str]:
         counts = (f"{cell.text} ({cell.rest})" if cell.rest else cell.text for cell in agent.cells)
         yield f"| {' | '.join([agent.agent, *counts, agent.portable])} |"
     yield from ("", "Built of checked, by cross-compilation; what this machine cannot build for is not checked.")
+    if view.executed:
+        yield "Machine code: executed on the CPU on one small case, which shows wrong code and no speed."
     if view.tied:
         yield from ("", "### Builds only where it was written", "")
     for entry in view.tied:
@@ -76,11 +81,17 @@ def targets_markdown(view: TargetsView) -> Iterator[str]:
         yield f"- {wave.agent}, {wave.task}: {first_error_line(wave.detail)}"
 
 
+def _machine_code(build: TargetBuild) -> dict[str, Cell]:
+    found = build.machine_code
+    said = ("", "") if found is None else (str(found.outcome), found.detail)
+    return dict(zip(("machine_code", "machine_code_detail"), said, strict=True))
+
+
 def _cells(row: TrialRow, build: TargetBuild, use: KernelUse | None) -> dict[str, Cell]:
     cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
     cells |= {"attempt": row.attempt, "target": build.target, "vendor": vendor_of(build.target)}
     cells |= {"outcome": str(build.outcome), "builds": build.builds, "asked": build.asked, "seconds": build.seconds}
-    cells |= {"detail": build.detail}
+    cells |= {"detail": build.detail, **_machine_code(build)}
     if use is None:
         return cells
     scalars = use.scalar_registers if vendor_of(build.target) == "amd" else None

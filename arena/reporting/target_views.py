@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena.error_line import first_error_line
-from arena.model.portability import vendor_of
+from arena.model.portability import MachineCodeOutcome, vendor_of
 from arena.reporting import formats, targets
 from arena.reporting.groups import ALL, Group
 from arena.reporting.measure import Unit
@@ -78,6 +78,8 @@ class TargetsView:
     agents: tuple[CountView, ...]
     tied: tuple[TiedView, ...]
     waves: tuple[WaveView, ...]
+    executed: bool
+    """whether the machine code of any candidate was executed"""
 
 
 def targets_view(rows: Sequence[TrialRow], groups: Sequence[Group]) -> TargetsView | None:
@@ -96,6 +98,7 @@ def targets_view(rows: Sequence[TrialRow], groups: Sequence[Group]) -> TargetsVi
         ),
         tuple(_tied(row, found) for row, found in targets.tied(rows)),
         tuple(WaveView(_who(row), row.task, row.detail) for row in targets.wave_size_dependent(rows)),
+        any(build.machine_code is not None for row in rows for build in row.targets),
     )
 
 
@@ -106,10 +109,14 @@ def reach(row: TrialRow) -> Reach:
         return Reach(formats.NONE)
     if found.word == targets.NOT_CHECKED:
         return Reach(found.word, ", ".join(found.not_checked))
-    rest = f"fails for {', '.join(found.failed)}" if found.failed else ""
+    wrong = targets.wrong_machine_code(row)
+    said = [f"fails for {', '.join(found.failed)}"] if found.failed else []
+    said += [f"machine code wrong for {', '.join(wrong)}"] if wrong else []
+    rest = "; ".join(said)
     if found.word == targets.IN_PART:
         return Reach(", ".join(found.built), rest)
-    return Reach(found.word, rest, "good" if found.word == targets.EVERYWHERE else "bad", found.tied)
+    good = found.word == targets.EVERYWHERE and not wrong
+    return Reach(found.word, rest, "good" if good else "bad", found.tied)
 
 
 def use_views(row: TrialRow) -> tuple[UseView, ...]:
@@ -131,9 +138,12 @@ def use_views(row: TrialRow) -> tuple[UseView, ...]:
 
 
 def _cell(count: targets.TargetCount) -> Reach:
-    rest = f"{count.not_checked} not checked" if count.not_checked else ""
+    said = [f"{count.not_checked} not checked"] if count.not_checked else []
+    ran = [f"{number} {str(outcome).replace('_', ' ')}" for outcome, number in count.machine_code.items()]
+    said += [f"machine code: {', '.join(ran)}"] if ran else []
+    wrong = MachineCodeOutcome.WRONG in count.machine_code
     tone = "none" if not count.checked else "good" if count.built == count.checked else "bad" if not count.built else ""
-    return Reach(formats.ratio_of(count.built, count.checked), rest, tone)
+    return Reach(formats.ratio_of(count.built, count.checked), "; ".join(said), "bad" if wrong else tone)
 
 
 def _tied(row: TrialRow, found: targets.Portability) -> TiedView:

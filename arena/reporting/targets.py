@@ -7,9 +7,9 @@ was never built; neither counts. Definitions: docs/evaluate/measures.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only, vendor_of
+from arena.model.portability import BuildOutcome, MachineCodeOutcome, TargetBuild, one_vendor_only, vendor_of
 from arena.model.verdict import Status
 from arena.reporting.rows import TrialRow
 
@@ -44,6 +44,8 @@ class TargetCount:
     built: int
     checked: int
     not_checked: int
+    machine_code: dict[MachineCodeOutcome, int] = field(default_factory=dict)
+    """of those whose machine code was executed, how many are right, wrong or not checked; none without any"""
 
 
 def portability(row: TrialRow) -> Portability | None:
@@ -103,6 +105,12 @@ def wave_size_dependent(rows: Sequence[TrialRow]) -> list[TrialRow]:
     return [row for row in rows if row.status is Status.WAVE_SIZE_DEPENDENT]
 
 
+def wrong_machine_code(row: TrialRow) -> tuple[str, ...]:
+    """The targets for which the candidate's machine code was executed and is wrong."""
+    ran = ((build.target, build.machine_code) for build in row.targets)
+    return tuple(name for name, found in ran if found is not None and found.outcome is MachineCodeOutcome.WRONG)
+
+
 def complaint(row: TrialRow) -> str:
     """What the compiler said about the first target that it refused; else what the trial itself failed with."""
     return next((build.detail for build in row.targets if build.outcome is BuildOutcome.FAILED), row.detail)
@@ -134,6 +142,9 @@ def _only(builds: tuple[TargetBuild, ...]) -> str:
 
 
 def _count(label: str, target: str, rows: Sequence[TrialRow]) -> TargetCount:
-    outcomes = [build.outcome for row in rows if row.label == label for build in row.targets if build.target == target]
+    builds = [build for row in rows if row.label == label for build in row.targets if build.target == target]
+    outcomes = [build.outcome for build in builds]
     built, skipped = outcomes.count(BuildOutcome.BUILT), outcomes.count(BuildOutcome.NOT_CHECKED)
-    return TargetCount(label, target, built, len(outcomes) - skipped, skipped)
+    ran = [build.machine_code.outcome for build in builds if build.machine_code is not None]
+    machine_code = {outcome: ran.count(outcome) for outcome in MachineCodeOutcome if outcome in ran}
+    return TargetCount(label, target, built, len(outcomes) - skipped, skipped, machine_code)

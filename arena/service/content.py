@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from arena.model.effort import Effort
-from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
+from arena.model.portability import BuildOutcome, KernelUse, MachineCodeOutcome, TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, Evaluation, Split
 from arena.model.session import Evaluated
@@ -42,6 +42,8 @@ class TargetContent:
     outcome: BuildOutcome
     detail: str
     kernels: tuple[KernelUse, ...]
+    machine_code: MachineCodeOutcome | None
+    machine_code_detail: str
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,11 @@ def _finite(value: float | None) -> float | None:
 
 
 def _target(build: TargetBuild) -> TargetContent:
-    return TargetContent(
-        build.target, build.outcome, shortened(cleaned(build.detail), characters=DETAIL_CHARACTERS), build.kernels
-    )
+    said, ran = (shortened(cleaned(text), characters=DETAIL_CHARACTERS) for text in (build.detail, _ran(build)))
+    outcome = build.machine_code.outcome if build.machine_code else None
+    return TargetContent(build.target, build.outcome, said, build.kernels, outcome, ran)
+
+
+def _ran(build: TargetBuild) -> str:
+    found = build.machine_code
+    return f"{found.detail} ({found.case})" if found else ""

@@ -129,6 +129,9 @@ def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
             yield what + (f": {first_error_line(target.detail, _FIRST_LINE_CHARACTERS)}" if target.detail else "")
             for use in target.kernels:
                 yield f"  {use.kernel}: {_use(use)}"
+            if target.machine_code is not None:
+                said = first_error_line(target.machine_code_detail, _FIRST_LINE_CHARACTERS)
+                yield f"  machine code, executed on the CPU: {target.machine_code.replace('_', ' ')}: {said}"
 
 
 def _profile(profile: Profile | None) -> Iterator[str]:

@@ -17,6 +17,7 @@ from arena.judge.conditioning import MARGIN
 from arena.judge.cross_compile import Limit
 from arena.judge.evaluate import JudgeContext, checks
 from arena.judge.inputs import secret_generator
+from arena.judge.machine_code import executed
 from arena.judge.messages import Options
 from arena.judge.selection import emulation_work, select_cases
 from arena.judge.verify import OutputCheck
@@ -24,7 +25,7 @@ from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
 from arena.judge.worker_program import Program, WorkerProgram, triton_cache
 from arena.judge.workers import CandidateFailed
 from arena.model.check import CheckItem, CheckOutcome, MutantFate, TaskCheck
-from arena.model.portability import BuildOutcome
+from arena.model.portability import BuildOutcome, MachineCodeOutcome
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -44,6 +45,11 @@ _DEFINITION_CASES = 4
 _DEFINITION_WORK = 3e5
 _COUNTED = (0.5, 1.15)
 _DRAWS = 20
+_OF_MACHINE_CODE = {
+    MachineCodeOutcome.RIGHT: CheckOutcome.PASSED,
+    MachineCodeOutcome.WRONG: CheckOutcome.FAILED,
+    MachineCodeOutcome.NOT_CHECKED: CheckOutcome.NOT_CHECKED,
+}
 _ENOUGH_S = 2.0
 """seconds after which an emulation of a case is not called again"""
 Report = Callable[[int, int], None]
@@ -225,6 +231,9 @@ class TaskChecker:
         builds = self._context.cross_compilation.build(
             self._task, kernel, self._task.cases, wanted, self._limit, lambda done, total: None
         )
+        if self._options.execute:
+            fork_servers = self._context.cross_compilation.fork_servers
+            builds = executed(fork_servers, self._task, kernel, builds, self._limit)
         outcomes = {
             BuildOutcome.BUILT: CheckOutcome.PASSED,
             BuildOutcome.FAILED: CheckOutcome.FAILED,
@@ -233,6 +242,10 @@ class TaskChecker:
         for build in builds:
             detail = build.detail or f"all {build.builds}, {build.seconds:.1f} s"
             yield CheckItem(f"builds for {build.target}", outcomes[build.outcome], detail)
+            if build.machine_code is not None:
+                found = build.machine_code
+                said = f"{found.detail} ({found.case})"
+                yield CheckItem(f"machine code for {build.target}", _OF_MACHINE_CODE[found.outcome], said)
 
 
 def _discard(worker_programs: Sequence[WorkerProgram]) -> None:

@@ -156,7 +156,9 @@ class CommandLoop:
 
 
 def _compiles(message: Load) -> bool:
-    """Return whether loading or calling it may call a compiler, which is another process."""
+    """Return whether loading or calling it may call a compiler or a disassembler, which is another process."""
+    if message.disassembler:
+        return True
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     return message.language is not Language.HIP and not (message.language is Language.TRITON and interpreted)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from arena.cross import triton as triton_cross
 from arena.model.portability import KernelUse
 from arena.numerics.reference import FUNCTION, load_module, results
-from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument, TensorArgument
+from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument
 from arena.worker.binding import Binding
+from arena.worker.c_values import c_value
 from arena.worker.operators import Operators, RuleViolation
 
 if TYPE_CHECKING:
@@ -21,13 +22,8 @@ if TYPE_CHECKING:
 _WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
 _WORKSPACE_BYTES = 256 << 20
+_OF_MACHINE_CODE = {"NotModelled": Blame.NOT_MODELLED, "MachineFault": Blame.MACHINE_FAULT}
 _OUT_OF_MEMORY = 2  # hipErrorOutOfMemory, and cudaErrorMemoryAllocation
-_CTYPES: dict[str, Any] = {
-    "float32": ctypes.c_float,
-    "int64": ctypes.c_int64,
-    "int32": ctypes.c_int32,
-    "bool": ctypes.c_bool,
-}
 
 
 class LoadError(Exception):
@@ -56,6 +52,11 @@ class Entry(Protocol):
 
 def load(message: Load, device: str) -> Entry:
     """Load a candidate; `device` is PyTorch's word for where its arguments will be."""
+    if message.disassembler:
+        from arena.worker import machine_code
+
+        triton = message.language is Language.TRITON
+        return (machine_code.TritonMachineEntry if triton else machine_code.HipMachineEntry)(message)
     if message.language is Language.HIP:
         return HipEntry(Path(message.path), message.entry)
     if message.language is Language.TRITON:
@@ -145,7 +146,7 @@ class HipEntry:
         axes = [ctypes.c_int64(size) for size in binding.message.axes]
         scratch = self._scratch(axes, len(binding.values))
         for index, values in enumerate(binding.values):
-            arguments = [_c_value(a, v) for a, v in zip(binding.message.arguments, values, strict=True)]
+            arguments = [c_value(a, v) for a, v in zip(binding.message.arguments, values, strict=True)]
             own = [scratch[index % len(scratch)]] if scratch else []
             self._calls.append((*arguments, *axes, *own))
 
@@ -240,6 +241,9 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
     if _is_of_a_rule(problem):
         return Blame.RULE_VIOLATION
     names = {kind.__name__ for kind in type(problem).__mro__}
+    for name, said in _OF_MACHINE_CODE.items():
+        if name in names:
+            return said
     if names & {"CompilationError", "CompileTimeAssertionFailure"}:
         return Blame.COMPILE_ERROR
     if "InterpreterError" in names:
@@ -262,16 +266,6 @@ def _blame_of_interpreted(problem: BaseException) -> Blame:
     """An interpreted kernel fails when it runs; what a compiler would have refused is told by the cause's type."""
     cause = problem.__cause__ or problem.__context__
     return Blame.COMPILE_ERROR if isinstance(cause, NameError | AttributeError | TypeError) else Blame.LAUNCH_ERROR
-
-
-def _c_value(argument: TensorArgument | ScalarArgument | NullArgument, value: Any) -> Any:
-    match argument:
-        case TensorArgument():
-            return ctypes.c_void_p(value.data_ptr())
-        case ScalarArgument(dtype=dtype):
-            return _CTYPES[dtype](value)
-        case NullArgument():
-            return ctypes.c_void_p(None)
 
 
 def _named_values(binding: Binding) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def _no_judge(*_: object) -> None:
     [
         (
             {"hold_out": False},
-            "unknown option `hold_out`; expected one of: effort, heldout, max_work, on_progress, profile",
+            "unknown option `hold_out`; expected one of: effort, execute, heldout, max_work, on_progress, profile",
         ),
         ({"seed": 1}, "unknown option `seed`"),
         ({"seeds": 0}, "option `seeds`: 0 is less than the minimum of 1"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from arena.model.portability import KernelUse
+from arena.model.portability import KernelUse, MachineCode, MachineCodeOutcome
 from arena.model.verdict import Status
 from arena.reporting.formats import quantity
 from arena.reporting.measure import Unit
@@ -127,8 +128,29 @@ def test_json_has_the_targets_of_every_trial(report: Report) -> None:
         "seconds": 0.5,
         "builds": 0,
         "asked": 2,
+        "machine_code": "",
+        "machine_code_detail": "",
     }
     assert (absent["portability"], absent["targets"]) == (None, [])
+
+
+def test_machine_code_stands_beside_the_builds(tmp_path: Path) -> None:
+    """Executed for one target: counts on the page and in the summary, the reason in CSV and JSON, loud where wrong."""
+    right = MachineCode(MachineCodeOutcome.RIGHT, "0.01 of the tolerance", "N=4", 0.2)
+    wrong = MachineCode(MachineCodeOutcome.WRONG, "3 of 4 elements wrong", "N=4", 0.2)
+    trials = [
+        b.trial(TASKS[0], targets=(replace(b.built("gfx942"), machine_code=right), b.built("sm_90"))),
+        b.trial(TASKS[1], targets=(replace(b.built("gfx942"), machine_code=wrong), b.built("sm_90"))),
+    ]
+    run = b.run(trials, tasks=TASKS[:2])
+    written = write_report([run], tmp_path)
+    for text in (written.index.read_text(encoding="utf-8"), (tmp_path / "summary.md").read_text(encoding="utf-8")):
+        assert "machine code: 1 right, 1 wrong" in text
+        assert "executed on the CPU" in text
+    assert "machine code wrong for gfx942" in task_text(written, TASKS[1])
+    frame = targets_frame(trial_rows([run]))
+    assert list(frame["machine_code"]) == ["right", "", "wrong", ""]
+    assert list(frame["machine_code_detail"])[2] == "3 of 4 elements wrong"
 
 
 def test_without_targets_there_is_nothing_of_it(tmp_path: Path) -> None:

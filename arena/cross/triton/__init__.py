@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from arena.cross.triton.driver import Records
+from arena.cross.triton.driver import Host, Records
 from arena.toolchains.targets import TARGETS
 
 
@@ -25,12 +25,12 @@ def missing(arch: str) -> str:
     return "" if backend.is_dir() else f"this Triton has no backend for {vendor}: `pip install triton`"
 
 
-def install(arch: str, *, each_once: bool = False, ahead: bool = False) -> Records:
+def install(arch: str, *, each_once: bool = False, ahead: bool = False, host: Host | None = None) -> Records:
     """Make this process compile for `arch` (a name in `targets.TARGETS`) and return where launches are recorded.
 
     With `each_once`, launches whose signature has been built are passed over. Kernels compiled `ahead` of a device are
-    not recorded; the C code that launches them is compiled too. `TRITON_INTERPRET` must not be set. Imports torch and
-    triton.
+    not recorded; the C code that launches them is compiled too. A `host` executes what is launched, which is not run
+    else. `TRITON_INTERPRET` must not be set. Imports torch and triton.
     """
     import triton.testing
     from triton.runtime.driver import driver
@@ -39,7 +39,7 @@ def install(arch: str, *, each_once: bool = False, ahead: bool = False) -> Recor
     from arena.cross.triton.driver import StandInDriver, benchmark_once
 
     records = Records()
-    driver.set_active(StandInDriver(arch, records, ahead=ahead))
+    driver.set_active(StandInDriver(arch, records, ahead=ahead, host=host))
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, benchmark_once)
     pretend.install(arch)

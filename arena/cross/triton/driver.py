@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from arena.cross.triton.binaries import kernel_use
 from arena.cross.triton.launchers import Launchers
@@ -27,11 +27,21 @@ class Records:
         return taken
 
 
+class Host(Protocol):
+    """Whoever executes what is launched."""
+
+    def load(self, name: str, binary: bytes) -> int:
+        """Take a binary over; return the handle of its kernel `name`."""
+
+    def launcher(self, source: Any, metadata: Any) -> Callable[..., None]:
+        """Return what Triton calls to launch."""
+
+
 class _Utils:
     """What Triton asks of a device while it loads a kernel."""
 
-    def __init__(self, facts: Multiprocessor, records: Records, *, ahead: bool) -> None:
-        self._facts, self._records, self._ahead = facts, records, ahead
+    def __init__(self, facts: Multiprocessor, records: Records, host: Host | None, *, ahead: bool) -> None:
+        self._facts, self._records, self._host, self._ahead = facts, records, host, ahead
         self.block_waves = 1
 
     def get_device_properties(self, device: int) -> dict[str, object]:
@@ -54,7 +64,8 @@ class _Utils:
             return (None, 0, 0, 0, _MAX_BLOCK_THREADS)
         use = kernel_use(binary, name, self._facts.arch, shared_bytes=shared_bytes, block_waves=self.block_waves)
         self._records.kernels.append(use)
-        return (None, 0, use.registers, use.spill_bytes, _MAX_BLOCK_THREADS)
+        handle = self._host.load(name, binary) if self._host else 0
+        return (None, handle, use.registers, use.spill_bytes, _MAX_BLOCK_THREADS)
 
     def unload_module(self, module: object) -> None:
         """Nothing was loaded."""
@@ -69,23 +80,26 @@ class StandInDriver:
     What is compiled `ahead` of a device is not recorded, but the C code that launches it is compiled with it.
     """
 
-    def __init__(self, arch: str, records: Records, *, ahead: bool = False) -> None:
+    def __init__(self, arch: str, records: Records, *, ahead: bool = False, host: Host | None = None) -> None:
         from triton.backends.compiler import GPUTarget
 
         facts = TARGETS[arch]
         backend, name = ("hip", arch) if facts.vendor == "amd" else ("cuda", int(arch.removeprefix("sm_")))
         self._target = GPUTarget(backend, name, facts.wave_size)
         self._arch = arch
-        self._launchers = Launchers(facts.vendor) if ahead else None
-        self.utils = _Utils(facts, records, ahead=ahead)
+        self._launchers, self._host = Launchers(facts.vendor) if ahead else None, host
+        self.utils = _Utils(facts, records, host, ahead=ahead)
         self.launcher_cls = self._launcher
 
     def _launcher(self, source: object, metadata: Any) -> Callable[..., None]:
-        """A launch that does nothing. Triton makes it just before it loads the binary: note how large a block is."""
+        """A launch that does nothing, or what the host does.
+
+        Triton makes it just before it loads the binary: note how large a block is.
+        """
         self.utils.block_waves = int(metadata.num_warps)
         if self._launchers is not None:
             self._launchers.build(source, metadata)
-        return lambda *args, **kwargs: None
+        return self._host.launcher(source, metadata) if self._host else lambda *args, **kwargs: None
 
     def get_current_target(self) -> object:
         """What Triton compiles for."""

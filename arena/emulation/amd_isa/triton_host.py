@@ -35,6 +35,8 @@ class TritonHost:
         self.launches: list[Launch] = []
         self.deadline = float("inf")
         self.order = TOGETHER
+        self.seconds = 0.0
+        """of all launches so far"""
 
     def limit(self, seconds: float) -> None:
         """Give launches up after so many seconds from now."""
@@ -77,7 +79,9 @@ class TritonHost:
         block = (int(metadata.num_warps) * int(metadata.warp_size), 1, 1)
         launch = Launch(name, grid, block, int(metadata.shared), bytes(segment))
         self.launches.append(launch)
+        began = time.monotonic()
         loaded.run(launch, self.deadline, self.order)
+        self.seconds += time.monotonic() - began
 
     def _values(self, kind: Any, given: Any) -> Iterator[bytes]:
         """Return the bytes of an argument; constants have none, tuples those of their members."""

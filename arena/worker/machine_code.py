@@ -1,0 +1,116 @@
+"""Programs whose machine code for an AMD GPU is executed on the CPU: what cross-compilation builds, on real arguments.
+
+In: a file of Triton kernels, or a HIP library with the stand-in runtime beside it. A launch runs in `arena.emulation.
+amd_isa`; tensors of the shared buffer are the only memory of the device, but for what the program allocates.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from arena.cross import triton as triton_cross
+from arena.emulation.amd_isa.faults import NotModelled
+from arena.emulation.amd_isa.hip_host import HipHost
+from arena.emulation.amd_isa.memory import DeviceMemory
+from arena.emulation.amd_isa.triton_host import TritonHost
+from arena.model.portability import KernelUse
+from arena.numerics.reference import load_module
+from arena.protocol import Load, TensorArgument
+from arena.worker.binding import Binding
+from arena.worker.c_values import c_value
+
+RUNTIME = "libhost_runtime.so"
+"""the stand-in runtime, in the folder of a HIP library"""
+
+
+class BoundMemory:
+    """The tensors that are bound now, as memory of a device."""
+
+    def __init__(self) -> None:
+        self.device = DeviceMemory()
+        self._starts: list[int] = []
+
+    def bind(self, binding: Binding | None) -> None:
+        """Make the tensors of every set accessible in place of the former ones."""
+        for start in self._starts:
+            self.device.remove(start)
+        self._starts = []
+        for start, num_bytes, name, owner in () if binding is None else _tensors(binding):
+            self.device.add(start, num_bytes, name, owner)
+            self._starts.append(start)
+
+
+class TritonMachineEntry:
+    """A Triton candidate: its Python code launches on a stand-in for the target, which executes what Triton built."""
+
+    def __init__(self, message: Load) -> None:
+        self._memory, self._values = BoundMemory(), list[list[object]]()
+        host = TritonHost(message.target, self._memory.device, Path(message.disassembler))
+        self._records = triton_cross.install(message.target, host=host)
+        self._function = getattr(load_module(Path(message.path), "candidate"), message.entry)
+
+    def bind(self, binding: Binding | None) -> None:
+        """Keep the argument lists, and make their tensors memory of the device."""
+        self._memory.bind(binding)
+        self._values = [] if binding is None else binding.values
+
+    def call(self, index: int) -> None:
+        """Call the function; every launch is over when it returns."""
+        self._function(*self._values[index])
+
+    def copy_back(self, index: int) -> None:
+        """Outputs were written in place."""
+
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """What the launches since the last time were compiled to."""
+        return self._records.take()
+
+
+class HipMachineEntry:
+    """A HIP library for the target: its host code runs as clang built it, against the stand-in runtime."""
+
+    def __init__(self, message: Load) -> None:
+        library, self._name, self._memory = Path(message.path), message.entry, BoundMemory()
+        runtime = library.with_name(RUNTIME)
+        self._host = HipHost(library, runtime, message.target, self._memory.device, Path(message.disassembler))
+        self._calls: list[list[Any]] = []
+        self._axes: list[Any] = []
+
+    def bind(self, binding: Binding | None) -> None:
+        """Turn every set's arguments into C values, and make their tensors memory of the device."""
+        self._memory.bind(binding)
+        self._calls = []
+        if binding is None:
+            return
+        self._axes = [ctypes.c_int64(size) for size in binding.message.axes]
+        for values in binding.values:
+            pairs = zip(binding.message.arguments, values, strict=True)
+            self._calls.append([c_value(argument, value) for argument, value in pairs])
+
+    def call(self, index: int) -> None:
+        """Call the host function; every launch is over when it returns."""
+        workspace = self._host.workspace_bytes(self._name, self._axes)
+        scratch = [] if workspace is None else [ctypes.c_void_p(self._host.allocate(max(1, workspace)))]
+        code = self._host.call(self._name, [*self._calls[index], *self._axes, *scratch, ctypes.c_void_p(None)])
+        if code:
+            raise NotModelled(f"the host function returned {code}")
+
+    def copy_back(self, index: int) -> None:
+        """Outputs were written in place."""
+
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """What its library holds was read where it was built."""
+        return ()
+
+
+def _tensors(binding: Binding) -> Iterator[tuple[int, int, str, object]]:
+    """Address, bytes, name and owner of every tensor of every set, as the candidate gets it."""
+    for values in binding.values:
+        for argument, value in zip(binding.message.arguments, values, strict=True):
+            if isinstance(argument, TensorArgument) and 0 not in argument.shape:
+                tensor: Any = value
+                span = 1 + sum((n - 1) * s for n, s in zip(argument.shape, argument.strides, strict=True))
+                yield int(tensor.data_ptr()), span * int(tensor.element_size()), argument.name, tensor
