@@ -1,9 +1,10 @@
-"""Make the evaluations that tests of adapters serve: tests/stored/evaluations.json, by the real judge on the CPU platform.
+"""Make the evaluations that tests of adapters serve, by the real judge on the CPU platform.
 
     python tools/stored_evaluations.py
 
-It serves rms_norm, asks the server as any client does, and keeps each verdict with its record. Takes about a minute.
-A timing that is to be noisy or slower is so by its kernel; where an outcome is not the expected one, nothing is kept.
+It serves rms_norm, asks the server as any client does, and keeps each verdict with its record in
+tests/stored/evaluations.json. That takes half a minute. Where an outcome is not the one that a kernel stands for,
+nothing is kept: the timing of `noisy` depends on its secret data, and is not noisy in every run.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from tests.candidates import assembled  # noqa: E402
 from tests.stored import OUTCOMES, TASK, StoredEvaluation  # noqa: E402
 
 EXAMPLES, CHEATS = ROOT / "examples" / "candidates", ROOT / "tests" / "cheats" / "rms_norm"
+KERNELS = ROOT / "tests" / "stored" / "kernels"
 FILES = {
     "faster": EXAMPLES / "fast" / TASK / "kernel.py",
-    "slower": ROOT / "tests" / "stored" / "slower.py",
-    "noisy": ROOT / "tests" / "stored" / "noisy.py",
+    "slower": KERNELS / "slower.py",
+    "noisy": KERNELS / "noisy.py",
     "wrong": EXAMPLES / "broken" / TASK / "kernel.py",
     "wrong_unseen": EXAMPLES / "hardcoded" / TASK / "kernel.py",
     "compile_error": CHEATS / "syntax_error.py",

@@ -117,9 +117,14 @@ def openreward_server(address: str, token: str, agent: str, scheme: RewardScheme
         ArenaError: the server cannot be reached, or refuses the token.
         UsageError: it serves no task.
     """
+    return Server([environment_of(address, token, agent, scheme)])
+
+
+def environment_of(address: str, token: str, agent: str, scheme: RewardScheme) -> type[UnseenArena]:
+    """Return the environment that `openreward_server` serves. Raises `ArenaError` or `UsageError`, as it does."""
     with Client(address, token) as client:
         tasks = tasks_by_split(client.tasks())
     if not tasks:
         raise UsageError(f"{address} serves no task; start `arena serve` with other patterns or another split")
     settings = {"address": address, "token": token, "agent": agent, "scheme": scheme, "tasks": tasks}
-    return Server([type(UnseenArena.__name__, (UnseenArena,), {**settings, "__doc__": UnseenArena.__doc__})])
+    return type(UnseenArena.__name__, (UnseenArena,), {**settings, "__doc__": UnseenArena.__doc__})
