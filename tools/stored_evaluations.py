@@ -17,16 +17,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from arena import Client  # noqa: E402
-from arena.corpus.corpora import open_corpora  # noqa: E402
-from arena.http_server import EvaluationServer  # noqa: E402
+from real_server import real_server  # noqa: E402
+
 from arena.judge.messages import Options  # noqa: E402
 from arena.model.record import Evaluation  # noqa: E402
-from arena.model.session import Limits  # noqa: E402
 from arena.runs import records  # noqa: E402
-from arena.serve.episodes import ServeSettings, opened  # noqa: E402
-from arena.serve.routes import Routes  # noqa: E402
-from arena.service.judge_pool import started  # noqa: E402
 from tests import stored  # noqa: E402
 from tests.candidates import assembled  # noqa: E402
 from tests.stored import OUTCOMES, TASK, StoredEvaluation  # noqa: E402
@@ -53,19 +48,12 @@ def kernels(folder: Path) -> dict[str, str | None]:
 
 def judged(folder: Path) -> list[StoredEvaluation]:
     """Have each kernel judged in an episode of its own."""
-    texts, corpora = kernels(folder), open_corpora()
-    settings = ServeSettings(folder / "run", corpora, (TASK,), OPTIONS, Limits(), capacity=1)
-    with (
-        started("cpu", builds=True) as pool,
-        opened(settings, pool) as episodes,
-        EvaluationServer(Routes(episodes).table()) as server,
-        Client(server.address, server.token) as client,
-    ):
-        finals = {}
+    texts, run, finals = kernels(folder), folder / "run", {}
+    with real_server(run, [TASK], OPTIONS, "cpu") as client:
         for name, text in texts.items():
             finals[name] = client.finish(client.begin(TASK, agent=name).episode, text)
             print(f"{name:14} {finals[name].text}", file=sys.stderr, flush=True)
-    trials = {trial.agent: trial for trial in records.read_run(settings.folder).trials}
+    trials = {trial.agent: trial for trial in records.read_run(run).trials}
     return [StoredEvaluation(name, text, kept(trials[name].evaluation), finals[name]) for name, text in texts.items()]
 
 
