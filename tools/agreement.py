@@ -4,12 +4,14 @@
     python tools/agreement.py --platform cuda rms_norm softmax           these tasks, on the first GPU
 
 The two evaluations have judges of their own, one after the other, on the same seen cases. Two speedups agree where
-their 95 % intervals overlap. Run it while the machine does nothing else: the intervals do not know of other load.
+their 95 % intervals overlap. Run it while the machine does nothing else: the intervals do not know of other load. The
+page says how many processes wanted a core before each evaluation, this tool's own included.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -51,6 +53,8 @@ class Measured:
     """One evaluation: the speedup of each timed seen case with its interval, and which of them are noisy."""
 
     status: str
+    load: float
+    """of the machine in the minute before"""
     speedups: Mapping[str, Estimate]
     noisy: frozenset[str]
 
@@ -89,15 +93,17 @@ def overlap(one: Estimate, two: Estimate) -> bool:
 
 def by_api(task: Task, kernel: Path, platform: str) -> tuple[Measured, Environment]:
     """Evaluate with a judge of its own."""
+    load = os.getloadavg()[0]
     evaluation = arena.evaluate(task, kernel, platform=platform, heldout=False).evaluation
     timed = {case.case: case for case in evaluation.split(Split.SEEN) if case.speedup is not None}
     speedups = {name: case.speedup for name, case in timed.items() if case.speedup is not None}
     noisy = frozenset(name for name, case in timed.items() if case.timing is not None and case.timing.noisy)
-    return Measured(evaluation.status.value, speedups, noisy), evaluation.environment
+    return Measured(evaluation.status.value, load, speedups, noisy), evaluation.environment
 
 
 def by_client(client: Client, task: Task, kernel: Path) -> Measured:
     """Evaluate in an episode of a server, and read the answer alone."""
+    load = os.getloadavg()[0]
     step = client.evaluate(client.begin(task.id).episode, kernel.read_text(encoding="utf-8"))
     found = msgspec.json.decode(step.result, type=Content)
     speedups = {
@@ -105,7 +111,8 @@ def by_client(client: Client, task: Task, kernel: Path) -> Measured:
         for case in found.cases
         if case.speedup is not None and case.speedup_low is not None and case.speedup_high is not None
     }
-    return Measured(found.status.value, speedups, frozenset(case.case for case in found.cases if case.noisy))
+    noisy = frozenset(case.case for case in found.cases if case.noisy)
+    return Measured(found.status.value, load, speedups, noisy)
 
 
 def page(found: Sequence[Compared], environment: Environment, commit: str) -> str:
@@ -113,12 +120,14 @@ def page(found: Sequence[Compared], environment: Environment, commit: str) -> st
     agree = sum(overlap(*one.means) for one in found)
     cases, apart = sum(len(one.cases) for one in found), sum(len(one.apart) for one in found)
     noisy = sum(len((one.api.noisy | one.client.noisy) & set(one.cases)) for one in found)
+    loads = sorted(side.load for one in found for side in (one.api, one.client))
     lines = [
         "# Agreement of two evaluations",
         "",
         f"Made by `tools/agreement.py` on {datetime.now(UTC):%Y-%m-%d} at `{commit}`, platform "
         f"{environment.device.platform} ({environment.device.name}). The kernels are experts.",
         "`arena.evaluate` and a client of `arena serve` each had them evaluated once, by judges of their own.",
+        f"Load average of the machine with {os.cpu_count()} cores: {loads[0]:.1f} to {loads[-1]:.1f}.",
         "",
         f"The intervals of the geometric means overlap for **{agree} of {len(found)} kernels**.",
         f"Those of single cases overlap for {cases - apart} of {cases}, of which {noisy} were noisy in one evaluation.",

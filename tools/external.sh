@@ -18,7 +18,7 @@ case $name in
 esac
 
 "$python" -m venv "$place"
-"$place/bin/pip" install -q --disable-pip-version-check "${install[@]}" pytest pytest-timeout
+"$place/bin/pip" install -q --disable-pip-version-check --no-compile "${install[@]}" pytest pytest-timeout
 if "$place/bin/python" -c "import torch" 2>/dev/null; then
   echo "torch is in the environment of $name" >&2
   exit 1
