@@ -96,7 +96,7 @@ def inspect(server: Served, scheme: RewardScheme, kernel: str | None) -> float:
 
 def verifiers(server: Served, scheme: RewardScheme, kernel: str | None) -> float:
     """By the tools and the task of a rollout."""
-    vf = pytest.importorskip("verifiers.v1", reason="needs environments/unseen_arena")
+    vf = pytest.importorskip("verifiers.v1", reason="needs its package; run tools/external.sh verifiers")
     from unseen_arena_env.servers.tool import ArenaToolset
     from unseen_arena_env.taskset import ArenaTask, ArenaTaskConfig
 
