@@ -13,7 +13,7 @@ DOCKER ?= docker
 # Bytecode is kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all external corpus mutants check docs leaderboard image setup clean help
+.PHONY: run test test-all external external-quick corpus mutants check docs leaderboard image setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -31,6 +31,10 @@ test-all: $(STAMP)
 # Each adapter against the real judge, in an environment made from its extra alone; needs PyPI.
 external: $(STAMP)
 	$(BIN)/pytest -m external tests/test_external.py
+
+# The two cheapest of them side by side, as CI does for every change.
+external-quick: $(STAMP)
+	$(BIN)/pytest -v -n 2 -m external -k "end_to_end and (mcp or openreward)" tests/test_external.py
 
 # Check, on the CPU platform, the tasks that have changed or whose judge has; the mutants of kernels take longer and can be resumed.
 corpus: $(STAMP)

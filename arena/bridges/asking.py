@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, Literal, TypeVar
@@ -24,9 +24,14 @@ class RewardScheme(StrEnum):
     DENSE = "dense"
     BOUNDED = "bounded"
 
-    def of(self, answer: Step | Final) -> float:
-        """Return the reward of this scheme."""
-        return answer.reward if self is RewardScheme.DENSE else answer.bounded_reward
+    @property
+    def field(self) -> str:
+        """Return the name of this reward in answers of the server."""
+        return "reward" if self is RewardScheme.DENSE else "bounded_reward"
+
+    def of(self, answer: Step | Final | Mapping[str, Any]) -> float:
+        """Return the reward of this scheme; `answer` may also be the `facts` of one."""
+        return float(answer[self.field] if isinstance(answer, Mapping) else getattr(answer, self.field))
 
 
 async def when_free(call: Callable[[], Awaitable[T]]) -> T:

@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from inspect_ai import Task, task
 from inspect_ai.agent import AgentSubmit, react
@@ -36,8 +36,8 @@ from inspect_ai.util import store
 from arena.agents.chat.prompt import with_files
 from arena.api.client import AsyncClient, Client
 from arena.bridges.asking import facts, is_refusal, when_free
+from arena.bridges.inspect_values import values_of
 from arena.errors import NotServed, UsageError
-from arena.model.verdict import Status
 from arena.serve.views import Final, ServedTask, TaskView
 
 T = TypeVar("T")
@@ -173,25 +173,6 @@ def verdict() -> Scorer:
         return Score(value=values_of(final), explanation=final["text"], metadata={"verdict": final})
 
     return score
-
-
-def values_of(final: dict[str, Any]) -> dict[str, float]:
-    """Return the values of a score; NaN, which Inspect counts in no metric, where one does not apply.
-
-    `speedup` is 0 for what failed. `correctness_drop` is 1 for a kernel that passed every seen case and fails a
-    held-out one.
-    """
-    passed, heldout, speedup = final["status"] == Status.PASSED, final["heldout"], final["speedup"]
-    solved = passed and heldout is not None and heldout["passed"] == heldout["cases"]
-    tried = passed and heldout is not None
-    return {
-        "reward": final["reward"],
-        "bounded_reward": final["bounded_reward"],
-        "passed": float(passed),
-        "solved": float(solved),
-        "speedup": (math.nan if speedup is None else speedup) if passed else 0.0,
-        "correctness_drop": float(not solved) if tried else math.nan,
-    }
 
 
 def _matches(one: ServedTask, patterns: Sequence[str], task_type: str, suite: str) -> bool:

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 from arena.api.client import AsyncClient, Client
 from arena.bridges.asking import RewardScheme, facts, is_refusal, purpose, tasks_by_split, when_free
 from arena.errors import NotServed, UsageError
-from arena.serve.views import ServedTask
+from arena.model.verdict import Status
+from arena.serve.views import Final, ServedTask
 
 NAME = "unseen_arena"
 
@@ -43,6 +44,8 @@ class UnseenArena(Environment):  # type: ignore[misc]
         self._task = str(self.task_spec["task"])
         self._client = AsyncClient(self.address, self.token)
         self._episode = ""
+        self._rewarded: set[str] = set()
+        """kernels whose reward `run_kernel` has given"""
 
     @classmethod
     def name(cls) -> str:
@@ -77,12 +80,21 @@ class UnseenArena(Environment):  # type: ignore[misc]
     @tool  # type: ignore[untyped-decorator]
     async def run_kernel(self, params: KernelInput) -> ToolOutput:
         """Compile a kernel, check it on the seen cases, and time it against the baseline."""
-        return await self._told(lambda: self._client.evaluate(self._episode, params.kernel), self.scheme.of)
+        step = await self._told(lambda: self._client.evaluate(self._episode, params.kernel), self.scheme.of)
+        if step.reward is not None:
+            self._rewarded.add(params.kernel)
+        return step
 
     @tool(exclusive=True)  # type: ignore[untyped-decorator]
     async def finish(self, params: FinishInput) -> ToolOutput:
         """End the episode with the verdict on this kernel, or on the best one so far, held-out cases included."""
-        return await self._told(lambda: self._client.finish(self._episode, params.kernel), lambda final: 0.0, True)
+
+        def earned(final: Final) -> float:
+            """Return 0 where `run_kernel` has rewarded the kernel that counts: rewards of a session are added up."""
+            chosen = params.kernel is None and final.status is not Status.NOTHING_SUBMITTED
+            return 0.0 if chosen or params.kernel in self._rewarded else self.scheme.of(final)
+
+        return await self._told(lambda: self._client.finish(self._episode, params.kernel), earned, True)
 
     async def _told(
         self, call: Callable[[], Awaitable[Any]], earned: Callable[[Any], float], last: bool = False
@@ -105,9 +117,14 @@ def openreward_server(address: str, token: str, agent: str, scheme: RewardScheme
         ArenaError: the server cannot be reached, or refuses the token.
         UsageError: it serves no task.
     """
+    return Server([environment_of(address, token, agent, scheme)])
+
+
+def environment_of(address: str, token: str, agent: str, scheme: RewardScheme) -> type[UnseenArena]:
+    """Return the environment that `openreward_server` serves. Raises `ArenaError` or `UsageError`, as it does."""
     with Client(address, token) as client:
         tasks = tasks_by_split(client.tasks())
     if not tasks:
         raise UsageError(f"{address} serves no task; start `arena serve` with other patterns or another split")
     settings = {"address": address, "token": token, "agent": agent, "scheme": scheme, "tasks": tasks}
-    return Server([type(UnseenArena.__name__, (UnseenArena,), {**settings, "__doc__": UnseenArena.__doc__})])
+    return type(UnseenArena.__name__, (UnseenArena,), {**settings, "__doc__": UnseenArena.__doc__})

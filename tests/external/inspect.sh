@@ -18,6 +18,7 @@ log = json.load(open(sys.argv[1]))
 print("log:", log["eval"]["task"], log["status"], log["eval"]["task_args"], [one["id"] for one in log["samples"]])
 END
 "$VENV/bin/pip" install -q pytest pytest-timeout
-(cd "$ROOT" && "$VENV/bin/python" -m pytest -q --confcutdir tests/external -o filterwarnings= tests/external/test_inspect.py)
+(cd "$ROOT" && "$VENV/bin/python" -m pytest -q --confcutdir tests/external -o filterwarnings= \
+    -k inspect tests/external/test_inspect.py tests/bridges/test_same_reward.py)
 "$VENV/bin/inspect" view bundle --log-dir "$WORK/logs" --output-dir "${KEEP_BUNDLE:-$WORK/bundle}" --overwrite
 echo "inspect: passed"

@@ -13,7 +13,8 @@ from inspect_ai.scorer import SampleScore, Score
 
 from arena import Client
 from arena.bridges.asking import facts
-from arena.bridges.inspect_tasks import fast_p, geometric_mean, values_of
+from arena.bridges.inspect_tasks import fast_p, geometric_mean
+from arena.bridges.inspect_values import values_of
 from tests.external.conftest import Address
 from tests.external.rewards import SPEEDUPS, WRONG, expected
 

@@ -54,8 +54,7 @@ class ArenaTask(vf.Task[vf.TaskData, ArenaState, ArenaTaskConfig]):
     @vf.reward
     async def reward(self, trace: vf.Trace) -> float:
         """Return the reward of the final verdict, in the scheme of the configuration."""
-        final = trace.state.final
-        return float(final["reward"] if self.config.reward == RewardScheme.DENSE else final["bounded_reward"])
+        return RewardScheme(self.config.reward).of(trace.state.final)
 
     @vf.metric
     async def verdict(self, trace: vf.Trace) -> dict[str, float]:

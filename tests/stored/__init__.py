@@ -1,0 +1,117 @@
+"""Evaluations by the real judge on the CPU platform, kept as JSON, and a judge that gives them again.
+
+`tools/stored_evaluations.py` makes them. Tests of adapters serve them, so that all adapters get the same answers.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from arena.corpus.task_folder import TASKS
+from arena.http_server import EvaluationServer
+from arena.judge.messages import Options, Progress
+from arena.model.record import Evaluation, Split
+from arena.model.reward import bounded_reward, reward
+from arena.model.verdict import Stage, Status
+from arena.serve.routes import Routes
+from arena.serve.views import Final
+from tests.serve.serving import Judge, served
+
+TASK = "triton2triton/normalization/rms_norm"
+PLACE = Path(__file__).with_name("evaluations.json")
+OUTCOMES = {
+    "faster": Status.PASSED,
+    "slower": Status.PASSED,
+    "noisy": Status.PASSED,
+    "wrong": Status.WRONG_RESULT,
+    "wrong_unseen": Status.PASSED,
+    "compile_error": Status.COMPILE_ERROR,
+    "cheat": Status.RULE_VIOLATION,
+    "nothing": Status.NOTHING_SUBMITTED,
+}
+
+
+@dataclass(frozen=True)
+class StoredEvaluation:
+    """What the judge said of a kernel, and what the server made of it; no kernel and no evaluation for `nothing`."""
+
+    name: str
+    kernel: str | None
+    evaluation: Evaluation | None
+    final: Final
+
+    def expected(self, scheme: str) -> float:
+        """Return the reward that the formulas give for the evaluation."""
+        speedup = self.evaluation.seen_speedup if self.evaluation is not None else None
+        status = self.evaluation.status if self.evaluation is not None else Status.NOTHING_SUBMITTED
+        return bounded_reward(speedup) if scheme == "bounded" else reward(status, speedup)
+
+
+def problem(one: StoredEvaluation) -> str:
+    """Return why it is not what its name says; empty where it is."""
+    final, evaluation = one.final, one.evaluation
+    noisy = evaluation is not None and any(case.timing and case.timing.noisy for case in evaluation.split(Split.SEEN))
+    if final.status is not OUTCOMES[one.name]:
+        return f"expected {OUTCOMES[one.name]}, not {final.status}"
+    if noisy is not (one.name == "noisy"):
+        return f"noisy: {noisy}"
+    if final.status is Status.PASSED:
+        assert final.speedup is not None and final.heldout is not None
+        solved = final.heldout.passed == final.heldout.cases
+        if solved is (one.name == "wrong_unseen"):
+            return f"{final.heldout.passed} of {final.heldout.cases} held-out cases passed"
+        if one.name in ("faster", "slower") and (final.speedup > 1) is not (one.name == "faster"):
+            return f"speedup {final.speedup}"
+    return ""
+
+
+def read() -> dict[str, StoredEvaluation]:
+    """Return all of them by name."""
+    found = msgspec.json.decode(PLACE.read_bytes(), type=list[StoredEvaluation])
+    return {one.name: one for one in found}
+
+
+def write(found: list[StoredEvaluation]) -> None:
+    """Keep these in place of what is there."""
+    PLACE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+
+
+class StoredJudge(Judge):
+    """Gives the stored evaluation of a kernel; without its held-out part where that was not asked for."""
+
+    def __init__(self, stored: dict[str, StoredEvaluation]) -> None:
+        super().__init__()
+        self._known = {one.kernel: one.evaluation for one in stored.values() if one.evaluation is not None}
+        self.environment = next(iter(self._known.values())).environment
+
+    def evaluate(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None = None,
+    ) -> Evaluation:
+        found = self._known[candidate.read_text(encoding="utf-8")]
+        if options.heldout:
+            return found
+        verdicts = tuple(one for one in found.verdicts if one.stage is not Stage.HELDOUT)
+        return replace(found, verdicts=verdicts, cases=found.split(Split.SEEN))
+
+
+@contextmanager
+def serving(root: Path) -> Iterator[EvaluationServer]:
+    """Serve the stored evaluations; records are below `root/run`."""
+    if not (root / "tasks").is_dir():
+        shutil.copytree(TASKS / TASK, root / "tasks" / TASK)
+    with (
+        served(root, StoredJudge(read())) as (episodes, _),
+        EvaluationServer(Routes(episodes).table()) as server,
+    ):
+        yield server

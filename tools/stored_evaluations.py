@@ -1,0 +1,81 @@
+"""Make the evaluations that tests of adapters serve, by the real judge on the CPU platform.
+
+    python tools/stored_evaluations.py
+
+It serves rms_norm, asks the server as any client does, and keeps each verdict with its record in
+tests/stored/evaluations.json. That takes half a minute. Where an outcome is not the one that a kernel stands for,
+nothing is kept: the timing of `noisy` depends on its secret data, and is not noisy in every run.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from real_server import real_server  # noqa: E402
+
+from arena.judge.messages import Options  # noqa: E402
+from arena.model.record import Evaluation  # noqa: E402
+from arena.runs import records  # noqa: E402
+from tests import stored  # noqa: E402
+from tests.candidates import assembled  # noqa: E402
+from tests.stored import OUTCOMES, TASK, StoredEvaluation  # noqa: E402
+
+EXAMPLES, CHEATS = ROOT / "examples" / "candidates", ROOT / "tests" / "cheats" / "rms_norm"
+KERNELS = ROOT / "tests" / "stored" / "kernels"
+FILES = {
+    "faster": EXAMPLES / "fast" / TASK / "kernel.py",
+    "slower": KERNELS / "slower.py",
+    "noisy": KERNELS / "noisy.py",
+    "wrong": EXAMPLES / "broken" / TASK / "kernel.py",
+    "wrong_unseen": EXAMPLES / "hardcoded" / TASK / "kernel.py",
+    "compile_error": CHEATS / "syntax_error.py",
+    "cheat": CHEATS / "fig_leaf.py",
+}
+OPTIONS = Options(max_work=2e4, seeds=1)
+
+
+def kernels(folder: Path) -> dict[str, str | None]:
+    """Return the text of each kernel by the outcome that it stands for; None where nothing is handed in."""
+    files = {name: assembled(path, folder) if path.parent == CHEATS else path for name, path in FILES.items()}
+    return {name: files[name].read_text(encoding="utf-8") if name in files else None for name in OUTCOMES}
+
+
+def judged(folder: Path) -> list[StoredEvaluation]:
+    """Have each kernel judged in an episode of its own."""
+    texts, run, finals = kernels(folder), folder / "run", {}
+    with real_server(run, [TASK], OPTIONS, "cpu") as client:
+        for name, text in texts.items():
+            finals[name] = client.finish(client.begin(TASK, agent=name).episode, text)
+            print(f"{name:14} {finals[name].text}", file=sys.stderr, flush=True)
+    trials = {trial.agent: trial for trial in records.read_run(run).trials}
+    return [StoredEvaluation(name, text, kept(trials[name].evaluation), finals[name]) for name, text in texts.items()]
+
+
+def kept(evaluation: Evaluation | None) -> Evaluation | None:
+    """Leave out the version of the machine's operating system, which no reward depends on."""
+    if evaluation is None:
+        return None
+    environment = evaluation.environment
+    device = replace(environment.device, driver="")
+    return replace(evaluation, environment=replace(environment, device=device))
+
+
+def main() -> None:
+    """Have them judged, and keep them if all are what they stand for."""
+    with tempfile.TemporaryDirectory() as place:
+        found = judged(Path(place))
+    problems = [f"{one.name}: {why}" for one in found if (why := stored.problem(one))]
+    if problems:
+        raise SystemExit("nothing is kept; run it again on an idle machine: " + "; ".join(problems))
+    stored.write(found)
+    print(f"{len(found)} evaluations in {stored.PLACE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
