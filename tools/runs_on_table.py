@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from arena.doctor.evidence import ItemOutcome
-from arena.doctor.report import DoctorReport, read_report
+from arena.doctor.report import SIMULATED, DoctorReport, read_report
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / "reports" / "runs-on"
@@ -47,6 +47,8 @@ def row(report: DoctorReport, file: Path) -> str:
     device = "unknown: no judge started" if environment is None else environment.device.name
     if environment is not None and environment.device.emulated:
         device = f"CPU platform ({device})"
+    if SIMULATED in report.machine.warnings:
+        device = f"{device}, simulated by rocjitsu"
     arch = "–" if environment is None else environment.device.arch
     date = f"[{report.made_at[:10]}](reports/runs-on/{file.name})"
     commit = f"`{report.commit}`" if report.commit else report.arena_version

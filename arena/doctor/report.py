@@ -6,7 +6,8 @@ Written by `arena doctor --report FILE`; `arena/schemas/doctor_report.json` is i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -33,6 +34,7 @@ from arena.resources import code_hash
 SCHEMA = "doctor_report"
 MOST_CHARACTERS = 100_000
 """of a step's output; GitHub takes files of 25 MB"""
+SIMULATED = "the device is simulated by rocjitsu: no timing is that of a GPU"
 _FREE_TEXT = frozenset({"seen", "found", "cost", "output", "warnings", "problem"})
 _INVENTORY_S = 120.0
 
@@ -94,7 +96,7 @@ def describe_machine(platform: str) -> MachineReport:
     Args:
         platform: `cpu`, `cuda`, `rocm` or `auto`.
     """
-    warnings = tuple(warnings_before(platform))
+    warnings = (*_simulation(), *warnings_before(platform))
     environment, problem = None, ""
     try:
         with JudgeClient(platform) as judge:
@@ -195,6 +197,12 @@ def read_report(file: Path) -> DoctorReport:
     if wrong is not None:
         raise FileError(file, wrong[1], key=".".join(map(str, wrong[0])))
     return msgspec.convert(data, DoctorReport)
+
+
+def _simulation() -> Iterator[str]:
+    """A warning where rocjitsu has started this process: it leaves its variables, and preloads its library."""
+    if "rocjitsu" in os.environ.get("LD_PRELOAD", "") or any(name.startswith("ROCJITSU_") for name in os.environ):
+        yield SIMULATED
 
 
 def _part(file: Path, whole: DoctorReport) -> DoctorReport | None:

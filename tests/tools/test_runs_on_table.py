@@ -9,7 +9,16 @@ import pytest
 
 from arena.doctor.evidence import ItemOutcome, ItemResult
 from arena.doctor.private_data import PrivateData
-from arena.doctor.report import DoctorLevel, DoctorReport, MachineReport, new_report, read_report, write_report
+from arena.doctor.report import (
+    SIMULATED,
+    DoctorLevel,
+    DoctorReport,
+    MachineReport,
+    _simulation,
+    new_report,
+    read_report,
+    write_report,
+)
 from arena.model.environment import Environment
 from tests.fakes import DEVICE, HERE
 from tests.tools import ROOT, load
@@ -54,6 +63,15 @@ def test_another_report_is_another_row(tmp_path: Path) -> None:
 
 def test_a_machine_without_a_judge_and_a_wheel_have_rows_too() -> None:
     assert TOOL.row(sent(None, commit=""), Path("x.json")).startswith("| unknown: no judge started | – | [2026-11-24]")
+
+
+def test_a_simulated_device_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SIMULATED not in list(_simulation())
+    monkeypatch.setenv("LD_PRELOAD", "/opt/librocjitsu_kmd.so")
+    made = sent()
+    assert "simulated" not in TOOL.row(made, Path("x.json"))
+    made = replace(made, machine=replace(made.machine, warnings=tuple(_simulation())))
+    assert TOOL.row(made, Path("x.json")).startswith("| CPU platform (a processor), simulated by rocjitsu | cpu |")
 
 
 def test_a_page_without_markers_is_refused() -> None:
