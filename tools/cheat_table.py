@@ -4,6 +4,7 @@
     python tools/cheat_table.py --run     run every candidate first; tests/cheats/results-cpu.json keeps what was seen
     python tools/cheat_table.py --run --only later      run those whose name holds `later`, and keep the other results
     python tools/cheat_table.py --run --missing         run those that have not run since they were written
+    python tools/cheat_table.py --run --gpu --results FILE      keep what was seen in FILE alone, and write no page
 
 What `--missing` keeps may have been seen by an older judge: leave it out to have everything run by this one.
 What a platform has not run says `not run`. For a GPU, keep `tests/cheats/results-gpu.json`, written with `--run --gpu`.
@@ -43,11 +44,15 @@ def main() -> int:
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--missing", action="store_true")
+    parser.add_argument("--results", type=Path)
     asked = parser.parse_args()
     platform = "GPU" if asked.gpu else "CPU"
+    if asked.results:
+        RESULTS[platform] = asked.results
     if asked.run:
         _run(platform, asked.only, missing=asked.missing)
-    PAGE.write_text(page(), encoding="utf-8")
+    if not asked.results:
+        PAGE.write_text(page(), encoding="utf-8")
     sys.stdout.write(totals(platform, _seen(platform)) + "\n")
     return int(any(_surprises(fixture, platform, _seen(platform)) for fixture in cheat_fixtures()))
 

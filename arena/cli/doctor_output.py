@@ -43,8 +43,8 @@ def inventory_table(checks: Sequence[Check]) -> Table:
     return table
 
 
-def show_quick(platform: str, only: Sequence[str], *, as_json: bool) -> bool:
-    """Run the items and print each as it ends; return whether none failed."""
+def show_quick(platform: str, only: Sequence[str], *, as_json: bool) -> tuple[ItemResult, ...]:
+    """Run the items and print each as it ends; return the results."""
     from arena.doctor.quick import run_quick
 
     with err.status("reading the device") as status:
@@ -59,7 +59,7 @@ def show_quick(platform: str, only: Sequence[str], *, as_json: bool) -> bool:
         print_json(results)
     else:
         out.print(item_counts(results))
-    return all(result.outcome is not ItemOutcome.FAIL for result in results)
+    return results
 
 
 def item_line(result: ItemResult) -> str:
@@ -76,8 +76,8 @@ def item_counts(results: Sequence[ItemResult]) -> str:
     return f"{words} in {sum(result.seconds for result in results):.0f} s"
 
 
-def show_timing(platform: str, *, as_json: bool, lock_clocks: bool = False) -> bool:
-    """Measure the timing error and print it; return whether it is within the band."""
+def show_timing(platform: str, *, as_json: bool, lock_clocks: bool = False) -> TimingErrors:
+    """Measure the timing error, print it and return it."""
     from arena.doctor.timing import check_timing
 
     locked = with_locked_clocks(platform) if lock_clocks else nullcontext()
@@ -90,7 +90,7 @@ def show_timing(platform: str, *, as_json: bool, lock_clocks: bool = False) -> b
         for warning in found.warnings:
             out.print(f"warning: {warning}", markup=False, soft_wrap=True)
         out.print(timing_verdict(found), markup=False)
-    return found.holds
+    return found
 
 
 def timing_table(found: TimingErrors) -> Table:

@@ -25,6 +25,7 @@ CHEATS = "tests/judge/test_cheats.py"
 _LEAST_S = 20.0
 _A_FEW = ("--most", "8", "--effort", "screen", "--in-flight", "1")
 _GRACE_S = 30.0
+_ENDS = "steps.json"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class DoctorStep:
 
 @dataclass(frozen=True)
 class StepEnd:
-    """How a step ended: exit code, None where time ran out; the seconds of all its runs; for which code."""
+    """How a step ended: exit code, None where time ran out; the seconds of all its runs; which code, on what."""
 
     code: int | None
     seconds: float
@@ -66,10 +67,8 @@ def steps(platform: str, devices: str, out: Path) -> list[DoctorStep]:
     run = ("--runs-dir", str(out / "runs"), "--reports-dir", str(out / "reports"))
     check = ("tasks", "check", *on, *spread, "--targets", "", "--resume", "--out", str(out / "check"))
     installed = [
-        DoctorStep(
-            "quick", "kernels run, buffers are shared, workers are confined", (*ARENA, "doctor", "--quick", *on)
-        ),
-        DoctorStep("timing", "the timing error", (*ARENA, "doctor", "--timing", *on)),
+        DoctorStep("quick", "kernels run, buffers are shared, workers are confined", _reported("quick", on, out)),
+        DoctorStep("timing", "the timing error", _reported("timing", on, out)),
         DoctorStep("check", "every task: A/A, roofline, duration", (*ARENA, *check), resumes=True),
         DoctorStep("full", "baseline and expert of every task", (*ARENA, "run", "full", *on, *spread, *run), True),
     ]
@@ -77,14 +76,15 @@ def steps(platform: str, devices: str, out: Path) -> list[DoctorStep]:
     if root is None:
         return installed
     tools = root / "tools"
-    cheats = (sys.executable, str(tools / "cheat_table.py"), "--run", "--gpu", "--missing")
+    results = ("--results", str(out / "cheats.json"))
+    cheats = (sys.executable, str(tools / "cheat_table.py"), "--run", "--gpu", "--missing", *results)
     from_checkout = [
         DoctorStep(
             "tests",
             "faults, profiling, waiting for an idle device",
             (*PYTEST, "-m", "gpu", "tests", f"--ignore={CHEATS}"),
         ),
-        DoctorStep("cheats", "cheat fixtures that have no result yet", cheats, resumes=True),
+        DoctorStep("cheats", "cheat fixtures on this device", cheats, resumes=True),
         DoctorStep(
             "split", "the cost of confinement and of workers", (sys.executable, str(tools / "split_cost.py"), *on)
         ),
@@ -96,8 +96,18 @@ def steps(platform: str, devices: str, out: Path) -> list[DoctorStep]:
     return [*installed[:2], *from_checkout, *installed[2:], last]
 
 
+def _reported(level: str, on: tuple[str, ...], out: Path) -> tuple[str, ...]:
+    return (*ARENA, "doctor", f"--{level}", *on, "--report", str(out / f"{level}.json"))
+
+
 def run_full(
-    chosen: Sequence[DoctorStep], out: Path, deadline: float, on_line: Callable[[str], None], *, again: bool = False
+    chosen: Sequence[DoctorStep],
+    out: Path,
+    deadline: float,
+    on_line: Callable[[str], None],
+    *,
+    platform: str = "auto",
+    again: bool = False,
 ) -> int:
     """Run the steps that are due.
 
@@ -106,14 +116,14 @@ def run_full(
         out: where logs and ends are kept.
         deadline: in seconds of `time.monotonic`.
         on_line: is called with a line for each step.
+        platform: what the steps were made for; what passed on another is repeated.
         again: repeat what has passed.
 
     Returns:
         The exit code: 0 if all passed, 1 if one failed, 2 if some were not reached.
     """
     out.mkdir(parents=True, exist_ok=True)
-    kept, version = out / "steps.json", code_version()
-    ends = {name: StepEnd(**end) for name, end in json.loads(kept.read_text()).items()} if kept.is_file() else {}
+    version, ends = version_on(platform), kept_ends(out)
     for step in chosen:
         before = ends.get(step.name)
         left_s = deadline - time.monotonic()
@@ -129,7 +139,7 @@ def run_full(
             ends[step.name] = StepEnd(code, spent_s + seconds, version)
             word = {0: "passed", None: "out of time"}.get(code, f"failed with exit code {code}")
             on_line(f"{step.name:12} {word}, {spent_s + seconds:.0f} s: {out / step.name}.log")
-        kept.write_text(json.dumps({name: asdict(end) for name, end in ends.items()}, indent=1))
+        (out / _ENDS).write_text(json.dumps({name: asdict(end) for name, end in ends.items()}, indent=1))
     codes = [ends[step.name].code for step in chosen]
     return 1 if any(codes) else 2 if None in codes else 0
 
@@ -163,6 +173,17 @@ def run_step(step: DoctorStep, log: Path, seconds: float) -> tuple[int | None, f
                 child.kill()
                 child.wait()
     return code, time.monotonic() - began
+
+
+def kept_ends(out: Path) -> dict[str, StepEnd]:
+    """Return how the steps ended whose logs are in this folder, by name."""
+    kept = out / _ENDS
+    return {name: StepEnd(**end) for name, end in json.loads(kept.read_text()).items()} if kept.is_file() else {}
+
+
+def version_on(platform: str) -> str:
+    """Return what a step depends on: the code, and the platform that was asked for."""
+    return f"{code_version()} on {platform}"
 
 
 def code_version() -> str:

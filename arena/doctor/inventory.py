@@ -1,15 +1,21 @@
-"""What `arena doctor` looks for: a row for each thing that a machine has or lacks."""
+"""What `arena doctor` looks for: a row for each thing that a machine has or lacks.
+
+`python -m arena.doctor.inventory FILE` writes the rows down, for a process that must not open a device itself.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import platform as host_platform
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from arena.doctor.children import write_down
 
 if TYPE_CHECKING:
     from arena.cross.compilers import Ability
@@ -152,3 +158,7 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
+
+
+if __name__ == "__main__":
+    write_down(Path(sys.argv[1]), all_checks())

@@ -68,6 +68,19 @@ def test_what_passed_is_not_repeated_and_what_failed_is(tmp_path: Path, tell: To
     assert "failed with exit code 3" in tell.text()
 
 
+def test_what_passed_on_another_platform_is_repeated(tmp_path: Path, tell: Told) -> None:
+    good = full.DoctorStep("good", "", words("sys.exit(0)"))
+    for platform, again in (("cuda", False), ("cuda", True), ("rocm", False)):
+        assert full.run_full([good], tmp_path, time.monotonic() + 60.0, tell, platform=platform) == 0
+        assert ("passed before" in tell.text()) is again, platform
+
+
+def test_no_step_writes_into_the_checkout(tmp_path: Path) -> None:
+    """A changed checkout is other code: all that passed would be repeated."""
+    cheats = next(step for step in full.steps("rocm", "", tmp_path) if step.name == "cheats")
+    assert cheats.command[-2:] == ("--results", str(tmp_path / "cheats.json"))
+
+
 def test_what_time_does_not_suffice_for_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Told) -> None:
     monkeypatch.setattr(full, "_LEAST_S", 0.5)
     slow, next_one = (

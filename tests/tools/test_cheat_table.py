@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from arena.model.verdict import Status
 from tests.candidates import name
-from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, read, table
+from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, digest, read, table
 from tests.tools import ROOT, load
 
 
@@ -56,3 +57,17 @@ def test_a_result_of_another_text_is_not_shown(tmp_path: Path) -> None:
     fixture = cheat_fixtures()[0]
     label = f"{fixture.path.parent.name}/{fixture.path.name}"
     assert page._shown(fixture, "CPU", {label: ["passed", "0000"]}) == "not run"
+
+
+def test_results_of_another_device_leave_the_page_and_the_kept_ones_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, fixture = load("cheat_table"), cheat_fixtures()[0]
+    label = f"{fixture.path.parent.name}/{fixture.path.name}"
+    results = tmp_path / "cheats.json"
+    results.write_text(json.dumps({label: ["passed", digest(fixture.path)]}), encoding="utf-8")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "cheats.md")
+    monkeypatch.setattr("sys.argv", ["cheat_table.py", "--gpu", "--results", str(results)])
+    page.main()
+    assert not (tmp_path / "cheats.md").exists()
+    assert page._seen("GPU") == json.loads(results.read_text(encoding="utf-8"))
