@@ -1,4 +1,4 @@
-"""What Inspect stores for a verdict. Used by `inspect_tasks`; needs no Inspect itself."""
+"""The values that Inspect stores for a verdict. Used by `inspect_tasks`; needs no Inspect itself."""
 
 from __future__ import annotations
 

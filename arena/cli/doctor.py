@@ -72,7 +72,7 @@ def doctor(
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """What the options say of every level."""
+    """Options of every level."""
 
     platform: str
     only: tuple[str, ...]
@@ -82,7 +82,7 @@ class DoctorOptions:
 
 @dataclass(frozen=True)
 class ReportFile:
-    """Where a report is to be written, and the machine as it was before anything was run."""
+    """The file for a report, and the machine as it was before anything was run."""
 
     file: Path
     machine: MachineReport

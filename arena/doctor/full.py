@@ -41,7 +41,7 @@ class DoctorStep:
 
 @dataclass(frozen=True)
 class StepEnd:
-    """How a step ended: exit code, None where time ran out; the seconds of all its runs; which code, on what."""
+    """The end of a step: exit code, None where time ran out; the seconds of all its runs; which code, on what."""
 
     code: int | None
     seconds: float

@@ -1,4 +1,4 @@
-"""What `arena doctor` looks for: a row for each thing that a machine has or lacks.
+"""The things that `arena doctor` looks for: a row for each thing that a machine has or lacks.
 
 `python -m arena.doctor.inventory FILE` writes the rows down, for a process that must not open a device itself.
 """

@@ -40,7 +40,7 @@ _INVENTORY_S = 120.0
 
 
 class DoctorLevel(StrEnum):
-    """Which form of `arena doctor` was run."""
+    """The forms of `arena doctor`."""
 
     INVENTORY = "inventory"
     QUICK = "quick"

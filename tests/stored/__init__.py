@@ -97,6 +97,7 @@ class StoredJudge(Judge):
         options: Options,
         on_progress: Callable[[Progress], None],
         heldout: Path | None = None,
+        compiled: Path | None = None,
     ) -> Evaluation:
         found = self._known[candidate.read_text(encoding="utf-8")]
         if options.heldout:
