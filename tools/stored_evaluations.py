@@ -72,7 +72,7 @@ def main() -> None:
         found = judged(Path(place))
     problems = [f"{one.name}: {why}" for one in found if (why := stored.problem(one))]
     if problems:
-        raise SystemExit("nothing is kept; run it again on an idle machine: " + "; ".join(problems))
+        raise SystemExit("nothing is kept; run it again: " + "; ".join(problems))
     stored.write(found)
     print(f"{len(found)} evaluations in {stored.PLACE.relative_to(ROOT)}")
 
