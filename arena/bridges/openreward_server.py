@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 from arena.api.client import AsyncClient, Client
 from arena.bridges.asking import RewardScheme, facts, is_refusal, purpose, tasks_by_split, when_free
 from arena.errors import NotServed, UsageError
-from arena.model.verdict import Status
 from arena.serve.views import Final, ServedTask
 
 NAME = "unseen_arena"
@@ -91,8 +90,8 @@ class UnseenArena(Environment):  # type: ignore[misc]
 
         def earned(final: Final) -> float:
             """Return 0 where `run_kernel` has rewarded the kernel that counts: rewards of a session are added up."""
-            chosen = params.kernel is None and final.status is not Status.NOTHING_SUBMITTED
-            return 0.0 if chosen or params.kernel in self._rewarded else self.scheme.of(final)
+            told = params.kernel in self._rewarded if params.kernel is not None else bool(self._rewarded)
+            return 0.0 if told else self.scheme.of(final)
 
         return await self._told(lambda: self._client.finish(self._episode, params.kernel), earned, True)
 
