@@ -45,10 +45,10 @@ installed=$("$VENV/bin/python" -c 'import torch; print(torch.version.cuda or tor
 
 if [ -n "$installed" ]; then
     step "this package, beside the installed torch, which was built for $installed"
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --no-warn-script-location -e '.[dev]'
+    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-script-location -e '.[dev]'
 else
     step "this package, torch for the CPU, Triton (about a minute)"
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[cpu,rocm,dev]'
+    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[cpu,rocm,dev]'
 fi
 
 # From here on nothing is needed to evaluate on this machine: what fails is a warning.
@@ -80,7 +80,7 @@ install_for_amd() {
 install_for_nvidia() {
     local constraints=(-c constraints.txt)
     [ -z "$installed" ] || constraints=() # the installed torch pins some of these packages
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check "${constraints[@]}" -e '.[cuda-compiler]'
+    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "${constraints[@]}" -e '.[cuda-compiler]'
 }
 
 step "compilers for AMD and NVIDIA GPUs that this machine lacks (ARENA_TARGETS=no leaves them out)"

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from arena.model.environment import Environment
 from arena.platforms.condition import warnings_before
 from arena.printable import shortened
 from arena.resources import code_hash
+from arena.runs.runner import now
 
 SCHEMA = "doctor_report"
 MOST_CHARACTERS = 100_000
@@ -124,9 +124,8 @@ def new_report(
         timing: the result of `--timing`.
         problem: what ended the run early.
     """
-    now = datetime.now(UTC).isoformat(timespec="seconds")
     commit = code_version() if checkout() is not None else ""
-    return DoctorReport(level, now, __version__, commit, code_hash(), machine, tuple(items), timing, problem=problem)
+    return DoctorReport(level, now(), __version__, commit, code_hash(), machine, tuple(items), timing, problem=problem)
 
 
 def full_report(machine: MachineReport, chosen: Sequence[DoctorStep], out: Path, platform: str) -> DoctorReport:
