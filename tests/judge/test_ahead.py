@@ -53,6 +53,7 @@ def test_kernels_of_both_splits_are_left_apart(builder: BuilderClient, tmp_path:
     assert {split: binaries(into / split) for split in first} == first, "compiled again, not found"
 
 
+@pytest.mark.slow
 def test_without_heldout_cases_nothing_of_them_is_compiled(builder: BuilderClient, tmp_path: Path, into: Path) -> None:
     options = Options(heldout=False, max_work=2e4, call_timeout_s=30.0)
     assert builder.compile(RMS_NORM, candidate(tmp_path), options, GPU, None, into) is None
@@ -79,6 +80,7 @@ reached()
 """
 
 
+@pytest.mark.slow
 def test_the_seen_split_sees_neither_the_other_folder_nor_the_baselines(
     builder: BuilderClient, tmp_path: Path, into: Path
 ) -> None:
@@ -93,6 +95,7 @@ def test_the_seen_split_sees_neither_the_other_folder_nor_the_baselines(
         assert not (folder / "poison").exists()
 
 
+@pytest.mark.slow
 def test_a_kernel_that_fails_on_heldout_cases_alone_is_not_refused(
     builder: BuilderClient, tmp_path: Path, into: Path
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_kernel_that_fails_on_heldout_cases_alone_is_not_refused(
     assert found is not None and found.status is Status.COMPILE_ERROR and "only there" in found.verdicts[0].detail
 
 
+@pytest.mark.slow
 def test_the_cases_of_another_file_are_compiled(builder: BuilderClient, tmp_path: Path, into: Path) -> None:
     """A private draw of held-out cases comes as a file in place of the task's own."""
     task = load_task(RMS_NORM)

@@ -32,7 +32,7 @@ def of_gfx942(judge: JudgeClient, task: Path, kernel: str, folder: Path) -> Mach
 
 
 @needs_clang
-@pytest.mark.slow(but=["hip"])
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [RMS_NORM, SILU], ids=["triton", "hip"])
 def test_starting_kernels_are_right(cpu_judge: JudgeClient, tmp_path: Path, task: Path) -> None:
     text = (task / load_task(task).task_type.kernel_file).read_text(encoding="utf-8")
@@ -59,6 +59,7 @@ def silu(there: str) -> str:
 
 
 @needs_clang
+@pytest.mark.slow(but=["value"])
 @pytest.mark.parametrize(
     ("there", "outcome", "said"),
     [
