@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
+from arena.corpus.task_folder import TASKS
+from arena.errors import InfrastructureError
 from arena.judge.builder_client import BuilderClient
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
@@ -108,13 +109,14 @@ def test_a_kernel_that_fails_on_heldout_cases_alone_is_not_refused(
 
 @pytest.mark.slow
 def test_the_cases_of_another_file_are_compiled(builder: BuilderClient, tmp_path: Path, into: Path) -> None:
-    """A private draw of held-out cases comes as a file in place of the task's own."""
-    task = load_task(RMS_NORM)
+    """A private draw of held-out cases comes as a file in place of the task's own: here one that is malformed."""
     alone = tmp_path / "heldout.yaml"
-    text = (RMS_NORM / "heldout.yaml").read_text(encoding="utf-8")
-    alone.write_text(text, encoding="utf-8")
+    alone.write_text("- {x: 1}\n", encoding="utf-8")
+    with pytest.raises(InfrastructureError, match=r"heldout\.yaml"):
+        builder.compile(RMS_NORM, candidate(tmp_path), OPTIONS, GPU, alone, into)
+    alone.write_text((RMS_NORM / "heldout.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     assert builder.compile(RMS_NORM, candidate(tmp_path), OPTIONS, GPU, alone, into) is None
-    assert binaries(into / "heldout") and task.heldout
+    assert binaries(into / "heldout")
 
 
 @pytest.mark.gpu
