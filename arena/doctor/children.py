@@ -13,16 +13,23 @@ import msgspec
 
 from arena import process
 from arena.errors import ArenaError
+from arena.sandbox import network
 
 T = TypeVar("T")
 _TAIL = 600
 
 
-def ask_child(module: str, arguments: tuple[str, ...], kind: type[T], timeout_s: float) -> tuple[T, str]:
-    """Run `python -m module FILE arguments…`; what it wrote last, and how it ended if it should have gone on."""
+def ask_child(
+    module: str, arguments: tuple[str, ...], kind: type[T], timeout_s: float, *, shares_network: bool = False
+) -> tuple[T, str]:
+    """Run `python -m module FILE arguments…`; what it wrote last, and how it ended if it should have gone on.
+
+    `shares_network`: whether it starts in an empty network that its workers share, as a judge would.
+    """
     with tempfile.TemporaryDirectory(prefix="arena-doctor-") as folder:
         file = Path(folder) / "seen.json"
-        done = process.run([sys.executable, "-m", module, str(file), *arguments], timeout_s=timeout_s)
+        command = [sys.executable, "-m", module, str(file), *arguments]
+        done = process.run(network.starting(command, shared=shares_network), timeout_s=timeout_s)
         seen = msgspec.json.decode(file.read_bytes(), type=kind) if file.is_file() else kind()
     if done.ok:
         return seen, ""

@@ -14,6 +14,8 @@ from arena.doctor.evidence import CrossSeen, ProbeSeen
 from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
 from arena.model.record import Evaluation
+from arena.platforms import shares_by_socket
+from arena.sandbox import network
 
 _CHILD_S = 240.0
 
@@ -56,7 +58,8 @@ class Collected:
 
     @cached_property
     def _probe(self) -> ProbeSeen:
-        seen, ended = ask_child("arena.doctor.probe", (self._platform,), ProbeSeen, _CHILD_S)
+        shared = network.wanted(shares_by_socket(self._platform))
+        seen, ended = ask_child("arena.doctor.probe", (self._platform,), ProbeSeen, _CHILD_S, shares_network=shared)
         return replace(seen, problem=seen.problem or ended)
 
     @cached_property

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 
 from arena.doctor.evidence import Answer, DeviceSeen, ItemOutcome, ProbeSeen
+from arena.sandbox.namespaces import NO_INET, OWN_NETWORK, SHARED_NETWORK
 
 _ARCH = re.compile(r"gfx\d{1,2}[0-9a-f]{2}|sm_\d{2,3}|cpu")
 _WAVE_SIZES = (32, 64)
 _MEMORY_SLACK = 0.05
 _KEPT_SHARE = 16
 _WALLS = {
-    "network": "candidates can reach the network",
+    OWN_NETWORK: "candidates can reach the network",
     "mount": "candidates can read task folders, held-out cases included",
 }
+_FILTERED = "the system call filter alone keeps candidates from the network"
 
 
 def facts(device: DeviceSeen) -> Answer:
@@ -89,10 +91,11 @@ def hip_python(device: DeviceSeen) -> Answer:
 
 def isolation(level: str) -> Answer:
     """Warns where the sandbox lacks one of two parts; fails where it does not even have its own session."""
-    walls = level.partition(";")[0].split("+")
+    walls = level.partition(";")[0].replace(SHARED_NETWORK, OWN_NETWORK).split("+")
     if "session" not in walls:
         return Answer(ItemOutcome.FAIL, f"workers say they are behind {level!r}")
-    missing = [f"no {wall}: {cost}" for wall, cost in _WALLS.items() if wall not in walls]
+    costs = {**_WALLS, OWN_NETWORK: _FILTERED} if NO_INET in walls else _WALLS
+    missing = [f"no {wall}: {cost}" for wall, cost in costs.items() if wall not in walls]
     if missing:
         return Answer(ItemOutcome.WARNING, "; ".join([*missing, "allow user namespaces, or run as root"]))
     return Answer(ItemOutcome.PASS, level)

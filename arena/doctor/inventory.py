@@ -115,12 +115,15 @@ def of_ability(ability: Ability) -> Check:
 
 def _isolation() -> Iterator[Check]:
     from arena.agents.box import probe
-    from arena.sandbox import compiling
+    from arena.platforms import shares_by_socket
+    from arena.sandbox import compiling, network
     from arena.sandbox.escape import attempt_escape
+    from arena.sandbox.namespaces import NO_INET
 
-    tried = attempt_escape()
+    tried = attempt_escape(shared=network.wanted(shares_by_socket("auto")))
+    alone = "the filter alone keeps candidates from" if NO_INET in tried.level else "candidates can reach"
     for wall, name, cost in (
-        ("network", "network namespace", "candidates can reach the network; allow user namespaces or run as root"),
+        ("network", "network namespace", f"{alone} the network; allow user namespaces or run as root"),
         ("mount", "mount namespace", "task folders are hidden by Landlock alone; allow user namespaces or run as root"),
         ("landlock", "Landlock", "candidates can read other files; Linux 5.13 or newer, with landlock in lsm="),
         ("seccomp", "system call filter", "candidates can trace and signal; Linux with seccomp, x86-64 or aarch64"),

@@ -25,7 +25,9 @@ from arena.judge.messages import (
 )
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
+from arena.platforms import shares_by_socket
 from arena.process import kill_group
+from arena.sandbox import network
 from arena.scratch import sweep
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
@@ -51,8 +53,9 @@ class JudgeClient:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", self.module, self._platform, str(theirs.fileno())]
+        command += [] if self._device is None else [str(self._device)]
         self._process = subprocess.Popen(
-            command if self._device is None else [*command, str(self._device)],
+            network.starting(command, shared=network.wanted(shares_by_socket(self._platform))),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,

@@ -46,7 +46,7 @@ from arena.protocol import (
     ToForkServer,
     ToWorker,
 )
-from arena.sandbox import confinement
+from arena.sandbox import confinement, network
 from arena.toolchains.base import NativeWorker
 from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
@@ -66,6 +66,7 @@ _KEPT = (
     "HSA_ENABLE_IPC_MODE_LEGACY",
     "HSA_OVERRIDE_GFX_VERSION",
     confinement.SWITCH,
+    network.IN_FORCE,
 )
 _BLAMED = {
     Blame.COMPILE_ERROR: Status.COMPILE_ERROR,

@@ -7,7 +7,10 @@ line in the table.
 from __future__ import annotations
 
 import os
+import runpy
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import cast
 
 from arena.errors import InfrastructureError, UsageError
@@ -47,6 +50,22 @@ def detect() -> str:
     if not torch.cuda.is_available():
         return "cpu"
     return "rocm" if torch.version.hip else "cuda"
+
+
+def shares_by_socket(name: str) -> bool:
+    """Return whether this platform's buffers travel over an abstract Unix socket alone. Imports no torch."""
+    if name == "cpu" or name == "cuda" or (name == "auto" and not _built_for_hip()):
+        return False
+    from arena.platforms.rocm import shares_by_socket
+
+    return shares_by_socket()
+
+
+def _built_for_hip() -> bool:
+    """Return whether the installed PyTorch was built for ROCm, as its own `torch/version.py` says."""
+    found = find_spec("torch")
+    path = Path(found.origin).with_name("version.py") if found and found.origin else None
+    return bool(path and path.is_file() and runpy.run_path(str(path)).get("hip"))
 
 
 def device_count() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from functools import cached_property
 from pathlib import Path
 
@@ -14,12 +14,13 @@ from arena.platforms.hip_python import HipAnswer
 from arena.platforms.hip_python import ask_hip as ask_hip
 
 IPC_MODE = "HSA_ENABLE_IPC_MODE_LEGACY"
+_MODULE = Path("/sys/module/amdgpu")
 # Only AMD's own build of the kernel module has a version of its own.
-_MODULE_VERSION = Path("/sys/module/amdgpu/version")
+_MODULE_VERSION = _MODULE / "version"
 _MEMORY_SLACK = 0.02
 _SHARING = (
-    f"; {IPC_MODE}=1 needs AMD's own amdgpu kernel module, {IPC_MODE}=0 needs processes in one network namespace, "
-    "which workers are not: see docs/evaluate/rocm.md"
+    f"; {IPC_MODE}=1 needs AMD's own amdgpu kernel module, {IPC_MODE}=0 needs workers in the judge's network namespace "
+    "(the isolation of the record then says shared-network): see docs/evaluate/rocm.md"
 )
 
 
@@ -50,16 +51,22 @@ class RocmPlatform(GpuPlatform):
         return disagreements(self.provider.describe(), self.hip)
 
 
-def choose_ipc_mode(environment: MutableMapping[str, str] = os.environ, module_version: Path = _MODULE_VERSION) -> None:
-    """Choose how device buffers are shared with processes that have no network; to be called before HIP is initialised.
+def choose_ipc_mode(environment: MutableMapping[str, str] = os.environ, module: Path = _MODULE) -> None:
+    """Choose how device buffers are shared between processes; to be called before HIP is initialised.
 
     The HIP runtime shares an allocation either through the kernel module (the legacy mode, which only AMD's own build
-    of the module offers) or as a DMA-buf that is handed over on an abstract Unix socket. Such a socket is not seen from
-    another network namespace, and workers have one of their own. Sources: ROCR-Runtime, runtime.cpp (IPCCreate) and
-    flag.h; ROCR-Runtime issue 270. What the user has set is left alone.
+    of the module offers) or as a DMA-buf that is handed over on an abstract Unix socket. Sources: ROCR-Runtime,
+    runtime.cpp (IPCCreate, IPCClientImport) and flag.h; ROCR-Runtime issue 270. What the user has set is left alone.
     """
-    if module_version.is_file():
-        environment.setdefault(IPC_MODE, "1")
+    if module.is_dir():
+        environment.setdefault(IPC_MODE, "1" if (module / _MODULE_VERSION.name).is_file() else "0")
+
+
+def shares_by_socket(environment: Mapping[str, str] = os.environ, module: Path = _MODULE) -> bool:
+    """Return whether buffers are handed over on an abstract Unix socket, which ends at a network namespace."""
+    chosen = dict(environment)
+    choose_ipc_mode(chosen, module)
+    return chosen.get(IPC_MODE) == "0"
 
 
 def module_version(path: Path = _MODULE_VERSION) -> str:

@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.sandbox import mounts
+from arena.sandbox.namespaces import CLONE_NEWNET, CLONE_NEWNS, OWN_NETWORK, unshare
 
-CLONE_NEWNS = 0x00020000
-CLONE_NEWUSER = 0x10000000
-CLONE_NEWNET = 0x40000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
@@ -36,6 +34,8 @@ class Namespaces:
 
     hide: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    network: str = ""
+    """the part of the level that the judge's network has been given, where this process is to stay in that"""
 
 
 def enter(walls: Namespaces) -> str:
@@ -46,9 +46,10 @@ def enter(walls: Namespaces) -> str:
     _limit()
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if _unshare(libc, CLONE_NEWNET):
-        level.append("network")
-    if _unshare_mounts(libc):
+    alone = not walls.network and unshare(libc, CLONE_NEWNET)
+    if network := walls.network or (OWN_NETWORK if alone else ""):
+        level.append(network)
+    if _unshare_mounts(libc, alone=alone):
         if _hide(libc, walls.hide):
             level.append("mount")
         if walls.own and mounts.read_only(walls.own, SHARED_BYTES, threads_named=True):
@@ -66,24 +67,9 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
-def _unshare(libc: ctypes.CDLL, flag: int) -> bool:
-    """Leave a namespace; an ordinary user first needs a user namespace, in which root is itself again."""
-    if os.geteuid() == 0:
-        return bool(libc.unshare(flag) == 0)
-    uid, gid = os.geteuid(), os.getegid()
-    if libc.unshare(CLONE_NEWUSER | flag) != 0:
-        return False
-    try:
-        Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1", encoding="ascii")
-        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1", encoding="ascii")
-    except OSError:
-        return True
-    return True
-
-
-def _unshare_mounts(libc: ctypes.CDLL) -> bool:
-    if libc.unshare(CLONE_NEWNS) != 0:
+def _unshare_mounts(libc: ctypes.CDLL, *, alone: bool) -> bool:
+    """Take a mount namespace; `alone`: this process has left its network's, and with it its user namespace."""
+    if not (libc.unshare(CLONE_NEWNS) == 0 if alone else unshare(libc, CLONE_NEWNS)):
         return False
     return bool(libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None) == 0)
 

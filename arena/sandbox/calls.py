@@ -126,6 +126,7 @@ _TABLE = (
     ("shmat", 30, 196),
     ("shmctl", 31, 195),
     ("shmget", 29, 194),
+    ("socket", 41, 198),
     ("swapoff", 168, 225),
     ("swapon", 167, 224),
     ("syslog", 103, 116),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from arena.errors import UsageError
 from arena.sandbox import capabilities, landlock, seccomp
 from arena.sandbox.landlock import Allowed
+from arena.sandbox.namespaces import NO_INET, OWN_NETWORK, SHARED_NETWORK, SHARED_SCOPE
 from arena.sandbox.seccomp import Strictness
 
 SWITCH = "ARENA_SANDBOX"
@@ -28,6 +29,8 @@ class Confinement:
     """what it may open; None: as before"""
     network: bool = False
     """whether it may speak TCP, where it has a network at all"""
+    level: str = ""
+    """what is in force already. A worker without a network namespace gets no sockets but Unix ones"""
 
 
 def is_basic() -> bool:
@@ -44,10 +47,16 @@ def confine(confinement: Confinement) -> str:
         return "+basic"
     ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     level = "+capabilities" if capabilities.drop() else ""
-    version = landlock.enter(confinement.files, network=confinement.network) if confinement.files is not None else 0
+    parts = confinement.level.split("+")
+    version = 0
+    if confinement.files is not None:
+        shared = SHARED_NETWORK in parts or SHARED_SCOPE in parts  # which holds abstract sockets itself
+        version = landlock.enter(confinement.files, network=confinement.network, abstract_sockets=shared)
     level += f"+landlock{version}" if version else ""
+    inet = confinement.strictness is not Strictness.WORKER or OWN_NETWORK in parts or SHARED_NETWORK in parts
     # Last: from here on this process could not put up the others.
-    return level + ("+seccomp" if seccomp.enter(confinement.strictness, os.getpid()) else "")
+    filtered = seccomp.enter(confinement.strictness, os.getpid(), inet=inet)
+    return level + ("+seccomp" if filtered else "") + ("" if inet or not filtered else f"+{NO_INET}")
 
 
 def refuse_processes(*, programs: bool = False) -> None:

@@ -14,12 +14,13 @@ import resource
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from arena.sandbox import Namespaces, confinement, enter, places
+from arena.sandbox import Namespaces, confinement, enter, network, places
 from arena.sandbox.calls import machine
 from arena.sandbox.mounts import SHARED_MEMORY
 from arena.sandbox.seccomp import Strictness
@@ -61,6 +62,9 @@ class _Outside:
     secret: Path
     neighbour: Path
     port: int
+    """of TCP, and of UDP too"""
+    name: str
+    """of a listening abstract Unix socket"""
     process: int
     address: int
     """of a few bytes in that process"""
@@ -68,23 +72,39 @@ class _Outside:
     """the file system that is this machine's /dev/shm"""
 
 
-def attempt_escape() -> Escape:
-    """Fork a process, put it in a worker's sandbox, and have it try."""
+def attempt_escape(*, shared: bool = False) -> Escape:
+    """Fork a process, put it in a worker's sandbox, and have it try.
+
+    Args:
+        shared: whether in that of a worker which shares the judge's network (`network.py`).
+    """
     with scratch("escape") as name, socket.create_server(("127.0.0.1", 0)) as listener:
         folders = [Path(name, part) for part in ("own", "secret", "neighbour")]
         for folder in folders:
             folder.mkdir()
             (folder / "file").write_text("secret", encoding="ascii")
         own, secret, neighbour = folders
+        port, abstract = listener.getsockname()[1], f"\0arena-escape-{os.getpid()}"
         bytes_in_both = ctypes.create_string_buffer(b"secret")
         victim = _bystander()
         try:
-            port, address = listener.getsockname()[1], ctypes.addressof(bytes_in_both)
-            shared = Path(SHARED_MEMORY).stat().st_dev
-            return _asked(_Outside(str(own), secret / "file", neighbour / "file", port, victim, address, shared))
+            address, device = ctypes.addressof(bytes_in_both), Path(SHARED_MEMORY).stat().st_dev
+            with _listening(port, abstract):
+                files = (secret / "file", neighbour / "file")
+                return _asked(_Outside(str(own), *files, port, abstract, victim, address, device), shared)
         finally:
             os.kill(victim, signal.SIGKILL)
             os.waitpid(victim, 0)
+
+
+@contextmanager
+def _listening(port: int, name: str) -> Iterator[None]:
+    """On UDP, and on an abstract Unix socket."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as by_port, socket.socket(socket.AF_UNIX) as by_name:
+        by_port.bind(("127.0.0.1", port))
+        by_name.bind(name)
+        by_name.listen()
+        yield
 
 
 def _bystander() -> int:
@@ -96,12 +116,12 @@ def _bystander() -> int:
     return pid
 
 
-def _asked(outside: _Outside) -> Escape:
+def _asked(outside: _Outside, shared: bool) -> Escape:
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read_end)
-        _inside(outside, write_end)
+        _inside(outside, write_end, shared)
     os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:
         said = pipe.read()
@@ -112,12 +132,12 @@ def _asked(outside: _Outside) -> Escape:
     return Escape(level, tuple(Attempt(*result) for result in results))
 
 
-def _inside(outside: _Outside, answer: int) -> NoReturn:
+def _inside(outside: _Outside, answer: int, shared: bool) -> NoReturn:
     try:
         hidden = (str(outside.secret.parent),)
-        level = enter(Namespaces(hide=hidden, own=(outside.own,)))
+        level = enter(Namespaces(hide=hidden, own=(outside.own,), network=network.share() if shared else ""))
         files = places.for_python_worker((outside.own,), (), hidden, level)
-        level += confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files))
+        level += confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files, level=level))
         results = [(what, *_try(attempt)) for what, attempt in _attempts(outside).items()]
         os.write(answer, json.dumps([level, results]).encode())
     finally:
@@ -142,6 +162,9 @@ def _attempts(outside: _Outside) -> Mapping[str, Callable[[], object]]:
         "read another process's environment": lambda: Path(f"{everyone}/environ").read_bytes()[:0],
         "write outside its folders": lambda: tempfile.mkdtemp(dir=outside.neighbour.parent),
         "connect to this machine": lambda: socket.create_connection(("127.0.0.1", outside.port), _CONNECT_S).close(),
+        "send to this machine": lambda: _send(outside.port),
+        "connect to an abstract Unix socket": lambda: _connect(outside.name),
+        "open a socket to a virtual machine's host": lambda: socket.socket(socket.AF_VSOCK).close(),
         "trace another process": lambda: _call("ptrace", _PTRACE_SEIZE, them, 0, 0),
         "read another process's memory": lambda: _read_memory(them, outside.address),
         "signal another process": lambda: os.kill(them, signal.SIGCONT),
@@ -162,6 +185,16 @@ def _attempts(outside: _Outside) -> Mapping[str, Callable[[], object]]:
         "mark a file that it was not shown": lambda: os.utime(outside.neighbour, ns=(1, 1)),
         "make a device file": lambda: os.mknod(f"{outside.own}/disk", 0o060600, os.makedev(254, 0)),
     }
+
+
+def _send(port: int) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.sendto(b"secret", ("127.0.0.1", port))
+
+
+def _connect(name: str) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(name)
 
 
 def _pin(process: int) -> None:

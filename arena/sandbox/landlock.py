@@ -24,7 +24,7 @@ _MAKE_DEVICES = 1 << 6 | 1 << 11
 _FILES_OF_ABI_1 = (1 << 13) - 1
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _TCP = 3
-_ABSTRACT_SOCKETS_AND_SIGNALS = 3
+_ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,11 @@ def abi() -> int:
     return max(0, int(libc.syscall(here.numbers["landlock_create_ruleset"], None, 0, _VERSION_QUESTION)))
 
 
-def enter(allowed: Allowed, *, network: bool = False) -> int:
+def enter(allowed: Allowed, *, network: bool = False, abstract_sockets: bool = False) -> int:
     """Allow this process and its descendants only this; returns the ABI in force, 0 where there is none.
 
-    With `network` TCP is left open. Wants no-new-privileges to be set.
+    With `network` TCP is left open, with `abstract_sockets` those of processes outside. Wants no-new-privileges to be
+    set.
     """
     version, here = abi(), machine()
     if not version or here is None:
@@ -70,7 +71,7 @@ def enter(allowed: Allowed, *, network: bool = False) -> int:
     attributes = _Ruleset(
         handled,
         _TCP if version >= 4 and not network else 0,
-        _ABSTRACT_SOCKETS_AND_SIGNALS if version >= SIGNALS_ABI else 0,
+        _SIGNALS | (0 if abstract_sockets else _ABSTRACT_SOCKETS) if version >= SIGNALS_ABI else 0,
     )
     size = 8 if version < 4 else 16 if version < SIGNALS_ABI else 24
     ruleset = libc.syscall(here.numbers["landlock_create_ruleset"], ctypes.byref(attributes), size, 0)
@@ -87,6 +88,25 @@ def enter(allowed: Allowed, *, network: bool = False) -> int:
                 _allow(libc, here.numbers["landlock_add_rule"], ruleset, path, rights & handled)
         done = libc.syscall(here.numbers["landlock_restrict_self"], ruleset, 0)
         return version if done == 0 else 0
+    finally:
+        os.close(ruleset)
+
+
+def scope_abstract_sockets() -> bool:
+    """Keep this process and its descendants to each other's abstract Unix sockets; False before ABI 6.
+
+    Files, TCP and signals stay as they are. Wants no-new-privileges to be set.
+    """
+    here = machine()
+    if here is None or abi() < SIGNALS_ABI:
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    attributes = _Ruleset(0, 0, _ABSTRACT_SOCKETS)
+    ruleset = libc.syscall(here.numbers["landlock_create_ruleset"], ctypes.byref(attributes), 24, 0)
+    if ruleset < 0:
+        return False
+    try:
+        return bool(libc.syscall(here.numbers["landlock_restrict_self"], ruleset, 0) == 0)
     finally:
         os.close(ruleset)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -77,6 +77,8 @@ _F_SETFL, _O_ASYNC = 4, 0x2000
 PROCESS_OPTIONS = {"PR_SET_PDEATHSIG": 1, "PR_SCHED_CORE": 62}
 """of prctl: a signal at the end of the parent, and sharing a core's cookie with another process"""
 _OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+"""families of sockets that a worker may open: the first alone where it has no network namespace"""
 _LIMITS = ("prlimit64", "migrate_pages", "move_pages")
 _SCHEDULING = ("sched_setscheduler", "sched_setparam", "sched_setattr")
 
@@ -121,8 +123,12 @@ _SIGNAL_AT_ITS_END = (
 """of clone's flags: what the parent is sent when the new process ends"""
 
 
-def program(strictness: Strictness, here: Machine, pid: int) -> bytes:
-    """The filter, an array of `struct sock_filter`. `pid` is whose a worker's filter is."""
+def program(strictness: Strictness, here: Machine, pid: int, *, inet: bool = True) -> bytes:
+    """The filter, an array of `struct sock_filter`. `pid` is whose a worker's filter is.
+
+    `inet`: whether a worker may open sockets of IP and netlink, which an empty network namespace makes useless. It can
+    never open those of a virtual machine's host (vsock) and others, which know no namespaces.
+    """
     lines = [
         _Line(_LOAD, 0, 0, _MACHINE),
         _Line(_JUMP_EQUAL, 1, 0, here.audit),
@@ -131,7 +137,7 @@ def program(strictness: Strictness, here: Machine, pid: int) -> bytes:
     ]
     if here.foreign_from:
         lines += [_Line(_JUMP_NOT_BELOW, 0, 1, here.foreign_from), _refuse()]
-    for name, tests in _argument_rules(strictness, pid):
+    for name, tests in _argument_rules(strictness, pid, inet=inet):
         if name in here.numbers:
             # What is not refused in the block is allowed at its end: the number need not be loaded again.
             lines += [_Line(_JUMP_EQUAL, 0, len(tests) + 1, here.numbers[name]), *tests, _PASS]
@@ -157,10 +163,10 @@ def processes(here: Machine, *, programs: bool = False) -> bytes:
     return b"".join(line.packed() for line in lines)
 
 
-def enter(strictness: Strictness, pid: int) -> bool:
+def enter(strictness: Strictness, pid: int, *, inet: bool = True) -> bool:
     """Filter this process and all that it starts, for good; whether it worked. Wants no-new-privileges to be set."""
     here = machine()
-    return here is not None and _load(program(strictness, here, pid), here)
+    return here is not None and _load(program(strictness, here, pid, inet=inet), here)
 
 
 def refuse_processes(*, programs: bool = False) -> bool:
@@ -182,10 +188,11 @@ def _load(code: bytes, here: Machine) -> bool:
     )
 
 
-def _argument_rules(strictness: Strictness, pid: int) -> list[tuple[str, list[_Line]]]:
+def _argument_rules(strictness: Strictness, pid: int, *, inet: bool) -> list[tuple[str, list[_Line]]]:
     """Calls that are refused for some arguments only; the most frequent first."""
     if strictness is Strictness.WORKER:
-        return _worker_argument_rules(pid)
+        families = (UNIX, INET, INET6, NETLINK) if inet else (UNIX,)
+        return [*_worker_argument_rules(pid), ("socket", [_argument(0), *_allowed_values(families)])]
     return [
         ("ioctl", [_argument(1), *_refused_values(_TERMINAL_INPUT)]),
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES)]),
@@ -220,10 +227,15 @@ def _refused_values(values: Iterable[int]) -> list[_Line]:
     return [line for value in values for line in (_Line(_JUMP_EQUAL, 0, 1, value), _refuse())]
 
 
+def _allowed_values(values: Sequence[int]) -> list[_Line]:
+    """Refuse every other value: each jump leads past the refusal at the end."""
+    return [*(_Line(_JUMP_EQUAL, len(values) - index, 0, one) for index, one in enumerate(values)), _refuse()]
+
+
 def _refused_bits(mask: int) -> list[_Line]:
     return [_Line(_JUMP_ANY_BIT, 0, 1, mask), _refuse()]
 
 
 def _own_only(index: int, pid: int) -> list[_Line]:
     """0 and the id of the worker: not those of others, older or younger, nor of the worker's own other threads."""
-    return [_argument(index), _Line(_JUMP_EQUAL, 2, 0, 0), _Line(_JUMP_EQUAL, 1, 0, pid), _refuse()]
+    return [_argument(index), *_allowed_values((0, pid))]

@@ -29,6 +29,7 @@ from arena.model.task import Task
 from arena.model.verdict import Stage, Verdict
 from arena.printable import shortened
 from arena.resources import code_hash
+from arena.sandbox.namespaces import OWN_NETWORK, SHARED_NETWORK
 from arena.scratch import scratch
 from arena.service.judge_pool import Evaluator
 from arena.wire import MAX_FRAME_BYTES
@@ -36,7 +37,7 @@ from arena.wire import MAX_FRAME_BYTES
 _HASH_CHARACTERS = 16
 """of a content hash, in a message that names two of them"""
 _FEW = 3
-_NEEDED = ("network", "mount")
+_NEEDED = (OWN_NETWORK, "mount")
 """parts of the sandbox: the services of a cluster listen in its network and at sockets in files"""
 
 
@@ -280,7 +281,8 @@ class RemoteJudge:
 
 def lacks(isolation: str) -> str:
     """Return what a level such as `session+network; compilers none` lacks of what keeps candidates from a cluster."""
-    return " and ".join(part for part in _NEEDED if part not in isolation.split(";")[0].split("+"))
+    parts = isolation.split(";")[0].replace(SHARED_NETWORK, OWN_NETWORK).split("+")
+    return " and ".join(part for part in _NEEDED if part not in parts)
 
 
 def difference(one: Environment, other: Environment) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from arena.platforms.base import Platform
 from arena.protocol import Ended, FromForkServer, FromWorker, Ready, Reap, Spawn, Spawned, ToForkServer, ToWorker
-from arena.sandbox import Namespaces, confinement, enter, places
+from arena.sandbox import Namespaces, confinement, enter, network, places
 from arena.sandbox.seccomp import Strictness
 from arena.wire import Channel, ChannelClosed
 
@@ -137,11 +137,11 @@ def _become_native_worker(program: str, channel_file: int) -> None:
 def _enter_sandbox(message: Spawn) -> str:
     """Of no return: what is opened later is opened from inside. Returns the level in force."""
     own = (message.folder, message.cache)
-    level = enter(Namespaces(hide=message.hide, own=own))
+    level = enter(Namespaces(hide=message.hide, own=own, network=os.environ.get(network.IN_FORCE, "")))
     files = (places.for_native_worker if message.worker else places.for_python_worker)(
         own, message.show, message.hide, level
     )
-    return level + confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files))
+    return level + confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files, level=level))
 
 
 def _own_environment(message: Spawn) -> None:

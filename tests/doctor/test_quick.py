@@ -123,7 +123,9 @@ def test_hip_python_that_contradicts_pytorch_or_sees_nothing() -> None:
     ("level", "outcome", "said"),
     [
         ("session+network", ItemOutcome.WARNING, "no mount"),
-        ("session+mount", ItemOutcome.WARNING, "no network"),
+        ("session+mount", ItemOutcome.WARNING, "candidates can reach the network"),
+        ("session+mount+seccomp+no-inet; x", ItemOutcome.WARNING, "the system call filter alone keeps candidates from"),
+        ("session+shared-network+mount", ItemOutcome.PASS, "shared-network"),
         ("session", ItemOutcome.WARNING, "allow user namespaces"),
         ("", ItemOutcome.FAIL, "''"),
     ],

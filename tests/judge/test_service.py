@@ -126,3 +126,14 @@ def test_a_runner_that_is_gone_before_the_judge_has_started_is_no_error() -> Non
     ours, theirs = socket.socketpair()
     ours.close()
     service.main(["cpu", str(theirs.detach())], cast(type[service.JudgeService], fails))
+
+
+def test_a_judge_may_share_an_empty_network_with_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does where buffers travel over an abstract Unix socket; the record says so."""
+    monkeypatch.setenv("ARENA_NETWORK", "shared")
+    with JudgeClient("cpu") as judge:
+        if not judge.environment.isolation.startswith("session+shared-network+"):
+            pytest.skip(f"this machine allows no network namespace: {judge.environment.isolation}")
+        done = evaluate(judge, tmp_path, "import socket")
+    assert done.status is Status.PASSED
+    assert done.environment.isolation.startswith("session+shared-network+")

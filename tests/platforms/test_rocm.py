@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from arena import platforms
 from arena.platforms.device import TorchDevice
 from arena.platforms.hip_python import HipAnswer
 from arena.platforms.rocm import (
@@ -15,6 +17,7 @@ from arena.platforms.rocm import (
     choose_ipc_mode,
     disagreements,
     module_version,
+    shares_by_socket,
     usual_wave_size,
 )
 from tests.platforms.fake_device import (
@@ -138,18 +141,36 @@ def test_hip_is_asked_once() -> None:
     assert asked == [1]
 
 
-def test_buffers_go_through_the_kernel_module_where_it_is_amds_own(tmp_path: Path) -> None:
-    version = tmp_path / "version"
-    on_the_kernels_own: dict[str, str] = {}
-    choose_ipc_mode(on_the_kernels_own, version)
-    assert on_the_kernels_own == {}
-    version.write_text("6.12.12\n", encoding="ascii")
-    on_amds: dict[str, str] = {}
-    choose_ipc_mode(on_amds, version)
-    assert on_amds == {IPC_MODE: "1"}
-    chosen_by_the_user = {IPC_MODE: "0"}
-    choose_ipc_mode(chosen_by_the_user, version)
-    assert chosen_by_the_user == {IPC_MODE: "0"}
+def test_buffers_go_through_the_kernel_module_where_it_is_amds_own_else_over_a_socket(tmp_path: Path) -> None:
+    def chosen(environment: dict[str, str], module: Path) -> dict[str, str]:
+        choose_ipc_mode(environment, module)
+        return environment
+
+    kernels_own, amds_own = tmp_path / "kernel", tmp_path / "amd"
+    for module in (kernels_own, amds_own):
+        module.mkdir()
+    (amds_own / "version").write_text("6.12.12\n", encoding="ascii")
+    assert chosen({}, tmp_path / "absent") == {}
+    assert chosen({}, kernels_own) == {IPC_MODE: "0"} and shares_by_socket({}, kernels_own)
+    assert chosen({}, amds_own) == {IPC_MODE: "1"} and not shares_by_socket({}, amds_own)
+    assert chosen({IPC_MODE: "0"}, amds_own) == {IPC_MODE: "0"}, "chosen by the user"
+    assert shares_by_socket({IPC_MODE: "0"}, amds_own) and not shares_by_socket({IPC_MODE: "1"}, kernels_own)
+
+
+def test_only_rocm_shares_over_a_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`auto` is asked of the PyTorch that is installed, without importing it."""
+    monkeypatch.setenv(IPC_MODE, "0")
+    assert platforms.shares_by_socket("rocm")
+    assert not platforms.shares_by_socket("cpu") and not platforms.shares_by_socket("cuda")
+    for hip, expected in (("'6.4.1'", True), ("None", False)):
+        package = tmp_path / hip / "torch"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("raise ImportError\n", encoding="utf-8")
+        (package / "version.py").write_text(f"hip = {hip}\n", encoding="utf-8")
+        with monkeypatch.context() as patch:
+            patch.delitem(sys.modules, "torch", raising=False)
+            patch.syspath_prepend(str(package.parent))
+            assert platforms.shares_by_socket("auto") is expected
 
 
 def test_the_driver_is_the_kernel_module_else_the_runtime(tmp_path: Path) -> None:

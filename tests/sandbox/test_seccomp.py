@@ -83,6 +83,17 @@ def test_a_terminal_cannot_be_typed_into(here: Machine, worker: bytes) -> None:
     assert answer(worker, here, "ioctl", 0, 0xC0304627) == ALLOWED, "a call to a GPU's driver"
 
 
+def test_sockets_are_unix_ones_where_the_network_is_not_its_own(here: Machine, worker: bytes) -> None:
+    unix, inet, inet6, netlink, others = 1, 2, 10, 16, (0, 17, 31, 38, 40)
+    assert all(answer(worker, here, "socket", family) == ALLOWED for family in (unix, inet, inet6, netlink))
+    alone = program(Strictness.WORKER, here, PID, inet=False)
+    assert answer(alone, here, "socket", unix) == ALLOWED
+    assert all(answer(alone, here, "socket", family) == errno.EPERM for family in (inet, inet6, netlink))
+    for code in (worker, alone):
+        assert all(answer(code, here, "socket", family) == errno.EPERM for family in others), "vsock, and more"
+    assert answer(program(Strictness.PROGRAM, here, PID, inet=False), here, "socket", inet) == ALLOWED
+
+
 OTHERS = (1, PID - 1, PID + 1, 1 << 22)
 
 

@@ -181,6 +181,8 @@ def test_a_sandbox_that_leaves_a_way_to_the_cluster_is_refused(tasks: Path, leve
     with pytest.raises(JudgeLost, match=f"its sandbox lacks {lacking} "):
         joined(InProcess(RemoteJudge(judge, open_corpora([tasks]))), {})
     assert lacks("session+network+mount+read-only; compilers none") == ""
+    assert lacks("session+shared-network+mount; compilers none") == ""
+    assert lacks("session+mount+seccomp+no-inet; compilers none") == "network"
 
 
 def test_what_two_judges_of_one_run_may_not_differ_in() -> None:
