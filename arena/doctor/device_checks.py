@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from arena.doctor.evidence import Answer, DeviceSeen, ItemOutcome, ProbeSeen
+from arena.platforms.hip_launch import THREADS
 from arena.sandbox.namespaces import NO_INET, OWN_NETWORK, SHARED_NETWORK
 
 _ARCH = re.compile(r"gfx\d{1,2}[0-9a-f]{2}|sm_\d{2,3}|cpu")
@@ -87,6 +88,22 @@ def hip_python(device: DeviceSeen) -> Answer:
     if not device.hip_devices:
         return Answer(ItemOutcome.WARNING, f"hip-python sees no device, PyTorch does: {device.asked_hip}")
     return Answer(ItemOutcome.PASS, f"hip-python and PyTorch agree on arch, wave size and memory of {device.asked_hip}")
+
+
+def code_object(probe: ProbeSeen) -> Answer:
+    """Fails where a kernel that hip-python launched computed something else; without hip-python it is a warning."""
+    if probe.device is None or probe.launched is None:
+        return _not_seen(probe)
+    seen, wave = probe.launched, probe.device.facts.wave_size
+    if seen.problem:
+        outcome = ItemOutcome.FAIL if probe.device.hip_devices else ItemOutcome.WARNING
+        return Answer(outcome, f"hip-python launched nothing: {seen.problem}")
+    expected = (wave, *range(2, len(seen.output) + 1))
+    wrong = sum(one != other for one, other in zip(seen.output, expected, strict=False))
+    if wrong or not seen.output:
+        return Answer(ItemOutcome.FAIL, f"{wrong} of {len(seen.output)} elements wrong, the first is {seen.output[:1]}")
+    held = f"{seen.blocks} blocks of {THREADS} threads in a compute unit at once"
+    return Answer(ItemOutcome.PASS, f"{len(seen.output)} elements right, {held}")
 
 
 def isolation(level: str) -> Answer:

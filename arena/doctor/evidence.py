@@ -11,6 +11,7 @@ from arena.model.environment import DeviceFacts
 from arena.model.portability import TargetBuild
 from arena.model.record import Evaluation
 from arena.platforms.base import Memory
+from arena.platforms.hip_launch import LaunchSeen
 
 DATA = Path(__file__).parent / "data"
 
@@ -89,6 +90,8 @@ class ProbeSeen:
 
     device: DeviceSeen | None = None
     compiled_s: float | None = None
+    launched: LaunchSeen | None = None
+    """the probe kernel's code object, launched by hip-python, where the platform can"""
     exchange: ExchangeSeen | None = None
     memory: MemorySeen | None = None
     problem: str = ""

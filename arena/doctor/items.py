@@ -60,6 +60,7 @@ ITEMS = (
     DoctorItem("buffer shared with a worker", lambda e: device_checks.shared_buffer(e.probe())),
     DoctorItem("memory given back", lambda e: device_checks.memory_returned(e.probe())),
     DoctorItem("hip-python agrees", _hip_python, ("rocm",)),
+    DoctorItem("a code object by hip-python", lambda e: device_checks.code_object(e.probe()), ("rocm",)),
     DoctorItem("isolation of workers", lambda e: device_checks.isolation(e.isolation())),
     DoctorItem("HIP kernel", lambda e: checks.passes(e.evaluation(c.START_HIP))),
     DoctorItem("Triton kernel", lambda e: checks.passes(e.evaluation(c.START_TRITON))),

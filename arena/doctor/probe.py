@@ -21,8 +21,10 @@ from arena.judge.workers import CandidateFailed, ForkServers, Worker, WorkerFold
 from arena.model.environment import DeviceFacts
 from arena.platforms import here
 from arena.platforms.base import Platform, SharedBuffer
+from arena.platforms.hip_launch import LaunchSeen
 from arena.platforms.rocm import RocmPlatform
 from arena.protocol import Bind, Call, Language, Load, Prepare, TensorArgument
+from arena.toolchains.amd_code_object import CodeObject, bundled
 from arena.toolchains.base import Built, NativeWorker, Source, Target
 
 ENTRY = "arena_probe"
@@ -54,6 +56,8 @@ class Probe:
                 facts, Path(cleanup.enter_context(tempfile.TemporaryDirectory()))
             )
             self._note(replace(self._seen, compiled_s=seconds))
+            if isinstance(device, RocmPlatform):
+                self._note(replace(self._seen, launched=_launched(device, library, facts.arch)))
             peer = Peer(device, library, native_worker)
             cleanup.callback(peer.close)
             try:
@@ -158,6 +162,17 @@ def _compile(facts: DeviceFacts, cache: Path) -> tuple[Path, NativeWorker, float
     if not isinstance(built, Built):
         raise InfrastructureError(f"the probe kernel does not compile for {facts.arch}: {built.log.strip()}")
     return built.library, toolchain.native_worker(facts.arch), built.seconds
+
+
+def _launched(device: RocmPlatform, library: Path, arch: str) -> LaunchSeen:
+    """The kernel as clang left it in the library, launched without the library's own host code."""
+    codes = bundled(library.read_bytes(), arch)
+    if len(codes) != 1:
+        return LaunchSeen(f"the library holds {len(codes)} code objects for {arch} that can be read, expected one")
+    code = library.with_name("probe.co")
+    code.write_bytes(codes[0])
+    kernel = next(iter(CodeObject(codes[0]).kernels.values()))
+    return device.launch_code_object(code, kernel.name)
 
 
 def _arguments(num_bytes: int) -> tuple[TensorArgument, ...]:

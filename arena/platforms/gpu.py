@@ -6,6 +6,7 @@ import ctypes
 import math
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ class RuntimeNames:
     library: str
     sharing: str = ""
     """what to say where a buffer cannot be shared with another process"""
+    error_name: Callable[[int], str] = lambda code: ""
+    """the name of an error by its code; empty where nothing knows it"""
 
 
 class Runtime:
@@ -47,7 +50,7 @@ class Runtime:
         import torch
 
         torch.cuda.init()  # type: ignore[no-untyped-call]
-        self._prefix = names.prefix
+        self._prefix, self._error_name = names.prefix, names.error_name
         self._library = ctypes.CDLL(_loaded(names.library))
 
     def malloc(self, num_bytes: int) -> int:
@@ -87,7 +90,7 @@ class Runtime:
         code = getattr(self._library, self._prefix + name)(*arguments)
         if code != 0:
             getattr(self._library, f"{self._prefix}GetLastError")()  # else PyTorch takes it for its next kernel's
-            raise RuntimeError(f"{self._prefix}{name} returned error {code}")
+            raise RuntimeError(f"{self._prefix}{name} returned error {code} {self._error_name(code)}".rstrip())
 
 
 class DeviceBuffer:

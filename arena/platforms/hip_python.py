@@ -1,4 +1,4 @@
-"""What hip-python says of AMD devices, asked in a process of its own.
+"""What hip-python says of AMD devices, asked in a process of its own; and the names of HIP's errors.
 
 hip-python loads the HIP runtime that it finds, which need not be the one that PyTorch brings: two runtimes in one
 process disturb each other. And whatever happens there, a crash included, is an answer here.
@@ -11,18 +11,18 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from arena import process
+from arena.platforms.hip_runtime import NO_DEVICE, HipError, HipRuntime
 
+Answer = TypeVar("Answer")
 _TIMEOUT_S = 60.0
-_NO_DEVICE = "hipErrorNoDevice"
 
 
 @dataclass(frozen=True)
@@ -38,57 +38,66 @@ class HipAnswer:
     arch: str = ""
     wave_size: int = 0
     memory_bytes: int = 0
+    multiprocessors: int = 0
+    l2_bytes: int = 0
 
 
 def ask_hip(environment: Mapping[str, str] | None = None) -> HipAnswer:
-    """Ask in a new process, with PyTorch's own libraries at the end of the search path."""
+    """Ask in a new process."""
+    answer, problem = in_child(__name__, (), HipAnswer, environment)
+    return answer or HipAnswer(0, problem)
+
+
+def in_child(
+    module: str, arguments: Sequence[str], kind: type[Answer], environment: Mapping[str, str] | None = None
+) -> tuple[Answer | None, str]:
+    """Run `python -m module FILE arguments…`, with PyTorch's own libraries at the end of the search path.
+
+    Returns:
+        What it wrote to the file, or None and why it wrote nothing.
+    """
     given = dict(os.environ if environment is None else environment)
     folders = [folder for folder in (given.get("LD_LIBRARY_PATH"), _torch_libraries()) if folder]
     given["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
     given["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     with tempfile.TemporaryDirectory(prefix="arena-hip-") as folder:
         answer = Path(folder) / "answer.json"
-        command = [sys.executable, "-m", __name__, str(answer)]
+        command = [sys.executable, "-m", module, str(answer), *arguments]
         done = process.run(command, timeout_s=_TIMEOUT_S, env=given)
         if not answer.is_file():
             how = "did not answer in time" if done.timed_out else f"ended with code {done.returncode}"
-            return HipAnswer(0, f"hip-python {how}: {done.output.strip()[-300:]}")
-        return msgspec.json.decode(answer.read_bytes(), type=HipAnswer)
+            return None, f"hip-python {how}: {done.output.strip()[-300:]}"
+        return msgspec.json.decode(answer.read_bytes(), type=kind), ""
 
 
 def describe_hip() -> HipAnswer:
     """Ask in this process; every way of not having a device is an answer, not an exception."""
     try:
-        hip: Any = import_module("hip").hip
-    except (ImportError, AttributeError, RuntimeError, OSError) as problem:
-        return HipAnswer(0, f"hip-python cannot be imported ({problem})")
-    error, count = _ask(hip.hipGetDeviceCount)
-    if error:
-        return HipAnswer(0, f"no device ({error})" if error == _NO_DEVICE else error)
-    if count == 0:
-        return HipAnswer(0, "the HIP runtime sees no device")
-    properties = hip.hipDeviceProp_t()
-    error, _ = _ask(lambda: (*hip.hipGetDeviceProperties(properties, 0), 0))
-    if error:
-        return HipAnswer(0, error)
-    return HipAnswer(
-        devices=count,
-        detail=properties.name.decode(),
-        runtime=str(_ask(hip.hipRuntimeGetVersion)[1]),
-        arch=properties.gcnArchName.decode().split(":", 1)[0],
-        wave_size=int(properties.warpSize),
-        memory_bytes=int(properties.totalGlobalMem),
-    )
+        hip = HipRuntime()
+        count = hip.device_count()
+        if count == 0:
+            return HipAnswer(0, "the HIP runtime sees no device")
+        seen = hip.properties()
+        return HipAnswer(
+            devices=count,
+            detail=seen.name,
+            runtime=hip.version(),
+            arch=seen.arch,
+            wave_size=seen.wave_size,
+            memory_bytes=seen.memory_bytes,
+            multiprocessors=seen.multiprocessors,
+            l2_bytes=seen.l2_bytes,
+        )
+    except HipError as problem:
+        return HipAnswer(0, f"no device ({problem})" if str(problem) == NO_DEVICE else str(problem))
 
 
-def _ask(function: object) -> tuple[str, int]:
-    """Call a hip-python function that answers (error, value)."""
-    assert callable(function)
+def error_name(code: int) -> str:
+    """Return the name of a HIP error; empty without hip-python. Reads a table of hip-python's and loads no library."""
     try:
-        code, value = function()
-    except (RuntimeError, OSError) as problem:
-        return str(problem), 0
-    return ("", int(value)) if int(code) == 0 else (str(getattr(code, "name", code)), 0)
+        return HipRuntime().error_name(code)
+    except HipError:
+        return ""
 
 
 def _torch_libraries() -> str:

@@ -1,17 +1,21 @@
-"""The ROCm platform: AMD devices. PyTorch is asked, as on CUDA; hip-python is asked too, and the two are compared."""
+"""The ROCm platform: AMD devices. PyTorch is asked, as on CUDA; hip-python is asked too, and the two are compared.
+
+Where both mean the same device, facts are hip-python's. So are the names of errors.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from arena.model.environment import DeviceFacts
 from arena.platforms.device import DeviceProvider, TorchDevice
 from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
-from arena.platforms.hip_python import HipAnswer
-from arena.platforms.hip_python import ask_hip as ask_hip
+from arena.platforms.hip_launch import LaunchSeen, launch_code_object
+from arena.platforms.hip_python import HipAnswer, ask_hip, error_name
 
 IPC_MODE = "HSA_ENABLE_IPC_MODE_LEGACY"
 _MODULE = Path("/sys/module/amdgpu")
@@ -28,7 +32,7 @@ class RocmPlatform(GpuPlatform):
     """Triton's AMD backend, and HIP sources through hipcc."""
 
     name = "rocm"
-    names = RuntimeNames("hip", "libamdhip64", _SHARING)
+    names = RuntimeNames("hip", "libamdhip64", _SHARING, error_name)
 
     def __init__(self, provider: DeviceProvider | None = None, ask: Callable[[], HipAnswer] = ask_hip) -> None:
         super().__init__(provider)
@@ -41,10 +45,14 @@ class RocmPlatform(GpuPlatform):
         return self._ask()
 
     def facts(self) -> DeviceFacts:
-        """Facts of device 0 of those visible."""
-        device = self.provider.describe()
+        """Facts of device 0 of those visible, as hip-python and PyTorch agree on them, else as PyTorch says."""
+        device = known_to_both(self.provider.describe(), self.hip)
         driver = module_version() or self.hip.runtime
         return gpu_facts("rocm", "amd", device, wave_size(device, self.hip), driver)
+
+    def launch_code_object(self, code: Path, kernel: str) -> LaunchSeen:
+        """Have hip-python load a code object and launch a kernel of it, see `hip_launch.py`."""
+        return launch_code_object(code, kernel)
 
     def remarks(self) -> tuple[str, ...]:
         """What is odd about this device, one sentence each."""
@@ -77,6 +85,20 @@ def module_version(path: Path = _MODULE_VERSION) -> str:
         return ""
 
 
+def known_to_both(device: TorchDevice, hip: HipAnswer) -> TorchDevice:
+    """Return the device in hip-python's words; in PyTorch's where hip-python sees none, or contradicts PyTorch."""
+    if not hip.devices or disagreements(device, hip):
+        return device
+    return replace(
+        device,
+        name=hip.detail,
+        memory_bytes=hip.memory_bytes,
+        wave_size=hip.wave_size or device.wave_size,
+        multiprocessors=hip.multiprocessors or device.multiprocessors,
+        l2_bytes=hip.l2_bytes or device.l2_bytes,
+    )
+
+
 def wave_size(device: TorchDevice, hip: HipAnswer) -> int:
     """Lanes of a wave: as PyTorch says; else as hip-python says, if it means the same device; else as the arch has."""
     if device.wave_size:
@@ -99,6 +121,8 @@ def disagreements(device: TorchDevice, hip: HipAnswer) -> tuple[str, ...]:
         found.append(f"hip-python sees {hip.arch}, PyTorch {device.arch}")
     if device.wave_size and hip.wave_size != device.wave_size:
         found.append(f"hip-python says waves of {hip.wave_size}, PyTorch of {device.wave_size}")
+    if hip.multiprocessors and hip.multiprocessors != device.multiprocessors:
+        found.append(f"hip-python counts {hip.multiprocessors} compute units, PyTorch {device.multiprocessors}")
     if abs(hip.memory_bytes - device.memory_bytes) > _MEMORY_SLACK * device.memory_bytes:
         found.append(f"hip-python counts {hip.memory_bytes} bytes of memory, PyTorch {device.memory_bytes}")
     return tuple(found)

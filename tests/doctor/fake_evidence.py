@@ -12,6 +12,7 @@ from arena.model.portability import BuildOutcome, TargetBuild
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, Split
 from arena.model.verdict import Stage, Status, Verdict
 from arena.platforms.base import Memory
+from arena.platforms.hip_launch import LaunchSeen
 
 GIB, MIB = 1 << 30, 1 << 20
 MI300X = DeviceFacts("rocm", "amd", "gfx942", "AMD Instinct MI300X", 64, 192 * GIB, 256 * MIB, peak_source="data sheet")
@@ -32,6 +33,7 @@ def probe(facts: DeviceFacts = MI300X, **changed: object) -> ProbeSeen:
     seen = ProbeSeen(
         device=device(facts),
         compiled_s=0.5,
+        launched=LaunchSeen("", 8, (facts.wave_size, *range(2, 4097))),
         exchange=ExchangeSeen(facts.wave_size, 4095, 0, "session+network+mount"),
         memory=MemorySeen(256 * MIB, 10 * GIB, 10 * GIB + 256 * MIB, 10 * GIB),
     )

@@ -28,6 +28,7 @@ from arena.model.environment import DeviceFacts
 from arena.model.record import Mode
 from arena.model.verdict import Status
 from arena.platforms.base import Memory
+from arena.platforms.hip_launch import LaunchSeen
 from tests.conftest import HAS_GPU
 from tests.doctor.fake_evidence import (
     CPU,
@@ -117,6 +118,21 @@ def test_hip_python_that_contradicts_pytorch_or_sees_nothing() -> None:
     assert device_checks.hip_python(contradicting).outcome is ItemOutcome.FAIL
     absent = device(hip_devices=0, asked_hip="hip-python cannot be imported")
     assert device_checks.hip_python(absent).outcome is ItemOutcome.WARNING
+
+
+@pytest.mark.parametrize(
+    ("launched", "devices", "outcome", "said"),
+    [
+        (LaunchSeen("", 8, (64, *range(2, 4097))), 1, ItemOutcome.PASS, "4096 elements right, 8 blocks of 256 threads"),
+        (LaunchSeen("", 8, (32, *range(2, 4097))), 1, ItemOutcome.FAIL, "1 of 4096 elements wrong, the first is (32,)"),
+        (LaunchSeen("", 8, ()), 1, ItemOutcome.FAIL, "0 of 0 elements"),
+        (LaunchSeen("hipErrorNoBinaryForGpu"), 1, ItemOutcome.FAIL, "launched nothing: hipErrorNoBinaryForGpu"),
+        (LaunchSeen("hip-python cannot be imported"), 0, ItemOutcome.WARNING, "cannot be imported"),
+    ],
+)
+def test_a_code_object(launched: LaunchSeen, devices: int, outcome: ItemOutcome, said: str) -> None:
+    answer = device_checks.code_object(probe(launched=launched, device=device(hip_devices=devices)))
+    assert answer.outcome is outcome and said in answer.seen
 
 
 @pytest.mark.parametrize(

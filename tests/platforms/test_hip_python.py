@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,9 +13,11 @@ from types import ModuleType
 import pytest
 
 from arena.platforms import hip_python
-from arena.platforms.hip_python import HipAnswer, ask_hip, describe_hip
+from arena.platforms.hip_launch import LaunchSeen, launch_code_object, launched
+from arena.platforms.hip_python import HipAnswer, ask_hip, describe_hip, error_name
 from tests.platforms.fake_hip import Code, FakeHip
 
+RIGHT = LaunchSeen("", 8, (64, *range(2, 4097)))
 LIBRARIES = sorted(Path("/usr/lib").glob("*/libamdhip64.so.*"))
 
 
@@ -49,9 +53,43 @@ def test_no_device_is_an_answer(monkeypatch: pytest.MonkeyPatch, hip: FakeHip, d
     assert describe_hip() == HipAnswer(0, detail)
 
 
-def test_a_device_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, FakeHip(count=8))
-    assert describe_hip() == HipAnswer(8, "AMD Instinct MI300X", "70051831", "gfx942", 64, 192 << 30)
+@pytest.mark.parametrize("fills_in", [True, False])
+def test_a_device_is_described(monkeypatch: pytest.MonkeyPatch, fills_in: bool) -> None:
+    """By hip-python before and from 10, whose hipGetDeviceProperties returns the structure."""
+    install(monkeypatch, FakeHip(count=8, fills_in=fills_in))
+    assert describe_hip() == HipAnswer(
+        8, "AMD Instinct MI300X", "70051831", "gfx942", 64, 192 << 30, multiprocessors=304, l2_bytes=4 << 20
+    )
+
+
+def test_errors_have_names_and_no_library_is_needed_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, FakeHip(raises=OSError("no libamdhip64")))
+    assert (error_name(100), error_name(12345)) == ("hipErrorNoDevice", "")
+    monkeypatch.setitem(sys.modules, "hip", None)
+    assert error_name(100) == ""
+
+
+def test_a_kernel_of_a_code_object_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    hip = FakeHip()
+    install(monkeypatch, hip)
+    assert launched(b"\x7fELF", "probe") == RIGHT
+    assert hip.calls == ["hipDeviceSynchronize", "hipFree", "hipFree", "hipModuleUnload"]
+
+
+@pytest.mark.parametrize(
+    ("hip", "code", "kernel", "problem"),
+    [
+        (FakeHip(count_code=Code.hipErrorNoDevice), b"\x7fELF", "probe", "hipErrorNoDevice"),
+        (FakeHip(raises=RuntimeError("failed to dlopen")), b"\x7fELF", "probe", "failed to dlopen"),
+        (FakeHip(), b"text", "probe", "hipErrorInvalidImage"),
+        (FakeHip(), b"\x7fELF", "absent", "hipErrorNotFound"),
+    ],
+)
+def test_what_cannot_be_launched_is_an_answer(
+    monkeypatch: pytest.MonkeyPatch, hip: FakeHip, code: bytes, kernel: str, problem: str
+) -> None:
+    install(monkeypatch, hip)
+    assert launched(code, kernel) == LaunchSeen(problem)
 
 
 def test_whatever_is_installed_here_answers() -> None:
@@ -73,6 +111,22 @@ def test_the_real_one_says_that_there_is_no_device(tmp_path: Path) -> None:
     (tmp_path / "libamdhip64.so").symlink_to(LIBRARIES[-1])
     answer = ask_hip({**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
     assert answer == HipAnswer(0, "no device (hipErrorNoDevice)")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hip") is None, reason="hip-python is not installed")
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+def test_the_real_one_launches_on_a_runtime_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So calls and answers are those of the hip-python that is installed; the device alone is made up."""
+    source, library = Path(__file__).with_name("stub_hip.cpp"), tmp_path / "libamdhip64.so"
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    right, wrong = tmp_path / "right.co", tmp_path / "wrong.co"
+    right.write_bytes(b"\x7fELF and more")
+    wrong.write_bytes(b"text")
+    assert launch_code_object(right, "probe") == RIGHT
+    assert launch_code_object(wrong, "probe") == LaunchSeen("hipErrorInvalidImage")
+    assert launch_code_object(right, "absent") == LaunchSeen("hipErrorNotFound")
+    assert error_name(719) == "hipErrorLaunchFailure"
 
 
 def test_pytorchs_own_runtime_is_on_the_search_path() -> None:

@@ -128,6 +128,15 @@ def test_a_little_memory_kept_by_a_runtime_is_no_disagreement() -> None:
     assert disagreements(MI300X, replace(hip, memory_bytes=96 * GIB)) != ()
 
 
+def test_facts_are_hip_pythons_where_it_means_the_same_device() -> None:
+    knows_more = replace(agreeing(UNKNOWN), multiprocessors=8, l2_bytes=64 * MIB)
+    assert RocmPlatform(FakeDevice(UNKNOWN), lambda: knows_more).facts().last_level_cache_bytes == 64 * MIB
+    another = replace(knows_more, multiprocessors=16)
+    platform = RocmPlatform(FakeDevice(UNKNOWN), lambda: another)
+    assert platform.facts().last_level_cache_bytes == 2 * MIB
+    assert platform.remarks() == ("hip-python counts 16 compute units, PyTorch 8",)
+
+
 def test_hip_is_asked_once() -> None:
     asked: list[int] = []
 
