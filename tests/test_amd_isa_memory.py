@@ -12,7 +12,7 @@ from arena.emulation.amd_isa.faults import MachineFault
 from arena.emulation.amd_isa.memory import DeviceMemory
 from arena.emulation.amd_isa.vector_memory import swizzle_lanes
 from arena.emulation.amd_isa.waves import PRIVATE_APERTURE, SHARED_APERTURE, Waves
-from tests.amd_isa import ALL, LDS_BYTES, bits16, bits32, get64, put64, set_exec, step, waves
+from tests.amd_isa import ALL, LDS_BYTES, bits16, bits32, get64, put64, run, set_exec, step, waves
 
 Array = Any
 
@@ -51,6 +51,20 @@ def test_global_loads_and_stores_of_every_width(numbers: Array) -> None:
     step(group, "global_store_byte v[0:1], v8, off offset:3")
     assert hex(numbers[5]) == hex(0x3400ABCD)
     assert numbers[0] == 0  # lane 0 was off
+
+
+def test_a_wait_that_is_left_out_cannot_be_seen(numbers: Array) -> None:
+    """Memory answers at once, as docs/develop/amd-machine-code.md says: what a GPU may run wrongly is right here."""
+    program = """
+        global_load_dword v4, v[0:1], off
+        s_waitcnt vmcnt(0)
+        v_add_u32 v5, 1, v4
+        s_endpgm
+    """
+    for text in (program, program.replace("s_waitcnt vmcnt(0)", "s_nop 0")):
+        group, _ = device(numbers)
+        run(group, text)
+        assert group.v[5, 0].tolist() == list(range(1, 65)), text
 
 
 def test_a_scalar_base_takes_a_32_bit_offset(numbers: Array) -> None:
