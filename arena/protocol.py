@@ -238,3 +238,17 @@ ToForkServer = Spawn | Reap
 FromForkServer = Spawned | Ended
 ToWorker = Load | Bind | Release | Call | Arrange | Prepare | Pass | CopyBack | ProfileRequest | ReportKernels
 FromWorker = Ready | Done | Failed | Kernels | Profiled
+
+
+# --- judge → a process that a vendor's profiler starts (`worker/profiled_run.py`)
+
+
+class ProfiledRun(msgspec.Struct, frozen=True):
+    """What to run there: where it may write and what it sees, the program, the case, and the bytes of its buffer."""
+
+    platform: str
+    spawn: Spawn
+    load: Load
+    bind: Bind
+    data: str
+    """the path of a file"""

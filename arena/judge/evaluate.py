@@ -144,7 +144,9 @@ class CandidateEvaluation:
         """In a fresh worker, after everything that is timed: a profiler slows down the process that it is in."""
         passed = [case for case in self._seen if self._results[case.id].candidate is Status.PASSED]
         worked_out = [arguments(self._task, case) for case in passed]
-        return profile_largest(self._correctness, self._candidate, worked_out, self._targets)
+        timings = {name: result.timing for name, result in self._results.items()}
+        baseline = self._baselines.worker_program
+        return profile_largest(self._correctness, self._candidate, worked_out, self._targets, baseline, timings)
 
     def _compile(self, report: Report) -> OutputCheck:
         """Build for every dtype that will be needed, load, and have Triton compile for the smallest seen case."""

@@ -51,7 +51,9 @@ def _target(build: TargetBuild) -> TargetBuild:
 def _profile(profile: Profile) -> Profile:
     times = (replace(time, kernel=shortened(time.kernel, NAME_CHARACTERS)) for time in profile.kernels)
     uses = {target: _uses(kernels) for target, kernels in profile.uses.items()}
-    return replace(profile, kernels=tuple(times), detail=_detail(profile.detail), uses=uses)
+    table = profile.counters
+    counters = None if table is None else replace(table, detail=_detail(table.detail))
+    return replace(profile, kernels=tuple(times), detail=_detail(profile.detail), uses=uses, counters=counters)
 
 
 def _uses(kernels: Sequence[KernelUse]) -> tuple[KernelUse, ...]:

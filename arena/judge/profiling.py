@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from arena.judge.buffers import Sets
 from arena.judge.correctness import CorrectnessCheck
+from arena.judge.counter_tools import TOOLS
+from arena.judge.counters import Side, compare_counters, find_program
 from arena.judge.inputs import draw_secret
 from arena.judge.worker_program import WorkerProgram
 from arena.judge.workers import CandidateFailed
 from arena.model.portability import TargetBuild
-from arena.model.profile import KernelTime, Profile
+from arena.model.profile import CounterTable, KernelTime, Profile
+from arena.model.record import CaseTiming
 from arena.model.task import Arguments
 from arena.protocol import Call, Prepare
 
@@ -22,10 +26,13 @@ def profile_largest(
     worker_program: WorkerProgram | None,
     passed: Sequence[Arguments],
     targets: Sequence[TargetBuild],
+    baseline: WorkerProgram,
+    timings: Mapping[str, CaseTiming | None],
 ) -> Profile:
     """Profile the candidate, in a fresh worker, on the largest of the cases that it passed.
 
-    Without a profiler, or where it fails, the answer says so: a profile changes no verdict.
+    Without a profiler, or where it fails, the answer says so: a profile changes no verdict. Where the vendor's tool is
+    installed, hardware counters of baseline and candidate come with it. `timings`: by case.
     """
     uses = {build.target: build.kernels for build in targets if build.kernels}
     if worker_program is None or not passed:
@@ -36,12 +43,29 @@ def profile_largest(
         return Profile(case, detail=f"the {check.platform.name} platform has no profiler for kernels", uses=uses)
     worker_program.close()
     try:
-        kernels = _profile(check, worker_program, largest)[:_MOST_KERNELS]
+        kernels = _profile(check, worker_program, largest)
     except CandidateFailed as failure:
         return Profile(case, detail=f"the profiler failed: {failure.status}: {failure.detail}", uses=uses)
     finally:
         worker_program.close()
-    return Profile(case, kernels, "" if kernels else "the profiler saw no kernel", uses)
+    table = _counters(check, baseline, (worker_program, kernels), largest, timings.get(largest.case.id))
+    return Profile(case, kernels[:_MOST_KERNELS], "" if kernels else "the profiler saw no kernel", uses, table)
+
+
+def _counters(
+    check: CorrectnessCheck, baseline: WorkerProgram, candidate: Side, largest: Arguments, timing: CaseTiming | None
+) -> CounterTable | None:
+    """Count with the platform's tool, once the profiler has said how many kernels a call of the baseline has."""
+    tool = TOOLS.get(check.platform.name)
+    if tool is None:
+        return None
+    kernels: tuple[KernelTime, ...] = ()
+    if find_program(tool.program) is not None:
+        baseline.close()
+        with suppress(CandidateFailed):
+            kernels = _profile(check, baseline, largest)
+        baseline.close()
+    return compare_counters(check, tool, (baseline, kernels), candidate, largest, timing)
 
 
 def _profile(check: CorrectnessCheck, worker_program: WorkerProgram, worked_out: Arguments) -> tuple[KernelTime, ...]:

@@ -12,7 +12,7 @@ from arena.errors import InfrastructureError
 from arena.judge.watchdog import WatchedWorker, memory_limit_bytes
 from arena.judge.workers import ForkServers, WorkerFolder
 from arena.model.task import Case, Task
-from arena.protocol import Language, Load, Prepare
+from arena.protocol import Language, Load, Prepare, Spawn
 from arena.scratch import prefix as scratch_prefix
 from arena.scratch import remove
 from arena.toolchains.base import NativeWorker
@@ -124,6 +124,11 @@ class WorkerProgram:
             worker.ask(self.program.load_message(key, self._folder), self._timeout_s)
             self._loaded = key
         return worker
+
+    def elsewhere(self, case: Case, home: Path) -> tuple[Spawn, Load]:
+        """Return what a worker of Python would be told, for a process that something else starts, with this home."""
+        load = self.program.load_message(self.program.key(case), self._folder)
+        return Spawn(str(home), str(self._cache), tuple(map(str, self._hide)), (str(self._folder),)), load
 
     def _started(self) -> WatchedWorker:
         if self._worker is None:

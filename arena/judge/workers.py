@@ -135,7 +135,7 @@ class ForkServer:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "arena.worker.fork_server", platform, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=_clean_environment(interprets=interprets),
+            env=clean_environment(interprets=interprets),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -333,7 +333,7 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _clean_environment(*, interprets: bool) -> dict[str, str]:
+def clean_environment(*, interprets: bool) -> dict[str, str]:
     """What a worker may know of the outside: where programs and device libraries are, and nothing else."""
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment.update(

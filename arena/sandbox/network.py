@@ -7,7 +7,10 @@ judge then starts through `python -m arena.sandbox.network COMMAND…`, and its 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
@@ -20,6 +23,8 @@ SWITCH = "ARENA_NETWORK"
 IN_FORCE = "ARENA_NETWORK_SHARED"
 """set for the judge and its fork servers: the part of the level that `share` returned"""
 _NO_NEW_PRIVILEGES = 38
+_LOOPBACK = "--loopback"
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 0x1
 
 
 def wanted(needed: bool, environment: Mapping[str, str] = os.environ) -> bool:
@@ -38,9 +43,13 @@ def wanted(needed: bool, environment: Mapping[str, str] = os.environ) -> bool:
     return said == "shared" if said else needed
 
 
-def starting(command: Sequence[str], *, shared: bool) -> list[str]:
-    """Return the command line that starts `command`, where `shared` in a network that its workers stay in."""
-    return [sys.executable, "-m", "arena.sandbox.network", *command] if shared else list(command)
+def starting(command: Sequence[str], *, shared: bool, loopback: bool = False) -> list[str]:
+    """Return the command line that starts `command`, where `shared` in a network that its workers stay in.
+
+    With `loopback` they may also speak to each other over 127.0.0.1, as programs do that know nothing of all this.
+    """
+    own = [sys.executable, "-m", "arena.sandbox.network", *([_LOOPBACK] if loopback else [])]
+    return [*own, *command] if shared else list(command)
 
 
 def share() -> str:
@@ -59,9 +68,19 @@ def share() -> str:
     return SHARED_SCOPE if landlock.scope_abstract_sockets() else ""
 
 
+def bring_up_loopback() -> None:
+    """Switch the loopback interface of this network namespace on (netdevice(7)). Raises `OSError` where refused."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _IFF_UP))
+
+
 def main(command: Sequence[str]) -> NoReturn:
     """Share the network, and become the command, which finds the part of the level in its environment."""
-    os.execve(command[0], list(command), {**os.environ, IN_FORCE: share()})
+    level, loopback = share(), command[0] == _LOOPBACK
+    if loopback and level == SHARED_NETWORK:
+        bring_up_loopback()
+    command = command[1:] if loopback else command
+    os.execve(command[0], list(command), {**os.environ, IN_FORCE: level})
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ _REAP_S = 2.0
 
 def main(platform_name: str, descriptor: int) -> None:
     """Import what workers need, then fork one for each `Spawn` until the judge is gone."""
-    device = _device(platform_name) if platform_name else None
+    device = ready_device(platform_name) if platform_name else None
     channel: Channel[FromForkServer, ToForkServer] = Channel(
         socket.socket(fileno=descriptor), ToForkServer, takes_files=True
     )
@@ -52,8 +52,8 @@ def main(platform_name: str, descriptor: int) -> None:
             return
 
 
-def _device(platform_name: str) -> Platform:
-    """Its module is imported here once, with the libraries that workers need; only a worker wakes the device."""
+def ready_device(platform_name: str) -> Platform:
+    """Return a platform whose module is imported here once, with what workers need; only a worker wakes the device."""
     from arena.platforms import platform
     from arena.worker import command_loop, operators  # noqa: F401 - the second for workers
 

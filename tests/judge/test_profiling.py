@@ -90,5 +90,8 @@ def test_on_gpu(gpu_judge: JudgeClient, task: str) -> None:
     assert profile.kernels, profile.detail
     assert all(kernel.calls >= 1 and kernel.device_us > 0 for kernel in profile.kernels)
     assert any(kernel.grid and kernel.block for kernel in profile.kernels)
+    table = profile.counters
+    assert table is not None and (table.candidate is not None or table.detail), "counters, or why there are none"
+    assert table.candidate is None or (table.candidate.kernel_us or 0) > 0
     plain = gpu_judge.evaluate(folder, kernel, structs.replace(options, profile=False))
     assert replace(plain.verdicts[-1], seconds=0.0) == replace(evaluation.verdicts[-1], seconds=0.0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import arena
 from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
-from arena.model.profile import KernelTime, Profile
+from arena.model.profile import Counters, CounterTable, KernelTime, Profile
 from arena.model.record import CaseResult, Evaluation, Mode, Split
 from arena.model.verdict import Stage, Status, Verdict
 from arena.service.content import CaseContent, Content, TargetContent
@@ -152,4 +152,6 @@ def test_the_documentation_names_every_field() -> None:
         expected |= {f"{prefix}.{field.name}" for field in fields(kind)}
     expected |= {f"profile.{field.name}" for field in fields(Profile)}
     expected |= {f"profile.kernels[].{field.name}" for field in fields(KernelTime)}
+    expected |= {f"profile.counters.{field.name}" for field in fields(CounterTable)}
+    expected |= {f"profile.counters.candidate.{field.name}" for field in fields(Counters)}
     assert described == expected
