@@ -30,7 +30,7 @@ from arena.sandbox import network
 from arena.scratch import scratch
 
 _MOST_BYTES = 1 << 30
-_TIMEOUT_S = 600.0
+_TIMEOUT_S = 240.0
 _NO_KERNELS = ("Memcpy", "Memset")
 Side = tuple[WorkerProgram, Sequence[KernelTime]]
 """a program, and the kernels of one of its calls"""

@@ -76,6 +76,17 @@ class CounterTable:
     baseline_roofline: float | None = None
     candidate_roofline: float | None = None
 
+    def rows(self) -> list[tuple[str, float | None, float | None]]:
+        """Return name, baseline and candidate of each counter, and last the percentages of the roofline."""
+        found = [
+            (name, getattr(self.baseline, field, None), getattr(self.candidate, field, None))
+            for field, name in COUNTER_NAMES.items()
+        ]
+        before, after = (
+            None if one is None else 100 * one for one in (self.baseline_roofline, self.candidate_roofline)
+        )
+        return [*found, ("roofline reached, %", before, after)]
+
 
 @dataclass(frozen=True)
 class Profile:

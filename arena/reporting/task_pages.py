@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from arena.error_line import first_error_line
 from arena.model.environment import ratio_heading
-from arena.model.profile import KernelTime
+from arena.model.profile import CounterTable, KernelTime
 from arena.model.record import Split
 from arena.printable import write_printable
 from arena.reporting import formats
@@ -52,6 +52,7 @@ class TrialView:
     code: CodeView | None
     profile: tuple[KernelTime, ...]
     profile_note: str
+    counters: CounterTable | None
     transcript: str
 
 
@@ -111,5 +112,6 @@ def _trial(row: TrialRow, run: Path, several: bool) -> TrialView:
         code=code_view(row, run),
         profile=row.profile.kernels if row.profile else (),
         profile_note=" ".join(filter(None, (row.profile.case, row.profile.detail))) if row.profile else "",
+        counters=row.profile.counters if row.profile else None,
         transcript=f"../{row.page}" if row.page else "",
     )

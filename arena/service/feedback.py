@@ -11,7 +11,7 @@ from arena.error_line import first_error_line
 from arena.model.effort import Effort
 from arena.model.environment import ratio_heading
 from arena.model.portability import KernelUse
-from arena.model.profile import COUNTER_NAMES, CounterTable, Profile
+from arena.model.profile import CounterTable, Profile
 from arena.model.record import Evaluation
 from arena.model.session import Evaluated
 from arena.model.verdict import Status
@@ -152,14 +152,8 @@ def _counters(table: CounterTable | None) -> Iterator[str]:
     """A row for each counter, of the baseline and of the candidate."""
     if table is None:
         return
-    rows: list[tuple[str, float | None, float | None]] = [
-        (name, getattr(table.baseline, field, None), getattr(table.candidate, field, None))
-        for field, name in COUNTER_NAMES.items()
-    ]
-    before, after = (None if one is None else 100 * one for one in (table.baseline_roofline, table.candidate_roofline))
-    rows.append(("roofline reached, %", before, after))
     yield f"  {f'counters by {table.tool}':<36} {'baseline':>10} {'candidate':>10}"
-    yield from (f"    {name:<34} {_figure(one):>10} {_figure(other):>10}" for name, one, other in rows)
+    yield from (f"    {name:<34} {_figure(one):>10} {_figure(other):>10}" for name, one, other in table.rows())
     if table.detail:
         yield f"    {table.detail}"
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from arena.corpus.task_folder import TASKS, content_hash
-from arena.model.profile import KernelTime, Profile
+from arena.model.profile import Counters, CounterTable, KernelTime, Profile
 from arena.model.record import RunInfo
 from arena.model.verdict import Status
 from arena.reporting.code_views import code_view
@@ -30,7 +30,8 @@ def submitted(folder: Path, text: str, *, task: str = TASK, task_hash: str | Non
     task_hash = task_hash or content_hash(TASKS / TASK)
     trial = b.trial(task, cases=[b.case("s1", 2.0), b.heldout()], task_hash=task_hash)
     assert trial.evaluation is not None
-    profile = Profile("s1", (KernelTime("add<float>", 3, 12.5, (8, 1, 1), (256, 1, 1)),))
+    counters = CounterTable("ncu", None, Counters(occupancy_pct=62.5), "baseline: <none>", None, 0.5)
+    profile = Profile("s1", (KernelTime("add<float>", 3, 12.5, (8, 1, 1), (256, 1, 1)),), counters=counters)
     trial = replace(trial, evaluation=replace(trial.evaluation, profile=profile, compile_log="warning: <unused>"))
     place = submission_folder(folder, *trial.key)
     place.mkdir(parents=True)
@@ -54,6 +55,10 @@ def test_the_code_is_compared_with_the_baseline_kernel(tmp_path: Path) -> None:
     assert "Compared with the task&#39;s baseline kernel." in html
     for words in ("add&lt;float&gt;", "12.5 µs", "8, 1, 1 × 256, 1, 1", "warning: &lt;unused&gt;"):
         assert words in html
+    cells = '<td>{}</td><td class="number">–</td><td class="number">{}</td>'
+    for name, value in (("occupancy, %", "62.5"), ("roofline reached, %", "50"), ("L2, GB/s", "–")):
+        assert cells.format(name, value) in html
+    assert "baseline: &lt;none&gt;" in html
 
 
 def test_what_the_code_is_compared_with_is_said(tmp_path: Path) -> None:

@@ -114,6 +114,24 @@ def test_what_gets_out_where_namespaces_are_refused(mode: str, part: str) -> Non
     assert {attempt.what for attempt in tried.open} <= {"lock a file away that it was not shown"}
 
 
+_SPEAKS = """
+import socket, sys
+with socket.create_server(("127.0.0.1", 0)) as own:
+    socket.create_connection(own.getsockname()).close()
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1.0).close()
+except OSError as problem:
+    print(type(problem).__name__)
+"""
+
+
+def test_a_loopback_of_its_own_leads_nowhere_else(outside: tuple[int, str]) -> None:
+    """As a profiler needs it that speaks to the program which it starts."""
+    command = network.starting([sys.executable, "-c", _SPEAKS, str(outside[0])], shared=True, loopback=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert (done.stdout.strip(), done.stderr) == ("ConnectionRefusedError", "")
+
+
 def test_the_device_decides_unless_the_user_does() -> None:
     assert network.wanted(True, {}) and not network.wanted(False, {})
     assert network.wanted(False, {network.SWITCH: "shared"}) and not network.wanted(True, {network.SWITCH: "own"})
