@@ -10,10 +10,11 @@ from typing import cast
 
 import pytest
 
-from arena.judge import counters
+from arena.judge import counters, profiling
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.counter_tools import TOOLS, read_ncu, read_rocprofv3
 from arena.judge.counters import compare_counters, count
+from arena.judge.profiling import profile_largest
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.judge.workers import ForkServers
 from arena.model.profile import Counters, CounterTable, KernelTime, Profile
@@ -88,6 +89,17 @@ def test_ncu_rows_become_one_set_of_counters() -> None:
     last = read_ncu(Path(), NCU, 1)
     assert last is not None and (last.kernel_us, last.vector_pct) == (3.0, 50.0)
     assert read_ncu(Path(), NO_PERMISSION, 1) is None
+
+
+def test_each_tool_is_asked_for_what_is_read(tmp_path: Path) -> None:
+    command = ROCM.command(tmp_path)
+    rows = Path(command[command.index("-i") + 1]).read_text(encoding="ascii").splitlines()
+    assert command[-1] == "--" and all(row.startswith("pmc: ") for row in rows)
+    counted = {name for rows in ROCM_PASSES for _, name, _ in rows}
+    assert {name for row in rows for name in row.split()[1:]} == counted
+    ncu = TOOLS["cuda"].command(tmp_path)
+    metrics = ncu[ncu.index("--metrics") + 1].split(",")
+    assert all(f'"{name}"' in NCU for name in metrics) and {"--csv", "raw", "base", "off"} <= set(ncu)
 
 
 def test_a_refusal_says_what_to_do_in_one_line() -> None:
@@ -181,6 +193,25 @@ def test_without_the_tool_the_table_says_how_to_get_it(
     table = compare_counters(check, ROCM, side, side, case, timed)
     assert table == CounterTable("rocprofv3", detail=table.detail, baseline_roofline=0.2, candidate_roofline=0.2)
     assert table.detail.startswith("rocprofv3 is not installed; install ROCm's rocprofiler-sdk")
+
+
+def test_a_profile_counts_both_sides(
+    check: CorrectnessCheck,
+    case: Arguments,
+    program: WorkerProgram,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The CPU stands in for the device, and has no profiler of its own that would see a kernel."""
+    said, timed = tool(tmp_path, monkeypatch), replace(timing(0.5, speedup=2.0), roofline_ms=0.1)
+    monkeypatch.setattr(check.platform, "graphs", True)
+    monkeypatch.setattr(profiling, "TOOLS", {"cpu": ROCM})
+    monkeypatch.setattr(profiling, "_profile", lambda *_: (KernelTime("k", 2, 1.0),))
+    found = profile_largest(check, program, [case], (), program, {case.case.id: timed})
+    assert found.counters == CounterTable("rocprofv3", FOUND, FOUND, "", 0.2, 0.2)
+    assert said.exists() and found.case == case.case.label
+    without = profile_largest(check, program, [case], (), program, {})
+    assert without.counters == CounterTable("rocprofv3", FOUND, FOUND)
 
 
 def test_a_call_without_kernels_is_not_counted(

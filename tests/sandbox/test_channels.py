@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from arena.sandbox import network
 from arena.sandbox.escape import attempt_escape
 from tests.sandbox.channels import CHANNELS
 
+REFUSING = [sys.executable, "-m", "tests.sandbox.refusing"]
 
-def _found(folder: Path, *, confined: bool) -> set[str]:
+
+def _found(folder: Path, *, confined: bool, shared: bool = False, refused: bool = False) -> set[str]:
+    command = [sys.executable, "-m", "tests.sandbox.channels", str(folder), str(int(confined))]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.sandbox.channels", str(folder), str(int(confined))],
+        [*(REFUSING if refused else []), *network.starting(command, shared=shared)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -25,12 +29,27 @@ def _found(folder: Path, *, confined: bool) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-def test_a_later_host_finds_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def walls() -> None:
     level = attempt_escape().level.split("+")
     missing = {"read-only", "network", "seccomp"} - set(level)
     if missing or not any(part.startswith("landlock") for part in level):
         pytest.skip(f"walls are missing on this machine: {level}")
-    assert _found(tmp_path, confined=True) == set()
+
+
+@pytest.mark.usefixtures("walls")
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_later_host_finds_nothing(tmp_path: Path, shared: bool) -> None:
+    """Nor does it in a network that all workers of a judge share."""
+    assert _found(tmp_path, confined=True, shared=shared) == set()
+
+
+@pytest.mark.usefixtures("walls")
+@pytest.mark.parametrize("shared", [False, True])
+def test_where_namespaces_are_refused_modes_of_files_are_left(tmp_path: Path, shared: bool) -> None:
+    """And the dates that reading leaves, where the file system keeps them: both need the read-only view."""
+    found = _found(tmp_path, confined=True, shared=shared, refused=True)
+    assert found <= {"modes of files", "the dates that reading leaves"}
 
 
 def test_without_walls_it_finds_nearly_all(tmp_path: Path) -> None:
