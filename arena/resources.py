@@ -1,4 +1,4 @@
-"""Where the folders that travel with the package lie: `tasks`, `configs` and `examples`."""
+"""Where the folders that travel with the package lie: `tasks`, `configs`, `yardsticks` and `examples`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def resource(name: str) -> Path:
     """Return a folder that travels with the package: in a wheel below `arena/data`, else beside the package.
 
     Args:
-        name: `tasks`, `configs` or `examples`.
+        name: `tasks`, `configs`, `yardsticks` or `examples`.
 
     Returns:
         An absolute path, whether or not anything lies there.

@@ -47,6 +47,7 @@ LAYERS = {
     "api": 9,
     "importers": 9,
     "bridges": 10,
+    "yardstick": 10,
     "cli": 11,
     "__main__": 12,
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 from arena.corpus.corpora import load_corpus
 from arena.emulation.amd_isa.execute import FIRST_WAVE_FIRST, LAST_WAVE_FIRST, TOGETHER
-from arena.judge.messages import CPU_MAX_WORK
+from arena.judge.messages import CPU_MAX_WORK, Options
 from arena.judge.selection import emulation_work, select_cases
 from arena.model.task import Arguments, Case, ScalarSpec, Task, TaskType, arguments
 from arena.toolchains.base import Built, HipToolchain, Target
@@ -110,7 +110,7 @@ def chosen_cases(task: Task, which: str) -> list[Case]:
     seen = [case for case in task.cases if case.split == "seen"]
     if which == "smallest":
         return [min(seen, key=lambda case: emulation_work(arguments(task, case)))]
-    return list(select_cases(task, tuple(seen), CPU_MAX_WORK))
+    return list(select_cases(task, tuple(seen), Options(max_work=CPU_MAX_WORK)))
 
 
 def values_of(task: Task, sets: Any, memory: Any = None) -> list[Any]:

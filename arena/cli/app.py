@@ -28,6 +28,7 @@ from arena.cli import (
     tasks,
     transcript,
     verify,
+    yardstick,
 )
 
 _EPILOG = """
@@ -89,5 +90,6 @@ app.add_typer(tasks.app, name="tasks")
 app.add_typer(heldout.app, name="heldout")
 app.add_typer(import_tasks.app, name="import")
 app.add_typer(agents.app, name="agents")
+app.command("yardstick", epilog=yardstick.EXAMPLES)(yardstick.yardstick)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("clean", epilog=clean.EXAMPLES)(clean.clean)

@@ -156,8 +156,8 @@ class _Job:
     def __init__(self, task: Task, options: Options, environment: Environment, into: Path | None) -> None:
         self.task, self.options, self.environment, self.into = task, options, environment, into
         self.facts = environment.device
-        self.seen = select_cases(task, task.seen, options.max_work)
-        self.heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
+        self.seen = select_cases(task, task.seen, options)
+        self.heldout = select_cases(task, task.heldout, options) if options.heldout else ()
         self.cases: tuple[Case, ...] = (*self.seen, *self.heldout)
         self.limit = Limit(options.call_timeout_s, hidden_from_candidates(task))
 

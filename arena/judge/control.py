@@ -91,8 +91,8 @@ def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
 def _crashed(environment: Environment, task: Task, request: Request, seconds: float) -> Evaluation:
     """The verdict on a candidate that judges fail with. No gate counts as passed: nobody lived to say so."""
     options = bounded(request.options, environment.device)
-    seen = select_cases(task, task.seen, options.max_work)
-    heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
+    seen = select_cases(task, task.seen, options)
+    heldout = select_cases(task, task.heldout, options) if options.heldout else ()
     verdict = Verdict(Stage.COMPILE, Status.CRASH, DETAIL, seconds)
     return refusal(task, request.candidate, (*seen, *heldout), environment, verdict)
 

@@ -70,8 +70,8 @@ class CandidateEvaluation:
         self._hidden = hidden_from_candidates(task)
         self._file = self._folder / task.task_type.kernel_file
         shutil.copyfile(candidate, self._file)
-        self._seen = select_cases(task, task.seen, options.max_work)
-        self._heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
+        self._seen = select_cases(task, task.seen, options)
+        self._heldout = select_cases(task, task.heldout, options) if options.heldout else ()
         self._correctness, self._performance = checks(task, options, context.timer)
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
         cases = (*self._seen, *self._heldout)

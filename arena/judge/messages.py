@@ -37,6 +37,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """also execute the machine code for targets of `EXECUTED` on the CPU, on the smallest seen case; no gate"""
     host_memory_bytes: int | None = None
     """resident memory that a candidate's worker may take with all its descendants; None: half of the machine's"""
+    only: tuple[str, ...] = ()
+    """ids of the cases to run; empty: all"""
     profile: bool = False
     """also say where the time of one call goes, on the largest seen case that passed"""
 

@@ -24,13 +24,18 @@ def emulation_work(worked_out: Arguments) -> float:
     return worked_out.flops + max(worked_out.num_bytes, worked_out.held_bytes)
 
 
-def select_cases(task: Task, cases: tuple[Case, ...], max_work: float | None) -> tuple[Case, ...]:
-    """The cases whose emulation work is at most `max_work`, in order; the two smallest where fewer than two are."""
-    if max_work is None:
+def select_cases(task: Task, cases: tuple[Case, ...], options: Options) -> tuple[Case, ...]:
+    """Return the cases to run, in order: those that `only` names, or all, whose emulation work is at most `max_work`.
+
+    The two smallest are kept where fewer than two are small enough.
+    """
+    if options.only:
+        cases = tuple(case for case in cases if case.id in options.only)
+    if options.max_work is None:
         return cases
     work = {case.id: emulation_work(arguments(task, case)) for case in cases}
     smallest = sorted(work, key=lambda case_id: work[case_id])[:_LEAST_CASES]
-    return tuple(case for case in cases if work[case.id] <= max_work or case.id in smallest)
+    return tuple(case for case in cases if work[case.id] <= options.max_work or case.id in smallest)
 
 
 def is_timed(case: Case, facts: DeviceFacts, effort: Effort) -> bool:

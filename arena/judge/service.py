@@ -100,7 +100,7 @@ class JudgeService:
     def check_baseline(self, request: CheckBaseline) -> dict[str, str]:
         """Check the baseline on the held-out cases that this platform can run."""
         task, options = supported(_task(request)), bounded(request.options, self._timer.facts)
-        cases = select_cases(task, task.heldout, options.max_work)
+        cases = select_cases(task, task.heldout, options)
         correctness, performance = checks(task, options, self._timer)
         baselines = Baselines(task, cases, options, self._fork_servers, correctness, performance, {})
         try:

@@ -316,8 +316,8 @@ def _text(heldout: Path | None) -> bytes | None:
 def _too_large(task: Task, candidate: Path, options: Options, environment: Environment) -> Evaluation:
     """Return the verdict on a file that is not sent, since no kernel may be so large."""
     options = bounded(options, environment.device)
-    heldout = select_cases(task, task.heldout, options.max_work) if options.heldout else ()
-    cases = (*select_cases(task, task.seen, options.max_work), *heldout)
+    heldout = select_cases(task, task.heldout, options) if options.heldout else ()
+    cases = (*select_cases(task, task.seen, options), *heldout)
     try:
         rules.check(task.task_type, candidate)
     except CandidateFailed as failure:

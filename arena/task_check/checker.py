@@ -64,7 +64,7 @@ class TaskChecker:
         self._task, self._options, self._context = task, options, context
         self._times = timing and not context.timer.facts.emulated
         self._limit = Limit(options.call_timeout_s, once=not every_launch)
-        self._cases = select_cases(task, task.cases, options.max_work)
+        self._cases = select_cases(task, task.cases, options)
         self._reference = Reference(task.reference_path)
         correctness, self._performance = checks(task, options, context.timer)
         self._correctness = replace(correctness, enough_s=_ENOUGH_S) if context.timer.facts.emulated else correctness

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arena.corpus.corpora import load_corpus
-from arena.judge.messages import CPU_MAX_WORK
+from arena.judge.messages import CPU_MAX_WORK, Options
 from arena.judge.selection import emulation_work, is_timed, select_cases
 from arena.model.effort import Effort
 from arena.model.task import arguments
@@ -23,15 +23,22 @@ def test_every_task_has_two_cases_of_each_split_that_an_emulation_can_run() -> N
 @pytest.mark.slow
 def test_without_a_bound_every_case_is_run() -> None:
     task = load_corpus()[0]
-    assert select_cases(task, task.seen, None) == task.seen
+    assert select_cases(task, task.seen, Options()) == task.seen
 
 
 @pytest.mark.slow
 def test_the_bound_keeps_the_order_and_at_least_two_cases() -> None:
     for task in load_corpus():
-        chosen = select_cases(task, task.heldout, CPU_MAX_WORK)
+        chosen = select_cases(task, task.heldout, Options(max_work=CPU_MAX_WORK))
         assert list(chosen) == [case for case in task.heldout if case in chosen]
-        assert len(select_cases(task, task.heldout, 1e-9)) == 2
+        assert len(select_cases(task, task.heldout, Options(max_work=1e-9))) == 2
+
+
+def test_only_cases_that_are_named_run_and_in_the_order_of_the_task() -> None:
+    task = load_corpus()[0]
+    last, first = task.seen[-1].id, task.seen[0].id
+    assert select_cases(task, task.seen, Options(only=(last, first))) == (task.seen[0], task.seen[-1])
+    assert select_cases(task, task.heldout, Options(only=(last, first))) == ()
 
 
 @pytest.mark.slow

@@ -1,0 +1,26 @@
+"""vLLM's Triton kernel, with the launch parameters of its wrapper; on NVIDIA GPUs it prefers one in CUDA."""
+
+import triton
+from vllm.model_executor.layers.quantization.utils.fp8_utils import _per_token_group_quant_fp8_colmajor
+
+
+def per_token_group_quant_fp8_colmajor(x, eps, use_ue8m0, q, scales):
+    tokens, groups = scales.shape
+    size = x.shape[1] // groups
+    block = triton.next_power_of_2(size)
+    _per_token_group_quant_fp8_colmajor[(tokens * groups,)](
+        x,
+        q,
+        scales,
+        size,
+        x.shape[1],
+        x.stride(0),
+        scales.stride(1),
+        eps,
+        fp8_min=-448.0,
+        fp8_max=448.0,
+        use_ue8m0=use_ue8m0,
+        BLOCK=block,
+        num_warps=min(max(block // 256, 1), 8),
+        num_stages=1,
+    )
