@@ -22,7 +22,7 @@ _AT_ONCE = 3
 """kernels: one is measured while others are compiled"""
 EXAMPLES = examples(
     "arena yardstick --out production.csv",
-    "arena yardstick rms_norm 'attention/*' --engine vllm --source ~/vllm --source ~/sglang",
+    "arena yardstick rms_norm '*/attention/*' --engine vllm --source ~/vllm --source ~/sglang",
     "arena yardstick --source ~/vllm --collect engines    # the files needed, for a machine without the engine",
     "arena yardstick --source engines --out production.csv --seconds 540",
     "arena yardstick rms_norm --source engines --candidates /tmp/candidates",

@@ -22,6 +22,10 @@ class current_platform:
         return True
 
     @staticmethod
+    def is_arch_support_pdl():
+        return False
+
+    @staticmethod
     def is_xpu():
         return False
 
