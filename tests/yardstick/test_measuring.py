@@ -14,7 +14,7 @@ from arena.model.effort import Effort
 from arena.service import judge_pool
 from arena.service.judge_pool import JudgePool
 from arena.yardstick.adapters import find_adapters
-from arena.yardstick.engines import PACKAGES, find_engine
+from arena.yardstick.engines import find_engine
 from arena.yardstick.measuring import Yardstick, collect, measure
 from arena.yardstick.sources import Sources
 from arena.yardstick.table import COLUMNS, MEAN, has_rows, read_table, replace_rows
@@ -73,14 +73,3 @@ def test_a_table_is_read_back_and_rows_are_replaced_by_task_engine_and_device(tm
     path.write_text("another,table\n", encoding="utf-8")
     with pytest.raises(FileError, match="expected the columns task, engine"):
         read_table(path)
-
-
-def test_every_adapter_is_for_a_task_and_imports_from_its_engine_only() -> None:
-    adapters = find_adapters()
-    assert len(adapters) > 10
-    for adapter in adapters:
-        task = load_task(adapter.task)
-        text = adapter.path.read_text(encoding="utf-8")
-        assert f"def {task.entry}(" in text, adapter.path
-        imported = {name for name in PACKAGES if f"from {PACKAGES[name]}." in text}
-        assert imported == {adapter.engine}, adapter.path
