@@ -24,7 +24,7 @@ from tests.service.examples import CPU, H200, MI300X, environment
 Corpus = list[tuple[Task, Path]]
 NO_LIMITS = Limits()
 MADE_HERE = {"TASK.md", "seen.yaml", "reference.py", "evaluate"}
-HIP_HEADERS = {"task.h", "block.h", "product.h"}
+HIP_HEADERS = {"task.h", "block.h", "matrix.h", "product.h"}
 TELLING = 40
 """A line of an expert of at least so many characters would say something of it."""
 

@@ -6,7 +6,7 @@ from arena.toolchains.kernel_library import headers, inlined
 
 
 def test_the_headers_are_there() -> None:
-    assert {"block.h", "product.h"} <= headers().keys()
+    assert {"block.h", "matrix.h", "product.h"} <= headers().keys()
     assert all(text.count("#ifndef ARENA_") == 1 for text in headers().values())
 
 

@@ -29,9 +29,15 @@ _INLINE_TWICE = re.compile(
 )
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b(?=\s*(?:volatile|__volatile__|goto|inline|\s)*\()")
 _EMPTY_ASSEMBLY = re.compile(r'[^(]*\(\s*"\s*"')
+_VECTOR = re.compile(r"__attribute__\s*\(\(\s*(?:__)?ext_vector_type(?:__)?\s*\((?P<count>[^();]*)\)\s*\)\)")
+_ALIAS = re.compile(
+    r"typedef\s+(?P<old>\w(?:[\w:]|\s(?=\s*[\w:]))*?)\s+(?P<name>\w+)\s*"
+    r"|using\s+(?P<new>\w+)\s*=\s*(?P<type>\w(?:[\w:]|\s(?=\s*[\w:]))*?)\s*"
+)
 _SPACE = " \t\r\n\\"
 _READING_S = 5.0
 """processor time that a text of a mebibyte may take; an honest kernel takes some milliseconds"""
+_LONGEST_ALIAS = 256
 _MOST_NO_LAUNCHES = 64
 """`<<<` that begin no launch are parsed to the end of the text, so a text may have so many"""
 
@@ -56,6 +62,7 @@ def rewrite(text: str, name: str) -> str:
             *_launches(text, masked, directives),
             *_shared_variables(text, masked, directives),
             *_keywords(text, masked),
+            *_vectors(directives.blanked(masked)),
         ]
     return f'#line 1 "{name}"\n{_apply(text, edits)}'
 
@@ -78,6 +85,21 @@ def _keywords(text: str, masked: str) -> Iterator[Edit]:
     for match in _ASSEMBLY.finditer(masked):
         if not _EMPTY_ASSEMBLY.match(text, match.end()):
             yield Edit(match.start(), match.start(), "HIP_CPU_NO_INLINE_ASSEMBLY ")
+
+
+def _vectors(code: str) -> Iterator[Edit]:
+    """Rewrite the names that declarations give to clang's vectors; other uses of the attribute stay as they are."""
+    for match in _VECTOR.finditer(code):
+        check_time()
+        begin = max(code.rfind(char, 0, match.start()) for char in ";{}") + 1
+        begin += len(code[begin : match.start()]) - len(code[begin : match.start()].lstrip())
+        end = code.find(";", match.end())
+        text = f"{code[begin : match.start()]} {code[match.end() : max(end, 0)]}"
+        declared = _ALIAS.fullmatch(text) if len(text) <= _LONGEST_ALIAS else None
+        if declared is not None:
+            name, element = declared["name"] or declared["new"], declared["old"] or declared["type"]
+            vector = f"using {name} = ::hip_cpu::Vector<{element}, {match['count'].strip()}>"
+            yield Edit(begin, end, f"{vector}{_newlines(code[begin:end])}")
 
 
 def _launches(text: str, masked: str, directives: Directives) -> Iterator[Edit]:

@@ -30,7 +30,8 @@ _MAXIMUM = re.compile(r"\b(?:fmaxf|block_max)(?:<[\w, ]*>)?(?=\()")
 _STRIDE = re.compile(r"\bfor \([^;()]*;[^;()]*; \w+ \+= (\w+)(?=\))")
 _IF = re.compile(r"\bif (?=\()")
 _GLOBAL = re.compile(r"\b__global__\b")
-_CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|return|sizeof|dim3|decltype)\b)(\w+)(?:<[\w, ]*>)?(?=\()")
+_CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|return|sizeof|dim3|decltype)\b)(\w+)(?:<[\w:, ]*>)?(?=\()")
+_MAJOR = re.compile(r"\b(row|column)_major\b")
 _LAUNCH = re.compile(r">>>(?=\()")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 # Where one thread writes what all of them know, it does not matter that all write it.
@@ -131,6 +132,9 @@ def _swaps(masked: str) -> Iterator[SourceChange]:
         close = match_forward(masked, found.end(), len(masked))
         if close is not None and masked[close + 1 :].lstrip()[:1] != "{":
             yield from _neighbours(masked, found.end() + 1, close)
+    for found in _MAJOR.finditer(masked):
+        other = "column" if found[1] == "row" else "row"
+        yield SourceChange(Fault.SWAP, found.start(), found.end(), f"{other}_major")
     for first, second in _INDICES:
         if first in masked and second in masked:
             for found in re.finditer(re.escape(second), masked):

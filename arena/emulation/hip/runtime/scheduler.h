@@ -79,6 +79,7 @@ class Scheduler {
     void release_barrier(bool keep_current);
     bool try_release(Wave& wave, bool keep_current);
     void release(Wave& wave, LaneMask group, bool keep_current);
+    void run_together(const Wave& wave, LaneMask group) const;
     LaneMask result_of(const Wave& wave, LaneMask group, unsigned lane, LaneMask ballot) const;
     LaneMask group_of(const Wave& wave, unsigned lane) const;
     LaneMask releasable_group(const Wave& wave) const;

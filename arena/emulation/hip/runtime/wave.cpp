@@ -62,12 +62,38 @@ void Scheduler::release(Wave& wave, LaneMask group, bool keep_current) {
         const int lane = __builtin_ctzll(left);
         ballot |= static_cast<LaneMask>(wave.lanes[lane].value != 0) << lane;
     }
+    if (static_cast<WaveOp>(wave.lanes[__builtin_ctzll(group)].key & 0xff) == WaveOp::together) {
+        run_together(wave, group);
+    }
     for (LaneMask left = group; left; left &= left - 1) {
         const int lane = __builtin_ctzll(left);
         wave.lanes[lane].result = result_of(wave, group, lane, ballot);
         if (!(keep_current && wave.lanes[lane].fiber == current_)) make_ready(wave.lanes[lane].fiber);
     }
     wave.waiting &= ~group;
+}
+
+// The lanes wait in their calls, so what they brought is still there, and they find the results in it.
+void Scheduler::run_together(const Wave& wave, LaneMask group) const {
+    Together* lanes[64];
+    unsigned count = 0;
+    bool same = true;
+    for (LaneMask left = group; left; left &= left - 1) {
+        lanes[count] = reinterpret_cast<Together*>(wave.lanes[__builtin_ctzll(left)].value);
+        same &= lanes[count++]->run == lanes[0]->run;
+    }
+    if (same && count == lanes[0]->lanes && count == launch_->wave_size) {
+        lanes[0]->run(lanes);
+        return;
+    }
+    const uint3 b = context.block_index;
+    const unsigned line = static_cast<unsigned>(wave.lanes[__builtin_ctzll(group)].key >> 8);
+    std::fprintf(stderr,
+                 "HIP on CPU: block (%u, %u, %u): %u lanes of a wave of %u are at the %s operation of line %u, which "
+                 "takes a wave of %u with all lanes%s. On a GPU the result is undefined.\n",
+                 b.x, b.y, b.z, count, launch_->wave_size, lanes[0]->name, line, lanes[0]->lanes,
+                 same ? "" : " at the same operation");
+    std::abort();
 }
 
 LaneMask Scheduler::result_of(const Wave& wave, LaneMask group, unsigned lane, LaneMask ballot) const {
@@ -89,6 +115,7 @@ LaneMask Scheduler::result_of(const Wave& wave, LaneMask group, unsigned lane, L
             return group;
         case WaveOp::active:
         case WaveOp::sync:
+        case WaveOp::together:
             break;
     }
     return group;

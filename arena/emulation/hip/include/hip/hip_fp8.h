@@ -30,13 +30,6 @@ inline unsigned char encode_e4m3(double value, __hip_saturation_t saturation) {
     return static_cast<unsigned char>(sign | bits);
 }
 
-inline float decode_e4m3(unsigned char bits) {
-    const unsigned rest = bits & 0x7f;
-    if (rest == 0x7f) return NAN;
-    const float size = rest >= 0x78 ? 256.0f + 32.0f * static_cast<float>(rest - 0x78) : decode<4, 3>(rest);
-    return bits & 0x80 ? -size : size;
-}
-
 }  // namespace hip_cpu
 
 inline __hip_fp8_storage_t __hip_cvt_double_to_fp8(double value, __hip_saturation_t saturation,

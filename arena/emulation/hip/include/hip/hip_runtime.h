@@ -12,5 +12,6 @@
 #include "hip_cpu/atomics.h"
 #include "hip_cpu/intrinsics.h"
 #include "hip_cpu/math.h"
+#include "hip_cpu/matrix_units.h"
 #include "hip_cpu/thread.h"
 #include "hip_cpu/wave.h"

@@ -43,6 +43,14 @@ template <int E, int M> inline float decode(unsigned bits) {
     return __uint_as_float(sign | __float_as_uint(static_cast<float>(mantissa) * tiny));
 }
 
+// OCP's 8 bits: the top exponent holds numbers too, and only all ones is NaN.
+inline float decode_e4m3(unsigned char bits) {
+    const unsigned rest = bits & 0x7f;
+    if (rest == 0x7f) return NAN;
+    const float size = rest >= 0x78 ? 256.0f + 32.0f * static_cast<float>(rest - 0x78) : decode<4, 3>(rest);
+    return bits & 0x80 ? -size : size;
+}
+
 // a * b + c in a double, rounded to odd, so that rounding it once more to a small format is correct.
 inline double fma_to_odd(float a, float b, float c) {
     const double product = static_cast<double>(a) * b, addend = c, sum = product + addend;

@@ -14,7 +14,14 @@ namespace hip_cpu {
 using LaneMask = unsigned long long;
 constexpr LaneMask active_lanes = 0;  // in place of a mask: whichever lanes come here together
 
-enum class WaveOp : unsigned { shuffle, ballot, any, all, active, sync, collect };
+enum class WaveOp : unsigned { shuffle, ballot, any, all, active, sync, collect, together };
+
+// What a lane brings to an operation that is done once for a full wave: the address is the value of `together`.
+struct Together {
+    void (*run)(Together* const* lanes);
+    const char* name;
+    unsigned lanes;  // of a wave that has this operation
+};
 
 // Meets the other lanes at this operation. `value` is what this lane brings, `source` the lane it reads from.
 // With `collected`, every taking part lane's value is written there and the result is the mask of these lanes.
