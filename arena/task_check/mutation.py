@@ -44,26 +44,33 @@ Programs = Mapping[str, Program]
 def try_mutants(
     task: Task, cases: Sequence[Case], reference: Reference, context: JudgeContext, most: int, report: Report
 ) -> tuple[MutantFate, ...]:
-    """The fates of at most `most` mutants, on a few cases of the finest dtype."""
+    """The fates of at most `most` mutants, on a few cases of the finest dtype; those that pass, on other dtypes too.
+
+    A kernel may compute 16-bit dtypes in another way, as one with matrix units does.
+    """
     kernel = task.trusted_kernel
     if kernel is None:
         return ()
     text = kernel.read_text(encoding="utf-8")
     is_triton = task.task_type.triton
     chosen = choose((triton if is_triton else hip).derive(text), most)
-    few = discriminating_cases(task, cases)
     correctness = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)
-    fates = []
+    build = _triton_programs if is_triton else _hip_programs
+    statuses = {mutant.name: Status.PASSED for mutant in chosen}
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
-        build = _triton_programs if is_triton else _hip_programs
-        programs = build(task, chosen, few[0], Path(folder))
-        for done, mutant in enumerate(chosen):
-            report(done, len(chosen))
-            program = programs.get(mutant.name)
-            status = Status.COMPILE_ERROR if program is None else _fate(program, few, correctness, context)
-            reason = task.equivalent_mutants.get(mutant.name, "")
-            fates.append(MutantFate(mutant.name, mutant.line, mutant.change, status, reason))
-    return tuple(fates)
+        for few in _cases_by_dtypes(task, cases):
+            left = [mutant for mutant in chosen if statuses[mutant.name] is Status.PASSED]
+            programs = build(task, left, few[0], Path(folder))
+            for mutant in left:
+                report(len(chosen) - len(left), len(chosen))
+                program = programs.get(mutant.name)
+                statuses[mutant.name] = (
+                    Status.COMPILE_ERROR if program is None else _fate(program, few, correctness, context)
+                )
+    return tuple(
+        MutantFate(one.name, one.line, one.change, statuses[one.name], task.equivalent_mutants.get(one.name, ""))
+        for one in chosen
+    )
 
 
 def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
@@ -86,17 +93,25 @@ def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
 
 def discriminating_cases(task: Task, cases: Sequence[Case]) -> list[Case]:
     """A few cases of the finest dtypes that there are, cheap ones first: most mutants get no further."""
+    return _cases_by_dtypes(task, cases)[0]
+
+
+def _cases_by_dtypes(task: Task, cases: Sequence[Case]) -> list[list[Case]]:
+    """A few cases for each choice of dtypes, the finest choice first."""
 
     def dtypes(case: Case) -> list[str]:
         return [str(case.values[name]) for name in task.dtypes]
 
-    def fineness(case: Case) -> list[int]:
-        return [_FINENESS.index(name) if name in _FINENESS else len(_FINENESS) for name in dtypes(case)]
+    def fineness(chosen: Sequence[str]) -> list[int]:
+        return [_FINENESS.index(name) if name in _FINENESS else len(_FINENESS) for name in chosen]
 
     by_work = sorted(cases, key=lambda case: emulation_work(arguments(task, case)))
-    same = [case for case in by_work if dtypes(case) == dtypes(min(by_work, key=fineness))]
-    step = max(1, len(same) // _CASES)
-    return [*same[:-1:step], same[-1]]
+    choices = sorted(dict.fromkeys(tuple(dtypes(case)) for case in by_work), key=fineness)
+    groups = []
+    for choice in choices:
+        same = [case for case in by_work if tuple(dtypes(case)) == choice]
+        groups.append([*same[: -1 : max(1, len(same) // _CASES)], same[-1]])
+    return groups
 
 
 def _fate(program: Program, cases: Sequence[Case], correctness: CorrectnessCheck, context: JudgeContext) -> Status:

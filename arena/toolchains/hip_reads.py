@@ -115,7 +115,8 @@ def forbidden_reads(library: Path, toolchain: HipToolchain, target: Target) -> l
     included = [line for line in read if not line.startswith(_ASSEMBLY_MARK)]
     assembled = [line.removeprefix(_ASSEMBLY_MARK) for line in read if line.startswith(_ASSEMBLY_MARK)]
     foreign = _readable(toolchain, target).foreign(included)
-    advice = "include task.h, block.h, matrix.h, product.h, <hip/...> and the standard headers of C and C++, and write the kernel"
+    ours = "task.h, block.h, matrix.h, product.h"
+    advice = f"include {ours}, <hip/...> and the standard headers of C and C++, and write the kernel"
     return [
         *(f"the compiler was made to read `{file}`, no documented header; {advice}" for file in foreign),
         *(f"the assembler was made to read `{file}`; a kernel brings all its code itself" for file in assembled),

@@ -1,4 +1,4 @@
-"""`matrix.h`: right on the CPU at both wave sizes, as gfx942's machine code, and built for every kind of matrix unit."""
+"""`matrix.h`: right on the CPU at both wave sizes and as machine code of gfx942, and built for every matrix unit."""
 
 from __future__ import annotations
 

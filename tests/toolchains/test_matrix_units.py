@@ -1,4 +1,4 @@
-"""AMD's matrix builtins called by name: the same source on the CPU and as gfx950's machine code, and what misuse does."""
+"""AMD's matrix builtins by name: the same source on the CPU and as gfx950's machine code, and what misuse does."""
 
 from __future__ import annotations
 
@@ -148,7 +148,8 @@ def stderr_of(source: Source, wave_size: int) -> str:
     """Return what a call prints that must end its process."""
     library, runtime = cpu_library(source, wave_size)
     script = (
-        f"import ctypes; ctypes.CDLL({str(runtime)!r}, ctypes.RTLD_GLOBAL); room = [(ctypes.c_char * 4096)() for _ in 'abc']; "
+        f"import ctypes; ctypes.CDLL({str(runtime)!r}, ctypes.RTLD_GLOBAL); "
+        "room = [(ctypes.c_char * 4096)() for _ in 'abc']; "
         f"ctypes.CDLL({str(library)!r}).entry(*room, None)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
