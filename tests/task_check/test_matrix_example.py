@@ -32,7 +32,7 @@ def test_the_example_is_right(cpu_judge: JudgeClient, tmp_path: Path) -> None:
     wrong.write_text(EXAMPLE.replace("value *= 2.0f", "value *= 2.1f"), encoding="utf-8")
     options = Options(effort=Effort.CORRECTNESS, seeds=1, max_work=2e5)
     evaluations = [cpu_judge.evaluate(TASK, file, options) for file in (candidate, wrong)]
-    assert [one.status for one in evaluations] == [Status.PASSED, Status.WRONG_RESULT], evaluations[0].detail
+    assert [one.status for one in evaluations] == [Status.PASSED, Status.WRONG_RESULT]
 
 
 def test_mutants_confuse_layouts_and_bounds() -> None:
