@@ -1,0 +1,344 @@
+// Seven linear layers, one matrix product each. Hidden activations, rounded to the dtype, go to and fro between two
+// scratch matrices.
+#define ARENA_WORKSPACE
+#include "task.h"
+#include "matrix.h"
+
+#include <algorithm>
+#include <type_traits>
+
+template <typename E, int V>
+struct alignas(V * sizeof(E)) Pack {
+    E element[V];
+};
+
+static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
+
+// A batch of matrix products: a block has a Tile × Tile piece of a result. While one slice of both operands is
+// multiplied in shared memory, the next is on its way in registers. 16-bit elements are multiplied by matrix units, up
+// to 4 × 4 tiles of 16 × 16 a wave; float32 in patches of up to 8 × 8 a thread.
+template <typename E>
+constexpr bool by_units = sizeof(E) == 2;
+#if defined(__HIP_PLATFORM_NVIDIA__)
+template <typename E>
+constexpr int kThreads = by_units<E> ? 128 : 256;
+constexpr int kSlices = 2;
+#else
+// Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
+template <typename E>
+constexpr int kThreads = 256;
+constexpr int kSlices = 1;
+#endif
+template <typename E>
+constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
+template <typename E>
+constexpr int kPack = 16 / sizeof(E);  // elements of a load
+constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
+constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
+constexpr int kMostParts = 64;
+
+// Element (z, line, k) lies at data[z * batch + line * stride + k] if `along`, else at
+// data[z * batch + k * stride + line]. Lines are the rows of a or the columns of b.
+template <typename E>
+struct Matrix {
+    const E* data;
+    int64_t batch, stride;
+    bool whole;  // whether every pack is aligned
+
+    Matrix(const E* data, int64_t batch, int64_t stride)
+        : data(data), batch(batch), stride(stride),
+          whole(batch % kPack<E> == 0 && stride % kPack<E> == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0) {}
+};
+
+template <typename E>
+struct Product {
+    Matrix<E> a, b;
+    int64_t batch, rows, columns, depth, parts, part;  // part: how deep each part is, a multiple of kDepth
+};
+
+// Elements first … of a line of `length`, zero past its end.
+template <typename E>
+__device__ __forceinline__ Pack<E, kPack<E>> load_pack(const E* line, int64_t first, int64_t length, bool whole) {
+    constexpr int V = kPack<E>;
+    if (whole && first + V <= length) return *reinterpret_cast<const Pack<E, V>*>(line + first);
+    Pack<E, V> values;
+#pragma unroll
+    for (int i = 0; i < V; ++i) values.element[i] = first + i < length ? line[first + i] : E(0.0f);
+    return values;
+}
+
+// A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
+// than what they hold, so that what is read at once lies in different banks.
+template <int Tile, bool along, typename E>
+struct Slice {
+    static constexpr bool kLines = along && by_units<E>;
+    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + kPack<E>;
+    alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
+};
+
+// A thread's part of the next slice.
+template <int Tile, bool along, typename E>
+struct Staged {
+    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V;
+    static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
+    Pack<E, V> packs[kLoads];
+
+    __device__ __forceinline__ void fetch(const Matrix<E>& from, int64_t z, int64_t top, int64_t lines, int64_t k,
+                                          int64_t end) {
+        const E* data = from.data + z * from.batch;
+#pragma unroll
+        for (int l = 0; l < kLoads; ++l) {
+            const int pack = threadIdx.x + l * kThreads<E>, row = pack / kAcross, column = pack % kAcross * V;
+            if (along) {
+                const int64_t line = top + row;
+                packs[l] = load_pack(data + line * from.stride, k + column, line < lines ? end : 0, from.whole);
+            } else {
+                const int64_t length = k + row < end ? lines : 0;
+                packs[l] = load_pack(data + (k + row) * from.stride, top + column, length, from.whole);
+            }
+        }
+    }
+    __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
+#pragma unroll
+        for (int l = 0; l < kLoads; ++l) {
+            const int pack = threadIdx.x + l * kThreads<E>, row = pack / kAcross, column = pack % kAcross * V;
+            if (along && !by_units<E>) {
+#pragma unroll
+                for (int i = 0; i < V; ++i) slice.element[column + i][row] = packs[l].element[i];
+            } else {
+                *reinterpret_cast<Pack<E, V>*>(&slice.element[row][column]) = packs[l];
+            }
+        }
+    }
+};
+
+// What a wave has of a block's tile; two rows of waves share it.
+template <int Tile, bool along_a, bool along_b, typename E>
+struct UnitSums {
+    static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
+    matrix::Accumulator sums[kDown][kWide];
+
+    __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
+    __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
+    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, E>& a, const Slice<Tile, along_b, E>& b) {
+        constexpr matrix::Layout left = along_a ? matrix::row_major : matrix::column_major;
+        constexpr matrix::Layout right = along_b ? matrix::column_major : matrix::row_major;
+#pragma unroll
+        for (int k = 0; k < kDepth<E>; k += 16) {
+            matrix::FragmentA<E> one[kDown];
+            matrix::FragmentB<E> other[kWide];
+#pragma unroll
+            for (int i = 0; i < kDown; ++i) {
+                const int line = top() + 16 * i;
+                matrix::load_shared<left>(one[i], along_a ? &a.element[line][k] : &a.element[k][line], a.kLength);
+            }
+#pragma unroll
+            for (int j = 0; j < kWide; ++j) {
+                const int line = start() + 16 * j;
+                matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
+            }
+#pragma unroll
+            for (int i = 0; i < kDown; ++i) {
+#pragma unroll
+                for (int j = 0; j < kWide; ++j) matrix::multiply_accumulate(sums[i][j], one[i], other[j]);
+            }
+        }
+    }
+    template <typename Action>
+    __device__ __forceinline__ void for_each(Action action) {
+#pragma unroll
+        for (int i = 0; i < kDown; ++i) {
+#pragma unroll
+            for (int j = 0; j < kWide; ++j) {
+                matrix::for_each(sums[i][j], [&](int row, int column, float& value) {
+                    action(top() + 16 * i + row, start() + 16 * j + column, value);
+                });
+            }
+        }
+    }
+};
+
+// What a thread has of it in float32: pieces of 4 × 4, so that neighbouring threads read neighbouring words.
+template <int Tile, bool along_a, bool along_b>
+struct PatchSums {
+    static constexpr int W = 4, kKept = Tile / 16, kPieces = kKept / W, kApart = Tile / kPieces;
+    float sums[kKept][kKept] = {};
+
+    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
+                                             const Slice<Tile, along_b, float>& b) {
+        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+        for (int d = 0; d < kDepth<float>; ++d) {
+            Pack<float, W> down[kPieces], across[kPieces];
+#pragma unroll
+            for (int p = 0; p < kPieces; ++p) {
+                down[p] = *reinterpret_cast<const Pack<float, W>*>(&a.element[d][p * kApart + ty * W]);
+                across[p] = *reinterpret_cast<const Pack<float, W>*>(&b.element[d][p * kApart + tx * W]);
+            }
+#pragma unroll
+            for (int i = 0; i < kKept; ++i) {
+#pragma unroll
+                for (int j = 0; j < kKept; ++j) {
+                    sums[i][j] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[i][j]);
+                }
+            }
+        }
+    }
+    template <typename Action>
+    __device__ __forceinline__ void for_each(Action action) {
+        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+        for (int i = 0; i < kKept; ++i) {
+#pragma unroll
+            for (int j = 0; j < kKept; ++j) {
+                action(i / W * kApart + ty * W + i % W, j / W * kApart + tx * W + j % W, sums[i][j]);
+            }
+        }
+    }
+};
+
+template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
+__global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
+    __shared__ Slice<Tile, along_a, E> left[kSlices];
+    __shared__ Slice<Tile, along_b, E> right[kSlices];
+    const int64_t top = int64_t{blockIdx.y} * Tile, start = int64_t{blockIdx.x} * Tile;
+    const int64_t z = blockIdx.z / p.parts, begin = blockIdx.z % p.parts * p.part;
+    const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
+    std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
+    Staged<Tile, along_a, E> next_a;
+    Staged<Tile, along_b, E> next_b;
+    next_a.fetch(p.a, z, top, p.rows, begin, end);
+    next_b.fetch(p.b, z, start, p.columns, begin, end);
+    next_a.keep(left[0]);
+    next_b.keep(right[0]);
+    __syncthreads();
+    int now = 0;
+    for (int64_t k = begin; k < end; k += kDepth<E>) {
+        const bool more = k + kDepth<E> < end;
+        if (more) next_a.fetch(p.a, z, top, p.rows, k + kDepth<E>, end);
+        if (more) next_b.fetch(p.b, z, start, p.columns, k + kDepth<E>, end);
+        sums.multiply(left[now], right[now]);
+        if (kSlices == 1) __syncthreads();
+        now = (now + 1) % kSlices;
+        if (more) next_a.keep(left[now]);
+        if (more) next_b.keep(right[now]);
+        __syncthreads();
+    }
+    C* to = c + blockIdx.z * p.rows * p.columns;
+    sums.for_each([&](int row, int column, float sum) {
+        const int64_t m = top + row, n = start + column;
+        if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
+    });
+}
+
+struct Plain {
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+};
+
+// `sums` has the parts of each result one after the other.
+template <typename C, typename Finish>
+__global__ void add_kernel(const float* sums, C* c, int64_t rows, int64_t columns, int64_t elements, int parts,
+                           Finish finish) {
+    const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, size = rows * columns;
+    if (at >= elements) return;
+    const int64_t z = at / size, within = at % size;
+    float sum = 0.0f;
+    for (int part = 0; part < parts; ++part) sum += sums[(z * parts + part) * size + within];
+    c[at] = static_cast<C>(finish(sum, z, within / columns, within % columns));
+}
+
+static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t tile) {
+    return batch * parts_of(rows, tile) * parts_of(columns, tile);
+}
+
+// Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
+static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+    const int64_t blocks = tiles_of(batch, rows, columns, 64), most = depth / kLeast;
+    const int64_t wanted = blocks >= kFew ? 1 : 2 * kFew / blocks, parts = wanted < most ? wanted : most;
+    return parts < 1 ? 1 : parts < kMostParts ? parts : kMostParts;
+}
+
+// Bytes of scratch memory that the parts of a product take.
+static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+    const int64_t parts = parts_along(batch, rows, columns, depth);
+    return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
+}
+
+template <bool along_a, bool along_b, typename E, typename C, typename Finish>
+static hipError_t launch(const Product<E>& p, C* c, Finish finish, hipStream_t stream) {
+    const bool large = tiles_of(p.batch, p.rows, p.columns, 128) >= kFew;
+    const int64_t tile = large ? 128 : 64;
+    const dim3 grid(static_cast<unsigned>(parts_of(p.columns, tile)), static_cast<unsigned>(parts_of(p.rows, tile)),
+                    static_cast<unsigned>(p.batch * p.parts));
+    if (large) {
+        product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    } else {
+        product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    }
+    return hipGetLastError();
+}
+
+// c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
+template <bool along_a, bool along_b, typename E, typename C, typename Finish>
+static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
+                          Finish finish, void* scratch, hipStream_t stream) {
+    const int64_t wanted = parts_along(batch, rows, columns, depth);
+    const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
+    const Product<E> p{a, b, batch, rows, columns, depth, parts, part};
+    if (parts == 1) return launch<along_a, along_b>(p, c, finish, stream);
+    float* sums = static_cast<float*>(scratch);
+    const hipError_t failed = launch<along_a, along_b>(p, sums, Plain(), stream);
+    if (failed != hipSuccess) return failed;
+    const int64_t elements = batch * rows * columns;
+    add_kernel<<<static_cast<unsigned>(parts_of(elements, 256)), 256, 0, stream>>>(
+        sums, c, rows, columns, elements, static_cast<int>(parts), finish);
+    return hipGetLastError();
+}
+
+constexpr int kLayers = 7;
+
+template <typename E>
+struct WithBias {
+    const E* bias;
+    bool relu;
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
+        const float value = sum + static_cast<float>(bias[n]);
+        return relu && !(value > 0.0f) ? 0.0f : value;
+    }
+};
+
+// Elements of a scratch matrix: those of the widest hidden layer, in whole packs.
+static int64_t most_hidden(int64_t M, const int64_t (&widths)[kLayers + 1]) {
+    return parts_of(M * *std::max_element(widths + 1, widths + kLayers), 8) * 8;
+}
+
+extern "C" size_t mlp_workspace(int64_t M, int64_t d0, int64_t d1, int64_t d2, int64_t d3, int64_t d4, int64_t d5,
+                                int64_t d6, int64_t d7) {
+    const int64_t widths[kLayers + 1] = {d0, d1, d2, d3, d4, d5, d6, d7};
+    size_t scratch = 0;
+    for (int i = 0; i < kLayers; ++i) scratch = std::max(scratch, parts_bytes(1, M, widths[i + 1], widths[i]));
+    return scratch + 2 * most_hidden(M, widths) * sizeof(T);
+}
+
+extern "C" hipError_t mlp(const T* x, const T* weight1, const T* bias1, const T* weight2, const T* bias2,
+                          const T* weight3, const T* bias3, const T* weight4, const T* bias4, const T* weight5,
+                          const T* bias5, const T* weight6, const T* bias6, const T* weight7, const T* bias7, T* y,
+                          int64_t M, int64_t d0, int64_t d1, int64_t d2, int64_t d3, int64_t d4, int64_t d5,
+                          int64_t d6, int64_t d7, void* workspace, hipStream_t stream) {
+    const int64_t widths[kLayers + 1] = {d0, d1, d2, d3, d4, d5, d6, d7};
+    const T* const weights[kLayers] = {weight1, weight2, weight3, weight4, weight5, weight6, weight7};
+    const T* const biases[kLayers] = {bias1, bias2, bias3, bias4, bias5, bias6, bias7};
+    T* const hidden[2] = {static_cast<T*>(workspace), static_cast<T*>(workspace) + most_hidden(M, widths)};
+    void* scratch = hidden[1] + most_hidden(M, widths);
+    const T* from = x;
+    for (int i = 0; i < kLayers; ++i) {
+        const bool last = i + 1 == kLayers;
+        T* to = last ? y : hidden[i % 2];
+        const int64_t in = widths[i], out = widths[i + 1];
+        const hipError_t status = product<true, true>(Matrix<T>(from, 0, in), Matrix<T>(weights[i], 0, in), to, 1, M,
+                                                      out, in, WithBias<T>{biases[i], !last}, scratch, stream);
+        if (status != hipSuccess) return status;
+        from = to;
+    }
+    return hipSuccess;
+}
