@@ -38,6 +38,7 @@ constexpr int kPack = 16 / sizeof(E);  // elements of a load
 constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
 constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
 constexpr int kMostParts = 64;
+constexpr unsigned kTogether = 8;
 
 // Element (z, line, k) lies at data[z * batch + line * stride + k] if `along`, else at
 // data[z * batch + k * stride + line]. Lines are the rows of a or the columns of b.
@@ -45,28 +46,40 @@ template <typename E>
 struct Matrix {
     const E* data;
     int64_t batch, stride;
-    bool whole;  // whether every pack is aligned
+    int aligned;  // bytes that every line's address is a multiple of, at most 16
 
-    Matrix(const E* data, int64_t batch, int64_t stride)
-        : data(data), batch(batch), stride(stride),
-          whole(batch % kPack<E> == 0 && stride % kPack<E> == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0) {}
+    Matrix(const E* data, int64_t batch, int64_t stride) : data(data), batch(batch), stride(stride), aligned(16) {
+        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride) * sizeof(E);
+        while (all % aligned != 0) aligned /= 2;
+    }
 };
 
 template <typename E>
 struct Product {
     Matrix<E> a, b;
-    int64_t batch, rows, columns, depth, parts, part;  // part: how deep each part is, a multiple of kDepth
+    int64_t batch, rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
 };
 
-// Elements first … of a line of `length`, zero past its end.
-template <typename E>
-__device__ __forceinline__ Pack<E, kPack<E>> load_pack(const E* line, int64_t first, int64_t length, bool whole) {
-    constexpr int V = kPack<E>;
-    if (whole && first + V <= length) return *reinterpret_cast<const Pack<E, V>*>(line + first);
-    Pack<E, V> values;
+// A pack of whole pieces of so many bytes, of which the address is a multiple.
+template <int Bytes, typename E>
+__device__ __forceinline__ void load_pieces(Pack<E, kPack<E>>& pack, const E* from) {
+    constexpr int V = Bytes / sizeof(E);
 #pragma unroll
-    for (int i = 0; i < V; ++i) values.element[i] = first + i < length ? line[first + i] : E(0.0f);
-    return values;
+    for (int i = 0; i < kPack<E>; i += V) {
+        *reinterpret_cast<Pack<E, V>*>(&pack.element[i]) = *reinterpret_cast<const Pack<E, V>*>(from + i);
+    }
+}
+
+// A pack of which `length` elements are to be had, zero after them.
+template <typename E>
+__device__ __forceinline__ void load_pack(Pack<E, kPack<E>>& pack, const E* from, int length, int aligned) {
+    if (length >= kPack<E>) {
+        if (aligned == 16) return load_pieces<16>(pack, from);
+        if (aligned == 8) return load_pieces<8>(pack, from);
+        if (aligned == 4) return load_pieces<4>(pack, from);
+    }
+#pragma unroll
+    for (int i = 0; i < kPack<E>; ++i) pack.element[i] = i < length ? from[i] : E(0.0f);
 }
 
 // A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
@@ -78,37 +91,40 @@ struct Slice {
     alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
 };
 
-// A thread's part of the next slice.
+// A thread's part of the next slice: packs that lie kStep rows apart, rows of lines if `along`, else rows of k.
 template <int Tile, bool along, typename E>
 struct Staged {
-    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V;
+    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
     static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
     Pack<E, V> packs[kLoads];
+    const E* from;
+    int64_t stride;
+    int row, column, lines, aligned;
 
-    __device__ __forceinline__ void fetch(const Matrix<E>& from, int64_t z, int64_t top, int64_t lines, int64_t k,
-                                          int64_t end) {
-        const E* data = from.data + z * from.batch;
+    __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
+        : from(m.data + z * m.batch), stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
+          lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
+        from += along ? (top + row) * stride + begin + column : (begin + row) * stride + top + column;
+    }
+    // `left`: how much of the depth is.
+    __device__ __forceinline__ void fetch(int64_t left) {
+        const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
+        const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
-            const int pack = threadIdx.x + l * kThreads<E>, row = pack / kAcross, column = pack % kAcross * V;
-            if (along) {
-                const int64_t line = top + row;
-                packs[l] = load_pack(data + line * from.stride, k + column, line < lines ? end : 0, from.whole);
-            } else {
-                const int64_t length = k + row < end ? lines : 0;
-                packs[l] = load_pack(data + (k + row) * from.stride, top + column, length, from.whole);
-            }
+            load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
         }
+        from += along ? kDepth<E> : kDepth<E> * stride;
     }
     __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
-            const int pack = threadIdx.x + l * kThreads<E>, row = pack / kAcross, column = pack % kAcross * V;
+            const int at = row + l * kStep;
             if (along && !by_units<E>) {
 #pragma unroll
-                for (int i = 0; i < V; ++i) slice.element[column + i][row] = packs[l].element[i];
+                for (int i = 0; i < V; ++i) slice.element[column + i][at] = packs[l].element[i];
             } else {
-                *reinterpret_cast<Pack<E, V>*>(&slice.element[row][column]) = packs[l];
+                *reinterpret_cast<Pack<E, V>*>(&slice.element[at][column]) = packs[l];
             }
         }
     }
@@ -203,22 +219,27 @@ template <int Tile, bool along_a, bool along_b, typename E, typename C, typename
 __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
     __shared__ Slice<Tile, along_a, E> left[kSlices];
     __shared__ Slice<Tile, along_b, E> right[kSlices];
-    const int64_t top = int64_t{blockIdx.y} * Tile, start = int64_t{blockIdx.x} * Tile;
-    const int64_t z = blockIdx.z / p.parts, begin = blockIdx.z % p.parts * p.part;
+    // Blocks side by side have up to kTogether tiles of a column of tiles: what they read stays in the cache.
+    const unsigned down = static_cast<unsigned>((p.rows + Tile - 1) / Tile), across = gridDim.x / down;
+    const unsigned group = blockIdx.x / (kTogether * across) * kTogether, within = blockIdx.x % (kTogether * across);
+    const unsigned height = down - group < kTogether ? down - group : kTogether;
+    const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
+    const int64_t z = blockIdx.z, begin = blockIdx.y * p.part;
     const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
     std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
-    Staged<Tile, along_a, E> next_a;
-    Staged<Tile, along_b, E> next_b;
-    next_a.fetch(p.a, z, top, p.rows, begin, end);
-    next_b.fetch(p.b, z, start, p.columns, begin, end);
+    Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
+    Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
+    next_a.fetch(end - begin);
+    next_b.fetch(end - begin);
     next_a.keep(left[0]);
     next_b.keep(right[0]);
     __syncthreads();
     int now = 0;
     for (int64_t k = begin; k < end; k += kDepth<E>) {
-        const bool more = k + kDepth<E> < end;
-        if (more) next_a.fetch(p.a, z, top, p.rows, k + kDepth<E>, end);
-        if (more) next_b.fetch(p.b, z, start, p.columns, k + kDepth<E>, end);
+        const int64_t rest = end - k - kDepth<E>;
+        const bool more = rest > 0;
+        if (more) next_a.fetch(rest);
+        if (more) next_b.fetch(rest);
         sums.multiply(left[now], right[now]);
         if (kSlices == 1) __syncthreads();
         now = (now + 1) % kSlices;
@@ -226,7 +247,7 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
         if (more) next_b.keep(right[now]);
         __syncthreads();
     }
-    C* to = c + blockIdx.z * p.rows * p.columns;
+    C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
     sums.for_each([&](int row, int column, float sum) {
         const int64_t m = top + row, n = start + column;
         if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
@@ -270,8 +291,8 @@ template <bool along_a, bool along_b, typename E, typename C, typename Finish>
 static hipError_t launch(const Product<E>& p, C* c, Finish finish, hipStream_t stream) {
     const bool large = tiles_of(p.batch, p.rows, p.columns, 128) >= kFew;
     const int64_t tile = large ? 128 : 64;
-    const dim3 grid(static_cast<unsigned>(parts_of(p.columns, tile)), static_cast<unsigned>(parts_of(p.rows, tile)),
-                    static_cast<unsigned>(p.batch * p.parts));
+    const dim3 grid(static_cast<unsigned>(tiles_of(1, p.rows, p.columns, tile)),
+                    static_cast<unsigned>(parts_of(p.depth, p.part)), static_cast<unsigned>(p.batch));
     if (large) {
         product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
     } else {
@@ -286,7 +307,7 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
                           Finish finish, void* scratch, hipStream_t stream) {
     const int64_t wanted = parts_along(batch, rows, columns, depth);
     const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
-    const Product<E> p{a, b, batch, rows, columns, depth, parts, part};
+    const Product<E> p{a, b, batch, rows, columns, depth, part};
     if (parts == 1) return launch<along_a, along_b>(p, c, finish, stream);
     float* sums = static_cast<float*>(scratch);
     const hipError_t failed = launch<along_a, along_b>(p, sums, Plain(), stream);

@@ -1,229 +1,346 @@
-// Gated residual in one launch: a tile of y a block, a patch of it in the registers of each thread. The sum runs over
-// a's features and then b's into the same registers; the next slices travel from memory while one is multiplied. Gate
-// and choice follow where the sums are. A few rows only: a group of lanes a feature, which reads its weights once.
+// Gated residual in two matrix products: that of a leaves its part of the gate in float32 scratch memory, that of b
+// adds its own and the bias, and chooses between a and b with the gate it then has.
+#define ARENA_WORKSPACE
 #include "task.h"
+#include "matrix.h"
 
 #include <math.h>
 
-constexpr int kThreads = 256;
-constexpr int kSide = 16;      // patches along each side of a tile
-constexpr int kDepth = 16;     // features of a step
-constexpr int kGroup = 32;     // lanes that shuffle: a wave, or half of one
-constexpr int kFewRows = 4;    // that a group sums at once
+#include <type_traits>
 
 template <typename E, int V>
 struct alignas(V * sizeof(E)) Pack {
     E element[V];
 };
 
+static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
+
+// A batch of matrix products: a block has a Tile × Tile piece of a result. While one slice of both operands is
+// multiplied in shared memory, the next is on its way in registers. 16-bit elements are multiplied by matrix units, up
+// to 4 × 4 tiles of 16 × 16 a wave; float32 in patches of up to 8 × 8 a thread.
 template <typename E>
-struct Layer {
-    const E *a, *b, *weight, *bias;
-    E* y;
-    int64_t rows, features;
-    bool whole;  // whether packs of 8 elements that start at multiples of 8 features are aligned in all of them
+constexpr bool by_units = sizeof(E) == 2;
+#if defined(__HIP_PLATFORM_NVIDIA__)
+template <typename E>
+constexpr int kThreads = by_units<E> ? 128 : 256;
+constexpr int kSlices = 2;
+#else
+// Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
+template <typename E>
+constexpr int kThreads = 256;
+constexpr int kSlices = 1;
+#endif
+template <typename E>
+constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
+template <typename E>
+constexpr int kPack = 16 / sizeof(E);  // elements of a load
+constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
+constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
+constexpr int kMostParts = 64;
+constexpr unsigned kTogether = 8;
+
+// Element (z, line, k) lies at data[z * batch + line * stride + k] if `along`, else at
+// data[z * batch + k * stride + line]. Lines are the rows of a or the columns of b.
+template <typename E>
+struct Matrix {
+    const E* data;
+    int64_t batch, stride;
+    int aligned;  // bytes that every line's address is a multiple of, at most 16
+
+    Matrix(const E* data, int64_t batch, int64_t stride) : data(data), batch(batch), stride(stride), aligned(16) {
+        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride) * sizeof(E);
+        while (all % aligned != 0) aligned /= 2;
+    }
 };
 
-__device__ __forceinline__ float chosen(float sum, float a, float b) {
-    const float gate = 1.0f / (1.0f + __expf(-sum));
-    return gate * a + (1.0f - gate) * b;
-}
+template <typename E>
+struct Product {
+    Matrix<E> a, b;
+    int64_t batch, rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
+};
 
-// Elements first … first + V - 1 of a line of `length`, zero past its end.
-template <int V, typename E>
-__device__ __forceinline__ Pack<E, V> load(const E* line, int64_t first, int64_t length, bool whole) {
-    if (whole && first + V <= length) return *reinterpret_cast<const Pack<E, V>*>(line + first);
-    Pack<E, V> pack;
+// A pack of whole pieces of so many bytes, of which the address is a multiple.
+template <int Bytes, typename E>
+__device__ __forceinline__ void load_pieces(Pack<E, kPack<E>>& pack, const E* from) {
+    constexpr int V = Bytes / sizeof(E);
 #pragma unroll
-    for (int i = 0; i < V; ++i) pack.element[i] = first + i < length ? line[first + i] : static_cast<E>(0.0f);
-    return pack;
+    for (int i = 0; i < kPack<E>; i += V) {
+        *reinterpret_cast<Pack<E, V>*>(&pack.element[i]) = *reinterpret_cast<const Pack<E, V>*>(from + i);
+    }
 }
 
-// Kept × Kept elements of a Tile × Tile piece for each thread, in squares of W × W that lie kApart from each other, so
-// that neighbouring threads read neighbouring words of shared memory. V elements of each slice are a thread's to bring.
-template <int Tile>
-struct Layout {
-    static constexpr int Kept = Tile / kSide, W = Kept < 4 ? Kept : 4;
-    static constexpr int kPieces = Kept / W, kApart = Tile / kPieces, V = Tile * kDepth / kThreads;
+// A pack of which `length` elements are to be had, zero after them.
+template <typename E>
+__device__ __forceinline__ void load_pack(Pack<E, kPack<E>>& pack, const E* from, int length, int aligned) {
+    if (length >= kPack<E>) {
+        if (aligned == 16) return load_pieces<16>(pack, from);
+        if (aligned == 8) return load_pieces<8>(pack, from);
+        if (aligned == 4) return load_pieces<4>(pack, from);
+    }
+#pragma unroll
+    for (int i = 0; i < kPack<E>; ++i) pack.element[i] = i < length ? from[i] : E(0.0f);
+}
+
+// A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
+// than what they hold, so that what is read at once lies in different banks.
+template <int Tile, bool along, typename E>
+struct Slice {
+    static constexpr bool kLines = along && by_units<E>;
+    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + kPack<E>;
+    alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
 };
 
-template <int Tile>
-struct Slices {
-    alignas(16) float rows[kDepth][Tile + 4];
-    alignas(16) float gates[kDepth][Tile + 4];
-};
-
-// A thread's part of the next slices, on its way from memory.
-template <typename E, int Tile>
+// A thread's part of the next slice: packs that lie kStep rows apart, rows of lines if `along`, else rows of k.
+template <int Tile, bool along, typename E>
 struct Staged {
-    static constexpr int V = Layout<Tile>::V;
-    Pack<E, V> input, weight;
+    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
+    static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
+    Pack<E, V> packs[kLoads];
+    const E* from;
+    int64_t stride;
+    int row, column, lines, aligned;
 
-    // Of step `step`: a's features come first, then b's.
-    __device__ __forceinline__ void fetch(const Layer<E>& layer, int64_t step, int64_t steps) {
-        const bool of_b = step >= steps;
-        const int64_t first = (step - (of_b ? steps : 0)) * kDepth + threadIdx.x / Tile * V;
-        const int64_t row = int64_t{blockIdx.x} * Tile + threadIdx.x % Tile;
-        const int64_t gate = int64_t{blockIdx.y} * Tile + threadIdx.x % Tile;
-        const int64_t length = layer.features;
-        input = load<V>((of_b ? layer.b : layer.a) + row * length, first, row < layer.rows ? length : 0, layer.whole);
-        weight = load<V>(layer.weight + (2 * gate + of_b) * length, first, gate < length ? length : 0, layer.whole);
+    __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
+        : from(m.data + z * m.batch), stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
+          lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
+        from += along ? (top + row) * stride + begin + column : (begin + row) * stride + top + column;
     }
-    __device__ __forceinline__ void keep(Slices<Tile>& slices) const {
-        const int line = threadIdx.x % Tile, depth = threadIdx.x / Tile * V;
+    // `left`: how much of the depth is.
+    __device__ __forceinline__ void fetch(int64_t left) {
+        const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
+        const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
 #pragma unroll
-        for (int i = 0; i < V; ++i) {
-            slices.rows[depth + i][line] = static_cast<float>(input.element[i]);
-            slices.gates[depth + i][line] = static_cast<float>(weight.element[i]);
+        for (int l = 0; l < kLoads; ++l) {
+            load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
         }
+        from += along ? kDepth<E> : kDepth<E> * stride;
     }
-};
-
-template <int Tile, int Kept>
-__device__ __forceinline__ void multiply(const Slices<Tile>& slices, float (&sums)[Kept][Kept], int tx, int ty) {
-    using L = Layout<Tile>;
-    constexpr int W = L::W;
+    __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
 #pragma unroll
-    for (int d = 0; d < kDepth; ++d) {
-        Pack<float, W> down[L::kPieces], across[L::kPieces];
+        for (int l = 0; l < kLoads; ++l) {
+            const int at = row + l * kStep;
+            if (along && !by_units<E>) {
 #pragma unroll
-        for (int p = 0; p < L::kPieces; ++p) {
-            down[p] = *reinterpret_cast<const Pack<float, W>*>(&slices.rows[d][p * L::kApart + ty * W]);
-            across[p] = *reinterpret_cast<const Pack<float, W>*>(&slices.gates[d][p * L::kApart + tx * W]);
-        }
-#pragma unroll
-        for (int i = 0; i < Kept; ++i) {
-#pragma unroll
-            for (int j = 0; j < Kept; ++j) {
-                sums[i][j] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[i][j]);
+                for (int i = 0; i < V; ++i) slice.element[column + i][at] = packs[l].element[i];
+            } else {
+                *reinterpret_cast<Pack<E, V>*>(&slice.element[at][column]) = packs[l];
             }
         }
     }
-}
+};
 
-// W elements of a row side by side.
-template <int W, typename E>
-__device__ __forceinline__ void choose(const Layer<E>& layer, int64_t row, int64_t column, const float* sums) {
-    const int64_t length = layer.features, start = row * length;
-    const Pack<E, W> a = load<W>(layer.a + start, column, length, layer.whole);
-    const Pack<E, W> b = load<W>(layer.b + start, column, length, layer.whole);
-    const Pack<E, W> bias = load<W>(layer.bias, column, length, layer.whole);
-    Pack<E, W> y;
-#pragma unroll
-    for (int j = 0; j < W; ++j) {
-        const float sum = sums[j] + static_cast<float>(bias.element[j]);
-        y.element[j] = static_cast<E>(chosen(sum, static_cast<float>(a.element[j]), static_cast<float>(b.element[j])));
-    }
-    if (layer.whole && column + W <= length) {
-        *reinterpret_cast<Pack<E, W>*>(layer.y + start + column) = y;
-        return;
-    }
-#pragma unroll
-    for (int j = 0; j < W; ++j) {
-        if (column + j < length) layer.y[start + column + j] = y.element[j];
-    }
-}
+// What a wave has of a block's tile; two rows of waves share it.
+template <int Tile, bool along_a, bool along_b, typename E>
+struct UnitSums {
+    static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
+    matrix::Accumulator sums[kDown][kWide];
 
-template <int Tile, typename E>
-__global__ void __launch_bounds__(kThreads, 2) tile_kernel(Layer<E> layer) {
-    using L = Layout<Tile>;
-    __shared__ Slices<Tile> slices;
-    const int tx = threadIdx.x % kSide, ty = threadIdx.x / kSide;
-    const int64_t steps = (layer.features + kDepth - 1) / kDepth;
-    float sums[L::Kept][L::Kept] = {};
-    Staged<E, Tile> next;
-    next.fetch(layer, 0, steps);
-    for (int64_t step = 0; step < 2 * steps; ++step) {
-        next.keep(slices);
+    __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
+    __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
+    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, E>& a, const Slice<Tile, along_b, E>& b) {
+        constexpr matrix::Layout left = along_a ? matrix::row_major : matrix::column_major;
+        constexpr matrix::Layout right = along_b ? matrix::column_major : matrix::row_major;
+#pragma unroll
+        for (int k = 0; k < kDepth<E>; k += 16) {
+            matrix::FragmentA<E> one[kDown];
+            matrix::FragmentB<E> other[kWide];
+#pragma unroll
+            for (int i = 0; i < kDown; ++i) {
+                const int line = top() + 16 * i;
+                matrix::load_shared<left>(one[i], along_a ? &a.element[line][k] : &a.element[k][line], a.kLength);
+            }
+#pragma unroll
+            for (int j = 0; j < kWide; ++j) {
+                const int line = start() + 16 * j;
+                matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
+            }
+#pragma unroll
+            for (int i = 0; i < kDown; ++i) {
+#pragma unroll
+                for (int j = 0; j < kWide; ++j) matrix::multiply_accumulate(sums[i][j], one[i], other[j]);
+            }
+        }
+    }
+    template <typename Action>
+    __device__ __forceinline__ void for_each(Action action) {
+#pragma unroll
+        for (int i = 0; i < kDown; ++i) {
+#pragma unroll
+            for (int j = 0; j < kWide; ++j) {
+                matrix::for_each(sums[i][j], [&](int row, int column, float& value) {
+                    action(top() + 16 * i + row, start() + 16 * j + column, value);
+                });
+            }
+        }
+    }
+};
+
+// What a thread has of it in float32: pieces of 4 × 4, so that neighbouring threads read neighbouring words.
+template <int Tile, bool along_a, bool along_b>
+struct PatchSums {
+    static constexpr int W = 4, kKept = Tile / 16, kPieces = kKept / W, kApart = Tile / kPieces;
+    float sums[kKept][kKept] = {};
+
+    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
+                                             const Slice<Tile, along_b, float>& b) {
+        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+        for (int d = 0; d < kDepth<float>; ++d) {
+            Pack<float, W> down[kPieces], across[kPieces];
+#pragma unroll
+            for (int p = 0; p < kPieces; ++p) {
+                down[p] = *reinterpret_cast<const Pack<float, W>*>(&a.element[d][p * kApart + ty * W]);
+                across[p] = *reinterpret_cast<const Pack<float, W>*>(&b.element[d][p * kApart + tx * W]);
+            }
+#pragma unroll
+            for (int i = 0; i < kKept; ++i) {
+#pragma unroll
+                for (int j = 0; j < kKept; ++j) {
+                    sums[i][j] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[i][j]);
+                }
+            }
+        }
+    }
+    template <typename Action>
+    __device__ __forceinline__ void for_each(Action action) {
+        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+        for (int i = 0; i < kKept; ++i) {
+#pragma unroll
+            for (int j = 0; j < kKept; ++j) {
+                action(i / W * kApart + ty * W + i % W, j / W * kApart + tx * W + j % W, sums[i][j]);
+            }
+        }
+    }
+};
+
+template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
+__global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
+    __shared__ Slice<Tile, along_a, E> left[kSlices];
+    __shared__ Slice<Tile, along_b, E> right[kSlices];
+    // Blocks side by side have up to kTogether tiles of a column of tiles: what they read stays in the cache.
+    const unsigned down = static_cast<unsigned>((p.rows + Tile - 1) / Tile), across = gridDim.x / down;
+    const unsigned group = blockIdx.x / (kTogether * across) * kTogether, within = blockIdx.x % (kTogether * across);
+    const unsigned height = down - group < kTogether ? down - group : kTogether;
+    const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
+    const int64_t z = blockIdx.z, begin = blockIdx.y * p.part;
+    const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
+    std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
+    Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
+    Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
+    next_a.fetch(end - begin);
+    next_b.fetch(end - begin);
+    next_a.keep(left[0]);
+    next_b.keep(right[0]);
+    __syncthreads();
+    int now = 0;
+    for (int64_t k = begin; k < end; k += kDepth<E>) {
+        const int64_t rest = end - k - kDepth<E>;
+        const bool more = rest > 0;
+        if (more) next_a.fetch(rest);
+        if (more) next_b.fetch(rest);
+        sums.multiply(left[now], right[now]);
+        if (kSlices == 1) __syncthreads();
+        now = (now + 1) % kSlices;
+        if (more) next_a.keep(left[now]);
+        if (more) next_b.keep(right[now]);
         __syncthreads();
-        if (step + 1 < 2 * steps) next.fetch(layer, step + 1, steps);
-        multiply<Tile>(slices, sums, tx, ty);
-        __syncthreads();
     }
-#pragma unroll
-    for (int i = 0; i < L::Kept; ++i) {
-        const int64_t row = int64_t{blockIdx.x} * Tile + i / L::W * L::kApart + ty * L::W + i % L::W;
-        if (row >= layer.rows) continue;
-#pragma unroll
-        for (int p = 0; p < L::kPieces; ++p) {
-            const int64_t column = int64_t{blockIdx.y} * Tile + p * L::kApart + tx * L::W;
-            choose<L::W>(layer, row, column, &sums[i][p * L::W]);
-        }
-    }
+    C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
+    sums.for_each([&](int row, int column, float sum) {
+        const int64_t m = top + row, n = start + column;
+        if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
+    });
 }
 
-// The products of V features of each row, a's and b's, with one gate's weights.
-template <int V, typename E>
-__device__ __forceinline__ void accumulate(const Layer<E>& layer, const E* weight, int64_t top, int64_t k,
-                                           float (&sums)[kFewRows]) {
-    const int64_t length = layer.features;
-    const Pack<E, V> of_a = *reinterpret_cast<const Pack<E, V>*>(weight + k);
-    const Pack<E, V> of_b = *reinterpret_cast<const Pack<E, V>*>(weight + length + k);
-#pragma unroll
-    for (int r = 0; r < kFewRows; ++r) {
-        const int64_t row = top + r < layer.rows ? top + r : layer.rows - 1;
-        const Pack<E, V> a = *reinterpret_cast<const Pack<E, V>*>(layer.a + row * length + k);
-        const Pack<E, V> b = *reinterpret_cast<const Pack<E, V>*>(layer.b + row * length + k);
-#pragma unroll
-        for (int i = 0; i < V; ++i) {
-            sums[r] = fmaf(static_cast<float>(a.element[i]), static_cast<float>(of_a.element[i]), sums[r]);
-            sums[r] = fmaf(static_cast<float>(b.element[i]), static_cast<float>(of_b.element[i]), sums[r]);
-        }
-    }
+struct Plain {
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+};
+
+// `sums` has the parts of each result one after the other.
+template <typename C, typename Finish>
+__global__ void add_kernel(const float* sums, C* c, int64_t rows, int64_t columns, int64_t elements, int parts,
+                           Finish finish) {
+    const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, size = rows * columns;
+    if (at >= elements) return;
+    const int64_t z = at / size, within = at % size;
+    float sum = 0.0f;
+    for (int part = 0; part < parts; ++part) sum += sums[(z * parts + part) * size + within];
+    c[at] = static_cast<C>(finish(sum, z, within / columns, within % columns));
 }
 
-// A group of lanes a feature, kFewRows rows at once. No barrier, so a group may leave early.
-template <int V, typename E>
-__global__ void __launch_bounds__(kThreads) few_rows_kernel(Layer<E> layer) {
-    const int lane = threadIdx.x % kGroup;
-    const int64_t feature = int64_t{blockIdx.x} * (kThreads / kGroup) + threadIdx.x / kGroup;
-    const int64_t top = int64_t{blockIdx.y} * kFewRows, length = layer.features;
-    if (feature >= length) return;
-    const E* weight = layer.weight + feature * 2 * length;
-    float sums[kFewRows] = {};
-#pragma unroll 2
-    for (int64_t k = lane * V; k < length; k += kGroup * V) accumulate<V>(layer, weight, top, k, sums);
-#pragma unroll
-    for (int r = 0; r < kFewRows; ++r) {
-        for (int distance = kGroup / 2; distance > 0; distance /= 2) {
-            sums[r] += __shfl_xor(sums[r], distance, kGroup);
-        }
-        if (lane == r && top + r < layer.rows) {
-            const int64_t at = (top + r) * length + feature;
-            const float sum = sums[r] + static_cast<float>(layer.bias[feature]);
-            layer.y[at] = static_cast<E>(chosen(sum, static_cast<float>(layer.a[at]), static_cast<float>(layer.b[at])));
-        }
-    }
+static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t tile) {
+    return batch * parts_of(rows, tile) * parts_of(columns, tile);
 }
 
-static unsigned parts(int64_t size, int64_t part) { return static_cast<unsigned>((size + part - 1) / part); }
+// Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
+static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+    const int64_t blocks = tiles_of(batch, rows, columns, 64), most = depth / kLeast;
+    const int64_t wanted = blocks >= kFew ? 1 : 2 * kFew / blocks, parts = wanted < most ? wanted : most;
+    return parts < 1 ? 1 : parts < kMostParts ? parts : kMostParts;
+}
 
-static hipError_t few_rows(const Layer<T>& layer, hipStream_t stream) {
-    const dim3 grid(parts(layer.features, kThreads / kGroup), parts(layer.rows, kFewRows));
-    if (layer.whole) {
-        few_rows_kernel<16 / sizeof(T)><<<grid, kThreads, 0, stream>>>(layer);
+// Bytes of scratch memory that the parts of a product take.
+static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+    const int64_t parts = parts_along(batch, rows, columns, depth);
+    return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
+}
+
+template <bool along_a, bool along_b, typename E, typename C, typename Finish>
+static hipError_t launch(const Product<E>& p, C* c, Finish finish, hipStream_t stream) {
+    const bool large = tiles_of(p.batch, p.rows, p.columns, 128) >= kFew;
+    const int64_t tile = large ? 128 : 64;
+    const dim3 grid(static_cast<unsigned>(tiles_of(1, p.rows, p.columns, tile)),
+                    static_cast<unsigned>(parts_of(p.depth, p.part)), static_cast<unsigned>(p.batch));
+    if (large) {
+        product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
     } else {
-        few_rows_kernel<1><<<grid, kThreads, 0, stream>>>(layer);
+        product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
     }
     return hipGetLastError();
 }
 
-template <int Tile>
-static hipError_t tiles(const Layer<T>& layer, hipStream_t stream) {
-    const dim3 grid(parts(layer.rows, Tile), parts(layer.features, Tile));
-    tile_kernel<Tile><<<grid, kThreads, 0, stream>>>(layer);
+// c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
+template <bool along_a, bool along_b, typename E, typename C, typename Finish>
+static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
+                          Finish finish, void* scratch, hipStream_t stream) {
+    const int64_t wanted = parts_along(batch, rows, columns, depth);
+    const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
+    const Product<E> p{a, b, batch, rows, columns, depth, part};
+    if (parts == 1) return launch<along_a, along_b>(p, c, finish, stream);
+    float* sums = static_cast<float*>(scratch);
+    const hipError_t failed = launch<along_a, along_b>(p, sums, Plain(), stream);
+    if (failed != hipSuccess) return failed;
+    const int64_t elements = batch * rows * columns;
+    add_kernel<<<static_cast<unsigned>(parts_of(elements, 256)), 256, 0, stream>>>(
+        sums, c, rows, columns, elements, static_cast<int>(parts), finish);
     return hipGetLastError();
 }
 
-static bool aligned(const T* tensor) { return reinterpret_cast<uintptr_t>(tensor) % sizeof(Pack<T, 8>) == 0; }
+template <typename E>
+struct Select {
+    const float* from_a;
+    const E *a, *b, *bias;
+    int64_t features;
+
+    __device__ float operator()(float sum, int64_t, int64_t m, int64_t n) const {
+        const int64_t at = m * features + n;
+        const float gate = 1.0f / (1.0f + expf(-(from_a[at] + sum + static_cast<float>(bias[n]))));
+        return gate * static_cast<float>(a[at]) + (1.0f - gate) * static_cast<float>(b[at]);
+    }
+};
+
+extern "C" size_t gated_selection_workspace(int64_t M, int64_t D) {
+    return parts_of(M * D, 4) * 16 + parts_bytes(1, M, D, D);
+}
 
 extern "C" hipError_t gated_selection(const T* a, const T* b, const T* weight, const T* bias, T* y, int64_t M,
-                                      int64_t D, hipStream_t stream) {
-    const bool whole = D % 8 == 0 && aligned(a) && aligned(b) && aligned(weight) && aligned(bias) && aligned(y);
-    const Layer<T> layer{a, b, weight, bias, y, M, D, whole};
-    if (M <= 2 * kFewRows) return few_rows(layer, stream);
-    const auto blocks = [&](int64_t tile) { return ((M + tile - 1) / tile) * ((D + tile - 1) / tile); };
-    if (blocks(128) >= 128) return tiles<128>(layer, stream);
-    if (blocks(64) >= 128) return tiles<64>(layer, stream);
-    return tiles<32>(layer, stream);  // few tiles: rather more blocks than more work for each
+                                      int64_t D, void* workspace, hipStream_t stream) {
+    float* from_a = static_cast<float*>(workspace);
+    float* parts = from_a + parts_of(M * D, 4) * 4;
+    const hipError_t failed = product<true, true>(Matrix<T>(a, 0, D), Matrix<T>(weight, 0, 2 * D), from_a, 1, M, D, D,
+                                                  Plain(), parts, stream);
+    if (failed != hipSuccess) return failed;
+    return product<true, true>(Matrix<T>(b, 0, D), Matrix<T>(weight + D, 0, 2 * D), y, 1, M, D, D,
+                               Select<T>{from_a, a, b, bias, D}, parts, stream);
 }

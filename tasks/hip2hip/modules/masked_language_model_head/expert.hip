@@ -1,144 +1,331 @@
-// Masked-language-model head. The logits: a tile of them a block, a patch of it in the registers of each of 256
-// threads, two slices of x and weight in shared memory, one being multiplied while the next is on its way. They
-// are rounded to y. Then a block a row: maximum and sum of exponentials in one pass (online, after Milakov and
-// Gimelshein, 2018), and the difference in place.
+// Masked-language-model head. The logits, rounded to y; then a block a row: maximum and sum of exponentials in one pass
+// (online, after Milakov and Gimelshein, 2018), and the difference in place.
+#define ARENA_WORKSPACE
 #include "task.h"
+#include "matrix.h"
 
 #include <math.h>
 
-constexpr int kThreads = 256;
-constexpr int kSide = 16;   // threads along either side of a tile
-constexpr int kDepth = 8;   // of a step along H
-constexpr int kV = 4;       // elements a load
-constexpr int kGroup = 32;  // lanes that shuffle: a wave, or half of one
+#include <type_traits>
 
 template <typename E, int V>
 struct alignas(V * sizeof(E)) Pack {
     E element[V];
 };
 
-struct Sizes {
-    int64_t rows, classes, depth;
-    bool whole;  // whether packs along H are aligned
+static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
+
+// A batch of matrix products: a block has a Tile × Tile piece of a result. While one slice of both operands is
+// multiplied in shared memory, the next is on its way in registers. 16-bit elements are multiplied by matrix units, up
+// to 4 × 4 tiles of 16 × 16 a wave; float32 in patches of up to 8 × 8 a thread.
+template <typename E>
+constexpr bool by_units = sizeof(E) == 2;
+#if defined(__HIP_PLATFORM_NVIDIA__)
+template <typename E>
+constexpr int kThreads = by_units<E> ? 128 : 256;
+constexpr int kSlices = 2;
+#else
+// Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
+template <typename E>
+constexpr int kThreads = 256;
+constexpr int kSlices = 1;
+#endif
+template <typename E>
+constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
+template <typename E>
+constexpr int kPack = 16 / sizeof(E);  // elements of a load
+constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
+constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
+constexpr int kMostParts = 64;
+constexpr unsigned kTogether = 8;
+
+// Element (z, line, k) lies at data[z * batch + line * stride + k] if `along`, else at
+// data[z * batch + k * stride + line]. Lines are the rows of a or the columns of b.
+template <typename E>
+struct Matrix {
+    const E* data;
+    int64_t batch, stride;
+    int aligned;  // bytes that every line's address is a multiple of, at most 16
+
+    Matrix(const E* data, int64_t batch, int64_t stride) : data(data), batch(batch), stride(stride), aligned(16) {
+        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride) * sizeof(E);
+        while (all % aligned != 0) aligned /= 2;
+    }
 };
 
-// Elements first … first + 3 of a row of x or weight, zero past its end; `inside`: whether there is such a row.
 template <typename E>
-__device__ __forceinline__ Pack<float, kV> load4(const E* row, int64_t first, const Sizes& sizes, bool inside) {
-    Pack<float, kV> values = {};
-    if (!inside) return values;
-    if (sizes.whole && first + kV <= sizes.depth) {
-        const Pack<E, kV> pack = *reinterpret_cast<const Pack<E, kV>*>(row + first);
+struct Product {
+    Matrix<E> a, b;
+    int64_t batch, rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
+};
+
+// A pack of whole pieces of so many bytes, of which the address is a multiple.
+template <int Bytes, typename E>
+__device__ __forceinline__ void load_pieces(Pack<E, kPack<E>>& pack, const E* from) {
+    constexpr int V = Bytes / sizeof(E);
 #pragma unroll
-        for (int i = 0; i < kV; ++i) values.element[i] = static_cast<float>(pack.element[i]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < kV; ++i) {
-            if (first + i < sizes.depth) values.element[i] = static_cast<float>(row[first + i]);
-        }
+    for (int i = 0; i < kPack<E>; i += V) {
+        *reinterpret_cast<Pack<E, V>*>(&pack.element[i]) = *reinterpret_cast<const Pack<E, V>*>(from + i);
     }
-    return values;
 }
 
-// kDepth numbers each of Tile rows of a matrix: on their way in registers, then in shared memory, transposed.
-template <int Tile>
-struct Strip {
-    static constexpr int kPacks = Tile * kDepth / kV, kLoads = (kPacks + kThreads - 1) / kThreads;
-    Pack<float, kV> held[kLoads];
-
-    template <typename E>
-    __device__ __forceinline__ void fetch(const E* matrix, int64_t top, int64_t bottom, int64_t k,
-                                          const Sizes& sizes) {
-#pragma unroll
-        for (int l = 0; l < kLoads; ++l) {
-            const int pack = threadIdx.x + l * kThreads;
-            if (pack >= kPacks) break;
-            const int64_t row = top + pack / (kDepth / kV);
-            held[l] = load4(matrix + row * sizes.depth, k + pack % (kDepth / kV) * kV, sizes, row < bottom);
-        }
+// A pack of which `length` elements are to be had, zero after them.
+template <typename E>
+__device__ __forceinline__ void load_pack(Pack<E, kPack<E>>& pack, const E* from, int length, int aligned) {
+    if (length >= kPack<E>) {
+        if (aligned == 16) return load_pieces<16>(pack, from);
+        if (aligned == 8) return load_pieces<8>(pack, from);
+        if (aligned == 4) return load_pieces<4>(pack, from);
     }
-    __device__ __forceinline__ void keep(float (&shared)[kDepth][Tile + kV]) const {
+#pragma unroll
+    for (int i = 0; i < kPack<E>; ++i) pack.element[i] = i < length ? from[i] : E(0.0f);
+}
+
+// A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
+// than what they hold, so that what is read at once lies in different banks.
+template <int Tile, bool along, typename E>
+struct Slice {
+    static constexpr bool kLines = along && by_units<E>;
+    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + kPack<E>;
+    alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
+};
+
+// A thread's part of the next slice: packs that lie kStep rows apart, rows of lines if `along`, else rows of k.
+template <int Tile, bool along, typename E>
+struct Staged {
+    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
+    static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
+    Pack<E, V> packs[kLoads];
+    const E* from;
+    int64_t stride;
+    int row, column, lines, aligned;
+
+    __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
+        : from(m.data + z * m.batch), stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
+          lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
+        from += along ? (top + row) * stride + begin + column : (begin + row) * stride + top + column;
+    }
+    // `left`: how much of the depth is.
+    __device__ __forceinline__ void fetch(int64_t left) {
+        const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
+        const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
-            const int pack = threadIdx.x + l * kThreads;
-            if (pack >= kPacks) break;
+            load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
+        }
+        from += along ? kDepth<E> : kDepth<E> * stride;
+    }
+    __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
 #pragma unroll
-            for (int i = 0; i < kV; ++i) {
-                shared[pack % (kDepth / kV) * kV + i][pack / (kDepth / kV)] = held[l].element[i];
+        for (int l = 0; l < kLoads; ++l) {
+            const int at = row + l * kStep;
+            if (along && !by_units<E>) {
+#pragma unroll
+                for (int i = 0; i < V; ++i) slice.element[column + i][at] = packs[l].element[i];
+            } else {
+                *reinterpret_cast<Pack<E, V>*>(&slice.element[at][column]) = packs[l];
             }
         }
     }
 };
 
-// How the tile's rows, or its columns, are dealt to 16 threads: each gets Tile / 16 of them in runs of kRun that
-// lie kApart from each other, so that neighbouring threads read neighbouring words of shared memory.
-template <int Tile>
-struct Deal {
-    static constexpr int kEach = Tile / kSide, kRun = kEach < kV ? kEach : kV, kApart = kSide * kRun;
-    __device__ static __forceinline__ int at(int thread, int i) {
-        return i / kRun * kApart + thread * kRun + i % kRun;
+// What a wave has of a block's tile; two rows of waves share it.
+template <int Tile, bool along_a, bool along_b, typename E>
+struct UnitSums {
+    static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
+    matrix::Accumulator sums[kDown][kWide];
+
+    __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
+    __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
+    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, E>& a, const Slice<Tile, along_b, E>& b) {
+        constexpr matrix::Layout left = along_a ? matrix::row_major : matrix::column_major;
+        constexpr matrix::Layout right = along_b ? matrix::column_major : matrix::row_major;
+#pragma unroll
+        for (int k = 0; k < kDepth<E>; k += 16) {
+            matrix::FragmentA<E> one[kDown];
+            matrix::FragmentB<E> other[kWide];
+#pragma unroll
+            for (int i = 0; i < kDown; ++i) {
+                const int line = top() + 16 * i;
+                matrix::load_shared<left>(one[i], along_a ? &a.element[line][k] : &a.element[k][line], a.kLength);
+            }
+#pragma unroll
+            for (int j = 0; j < kWide; ++j) {
+                const int line = start() + 16 * j;
+                matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
+            }
+#pragma unroll
+            for (int i = 0; i < kDown; ++i) {
+#pragma unroll
+                for (int j = 0; j < kWide; ++j) matrix::multiply_accumulate(sums[i][j], one[i], other[j]);
+            }
+        }
     }
-    __device__ static __forceinline__ void read(const float* line, int thread, float (&values)[kEach]) {
+    template <typename Action>
+    __device__ __forceinline__ void for_each(Action action) {
 #pragma unroll
-        for (int i = 0; i < kEach; i += kRun) {
-            const Pack<float, kRun> run = *reinterpret_cast<const Pack<float, kRun>*>(line + at(thread, i));
+        for (int i = 0; i < kDown; ++i) {
 #pragma unroll
-            for (int j = 0; j < kRun; ++j) values[i + j] = run.element[j];
+            for (int j = 0; j < kWide; ++j) {
+                matrix::for_each(sums[i][j], [&](int row, int column, float& value) {
+                    action(top() + 16 * i + row, start() + 16 * j + column, value);
+                });
+            }
         }
     }
 };
 
-template <int Down, int Across, typename E>
-__global__ void __launch_bounds__(kThreads, 2)
-    logits_kernel(const E* __restrict__ x, const E* __restrict__ weight, const E* __restrict__ bias,
-                  E* __restrict__ y, Sizes sizes) {
-    using Rows = Deal<Down>;
-    using Columns = Deal<Across>;
-    __shared__ alignas(16) float left[2][kDepth][Down + kV];
-    __shared__ alignas(16) float right[2][kDepth][Across + kV];
-    const int tx = threadIdx.x % kSide, ty = threadIdx.x / kSide;
-    const int64_t top = int64_t{blockIdx.x} * Down, start = int64_t{blockIdx.y} * Across;
-    float sums[Rows::kEach][Columns::kEach] = {};
-    Strip<Down> next_left;
-    Strip<Across> next_right;
-    int now = 1;
-    for (int64_t k = -kDepth; k < sizes.depth; k += kDepth, now ^= 1) {  // the first round only fetches
-        const bool more = k + kDepth < sizes.depth;
-        if (more) {
-            next_left.fetch(x, top, sizes.rows, k + kDepth, sizes);
-            next_right.fetch(weight, start, sizes.classes, k + kDepth, sizes);
-        }
-        if (k >= 0) {
+// What a thread has of it in float32: pieces of 4 × 4, so that neighbouring threads read neighbouring words.
+template <int Tile, bool along_a, bool along_b>
+struct PatchSums {
+    static constexpr int W = 4, kKept = Tile / 16, kPieces = kKept / W, kApart = Tile / kPieces;
+    float sums[kKept][kKept] = {};
+
+    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
+                                             const Slice<Tile, along_b, float>& b) {
+        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 #pragma unroll
-            for (int d = 0; d < kDepth; ++d) {
-                float down[Rows::kEach], across[Columns::kEach];
-                Rows::read(left[now][d], ty, down);
-                Columns::read(right[now][d], tx, across);
+        for (int d = 0; d < kDepth<float>; ++d) {
+            Pack<float, W> down[kPieces], across[kPieces];
 #pragma unroll
-                for (int i = 0; i < Rows::kEach; ++i) {
+            for (int p = 0; p < kPieces; ++p) {
+                down[p] = *reinterpret_cast<const Pack<float, W>*>(&a.element[d][p * kApart + ty * W]);
+                across[p] = *reinterpret_cast<const Pack<float, W>*>(&b.element[d][p * kApart + tx * W]);
+            }
 #pragma unroll
-                    for (int j = 0; j < Columns::kEach; ++j) sums[i][j] = fmaf(down[i], across[j], sums[i][j]);
+            for (int i = 0; i < kKept; ++i) {
+#pragma unroll
+                for (int j = 0; j < kKept; ++j) {
+                    sums[i][j] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[i][j]);
                 }
             }
         }
-        if (more) {
-            next_left.keep(left[now ^ 1]);
-            next_right.keep(right[now ^ 1]);
+    }
+    template <typename Action>
+    __device__ __forceinline__ void for_each(Action action) {
+        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll
+        for (int i = 0; i < kKept; ++i) {
+#pragma unroll
+            for (int j = 0; j < kKept; ++j) {
+                action(i / W * kApart + ty * W + i % W, j / W * kApart + tx * W + j % W, sums[i][j]);
+            }
         }
+    }
+};
+
+template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
+__global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
+    __shared__ Slice<Tile, along_a, E> left[kSlices];
+    __shared__ Slice<Tile, along_b, E> right[kSlices];
+    // Blocks side by side have up to kTogether tiles of a column of tiles: what they read stays in the cache.
+    const unsigned down = static_cast<unsigned>((p.rows + Tile - 1) / Tile), across = gridDim.x / down;
+    const unsigned group = blockIdx.x / (kTogether * across) * kTogether, within = blockIdx.x % (kTogether * across);
+    const unsigned height = down - group < kTogether ? down - group : kTogether;
+    const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
+    const int64_t z = blockIdx.z, begin = blockIdx.y * p.part;
+    const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
+    std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
+    Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
+    Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
+    next_a.fetch(end - begin);
+    next_b.fetch(end - begin);
+    next_a.keep(left[0]);
+    next_b.keep(right[0]);
+    __syncthreads();
+    int now = 0;
+    for (int64_t k = begin; k < end; k += kDepth<E>) {
+        const int64_t rest = end - k - kDepth<E>;
+        const bool more = rest > 0;
+        if (more) next_a.fetch(rest);
+        if (more) next_b.fetch(rest);
+        sums.multiply(left[now], right[now]);
+        if (kSlices == 1) __syncthreads();
+        now = (now + 1) % kSlices;
+        if (more) next_a.keep(left[now]);
+        if (more) next_b.keep(right[now]);
         __syncthreads();
     }
-#pragma unroll
-    for (int j = 0; j < Columns::kEach; ++j) {
-        const int64_t column = start + Columns::at(tx, j);
-        if (column >= sizes.classes) continue;
-        const float shift = static_cast<float>(bias[column]);
-#pragma unroll
-        for (int i = 0; i < Rows::kEach; ++i) {
-            const int64_t row = top + Rows::at(ty, i);
-            if (row < sizes.rows) y[row * sizes.classes + column] = static_cast<E>(sums[i][j] + shift);
-        }
-    }
+    C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
+    sums.for_each([&](int row, int column, float sum) {
+        const int64_t m = top + row, n = start + column;
+        if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
+    });
 }
+
+struct Plain {
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+};
+
+// `sums` has the parts of each result one after the other.
+template <typename C, typename Finish>
+__global__ void add_kernel(const float* sums, C* c, int64_t rows, int64_t columns, int64_t elements, int parts,
+                           Finish finish) {
+    const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, size = rows * columns;
+    if (at >= elements) return;
+    const int64_t z = at / size, within = at % size;
+    float sum = 0.0f;
+    for (int part = 0; part < parts; ++part) sum += sums[(z * parts + part) * size + within];
+    c[at] = static_cast<C>(finish(sum, z, within / columns, within % columns));
+}
+
+static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t tile) {
+    return batch * parts_of(rows, tile) * parts_of(columns, tile);
+}
+
+// Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
+static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+    const int64_t blocks = tiles_of(batch, rows, columns, 64), most = depth / kLeast;
+    const int64_t wanted = blocks >= kFew ? 1 : 2 * kFew / blocks, parts = wanted < most ? wanted : most;
+    return parts < 1 ? 1 : parts < kMostParts ? parts : kMostParts;
+}
+
+// Bytes of scratch memory that the parts of a product take.
+static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+    const int64_t parts = parts_along(batch, rows, columns, depth);
+    return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
+}
+
+template <bool along_a, bool along_b, typename E, typename C, typename Finish>
+static hipError_t launch(const Product<E>& p, C* c, Finish finish, hipStream_t stream) {
+    const bool large = tiles_of(p.batch, p.rows, p.columns, 128) >= kFew;
+    const int64_t tile = large ? 128 : 64;
+    const dim3 grid(static_cast<unsigned>(tiles_of(1, p.rows, p.columns, tile)),
+                    static_cast<unsigned>(parts_of(p.depth, p.part)), static_cast<unsigned>(p.batch));
+    if (large) {
+        product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    } else {
+        product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    }
+    return hipGetLastError();
+}
+
+// c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
+template <bool along_a, bool along_b, typename E, typename C, typename Finish>
+static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
+                          Finish finish, void* scratch, hipStream_t stream) {
+    const int64_t wanted = parts_along(batch, rows, columns, depth);
+    const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
+    const Product<E> p{a, b, batch, rows, columns, depth, part};
+    if (parts == 1) return launch<along_a, along_b>(p, c, finish, stream);
+    float* sums = static_cast<float*>(scratch);
+    const hipError_t failed = launch<along_a, along_b>(p, sums, Plain(), stream);
+    if (failed != hipSuccess) return failed;
+    const int64_t elements = batch * rows * columns;
+    add_kernel<<<static_cast<unsigned>(parts_of(elements, 256)), 256, 0, stream>>>(
+        sums, c, rows, columns, elements, static_cast<int>(parts), finish);
+    return hipGetLastError();
+}
+
+constexpr int kGroup = 32;  // lanes that shuffle: a wave, or half of one
+
+template <typename E>
+struct Bias {
+    const E* bias;
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
+        return sum + static_cast<float>(bias[n]);
+    }
+};
 
 // Of the logits seen so far: the largest, and the sum of exp(logit - largest).
 struct Digest {
@@ -195,36 +382,18 @@ __global__ void __launch_bounds__(Lanes) log_softmax_kernel(E* __restrict__ y, i
     if (rest + lane < classes) row[rest + lane] = static_cast<E>(static_cast<float>(row[rest + lane]) - log_sum);
 }
 
-template <int Down, int Across>
-void launch(const T* x, const T* weight, const T* bias, T* y, const Sizes& sizes, hipStream_t stream) {
-    const dim3 grid(static_cast<unsigned>((sizes.rows + Down - 1) / Down),
-                    static_cast<unsigned>((sizes.classes + Across - 1) / Across));
-    logits_kernel<Down, Across><<<grid, kThreads, 0, stream>>>(x, weight, bias, y, sizes);
+extern "C" size_t masked_language_model_head_workspace(int64_t M, int64_t V, int64_t H) {
+    return parts_bytes(1, M, V, H);
 }
 
 extern "C" hipError_t masked_language_model_head(const T* x, const T* weight, const T* bias, T* y, int64_t M,
-                                                 int64_t V, int64_t H, hipStream_t stream) {
-    const uintptr_t addresses = reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(weight);
-    const Sizes sizes{M, V, H, H % kV == 0 && addresses % sizeof(Pack<T, kV>) == 0};
-    const auto tiles = [&](int64_t down, int64_t across) {
-        return ((M + down - 1) / down) * ((V + across - 1) / across);
-    };
-    if (M <= 16) {
-        launch<16, 64>(x, weight, bias, y, sizes, stream);
-    } else if (M > 64 && V > 64 && tiles(128, 128) >= 128) {
-        launch<128, 128>(x, weight, bias, y, sizes, stream);
-    } else if (tiles(64, 64) >= 128) {
-        launch<64, 64>(x, weight, bias, y, sizes, stream);
-    } else {
-        launch<32, 32>(x, weight, bias, y, sizes, stream);  // few tiles: rather more blocks than more work for each
-    }
-    if (const hipError_t failed = hipGetLastError(); failed != hipSuccess) return failed;
-    const unsigned rows = static_cast<unsigned>(M);
+                                                 int64_t V, int64_t H, void* workspace, hipStream_t stream) {
+    const hipError_t failed = product<true, true>(Matrix<T>(x, 0, H), Matrix<T>(weight, 0, H), y, 1, M, V, H,
+                                                  Bias<T>{bias}, workspace, stream);
+    if (failed != hipSuccess) return failed;
+    const dim3 rows(static_cast<unsigned>(M));
     const int classes = static_cast<int>(V);
-    if (classes <= 16384) {
-        log_softmax_kernel<256><<<rows, 256, 0, stream>>>(y, classes);
-    } else {
-        log_softmax_kernel<1024><<<rows, 1024, 0, stream>>>(y, classes);
-    }
+    if (V <= 16384) log_softmax_kernel<256><<<rows, 256, 0, stream>>>(y, classes);
+    if (V > 16384) log_softmax_kernel<1024><<<rows, 1024, 0, stream>>>(y, classes);
     return hipGetLastError();
 }
