@@ -15,7 +15,21 @@ __device__ void stage(E* to, const E* from, int64_t stride, int lines, int lengt
     }
 }
 
-// Waves take turns at the tiles of a block's 16 columns. way: 0 within bounds, 1 whole tiles, 2 from shared memory.
+struct Larger {
+    __device__ float operator()(float a, float b) const { return a > b ? a : b; }
+};
+
+// Takes the largest of a tile's row away from each of its elements.
+__device__ void less_the_largest(matrix::Accumulator& sums) {
+    matrix::RowValues largest;
+    for (float& value : largest.value) value = -INFINITY;
+    matrix::for_each(sums, largest, [](int, int, float& value, float& of_row) { of_row = Larger()(of_row, value); });
+    matrix::combine_lanes(largest, Larger());
+    matrix::for_each(sums, largest, [](int, int, float& value, float& of_row) { value -= of_row; });
+}
+
+// Waves take turns at the tiles of a block's 16 columns. way: 0 within bounds, 1 whole tiles, 2 from shared memory,
+// 3 whole tiles, less the largest of each of their rows.
 template <Layout left, Layout right, typename E>
 __global__ void product_kernel(const E* a, const E* b, float* c, int64_t M, int64_t N, int64_t K, int way) {
     constexpr int waves = kThreads / matrix::kLanes, depth = matrix::depth<E>;
@@ -34,7 +48,7 @@ __global__ void product_kernel(const E* a, const E* b, float* c, int64_t M, int6
             if (way == 0) {
                 matrix::load<left>(one, from_a, lda, M - row, K - k);
                 matrix::load<right>(other, from_b, ldb, K - k, N - column);
-            } else if (way == 1) {
+            } else if (way != 2) {
                 if (row >= M) continue;
                 matrix::load<left>(one, from_a, lda);
                 matrix::load<right>(other, from_b, ldb);
@@ -51,6 +65,7 @@ __global__ void product_kernel(const E* a, const E* b, float* c, int64_t M, int6
             matrix::multiply_accumulate(sums, one, other);
         }
         matrix::for_each(sums, [&](int i, int j, float& value) { value += 1000.0f * (row + i) + (column + j); });
+        if (way == 3) less_the_largest(sums);
         if (way == 0) {
             matrix::store(sums, c + row * N + column, N, M - row, N - column);
         } else if (row < M) {

@@ -63,35 +63,36 @@ constexpr bool is_bfloat16 = false;
 template <>
 constexpr bool is_bfloat16<__hip_bfloat16> = true;
 
-// The elements of a tile that a lane holds, strip by strip.
-template <typename E>
+// The elements of a tile that a lane holds. A word is part of a strip; NVIDIA's operations take two words of each strip,
+// those of A by parts, those of B by strips.
+template <typename E, bool left>
 struct Fragment {
-    static constexpr int words = kRun * depth<E> / 16 * (multiplies<E> ? sizeof(E) : 2) / 4;  // of a strip
-    static constexpr int each = kRun * depth<E> / 16 / words;                                // elements of a word
-    static constexpr int together = kStrips == 2 ? 1 : words;  // words whose k lie side by side
-    uint32_t word[kStrips * words];
+    static constexpr int parts = kRun * depth<E> / 16 * (multiplies<E> ? sizeof(E) : 2) / 4;  // words of a strip
+    static constexpr int words = kStrips * parts;
+    static constexpr int each = kRun * depth<E> / 16 / parts;  // elements of a word
+    static constexpr int together = kStrips == 2 ? 1 : parts;  // parts whose k lie side by side
+    uint32_t word[words];
+
+    __device__ static constexpr int strip_of(int w) { return kStrips == 1 ? 0 : left ? w % 2 : w / 2 % 2; }
+    __device__ static constexpr int part_of(int w) { return kStrips == 1 ? w : w / 4 * 2 + (left ? w / 2 : w) % 2; }
+    // The row of A or column of B, and the first k, of a word of this lane.
+    __device__ __forceinline__ static int line_of(int w) {
+        const int lane = static_cast<int>(__lane_id());
+        return (kStrips == 2 ? lane / kGroups : lane % kSize) + strip_of(w) * 8;
+    }
+    __device__ __forceinline__ static int depth_of(int w) {
+        const int lane = static_cast<int>(__lane_id()), part = part_of(w);
+        const int group = kStrips == 2 ? lane % kGroups : lane / kSize % kGroups;
+        return ((part / together * kGroups + group) * together + part % together) * each;
+    }
 };
 template <typename E>
-struct FragmentA : Fragment<E> {};
+using FragmentA = Fragment<E, true>;
 template <typename E>
-struct FragmentB : Fragment<E> {};
+using FragmentB = Fragment<E, false>;
 struct Accumulator {
     float value[kSums] = {};
 };
-
-// The row of A or column of B, and the first k, of a word of this lane.
-template <typename E>
-__device__ __forceinline__ int line_of(int word) {
-    const int lane = static_cast<int>(__lane_id());
-    return (kStrips == 2 ? lane / kGroups : lane % kSize) + word / Fragment<E>::words * 8;
-}
-template <typename E>
-__device__ __forceinline__ int depth_of(int word) {
-    constexpr int together = Fragment<E>::together;
-    const int lane = static_cast<int>(__lane_id()), w = word % Fragment<E>::words;
-    const int group = kStrips == 2 ? lane % kGroups : lane / kSize % kGroups;
-    return ((w / together * kGroups + group) * together + w % together) * Fragment<E>::each;
-}
 
 // Row and column of an accumulator's element `e`.
 __device__ __forceinline__ int row_of(int e) {
@@ -123,14 +124,16 @@ __device__ __forceinline__ uint32_t held_bits(const E& element) {
 }
 
 // Fills a fragment: get(line, k) is the element in row `line` of A, or in column `line` of B.
-template <typename E, typename Get>
-__device__ __forceinline__ void fill(Fragment<E>& fragment, Get get) {
+template <typename E, bool left, typename Get>
+__device__ __forceinline__ void fill(Fragment<E, left>& fragment, Get get) {
+    using Held = Fragment<E, left>;
+    constexpr int each = Held::each;
 #pragma unroll
-    for (int w = 0; w < kStrips * Fragment<E>::words; ++w) {
+    for (int w = 0; w < Held::words; ++w) {
         uint32_t word = 0;
 #pragma unroll
-        for (int i = 0; i < Fragment<E>::each; ++i) {
-            word |= held_bits<E>(get(line_of<E>(w), depth_of<E>(w) + i)) << (32 / Fragment<E>::each * i);
+        for (int i = 0; i < each; ++i) {
+            word |= held_bits<E>(get(Held::line_of(w), Held::depth_of(w) + i)) << (32 / each * i);
         }
         fragment.word[w] = word;
     }
@@ -143,13 +146,14 @@ struct alignas(N < 4 ? 4 * N : 16) Pack {
 };
 
 // Lines whose elements lie side by side along k.
-template <typename E>
-__device__ __forceinline__ void load_along(Fragment<E>& fragment, const E* from, int64_t stride) {
+template <typename E, bool left>
+__device__ __forceinline__ void load_along(Fragment<E, left>& fragment, const E* from, int64_t stride) {
+    using Held = Fragment<E, left>;
     if constexpr (multiplies<E>) {
-        constexpr int together = Fragment<E>::together;
+        constexpr int together = Held::together;
 #pragma unroll
-        for (int w = 0; w < kStrips * Fragment<E>::words; w += together) {
-            const E* start = from + line_of<E>(w) * stride + depth_of<E>(w);
+        for (int w = 0; w < Held::words; w += together) {
+            const E* start = from + Held::line_of(w) * stride + Held::depth_of(w);
 #if defined(__HIP_PLATFORM_CPU__)
             assert(reinterpret_cast<uintptr_t>(start) % alignof(Pack<together>) == 0 && "matrix::load, not aligned");
 #endif
@@ -157,7 +161,7 @@ __device__ __forceinline__ void load_along(Fragment<E>& fragment, const E* from,
             __builtin_memcpy(fragment.word + w, pack.word, sizeof pack);
         }
     } else {
-        fill<E>(fragment, [&](int at, int k) { return from[at * stride + k]; });
+        fill(fragment, [&](int at, int k) { return from[at * stride + k]; });
     }
 }
 
@@ -166,9 +170,9 @@ __device__ __forceinline__ void load_along(Fragment<E>& fragment, const E* from,
 template <Layout layout, typename E>
 __device__ __forceinline__ void load(FragmentA<E>& a, const E* from, int64_t stride) {
     if constexpr (layout == row_major) {
-        load_along<E>(a, from, stride);
+        load_along(a, from, stride);
     } else {
-        fill<E>(a, [&](int i, int k) { return from[k * stride + i]; });
+        fill(a, [&](int i, int k) { return from[k * stride + i]; });
     }
 }
 
@@ -177,9 +181,9 @@ __device__ __forceinline__ void load(FragmentA<E>& a, const E* from, int64_t str
 template <Layout layout, typename E>
 __device__ __forceinline__ void load(FragmentB<E>& b, const E* from, int64_t stride) {
     if constexpr (layout == column_major) {
-        load_along<E>(b, from, stride);
+        load_along(b, from, stride);
     } else {
-        fill<E>(b, [&](int j, int k) { return from[k * stride + j]; });
+        fill(b, [&](int j, int k) { return from[k * stride + j]; });
     }
 }
 
@@ -187,14 +191,14 @@ __device__ __forceinline__ void load(FragmentB<E>& b, const E* from, int64_t str
 // is read there. Both may be zero, negative, or larger than the tile.
 template <Layout layout, typename E>
 __device__ __forceinline__ void load(FragmentA<E>& a, const E* from, int64_t stride, int64_t rows, int64_t columns) {
-    fill<E>(a, [&](int i, int k) {
+    fill(a, [&](int i, int k) {
         if (i >= rows || k >= columns) return E(0.0f);
         return layout == row_major ? from[i * stride + k] : from[k * stride + i];
     });
 }
 template <Layout layout, typename E>
 __device__ __forceinline__ void load(FragmentB<E>& b, const E* from, int64_t stride, int64_t rows, int64_t columns) {
-    fill<E>(b, [&](int j, int k) {
+    fill(b, [&](int j, int k) {
         if (k >= rows || j >= columns) return E(0.0f);
         return layout == row_major ? from[k * stride + j] : from[j * stride + k];
     });
@@ -202,7 +206,7 @@ __device__ __forceinline__ void load(FragmentB<E>& b, const E* from, int64_t str
 
 #if defined(__HIP_PLATFORM_NVIDIA__)
 
-constexpr int kOperationWords = 2;  // of a strip
+constexpr int kOperationWords = 4;
 
 // ldmatrix loads four squares of 8 rows of 16 bytes, and transposes them if the elements have 16 bits. Lane 8 q + r
 // gives the address of row r of square q, which fills the lanes' word q.
@@ -211,22 +215,22 @@ constexpr int kOperationWords = 2;  // of a strip
                  : "=r"(fragment.word[0]), "=r"(fragment.word[1]), "=r"(fragment.word[2]), "=r"(fragment.word[3])   \
                  : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))                                        \
                  : "memory")
-template <typename E>
-__device__ __forceinline__ void load_shared_along(Fragment<E>& fragment, const E* from, int64_t stride) {
+template <typename E, bool left>
+__device__ __forceinline__ void load_shared_along(Fragment<E, left>& fragment, const E* from, int64_t stride) {
     if constexpr (multiplies<E>) {
-        const int q = static_cast<int>(__lane_id()) / 8, r = static_cast<int>(__lane_id()) % 8;
-        ARENA_MATRIX_LDMATRIX("", from + (r + q / 2 * 8) * stride + q % 2 * (16 / sizeof(E)));
+        const int lane = static_cast<int>(__lane_id()), q = lane / 8, line = lane % 8 + 8 * fragment.strip_of(q);
+        ARENA_MATRIX_LDMATRIX("", from + line * stride + fragment.part_of(q) * (16 / sizeof(E)));
     } else {
-        load_along<E>(fragment, from, stride);
+        load_along(fragment, from, stride);
     }
 }
-template <typename E>
-__device__ __forceinline__ void load_shared_across(Fragment<E>& fragment, const E* from, int64_t stride) {
+template <typename E, bool left>
+__device__ __forceinline__ void load_shared_across(Fragment<E, left>& fragment, const E* from, int64_t stride) {
     if constexpr (sizeof(E) == 2) {
-        const int q = static_cast<int>(__lane_id()) / 8, r = static_cast<int>(__lane_id()) % 8;
-        ARENA_MATRIX_LDMATRIX(".trans", from + (r + q % 2 * 8) * stride + q / 2 * 8);
+        const int lane = static_cast<int>(__lane_id()), q = lane / 8, k = lane % 8 + 8 * fragment.part_of(q);
+        ARENA_MATRIX_LDMATRIX(".trans", from + k * stride + fragment.strip_of(q) * 8);
     } else {
-        fill<E>(fragment, [&](int at, int k) { return from[k * stride + at]; });
+        fill(fragment, [&](int at, int k) { return from[k * stride + at]; });
     }
 }
 #undef ARENA_MATRIX_LDMATRIX
@@ -235,16 +239,15 @@ __device__ __forceinline__ void load_shared_across(Fragment<E>& fragment, const 
     asm("mma.sync.aligned." shape ".row.col.f32." type "." type                        \
         ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"         \
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                               \
-        : "r"(upper[0]), "r"(lower[0]), "r"(upper[1]), "r"(lower[1]), "r"(right[0]), "r"(right[1]))
+        : "r"(one[0]), "r"(one[1]), "r"(one[2]), "r"(one[3]), "r"(other[0]), "r"(other[1]))
 
-// One operation for each half of the columns; `at`: its first word in a strip.
+// One operation for each half of the columns; `at`: its first word.
 template <typename E>
-__device__ __forceinline__ void operate(Accumulator& c, const Fragment<E>& a, const Fragment<E>& b, int at) {
-    const uint32_t *upper = a.word + at, *lower = upper + Fragment<E>::words;
+__device__ __forceinline__ void operate(Accumulator& c, const FragmentA<E>& a, const FragmentB<E>& b, int at) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         float* d = c.value + 4 * half;
-        const uint32_t* right = b.word + half * Fragment<E>::words + at;
+        const uint32_t *one = a.word + at, *other = b.word + at + 2 * half;
         if constexpr (is_bfloat16<E>) {
             ARENA_MATRIX_MMA("m16n8k16", "bf16");
         } else if constexpr (sizeof(E) == 2 || !multiplies<E>) {
@@ -272,18 +275,18 @@ __device__ __forceinline__ Operand operand(const uint32_t* word) {
     return made;
 }
 
-template <typename E>
-__device__ __forceinline__ void load_shared_along(Fragment<E>& fragment, const E* from, int64_t stride) {
-    load_along<E>(fragment, from, stride);
+template <typename E, bool left>
+__device__ __forceinline__ void load_shared_along(Fragment<E, left>& fragment, const E* from, int64_t stride) {
+    load_along(fragment, from, stride);
 }
-template <typename E>
-__device__ __forceinline__ void load_shared_across(Fragment<E>& fragment, const E* from, int64_t stride) {
-    fill<E>(fragment, [&](int at, int k) { return from[k * stride + at]; });
+template <typename E, bool left>
+__device__ __forceinline__ void load_shared_across(Fragment<E, left>& fragment, const E* from, int64_t stride) {
+    fill(fragment, [&](int at, int k) { return from[k * stride + at]; });
 }
 
 // One operation; `at`: its first word.
 template <typename E>
-__device__ __forceinline__ void operate(Accumulator& c, const Fragment<E>& a, const Fragment<E>& b, int at) {
+__device__ __forceinline__ void operate(Accumulator& c, const FragmentA<E>& a, const FragmentB<E>& b, int at) {
     Sums sums = bits<Sums>(c.value);
     const uint32_t *left = a.word + at, *right = b.word + at;
 #if defined(__GFX11__)
@@ -322,26 +325,26 @@ __device__ __forceinline__ void operate(Accumulator& c, const Fragment<E>& a, co
 template <Layout layout, typename E>
 __device__ __forceinline__ void load_shared(FragmentA<E>& a, const E* from, int64_t stride) {
     if constexpr (layout == row_major) {
-        load_shared_along<E>(a, from, stride);
+        load_shared_along(a, from, stride);
     } else {
-        load_shared_across<E>(a, from, stride);
+        load_shared_across(a, from, stride);
     }
 }
 template <Layout layout, typename E>
 __device__ __forceinline__ void load_shared(FragmentB<E>& b, const E* from, int64_t stride) {
     if constexpr (layout == column_major) {
-        load_shared_along<E>(b, from, stride);
+        load_shared_along(b, from, stride);
     } else {
-        load_shared_across<E>(b, from, stride);
+        load_shared_across(b, from, stride);
     }
 }
 
 // c += a × b.
 template <typename E>
 __device__ __forceinline__ void multiply_accumulate(Accumulator& c, const FragmentA<E>& a, const FragmentB<E>& b) {
-    constexpr int step = multiplies<E> ? Fragment<E>::words : kOperationWords;
+    constexpr int words = FragmentA<E>::words, step = multiplies<E> ? words : kOperationWords;
 #pragma unroll
-    for (int at = 0; at < Fragment<E>::words; at += step) operate<E>(c, a, b, at);
+    for (int at = 0; at < words; at += step) operate(c, a, b, at);
 }
 
 // action(row, column, value) for each element of the tile that this lane holds; `value` may be changed.
@@ -349,6 +352,30 @@ template <typename Action>
 __device__ __forceinline__ void for_each(Accumulator& c, Action action) {
 #pragma unroll
     for (int e = 0; e < kSums; ++e) action(row_of(e), column_of(e), c.value[e]);
+}
+
+// Numbers that belong to the rows of a tile: those rows that this lane has elements of in an accumulator.
+constexpr int kRows = kStrips == 2 ? 2 : kSums;
+struct RowValues {
+    float value[kRows];
+};
+__device__ __forceinline__ constexpr int slot_of(int e) { return kStrips == 2 ? e / 2 % 2 : e; }
+
+// action(row, column, value, of_row), where `of_row` is the row's number in `rows`. Both may be changed.
+template <typename Action>
+__device__ __forceinline__ void for_each(Accumulator& c, RowValues& rows, Action action) {
+#pragma unroll
+    for (int e = 0; e < kSums; ++e) action(row_of(e), column_of(e), c.value[e], rows.value[slot_of(e)]);
+}
+
+// The combination, in every lane, of what the lanes that share a row have for it.
+template <typename Combine>
+__device__ __forceinline__ void combine_lanes(RowValues& rows, Combine combine) {
+#pragma unroll
+    for (int distance = 1; distance < (kStrips == 2 ? kGroups : kSize); distance *= 2) {
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) rows.value[i] = combine(rows.value[i], __shfl_xor(rows.value[i], distance));
+    }
 }
 
 // C[i][j] to to[i * stride + j], rounded to E.

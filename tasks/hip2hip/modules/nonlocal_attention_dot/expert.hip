@@ -22,23 +22,20 @@ static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) /
 template <typename E>
 constexpr bool by_units = sizeof(E) == 2;
 #if defined(__HIP_PLATFORM_NVIDIA__)
-template <typename E>
-constexpr int kThreads = by_units<E> ? 128 : 256;
-constexpr int kSlices = 2;
+constexpr int kUnitThreads = 128, kSlices = 2;
 #else
 // Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
-template <typename E>
-constexpr int kThreads = 256;
-constexpr int kSlices = 1;
+constexpr int kUnitThreads = 256, kSlices = 1;
 #endif
+template <typename E>
+constexpr int kThreads = by_units<E> ? kUnitThreads : 256;
 template <typename E>
 constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
 template <typename E>
 constexpr int kPack = 16 / sizeof(E);  // elements of a load
 constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
 constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
-constexpr int kMostParts = 64;
-constexpr unsigned kTogether = 8;
+constexpr unsigned kTogether = 8;      // tiles of a column of tiles that blocks side by side have
 
 // Element (z, line, k) lies at data[z * batch + line * stride + k] if `along`, else at
 // data[z * batch + k * stride + line]. Lines are the rows of a or the columns of b.
@@ -60,26 +57,32 @@ struct Product {
     int64_t batch, rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
 };
 
-// A pack of whole pieces of so many bytes, of which the address is a multiple.
-template <int Bytes, typename E>
-__device__ __forceinline__ void load_pieces(Pack<E, kPack<E>>& pack, const E* from) {
-    constexpr int V = Bytes / sizeof(E);
+// What one load brings. As words, since compilers keep 16-bit elements apart.
+struct alignas(16) Words {
+    uint32_t word[4];
+};
+
+template <int Count>
+__device__ __forceinline__ void load_words(Words& words, const void* from) {
 #pragma unroll
-    for (int i = 0; i < kPack<E>; i += V) {
-        *reinterpret_cast<Pack<E, V>*>(&pack.element[i]) = *reinterpret_cast<const Pack<E, V>*>(from + i);
+    for (int i = 0; i < 4; i += Count) {
+        using Piece = Pack<uint32_t, Count>;
+        *reinterpret_cast<Piece*>(&words.word[i]) = static_cast<const Piece*>(from)[i / Count];
     }
 }
 
-// A pack of which `length` elements are to be had, zero after them.
+// A pack of which `length` elements are to be had, zero after them; `from` is a multiple of `aligned` bytes.
 template <typename E>
-__device__ __forceinline__ void load_pack(Pack<E, kPack<E>>& pack, const E* from, int length, int aligned) {
+__device__ __forceinline__ void load_pack(Words& words, const E* from, int length, int aligned) {
     if (length >= kPack<E>) {
-        if (aligned == 16) return load_pieces<16>(pack, from);
-        if (aligned == 8) return load_pieces<8>(pack, from);
-        if (aligned == 4) return load_pieces<4>(pack, from);
+        if (aligned == 16) return load_words<4>(words, from);
+        if (aligned == 8) return load_words<2>(words, from);
+        if (aligned == 4) return load_words<1>(words, from);
     }
+    Pack<E, kPack<E>> pack;
 #pragma unroll
     for (int i = 0; i < kPack<E>; ++i) pack.element[i] = i < length ? from[i] : E(0.0f);
+    __builtin_memcpy(&words, &pack, sizeof words);
 }
 
 // A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
@@ -96,7 +99,7 @@ template <int Tile, bool along, typename E>
 struct Staged {
     static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
     static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
-    Pack<E, V> packs[kLoads];
+    Words packs[kLoads];
     const E* from;
     int64_t stride;
     int row, column, lines, aligned;
@@ -110,9 +113,14 @@ struct Staged {
     __device__ __forceinline__ void fetch(int64_t left) {
         const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
         const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
+        if (aligned == 16 && lines == Tile && depth == kDepth<E>) {
 #pragma unroll
-        for (int l = 0; l < kLoads; ++l) {
-            load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
+            for (int l = 0; l < kLoads; ++l) load_words<4>(packs[l], from + l * kStep * stride);
+        } else {
+#pragma unroll
+            for (int l = 0; l < kLoads; ++l) {
+                load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
+            }
         }
         from += along ? kDepth<E> : kDepth<E> * stride;
     }
@@ -120,11 +128,11 @@ struct Staged {
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
             const int at = row + l * kStep;
-            if (along && !by_units<E>) {
+            if constexpr (along && !by_units<E>) {
 #pragma unroll
-                for (int i = 0; i < V; ++i) slice.element[column + i][at] = packs[l].element[i];
+                for (int i = 0; i < V; ++i) slice.element[column + i][at] = __uint_as_float(packs[l].word[i]);
             } else {
-                *reinterpret_cast<Pack<E, V>*>(&slice.element[at][column]) = packs[l];
+                *reinterpret_cast<Words*>(&slice.element[at][column]) = packs[l];
             }
         }
     }
@@ -219,7 +227,7 @@ template <int Tile, bool along_a, bool along_b, typename E, typename C, typename
 __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
     __shared__ Slice<Tile, along_a, E> left[kSlices];
     __shared__ Slice<Tile, along_b, E> right[kSlices];
-    // Blocks side by side have up to kTogether tiles of a column of tiles: what they read stays in the cache.
+    // What blocks side by side read stays in the cache.
     const unsigned down = static_cast<unsigned>((p.rows + Tile - 1) / Tile), across = gridDim.x / down;
     const unsigned group = blockIdx.x / (kTogether * across) * kTogether, within = blockIdx.x % (kTogether * across);
     const unsigned height = down - group < kTogether ? down - group : kTogether;
@@ -238,13 +246,11 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
     for (int64_t k = begin; k < end; k += kDepth<E>) {
         const int64_t rest = end - k - kDepth<E>;
         const bool more = rest > 0;
-        if (more) next_a.fetch(rest);
-        if (more) next_b.fetch(rest);
+        if (more) next_a.fetch(rest), next_b.fetch(rest);
         sums.multiply(left[now], right[now]);
         if (kSlices == 1) __syncthreads();
         now = (now + 1) % kSlices;
-        if (more) next_a.keep(left[now]);
-        if (more) next_b.keep(right[now]);
+        if (more) next_a.keep(left[now]), next_b.keep(right[now]);
         __syncthreads();
     }
     C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
@@ -278,7 +284,7 @@ static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t ti
 static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
     const int64_t blocks = tiles_of(batch, rows, columns, 64), most = depth / kLeast;
     const int64_t wanted = blocks >= kFew ? 1 : 2 * kFew / blocks, parts = wanted < most ? wanted : most;
-    return parts < 1 ? 1 : parts < kMostParts ? parts : kMostParts;
+    return parts < 1 ? 1 : parts < 64 ? parts : 64;
 }
 
 // Bytes of scratch memory that the parts of a product take.
@@ -293,11 +299,8 @@ static hipError_t launch(const Product<E>& p, C* c, Finish finish, hipStream_t s
     const int64_t tile = large ? 128 : 64;
     const dim3 grid(static_cast<unsigned>(tiles_of(1, p.rows, p.columns, tile)),
                     static_cast<unsigned>(parts_of(p.depth, p.part)), static_cast<unsigned>(p.batch));
-    if (large) {
-        product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
-    } else {
-        product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
-    }
+    if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
     return hipGetLastError();
 }
 
