@@ -36,18 +36,19 @@ template <typename E>
 constexpr int kPack = 16 / sizeof(E);  // elements of a load
 constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
 constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
-constexpr unsigned kTogether = 8;      // tiles of a column of tiles that blocks side by side have
+constexpr unsigned kTogether = 8;      // blocks side by side that have tiles one above the other, for the cache
 
-// Element (z, line, k) lies at data[z * batch + line * stride + k] if `along`, else at
-// data[z * batch + k * stride + line]. Lines are the rows of a or the columns of b.
+// Matrix z begins at z / heads * batch + z % heads * head. Element (line, k) lies at line * stride + k if `along`, else
+// at k * stride + line. Lines are the rows of a or the columns of b.
 template <typename E>
 struct Matrix {
     const E* data;
-    int64_t batch, stride;
+    int64_t batch, stride, heads, head;
     int aligned;  // bytes that every line's address is a multiple of, at most 16
 
-    Matrix(const E* data, int64_t batch, int64_t stride) : data(data), batch(batch), stride(stride), aligned(16) {
-        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride) * sizeof(E);
+    Matrix(const E* data, int64_t batch, int64_t stride, int64_t heads = 1, int64_t head = 0)
+        : data(data), batch(batch), stride(stride), heads(heads), head(head), aligned(16) {
+        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride | head) * sizeof(E);
         while (all % aligned != 0) aligned /= 2;
     }
 };
@@ -55,7 +56,7 @@ struct Matrix {
 template <typename E>
 struct Product {
     Matrix<E> a, b;
-    int64_t batch, rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
+    int64_t rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
 };
 
 // What one load brings. As words, since compilers keep 16-bit elements apart.
@@ -106,9 +107,10 @@ struct Staged {
     int row, column, lines, aligned;
 
     __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
-        : from(m.data + z * m.batch), stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
+        : stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
           lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
-        from += along ? (top + row) * stride + begin + column : (begin + row) * stride + top + column;
+        from = m.data + z / m.heads * m.batch + z % m.heads * m.head + column;
+        from += along ? (top + row) * stride + begin : (begin + row) * stride + top;
     }
     // `left`: how much of the depth is.
     __device__ __forceinline__ void fetch(int64_t left) {
@@ -143,7 +145,7 @@ struct Staged {
 template <int Tile, bool along_a, bool along_b, typename E>
 struct UnitSums {
     static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
-    matrix::Accumulator sums[kDown][kWide];
+    matrix::Accumulator sums[kDown * kWide];
 
     __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
     __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
@@ -165,22 +167,18 @@ struct UnitSums {
                 matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
             }
 #pragma unroll
-            for (int i = 0; i < kDown; ++i) {
-#pragma unroll
-                for (int j = 0; j < kWide; ++j) matrix::multiply_accumulate(sums[i][j], one[i], other[j]);
+            for (int t = 0; t < kDown * kWide; ++t) {
+                matrix::multiply_accumulate(sums[t], one[t / kWide], other[t % kWide]);
             }
         }
     }
     template <typename Action>
     __device__ __forceinline__ void for_each(Action action) {
 #pragma unroll
-        for (int i = 0; i < kDown; ++i) {
-#pragma unroll
-            for (int j = 0; j < kWide; ++j) {
-                matrix::for_each(sums[i][j], [&](int row, int column, float& value) {
-                    action(top() + 16 * i + row, start() + 16 * j + column, value);
-                });
-            }
+        for (int t = 0; t < kDown * kWide; ++t) {
+            matrix::for_each(sums[t], [&](int row, int column, float& value) {
+                action(top() + t / kWide * 16 + row, start() + t % kWide * 16 + column, value);
+            });
         }
     }
 };
@@ -189,7 +187,7 @@ struct UnitSums {
 template <int Tile, bool along_a, bool along_b>
 struct PatchSums {
     static constexpr int W = 4, kKept = Tile / 16, kPieces = kKept / W, kApart = Tile / kPieces;
-    float sums[kKept][kKept] = {};
+    float sums[kKept * kKept] = {};
 
     __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
                                              const Slice<Tile, along_b, float>& b) {
@@ -203,11 +201,9 @@ struct PatchSums {
                 across[p] = *reinterpret_cast<const Pack<float, W>*>(&b.element[d][p * kApart + tx * W]);
             }
 #pragma unroll
-            for (int i = 0; i < kKept; ++i) {
-#pragma unroll
-                for (int j = 0; j < kKept; ++j) {
-                    sums[i][j] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[i][j]);
-                }
+            for (int t = 0; t < kKept * kKept; ++t) {
+                const int i = t / kKept, j = t % kKept;
+                sums[t] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[t]);
             }
         }
     }
@@ -215,11 +211,9 @@ struct PatchSums {
     __device__ __forceinline__ void for_each(Action action) {
         const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 #pragma unroll
-        for (int i = 0; i < kKept; ++i) {
-#pragma unroll
-            for (int j = 0; j < kKept; ++j) {
-                action(i / W * kApart + ty * W + i % W, j / W * kApart + tx * W + j % W, sums[i][j]);
-            }
+        for (int t = 0; t < kKept * kKept; ++t) {
+            const int i = t / kKept, j = t % kKept;
+            action(i / W * kApart + ty * W + i % W, j / W * kApart + tx * W + j % W, sums[t]);
         }
     }
 };
@@ -228,12 +222,11 @@ template <int Tile, bool along_a, bool along_b, typename E, typename C, typename
 __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
     __shared__ Slice<Tile, along_a, E> left[kSlices];
     __shared__ Slice<Tile, along_b, E> right[kSlices];
-    // What blocks side by side read stays in the cache.
-    const unsigned down = static_cast<unsigned>((p.rows + Tile - 1) / Tile), across = gridDim.x / down;
-    const unsigned group = blockIdx.x / (kTogether * across) * kTogether, within = blockIdx.x % (kTogether * across);
-    const unsigned height = down - group < kTogether ? down - group : kTogether;
+    const unsigned down = (p.rows + Tile - 1) / Tile, across = (p.columns + Tile - 1) / Tile;
+    const unsigned tile = blockIdx.x % (down * across), group = tile / (kTogether * across) * kTogether;
+    const unsigned within = tile % (kTogether * across), height = down - group < kTogether ? down - group : kTogether;
     const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
-    const int64_t z = blockIdx.z, begin = blockIdx.y * p.part;
+    const int64_t z = blockIdx.x / (down * across), begin = blockIdx.y * p.part;
     const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
     std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
     Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
@@ -283,9 +276,8 @@ static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t ti
 
 // Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
 static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t blocks = tiles_of(batch, rows, columns, 64), most = depth / kLeast;
-    const int64_t wanted = blocks >= kFew ? 1 : 2 * kFew / blocks, parts = wanted < most ? wanted : most;
-    return parts < 1 ? 1 : parts < 64 ? parts : 64;
+    const int64_t blocks = tiles_of(batch, rows, columns, 64), wanted = blocks >= kFew ? 1 : 2 * kFew / blocks;
+    return std::max<int64_t>(1, std::min({wanted, depth / kLeast, int64_t{64}}));
 }
 
 // Bytes of scratch memory that the parts of a product take.
@@ -294,31 +286,27 @@ static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t 
     return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
 }
 
-template <bool along_a, bool along_b, typename E, typename C, typename Finish>
-static hipError_t launch(const Product<E>& p, C* c, Finish finish, hipStream_t stream) {
-    const bool large = tiles_of(p.batch, p.rows, p.columns, 128) >= kFew;
-    const int64_t tile = large ? 128 : 64;
-    const dim3 grid(static_cast<unsigned>(tiles_of(1, p.rows, p.columns, tile)),
-                    static_cast<unsigned>(parts_of(p.depth, p.part)), static_cast<unsigned>(p.batch));
-    if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
-    if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
-    return hipGetLastError();
-}
-
 // c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
 template <bool along_a, bool along_b, typename E, typename C, typename Finish>
 static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
                           Finish finish, void* scratch, hipStream_t stream) {
     const int64_t wanted = parts_along(batch, rows, columns, depth);
     const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
-    const Product<E> p{a, b, batch, rows, columns, depth, part};
-    if (parts == 1) return launch<along_a, along_b>(p, c, finish, stream);
+    const Product<E> p{a, b, rows, columns, depth, part};
+    const bool large = tiles_of(batch, rows, columns, 128) >= kFew;
+    const dim3 grid(tiles_of(batch, rows, columns, large ? 128 : 64), parts);
+    const auto launch = [&](auto* to, auto action) {
+        if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
+        if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
+        return hipGetLastError();
+    };
+    if (parts == 1) return launch(c, finish);
     float* sums = static_cast<float*>(scratch);
-    const hipError_t failed = launch<along_a, along_b>(p, sums, Plain(), stream);
+    const hipError_t failed = launch(sums, Plain());
     if (failed != hipSuccess) return failed;
     const int64_t elements = batch * rows * columns;
-    add_kernel<<<static_cast<unsigned>(parts_of(elements, 256)), 256, 0, stream>>>(
-        sums, c, rows, columns, elements, static_cast<int>(parts), finish);
+    add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
+                                                            finish);
     return hipGetLastError();
 }
 
