@@ -165,9 +165,11 @@ def _run(platform: str, only: str, *, missing: bool) -> None:
     due = [e for e in chosen if not (missing and _status(e, seen))]
     with JudgeClient("cpu" if platform == "CPU" else "auto") as judge, tempfile.TemporaryDirectory() as folder:
         for fixture in due:
-            status = outcome(evaluate(judge, fixture, Path(folder), options))
+            evaluation = evaluate(judge, fixture, Path(folder), options)
+            status = outcome(evaluation)
             seen[_name(fixture)] = [status, digest(fixture.path)]
-            surprise = "  <- not as expected" if _surprises(fixture, platform, seen) else ""
+            gained = ", ".join(f"{case.speedup.value:.3f}" for case in evaluation.cases if case.speedup is not None)
+            surprise = f"  <- not as expected, speedups {gained}" if _surprises(fixture, platform, seen) else ""
             sys.stderr.write(f"{_name(fixture)}: {status}{surprise}\n")
             RESULTS[platform].write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

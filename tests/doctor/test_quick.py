@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import load_task
 from arena.doctor import candidates as c
 from arena.doctor import checks, device_checks
 from arena.doctor.candidates import CANDIDATES
@@ -24,6 +25,7 @@ from arena.doctor.evidence import (
 from arena.doctor.items import ITEMS, DoctorItem, chosen
 from arena.doctor.quick import run_items, run_quick
 from arena.errors import InfrastructureError, UsageError
+from arena.judge.selection import select_cases
 from arena.model.environment import DeviceFacts
 from arena.model.record import Mode
 from arena.model.verdict import Status
@@ -307,6 +309,13 @@ def test_the_candidates_are_there_and_say_what_becomes_of_them() -> None:
         assert candidate.file.is_file() and (candidate.task / "task.yaml").is_file()
     for name, word in ((c.WRONG, "wrong_result"), (c.PAST_THE_END, "out_of_bounds"), (c.WAITS, "stream")):
         assert word in CANDIDATES[name].file.read_text(encoding="utf-8").splitlines()[0]
+
+
+@pytest.mark.parametrize("name", [c.START_HIP, c.WAITS])
+def test_on_a_gpu_a_kernel_whose_timing_is_looked_at_has_timed_cases(name: str) -> None:
+    candidate = CANDIDATES[name]
+    task, options = load_task(candidate.task), candidate.options(emulated=False)
+    assert [case.id for case in select_cases(task, task.seen, options) if case.timed]
 
 
 def check(results: tuple[ItemResult, ...]) -> None:
