@@ -45,7 +45,7 @@ def multiply_tile(
 
 def w8a8_block_int8_matmul(a, b, a_scales, b_scales, block_n, block_k, out):
     M, N = out.shape
-    multiply_tile[(triton.cdiv(M, 32), triton.cdiv(N, 32))](
+    multiply_tile[(triton.cdiv(M, 64), triton.cdiv(N, 128))](
         a,
         b,
         a_scales,
@@ -56,7 +56,8 @@ def w8a8_block_int8_matmul(a, b, a_scales, b_scales, block_n, block_k, out):
         a.shape[1],
         block_n,
         block_k,
-        TILE_M=32,
-        TILE_N=32,
+        TILE_M=64,
+        TILE_N=128,
         TILE_K=64,
+        num_stages=3,
     )
