@@ -244,7 +244,7 @@ FromWorker = Ready | Done | Failed | Kernels | Profiled
 
 
 class ProfiledRun(msgspec.Struct, frozen=True):
-    """What to run there: where it may write and what it sees, the program, the case, and the bytes of its buffer."""
+    """A program to run in a worker: the places it writes to and sees, the program, the case, and its buffer's bytes."""
 
     platform: str
     spawn: Spawn

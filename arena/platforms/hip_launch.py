@@ -21,7 +21,7 @@ ELEMENTS, THREADS = 4096, 256
 
 @dataclass(frozen=True)
 class LaunchSeen:
-    """What the launch of a kernel (const int32 *x, int32 *y, int64 count) left in y; `problem` where none took place.
+    """Result in y of launching a kernel (const int32 *x, int32 *y, int64 count); `problem` where none took place.
 
     `blocks`: how many of its blocks of 256 threads a compute unit holds at once, as the runtime says.
     """

@@ -39,7 +39,7 @@ class Engine:
 
     @property
     def version_file(self) -> Path:
-        """Where `collect` notes the version beside the files it copies."""
+        """Return the file in which `collect` notes the version beside the files it copies."""
         return self.root / f"{self.package}.version"
 
 

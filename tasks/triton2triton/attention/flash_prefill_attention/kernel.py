@@ -67,7 +67,7 @@ def attend_queries(
         shrink = tl.exp(peak - new_peak)
         value_mask = (tokens < end)[:, None] & (value_dims < value_dim)[None, :]
         values = tl.load(value_ptr + kv_heads[:, None] * value_dim + value_dims[None, :], mask=value_mask, other=0.0)
-        acc = acc * shrink[:, None] + tl.dot(weights, values.to(tl.float32), input_precision="ieee")
+        acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         total = total * shrink + tl.sum(weights, axis=1)
         peak = new_peak
 
@@ -80,10 +80,10 @@ def flash_prefill_attention(query, key, value, cu_seqlens, sm_scale, causal, out
     num_tokens, num_heads, head_dim = query.shape
     num_kv_heads, value_dim = value.shape[1:]
     num_seqs = cu_seqlens.numel() - 1
-    rows = 32
     dim, wide = (max(16, triton.next_power_of_2(size)) for size in (head_dim, value_dim))
     # Long rows of float32 would not fit into the shared memory of every GPU.
     tile = 16 if query.element_size() == 4 else 32
+    rows = 32 * min(2, max(1, 512 // (dim * query.element_size())))
     # Lengths are on the device: each sequence may need one tile more than its share.
     most_tiles = num_tokens // rows + num_seqs
     attend_queries[(most_tiles, num_heads)](
@@ -102,4 +102,5 @@ def flash_prefill_attention(query, key, value, cu_seqlens, sm_scale, causal, out
         TILE=tile,
         DIM=dim,
         VALUE_DIM=wide,
+        num_warps=4 * triton.cdiv(dim, 128),
     )

@@ -14,7 +14,7 @@ def take_in(scores, values, peak, total, acc):
     weights = tl.exp(scores - new_peak[:, None])
     shrink = tl.exp(peak - new_peak)
     total = total * shrink + tl.sum(weights, axis=1)
-    acc = acc * shrink[:, None] + tl.dot(weights, values.to(tl.float32), input_precision="ieee")
+    acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
     return new_peak, total, acc
 
 
@@ -116,7 +116,7 @@ def paged_prefix_prefill(
     num_tokens, num_heads, head_dim = query.shape
     _, block_size, num_kv_heads, _ = key_cache.shape
     num_seqs, max_blocks = block_table.shape
-    rows = 16
+    rows = 32 if query.element_size() == 2 else 16
     dim = max(16, triton.next_power_of_2(head_dim))
     # Long rows of float32 would not fit into the shared memory of every GPU.
     tile = 16 if query.element_size() == 4 else 32

@@ -75,7 +75,7 @@ def attend_tile(
         weights = tl.exp(scores - new_peak[:, None])
         shrink = tl.exp(peak - new_peak)
         total = total * shrink + tl.sum(weights, axis=1)
-        acc = acc * shrink[:, None] + tl.dot(weights, values.to(tl.float32), input_precision="ieee")
+        acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         peak = new_peak
 
     # Rows past the end have seen nothing; they are not stored.
@@ -114,4 +114,5 @@ def unified_attention_2d(
         ROWS=rows,
         TILE=tile,
         DIM=dim,
+        num_warps=4 * triton.cdiv(dim, 128),
     )
