@@ -93,6 +93,7 @@ def _as_json(corpora: Corpora, overview: Overview) -> dict[str, object]:
         **fields,
         "summary": task.summary,
         "operator": "/".join(task.definition.parts[-2:]),
+        "family": task.family,
         "source": overview.source,
         "seen": overview.seen,
         "heldout": overview.heldout,

@@ -77,6 +77,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         definition=document.path.parent,
         content_hash=identity.content_hash,
         source=data.get("source", ""),
+        family=data.get("family", data["name"]),
         latency_bound=data.get("latency_bound", ""),
         least_triton=data.get("least_triton", ""),
         precision=Precision(data.get("precision", "float64")),

@@ -249,6 +249,8 @@ class RunInfo:
     """the evaluation options; empty in heads of versions that did not store them"""
     latency_bound: tuple[str, ...] = ()
     """the tasks of the run that no size makes long: their speeds are never averaged with others"""
+    families: dict[str, str] = field(default_factory=dict)
+    """the family of every task of the run; empty in heads of versions that did not store them"""
     selected: tuple[tuple[str, str, int], ...] = ()
     """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
     corpus: Corpus | None = None

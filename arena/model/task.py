@@ -195,6 +195,8 @@ class Task:
     definition: Path
     content_hash: str
     source: str = ""
+    family: str = ""
+    """near-duplicates share one; of a loaded task never empty, its own name unless task.yaml has another"""
     latency_bound: str = ""
     least_triton: str = ""
     arithmetic: Arithmetic = Arithmetic.INPUTS

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from arena.model.environment import ratio_heading
 from arena.reporting import formats
-from arena.reporting.groups import ALL, Group, by_task
+from arena.reporting.groups import ALL, Group
 from arena.reporting.intervals import Quantity, Tally, estimate
-from arena.reporting.measure import Attempts, Unit
+from arena.reporting.measure import Attempts, Unit, by_task
 from arena.reporting.measures import solved_error
 from arena.reporting.rows import EXPERT, TrialRow
 

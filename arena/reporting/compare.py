@@ -12,8 +12,8 @@ import numpy as np
 
 from arena.errors import UsageError
 from arena.model.record import RunInfo
-from arena.reporting.groups import by_task
 from arena.reporting.intervals import Quantity, Tally, difference, estimate, log_error
+from arena.reporting.measure import by_task
 from arena.reporting.pairs import CasePair, TaskPair, case_pairs, common_tasks, task_pair
 from arena.reporting.rows import CORRELATION, TrialRow, combine, trial_rows
 from arena.runs.records import RunRecords

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
-from arena.reporting.measure import Attempts, Measure, timed
+from arena.reporting.measure import Attempts, Measure, by_family, by_task, timed
 from arena.reporting.measures import BY_NAME, MEASURES, fast, tried
 from arena.reporting.rows import TrialRow
 from arena.reporting.spending import cost_usd, first_correct_s, tokens
@@ -120,14 +120,6 @@ def group(label: str, task_type: str, rows: Sequence[TrialRow], names: Container
     )
 
 
-def by_task(rows: Iterable[TrialRow]) -> list[Attempts]:
-    """The attempts of every task, together."""
-    tasks: dict[str, list[TrialRow]] = {}
-    for row in rows:
-        tasks.setdefault(row.task, []).append(row)
-    return list(tasks.values())
-
-
 def evaluate(
     measure: Measure, rows: Sequence[TrialRow], tasks: Sequence[Attempts], *, best: bool = False
 ) -> Quantity | None:
@@ -142,7 +134,7 @@ def evaluate(
     tally = measure.best if best else measure.mean
     if tally is None:
         return None
-    tallies = [tally(attempts) for attempts in tasks]
+    tallies = [tally(attempts) for attempts in (by_family(rows) if measure.families else tasks)]
     return estimate(tallies, proportion=measure.proportion, log=measure.log)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from arena.reporting.intervals import NOTHING, Quantity, Tally
@@ -28,7 +28,8 @@ class Measure:
 
     `log`: its totals are logarithms. `own_count`: its denominator is not the plan, and stands beside it. `applies`
     says whether a group of trials can state it at all, `attempts` how many attempts the plan must have. `of_rows`
-    takes the place of `mean` for what is no quotient of sums.
+    takes the place of `mean` for what is no quotient of sums. `families`: `mean` and `best` take all attempts at the
+    tasks of one family, and families are drawn for the interval.
     """
 
     name: str
@@ -43,10 +44,14 @@ class Measure:
     applies: Callable[[Sequence[TrialRow]], bool] = bool
     attempts: int = 1
     of_rows: Callable[[Sequence[TrialRow]], Quantity | None] | None = None
+    families: bool = False
 
 
 def heldout_known(rows: Sequence[TrialRow]) -> bool:
-    """Whether held-out correctness can be stated: no trial was correct on seen cases, or one went on to held-out."""
+    """Return whether held-out correctness can be stated.
+
+    Either no trial was correct on seen cases, or one went on to held-out cases.
+    """
     correct = [row for row in rows if row.correct]
     return bool(rows) and (not correct or any(row.heldout_ran for row in correct))
 
@@ -106,6 +111,56 @@ def average(
         return Tally(max(known)[0], 1, max(known)[1]) if known else NOTHING
 
     return Measure(name, title, unit, mean, best, timed=True, log=log, applies=applies)
+
+
+def by_task(rows: Iterable[TrialRow]) -> list[Attempts]:
+    """Return the attempts at every task, together."""
+    return _together(rows, lambda row: row.task)
+
+
+def by_family(rows: Iterable[TrialRow]) -> list[Attempts]:
+    """Return the attempts at all tasks of every family, together."""
+    return _together(rows, lambda row: row.family)
+
+
+def over_families(measure: Measure, name: str, title: str) -> Measure:
+    """Return an average which weights families of tasks equally: the mean over families of the mean over their tasks.
+
+    Args:
+        measure: an `average`, of which every task adds a total of weight 1 or nothing.
+        name: of the new measure.
+        title: of the new measure.
+    """
+
+    def across(tally: Callable[[Attempts], Tally]) -> Callable[[Attempts], Tally]:
+        def of_family(attempts: Attempts) -> Tally:
+            tallies = [tally(task) for task in by_task(attempts)]
+            weight = sum(one.weight for one in tallies)
+            if not weight:
+                return NOTHING
+            total, error = sum(one.total for one in tallies), math.hypot(*(one.error for one in tallies))
+            return Tally(total / weight, 1, error / weight)
+
+        return of_family
+
+    if measure.mean is None or measure.best is None:
+        raise ValueError(f"{measure.name} is no mean over tasks")
+    return replace(
+        measure,
+        name=name,
+        title=title,
+        mean=across(measure.mean),
+        best=across(measure.best),
+        applies=lambda rows: measure.applies(rows) and all(row.family for row in rows),
+        families=True,
+    )
+
+
+def _together(rows: Iterable[TrialRow], key: Callable[[TrialRow], str]) -> list[Attempts]:
+    found: dict[str, list[TrialRow]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return list(found.values())
 
 
 def _quadrature(known: Sequence[tuple[float, float]]) -> float:

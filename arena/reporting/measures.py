@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from arena.model.reward import BREAK_EVEN, bounded_reward
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import NOTHING, Tally, log_error
-from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known, share, timed
+from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known, over_families, share, timed
 from arena.reporting.rows import CaseRow, TrialRow
 from arena.reporting.scores import SPEEDUP_POINTS, pass_at_k
 from arena.reporting.spending import SPENDING
@@ -136,6 +136,16 @@ def _relative_error(row: TrialRow) -> float:
     return math.hypot(_log_error(row), log_error(row.expert)) if row.expert else 0.0
 
 
+_SOLVED_SPEEDUP = average(
+    "solved_speedup",
+    "geometric mean speedup, trials that fail any case as 1",
+    Unit.FACTOR,
+    lambda row: row.solved_speedup.value if row.solved_speedup else 1.0,
+    log=True,
+    error=solved_error,
+    applies=lambda rows: timed(rows) and heldout_known(rows),
+)
+
 MEASURES: tuple[Measure, ...] = (
     share("compile_rate", "compiled, of planned trials", lambda row: row.compiled),
     share("correctness_rate", "correct on seen cases, of planned trials", lambda row: row.correct),
@@ -194,15 +204,8 @@ MEASURES: tuple[Measure, ...] = (
         error=_log_error,
         applies=timed,
     ),
-    average(
-        "solved_speedup",
-        "geometric mean speedup, trials that fail any case as 1",
-        Unit.FACTOR,
-        lambda row: row.solved_speedup.value if row.solved_speedup else 1.0,
-        log=True,
-        error=solved_error,
-        applies=lambda rows: timed(rows) and heldout_known(rows),
-    ),
+    _SOLVED_SPEEDUP,
+    over_families(_SOLVED_SPEEDUP, "family_speedup", "the same, families of tasks weighted equally"),
     *map(_fast_p, FAST_P),
     average(
         "speedup_retention",

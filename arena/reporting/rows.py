@@ -53,8 +53,9 @@ class CaseRow:
 class TrialRow:
     """One planned trial; `status` is None where there is no record. Speedups are None unless they count.
 
-    `expert` is the speedup of the agent of that name at the same task. `arch` is where the candidate ran, `targets`
-    what else it was built for, `page` the link from the report to what the agent did, where that was written.
+    `expert` is the speedup of the agent of that name at the same task. `family` is that of the task, empty where the
+    run does not say. `arch` is where the candidate ran, `targets` what else it was built for, `page` the link from the
+    report to what the agent did, where that was written.
     """
 
     run: str
@@ -67,6 +68,7 @@ class TrialRow:
     detail: str
     emulated: bool
     latency_bound: bool = False
+    family: str = ""
     compiled: bool = False
     correct: bool = False
     performed: bool = False
@@ -208,8 +210,8 @@ def _error_of_mean(errors: Sequence[float]) -> float:
 def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:
     agent, task, attempt = key
     emulated = run.info.environment.device.emulated
-    short = task in run.info.latency_bound
-    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated, short)
+    short, family = task in run.info.latency_bound, run.info.families.get(task, "")
+    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated, short, family)
     if trial is None:
         return row
     row = replace(

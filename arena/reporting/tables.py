@@ -15,9 +15,9 @@ from arena.printable import printable
 from arena.reporting import formats
 from arena.reporting.case_frame import Cell, case_cells, estimate_cells
 from arena.reporting.compare import Comparison
-from arena.reporting.groups import ALL, CURVE, MISSING, Group, by_task, evaluate
+from arena.reporting.groups import ALL, CURVE, MISSING, Group, evaluate
 from arena.reporting.intervals import Quantity
-from arena.reporting.measure import Unit
+from arena.reporting.measure import Unit, by_task
 from arena.reporting.measures import BY_NAME, bounded, relative
 from arena.reporting.report_warnings import ReportWarning
 from arena.reporting.rows import CaseRow, TrialRow

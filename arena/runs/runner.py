@@ -105,6 +105,7 @@ class RunPlan:
             arena_version=arena.__version__,
             evaluation=described(self.options),
             latency_bound=tuple(name for name, task in self.tasks.items() if task.latency_bound),
+            families={name: task.family for name, task in self.tasks.items()},
             selected=self.selected,
             corpus=corpus_of(self.tasks),
             devices=tuple(devices) if len(devices) > 1 else (),

@@ -86,7 +86,7 @@ def test_a_corpus_of_ones_own_is_listed_and_shown(tmp_path: Path) -> None:
         *("triton2triton", "suite", "suite/scale"),
         5,
     )
-    assert (task["has_expert"], task["has_baseline_kernel"]) == (False, True)
+    assert (task["family"], task["has_expert"], task["has_baseline_kernel"]) == ("scale", False, True)
     assert "scale" in CliRunner().invoke(app, ["tasks", "show", "scale", "--tasks-dir", str(tmp_path)]).stdout
     (tmp_path / "triton2triton" / "suite" / "scale" / "seen.yaml").write_text("[", encoding="utf-8")
     broken = CliRunner().invoke(app, ["tasks", "list", "--tasks-dir", str(tmp_path), "--json"])

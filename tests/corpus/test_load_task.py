@@ -42,6 +42,14 @@ def test_the_folder_loads(tmp_path: Path) -> None:
     assert {name: str(text) for name, text in bias.fill.arguments.items()}.keys() == {"low", "high"}
 
 
+def test_a_family_is_the_tasks_own_name_unless_it_has_another(tmp_path: Path) -> None:
+    assert load_task(write_task(tmp_path / "own")).family == "scale"
+    other = TASK.replace("entry: scale", "entry: scale\nfamily: elementwise")
+    assert load_task(write_task(tmp_path / "other", task=other)).family == "elementwise"
+    with pytest.raises(FileError, match="`family`: 'a family' does not match"):
+        load_task(write_task(tmp_path / "bad", task=TASK.replace("entry: scale", "entry: scale\nfamily: a family")))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "key", "says"),
     [
