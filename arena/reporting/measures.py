@@ -205,7 +205,11 @@ MEASURES: tuple[Measure, ...] = (
         applies=timed,
     ),
     _SOLVED_SPEEDUP,
-    over_families(_SOLVED_SPEEDUP, "family_speedup", "the same, families of tasks weighted equally"),
+    over_families(
+        _SOLVED_SPEEDUP,
+        "family_speedup",
+        "geometric mean speedup over families of tasks, trials that fail any case as 1",
+    ),
     *map(_fast_p, FAST_P),
     average(
         "speedup_retention",
