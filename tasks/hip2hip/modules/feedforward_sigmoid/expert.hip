@@ -301,8 +301,7 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
     };
     if (parts == 1) return launch(c, finish);
     float* sums = static_cast<float*>(scratch);
-    const hipError_t failed = launch(sums, Plain());
-    if (failed != hipSuccess) return failed;
+    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
     const int64_t elements = batch * rows * columns;
     add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
                                                             finish);

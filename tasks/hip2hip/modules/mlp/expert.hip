@@ -299,8 +299,7 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
     };
     if (parts == 1) return launch(c, finish);
     float* sums = static_cast<float*>(scratch);
-    const hipError_t failed = launch(sums, Plain());
-    if (failed != hipSuccess) return failed;
+    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
     const int64_t elements = batch * rows * columns;
     add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
                                                             finish);
@@ -309,13 +308,17 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
 
 constexpr int kLayers = 7;
 
+// Hidden activations may be too large for float16, where outputs are not: they are kept this much smaller.
+constexpr float kSmaller = 64.0f;
+
 template <typename E>
 struct WithBias {
     const E* bias;
-    bool relu;
+    bool first, last;
     __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
-        const float value = sum + static_cast<float>(bias[n]);
-        return relu && !(value > 0.0f) ? 0.0f : value;
+        const float value = (first ? sum : kSmaller * sum) + static_cast<float>(bias[n]);
+        if (last) return value;
+        return value > 0.0f ? value / kSmaller : 0.0f;
     }
 };
 
@@ -348,7 +351,7 @@ extern "C" hipError_t mlp(const T* x, const T* weight1, const T* bias1, const T*
         T* to = last ? y : hidden[i % 2];
         const int64_t in = widths[i], out = widths[i + 1];
         const hipError_t status = product<true, true>(Matrix<T>(from, 0, in), Matrix<T>(weights[i], 0, in), to, 1, M,
-                                                      out, in, WithBias<T>{biases[i], !last}, scratch, stream);
+                                                      out, in, WithBias<T>{biases[i], i == 0, last}, scratch, stream);
         if (status != hipSuccess) return status;
         from = to;
     }

@@ -1,5 +1,6 @@
 // Non-local block with dot-product attention. Without a softmax, g (theta^T phi)^T = (g phi^T) theta: a matrix of
-// D × D takes the place of one of N × N. Six matrix products; what lies between them is rounded to the dtype.
+// D × D takes the place of one of N × N. Six matrix products; what lies between them is rounded to the dtype, unless
+// there are few outputs, which may cancel.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "matrix.h"
@@ -301,8 +302,7 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
     };
     if (parts == 1) return launch(c, finish);
     float* sums = static_cast<float*>(scratch);
-    const hipError_t failed = launch(sums, Plain());
-    if (failed != hipSuccess) return failed;
+    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
     const int64_t elements = batch * rows * columns;
     add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
                                                             finish);
@@ -319,6 +319,9 @@ struct BiasElu {
     }
 };
 
+// What is gathered is a product of three maps, and may be too large for float16: it is kept this much smaller.
+constexpr float kSmaller = 64.0f;
+
 struct Divide {
     float divisor;
     __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum / divisor; }
@@ -330,43 +333,68 @@ struct BiasResidual {
     const E *bias, *x;
     int64_t channels, positions;
     __device__ float operator()(float sum, int64_t z, int64_t m, int64_t n) const {
-        return sum + static_cast<float>(bias[m]) + static_cast<float>(x[(z * channels + m) * positions + n]);
+        const float given = static_cast<float>(x[(z * channels + m) * positions + n]);
+        return kSmaller * sum + static_cast<float>(bias[m]) + given;
     }
 };
 
-// Elements of a scratch matrix, in whole packs.
-static int64_t map_elements(int64_t B, int64_t D, int64_t N) { return parts_of(B * D * N, 8) * 8; }
+static bool few(int64_t B, int64_t C, int64_t N) { return B * C * N <= 256; }  // outputs: they may cancel
+
+__global__ void widen(const T* from, float* to, int64_t elements) {
+    const int64_t at = int64_t{blockIdx.x} * 256 + threadIdx.x;
+    if (at < elements) to[at] = static_cast<float>(from[at]);
+}
+
+// What lies in scratch memory, in whole packs.
+template <typename E>
+struct Buffers {
+    E *theta, *phi, *g, *gathered, *attended, *out;
+    char* parts;
+
+    Buffers(void* memory, int64_t B, int64_t C, int64_t D, int64_t N) {
+        const int64_t map = parts_of(B * D * N, 8) * 8;
+        theta = static_cast<E*>(memory), phi = theta + map, g = phi + map, attended = g + map;
+        gathered = attended + map, out = gathered + parts_of(B * D * D, 8) * 8;
+        parts = reinterpret_cast<char*>(out + parts_of(C * D, 8) * 8);
+    }
+};
 
 extern "C" size_t nonlocal_attention_dot_workspace(int64_t B, int64_t C, int64_t D, int64_t N) {
     const size_t parts = std::max({parts_bytes(B, D, N, C), parts_bytes(B, D, D, N), parts_bytes(B, D, N, D),
                                    parts_bytes(B, C, N, D)});
-    return (3 * map_elements(B, D, N) + map_elements(B, D, D)) * sizeof(T) + parts;
+    const char* end = few(B, C, N) ? Buffers<float>(0, B, C, D, N).parts : Buffers<T>(0, B, C, D, N).parts;
+    return reinterpret_cast<uintptr_t>(end) + parts;
+}
+
+template <typename E>
+static hipError_t block(const T* x, const T* theta_weight, const T* theta_bias, const T* phi_weight, const T* phi_bias,
+                        const T* g_weight, const T* g_bias, const T* out_weight, const T* out_bias, T* y, int64_t B,
+                        int64_t C, int64_t D, int64_t N, const Buffers<E>& s, hipStream_t stream) {
+    const auto inner = [&](const T* weight, const T* bias, E* to) {
+        const Matrix<T> outputs(weight, 0, C), maps(x, C * N, N);
+        return product<true, false>(outputs, maps, to, B, D, N, C, BiasElu<T>{bias}, s.parts, stream);
+    };
+    const E* out = s.out;
+    if constexpr (sizeof(E) == sizeof(T)) out = out_weight;
+    if constexpr (sizeof(E) != sizeof(T)) widen<<<parts_of(C * D, 256), 256, 0, stream>>>(out_weight, s.out, C * D);
+    const Matrix<E> theta(s.theta, D * N, N), phi(s.phi, D * N, N), g(s.g, D * N, N), gathered(s.gathered, D * D, D);
+    const Matrix<E> attended(s.attended, D * N, N), outputs(out, 0, D);
+    const Divide divide{kSmaller * static_cast<float>(N)};
+    const BiasResidual<T> residual{out_bias, x, C, N};
+    return std::max({  // in this order; success is 0
+        inner(theta_weight, theta_bias, s.theta), inner(phi_weight, phi_bias, s.phi), inner(g_weight, g_bias, s.g),
+        product<true, true>(g, phi, s.gathered, B, D, D, N, divide, s.parts, stream),
+        product<true, false>(gathered, theta, s.attended, B, D, N, D, Plain(), s.parts, stream),
+        product<true, false>(outputs, attended, y, B, C, N, D, residual, s.parts, stream)});
 }
 
 extern "C" hipError_t nonlocal_attention_dot(const T* x, const T* theta_weight, const T* theta_bias,
                                              const T* phi_weight, const T* phi_bias, const T* g_weight,
                                              const T* g_bias, const T* out_weight, const T* out_bias, T* y, int64_t B,
                                              int64_t C, int64_t D, int64_t N, void* workspace, hipStream_t stream) {
-    T* theta = static_cast<T*>(workspace);
-    T* phi = theta + map_elements(B, D, N);
-    T* g = phi + map_elements(B, D, N);
-    T* gathered = g + map_elements(B, D, N);  // (B, D, D)
-    T* attended = phi;                        // which is no longer needed then
-    void* parts = gathered + map_elements(B, D, D);
-    const Matrix<T> maps(x, C * N, N);
-    const auto inner = [&](const T* weight, const T* bias, T* to) {
-        return product<true, false>(Matrix<T>(weight, 0, C), maps, to, B, D, N, C, BiasElu<T>{bias}, parts, stream);
+    const auto run = [&](const auto& s) {
+        return block(x, theta_weight, theta_bias, phi_weight, phi_bias, g_weight, g_bias, out_weight, out_bias, y, B, C,
+                     D, N, s, stream);
     };
-    hipError_t status = inner(theta_weight, theta_bias, theta);
-    if (status == hipSuccess) status = inner(phi_weight, phi_bias, phi);
-    if (status == hipSuccess) status = inner(g_weight, g_bias, g);
-    if (status != hipSuccess) return status;
-    status = product<true, true>(Matrix<T>(g, D * N, N), Matrix<T>(phi, D * N, N), gathered, B, D, D, N,
-                                 Divide{static_cast<float>(N)}, parts, stream);
-    if (status != hipSuccess) return status;
-    status = product<true, false>(Matrix<T>(gathered, D * D, D), Matrix<T>(theta, D * N, N), attended, B, D, N, D,
-                                  Plain(), parts, stream);
-    if (status != hipSuccess) return status;
-    return product<true, false>(Matrix<T>(out_weight, 0, D), Matrix<T>(attended, D * N, N), y, B, C, N, D,
-                                BiasResidual<T>{out_bias, x, C, N}, parts, stream);
+    return few(B, C, N) ? run(Buffers<float>(workspace, B, C, D, N)) : run(Buffers<T>(workspace, B, C, D, N));
 }

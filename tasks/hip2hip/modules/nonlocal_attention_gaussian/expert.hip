@@ -1,13 +1,11 @@
-// Non-local block with softmax attention: theta, phi and g by matrix products, rounded to the dtype; the scores of
-// every pair of positions in float32; their exponentials, rounded to the dtype, a block a position; what these gather
-// of g, divided by their sum; the output projection with the residual.
+// Non-local block with softmax attention, seven matrix products or weighings. Scores are in float32, their exponentials
+// and what they gather rounded to the dtype; but few outputs, which may cancel, are in float32 throughout.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "block.h"
 #include "matrix.h"
 
 #include <math.h>
-
 #include <algorithm>
 #include <type_traits>
 
@@ -303,8 +301,7 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
     };
     if (parts == 1) return launch(c, finish);
     float* sums = static_cast<float*>(scratch);
-    const hipError_t failed = launch(sums, Plain());
-    if (failed != hipSuccess) return failed;
+    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
     const int64_t elements = batch * rows * columns;
     add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
                                                             finish);
@@ -312,82 +309,92 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
 }
 
 constexpr int kRowThreads = 256;
+static bool few(int64_t B, int64_t C, int64_t N) { return B * C * N <= 256; }  // outputs: they may cancel
 
-// A 1×1 convolution's bias, and the map that the block was given; either may be missing.
-template <typename E>
-struct BiasResidual {
-    const E *bias, *x;
-    int64_t channels, positions;
+// A 1×1 convolution's bias, the map that the block was given, division by the sum of a column's weights; where given.
+struct Finish {
+    const T *bias, *x;
+    const float* totals;
+    int64_t rows, columns;
     __device__ float operator()(float sum, int64_t z, int64_t m, int64_t n) const {
         if (bias != nullptr) sum += static_cast<float>(bias[m]);
-        return x == nullptr ? sum : sum + static_cast<float>(x[(z * channels + m) * positions + n]);
+        if (totals != nullptr) sum /= totals[z * columns + n];
+        return x == nullptr ? sum : sum + static_cast<float>(x[(z * rows + m) * columns + n]);
     }
 };
 
-struct Divide {
-    const float* totals;
-    int64_t positions;
-    __device__ float operator()(float sum, int64_t z, int64_t, int64_t n) const {
-        return sum / totals[z * positions + n];
-    }
-};
+__global__ void widen(const T* from, float* to, int64_t elements) {
+    const int64_t at = int64_t{blockIdx.x} * 256 + threadIdx.x;
+    if (at < elements) to[at] = static_cast<float>(from[at]);
+}
 
-// Weights of a position: exp(score - the largest), and their sum. `weights` may be `scores`.
+// Weights of a position, exp(score - the largest), and their sum; `weights` may be `scores`.
 template <typename E>
 __global__ void weigh_kernel(const float* scores, E* weights, float* totals, int64_t positions) {
-    const float* row = scores + int64_t{blockIdx.x} * positions;
-    float largest = -INFINITY;
-    for (int64_t j = threadIdx.x; j < positions; j += kRowThreads) largest = fmaxf(largest, row[j]);
+    const int64_t start = int64_t{blockIdx.x} * positions;
+    float largest = -INFINITY, total = 0.0f;
+    for (int64_t j = threadIdx.x; j < positions; j += kRowThreads) largest = fmaxf(largest, scores[start + j]);
     largest = block_max(largest);
-    float total = 0.0f;
     for (int64_t j = threadIdx.x; j < positions; j += kRowThreads) {
-        const float weight = expf(row[j] - largest);
-        weights[int64_t{blockIdx.x} * positions + j] = static_cast<E>(weight);
+        const float weight = expf(scores[start + j] - largest);
+        weights[start + j] = static_cast<E>(weight);
         total += weight;
     }
-    total = block_sum(total);
-    if (threadIdx.x == 0) totals[blockIdx.x] = total;
+    totals[blockIdx.x] = block_sum(total);  // which every thread has
 }
 
 // What lies in scratch memory, in whole packs. Float32 scores become weights in their place.
+template <typename E>
 struct Buffers {
-    T *theta, *phi, *g, *weights;
-    float *scores, *totals;
+    float *theta, *phi, *scores, *totals;
+    E *g, *attended, *out, *weights;
     char* parts;
 
-    Buffers(void* memory, int64_t B, int64_t D, int64_t N) {
+    Buffers(void* memory, int64_t B, int64_t C, int64_t D, int64_t N) {
         const int64_t map = parts_of(B * D * N, 8) * 8, pairs = parts_of(B * N * N, 8) * 8;
-        theta = static_cast<T*>(memory), phi = theta + map, g = phi + map, weights = g + map;
-        scores = reinterpret_cast<float*>(weights + (sizeof(T) == 4 ? 0 : pairs)), totals = scores + pairs;
-        parts = reinterpret_cast<char*>(totals + parts_of(B * N, 4) * 4);
+        theta = static_cast<float*>(memory), phi = theta + map, scores = phi + map, totals = scores + pairs;
+        g = reinterpret_cast<E*>(totals + parts_of(B * N, 8) * 8), attended = g + map, out = attended + map;
+        weights = sizeof(E) == 4 ? reinterpret_cast<E*>(scores) : out + parts_of(C * D, 8) * 8;
+        parts = reinterpret_cast<char*>(out + parts_of(C * D, 8) * 8 + (sizeof(E) == 4 ? 0 : pairs));
     }
 };
 
 extern "C" size_t nonlocal_attention_gaussian_workspace(int64_t B, int64_t C, int64_t D, int64_t N) {
     const size_t parts = std::max({parts_bytes(B, D, N, C), parts_bytes(B, N, N, D), parts_bytes(B, D, N, N),
                                    parts_bytes(B, C, N, D)});
-    return reinterpret_cast<uintptr_t>(Buffers(nullptr, B, D, N).parts) + parts;
+    const char* end = few(B, C, N) ? Buffers<float>(0, B, C, D, N).parts : Buffers<T>(0, B, C, D, N).parts;
+    return reinterpret_cast<uintptr_t>(end) + parts;
+}
+
+template <typename E>
+static hipError_t block(const T* x, const T* theta_weight, const T* theta_bias, const T* phi_weight, const T* g_weight,
+                        const T* g_bias, const T* out_weight, const T* out_bias, T* y, int64_t B, int64_t C, int64_t D,
+                        int64_t N, const Buffers<E>& s, hipStream_t stream) {
+    const auto inner = [&](const T* weight, const T* bias, auto* to) {
+        const Matrix<T> outputs(weight, 0, C), maps(x, C * N, N);
+        return product<true, false>(outputs, maps, to, B, D, N, C, Finish{bias}, s.parts, stream);
+    };
+    const E* out = s.out;
+    if constexpr (sizeof(E) == sizeof(T)) out = out_weight;
+    if constexpr (sizeof(E) != sizeof(T)) widen<<<parts_of(C * D, 256), 256, 0, stream>>>(out_weight, s.out, C * D);
+    const Matrix<float> theta(s.theta, D * N, N), phi(s.phi, D * N, N);
+    const Matrix<E> g(s.g, D * N, N), weights(s.weights, N * N, N), attended(s.attended, D * N, N), outputs(out, 0, D);
+    const Finish divide{nullptr, nullptr, s.totals, D, N}, residual{out_bias, x, nullptr, C, N};
+    return std::max({  // in this order; success is 0
+        inner(theta_weight, theta_bias, s.theta), inner(phi_weight, nullptr, s.phi), inner(g_weight, g_bias, s.g),
+        product<false, false>(theta, phi, s.scores, B, N, N, D, Finish{}, s.parts, stream),
+        (weigh_kernel<<<B * N, kRowThreads, 0, stream>>>(s.scores, s.weights, s.totals, N), hipGetLastError()),
+        product<true, true>(g, weights, s.attended, B, D, N, N, divide, s.parts, stream),
+        product<true, false>(outputs, attended, y, B, C, N, D, residual, s.parts, stream)});
 }
 
 extern "C" hipError_t nonlocal_attention_gaussian(const T* x, const T* theta_weight, const T* theta_bias,
                                                   const T* phi_weight, const T* g_weight, const T* g_bias,
                                                   const T* out_weight, const T* out_bias, T* y, int64_t B, int64_t C,
                                                   int64_t D, int64_t N, void* workspace, hipStream_t stream) {
-    const Buffers s(workspace, B, D, N);
-    const auto inner = [&](const T* weight, const T* bias, T* to) {
-        return product<true, false>(Matrix<T>(weight, 0, C), Matrix<T>(x, C * N, N), to, B, D, N, C,
-                                    BiasResidual<T>{bias, nullptr, D, N}, s.parts, stream);
+    const auto run = [&](const auto& s) {
+        return block(x, theta_weight, theta_bias, phi_weight, g_weight, g_bias, out_weight, out_bias, y, B, C, D, N, s,
+                     stream);
     };
-    const Matrix<T> theta(s.theta, D * N, N), phi(s.phi, D * N, N), g(s.g, D * N, N), weights(s.weights, N * N, N);
-    return std::max({  // in this order; success is 0
-        inner(theta_weight, theta_bias, s.theta),
-        inner(phi_weight, nullptr, s.phi),
-        inner(g_weight, g_bias, s.g),
-        product<false, false>(theta, phi, s.scores, B, N, N, D, Plain(), s.parts, stream),
-        (weigh_kernel<<<B * N, kRowThreads, 0, stream>>>(s.scores, s.weights, s.totals, N), hipGetLastError()),
-        // what is gathered takes the place of theta
-        product<true, true>(g, weights, s.theta, B, D, N, N, Divide{s.totals, N}, s.parts, stream),
-        product<true, false>(Matrix<T>(out_weight, 0, D), theta, y, B, C, N, D, BiasResidual<T>{out_bias, x, C, N},
-                             s.parts, stream),
-    });
+    return few(B, C, N) ? run(Buffers<float>(workspace, B, C, D, N)) : run(Buffers<T>(workspace, B, C, D, N));
 }
