@@ -23,10 +23,10 @@ static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) /
 template <typename E>
 constexpr bool by_units = sizeof(E) == 2;
 #if defined(__HIP_PLATFORM_NVIDIA__)
-constexpr int kUnitThreads = 128, kSlices = 2;
+constexpr int kUnitThreads = 128, kSlices = 2, kUnrolled = 16;
 #else
 // Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
-constexpr int kUnitThreads = 256, kSlices = 1;
+constexpr int kUnitThreads = 256, kSlices = 1, kUnrolled = 8;  // with 16, float32 has no registers left
 #endif
 template <typename E>
 constexpr int kThreads = by_units<E> ? kUnitThreads : 256;
@@ -192,7 +192,7 @@ struct PatchSums {
     __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
                                              const Slice<Tile, along_b, float>& b) {
         const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-#pragma unroll
+#pragma unroll kUnrolled
         for (int d = 0; d < kDepth<float>; ++d) {
             Pack<float, W> down[kPieces], across[kPieces];
 #pragma unroll
