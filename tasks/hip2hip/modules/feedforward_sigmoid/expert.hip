@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
 }
 
 struct Plain {
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
 };
 
 // `sums` has the parts of each result one after the other.
@@ -311,8 +311,8 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
 template <typename E>
 struct BiasRelu {
     const E* bias;
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
-        const float value = sum + static_cast<float>(bias[n]);
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t column) const {
+        const float value = sum + static_cast<float>(bias[column]);
         return value > 0.0f ? value : 0.0f;
     }
 };
@@ -320,8 +320,8 @@ struct BiasRelu {
 template <typename E>
 struct BiasSigmoid {
     const E* bias;
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
-        return 1.0f / (1.0f + expf(-(sum + static_cast<float>(bias[n]))));
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t column) const {
+        return 1.0f / (1.0f + expf(-(sum + static_cast<float>(bias[column]))));
     }
 };
 

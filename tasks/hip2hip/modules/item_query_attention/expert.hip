@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
 }
 
 struct Plain {
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
 };
 
 // `sums` has the parts of each result one after the other.
@@ -313,8 +313,8 @@ constexpr int kMostItems = 2048;
 
 struct Bias {
     const T* bias;
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
-        return bias == nullptr ? sum : sum + static_cast<float>(bias[n]);
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t column) const {
+        return bias == nullptr ? sum : sum + static_cast<float>(bias[column]);
     }
 };
 

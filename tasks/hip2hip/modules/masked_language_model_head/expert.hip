@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
 }
 
 struct Plain {
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
 };
 
 // `sums` has the parts of each result one after the other.
@@ -313,8 +313,8 @@ constexpr int kGroup = 32;  // lanes that shuffle: a wave, or half of one
 template <typename E>
 struct Bias {
     const E* bias;
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
-        return sum + static_cast<float>(bias[n]);
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t column) const {
+        return sum + static_cast<float>(bias[column]);
     }
 };
 

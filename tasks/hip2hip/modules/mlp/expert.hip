@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
 }
 
 struct Plain {
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
 };
 
 // `sums` has the parts of each result one after the other.
@@ -315,8 +315,8 @@ template <typename E>
 struct WithBias {
     const E* bias;
     bool first, last;
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
-        const float value = (first ? sum : kSmaller * sum) + static_cast<float>(bias[n]);
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t column) const {
+        const float value = (first ? sum : kSmaller * sum) + static_cast<float>(bias[column]);
         if (last) return value;
         return value > 0.0f ? value / kSmaller : 0.0f;
     }
@@ -327,12 +327,12 @@ static int64_t most_hidden(int64_t M, const int64_t (&widths)[kLayers + 1]) {
     return parts_of(M * *std::max_element(widths + 1, widths + kLayers), 8) * 8;
 }
 
-extern "C" size_t mlp_workspace(int64_t M, int64_t d0, int64_t d1, int64_t d2, int64_t d3, int64_t d4, int64_t d5,
-                                int64_t d6, int64_t d7) {
+extern "C" size_t mlp_workspace(int64_t rows, int64_t d0, int64_t d1, int64_t d2, int64_t d3, int64_t d4,
+                                int64_t d5, int64_t d6, int64_t d7) {
     const int64_t widths[kLayers + 1] = {d0, d1, d2, d3, d4, d5, d6, d7};
     size_t scratch = 0;
-    for (int i = 0; i < kLayers; ++i) scratch = std::max(scratch, parts_bytes(1, M, widths[i + 1], widths[i]));
-    return scratch + 2 * most_hidden(M, widths) * sizeof(T);
+    for (int i = 0; i < kLayers; ++i) scratch = std::max(scratch, parts_bytes(1, rows, widths[i + 1], widths[i]));
+    return scratch + 2 * most_hidden(rows, widths) * sizeof(T);
 }
 
 extern "C" hipError_t mlp(const T* x, const T* weight1, const T* bias1, const T* weight2, const T* bias2,

@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
 }
 
 struct Plain {
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
 };
 
 // `sums` has the parts of each result one after the other.

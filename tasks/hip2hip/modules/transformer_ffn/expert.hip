@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
 }
 
 struct Plain {
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
+    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
 };
 
 // `sums` has the parts of each result one after the other.
@@ -315,8 +315,8 @@ template <typename E>
 struct WithBias {
     const E* bias;
     bool gelu;
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t n) const {
-        const float value = sum + static_cast<float>(bias[n]);
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t column) const {
+        const float value = sum + static_cast<float>(bias[column]);
         return gelu ? 0.5f * value * (1.0f + erff(value * 0.70710678f)) : value;
     }
 };
