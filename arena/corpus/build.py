@@ -10,6 +10,7 @@ from typing import Any
 from arena.corpus.strict_yaml import Document
 from arena.errors import FileError
 from arena.model.expression import Expression, ExpressionError, Number
+from arena.model.fp8 import FP8
 from arena.model.record import Split
 from arena.model.task import (
     MOST_HELD_BYTES,
@@ -30,7 +31,7 @@ from arena.model.task import (
 )
 
 CASE_KEYS = frozenset({"kind", "note", "omit", "timed"})
-_CODES = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fn", "float8_e5m2"})
+_CODES = frozenset({"int8", "uint8", "int16", "int32", FP8, "float8_e4m3fn", "float8_e5m2"})
 _Places = list[tuple[list[str | int], Expression]]
 
 

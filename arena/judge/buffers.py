@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arena.judge.inputs import secret_generator
+from arena.model.fp8 import FP8
 from arena.model.task import FLOATING, Arguments, ScalarSpec, Tensor
 from arena.numerics.dtypes import torch_dtype
 from arena.platforms.base import Platform, SharedBuffer
@@ -90,9 +91,10 @@ class Sets:
         task = self.arguments.task
         names = [axis.name for axis in task.axes]
         axes = {name: int(self.arguments.names[name]) for name in names}
-        dtypes = {name: str(self.arguments.case.values[name]) for name in task.dtypes}
+        dtypes = {name: task.format(str(self.arguments.case.values[name])) for name in task.dtypes}
         listed = tuple(self._argument(spec.name) for spec in (*task.inputs, *task.outputs))
-        return Bind(self._buffer.handle, self.count, listed, tuple(axes.values()), {**axes, **dtypes})
+        extras: dict[str, bool | int | float | str] = {FP8: task.fp8, **axes, **dtypes}
+        return Bind(self._buffer.handle, self.count, listed, tuple(axes.values()), extras)
 
     def view(self, name: str) -> torch.Tensor:
         """All sets of one tensor: shape (count, *shape), strided over the buffer."""

@@ -58,6 +58,7 @@ def _serve(builder: Builder, request: Compile, files: list[int]) -> None:
 def _answer(builder: Builder, request: Compile) -> FromBuilder:
     try:
         task = load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
+        task = task.on(request.environment.device.arch)
         into = Path(request.into) if request.into else None
         refused = builder.compile(task, Path(request.candidate), request.options, request.environment, into)
         return Compiled(None if refused is None else fit(refused))

@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 
 from arena.cross import triton as triton_cross
@@ -83,23 +84,23 @@ def _build_hip(
     task: Task, candidate: Path, cases: Sequence[Case], targets: Sequence[str], limit: Limit, report: Report
 ) -> tuple[TargetBuild, ...]:
     """Every dtype for every target, on all cores."""
-    sources = hip_sources(task, candidate, cases)
+    sources = {target: hip_sources(task.on(target), candidate, cases) for target in targets}
 
     def one(job: tuple[str, str]) -> Built | BuildFailed | InfrastructureError:
         target, key = job
         try:
             toolchain = hip_cross_toolchain(target, run=run_confined)
-            return toolchain.build(sources[key], Target(target, TARGETS[target].wave_size), limit.timeout_s)
+            return toolchain.build(sources[target][key], Target(target, TARGETS[target].wave_size), limit.timeout_s)
         except InfrastructureError as problem:
             return problem
 
-    jobs = [(target, key) for target in targets for key in sources]
+    jobs = [(target, key) for target in targets for key in sources[target]]
     outcomes: dict[tuple[str, str], Built | BuildFailed | InfrastructureError] = {}
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for job, outcome in zip(jobs, pool.map(one, jobs), strict=True):
             report(len(outcomes), len(jobs))
             outcomes[job] = outcome
-    return tuple(_of_hip(target, {key: outcomes[target, key] for key in sources}) for target in targets)
+    return tuple(_of_hip(target, {key: outcomes[target, key] for key in sources[target]}) for target in targets)
 
 
 def _of_hip(target: str, outcomes: dict[str, Built | BuildFailed | InfrastructureError]) -> TargetBuild:
@@ -133,11 +134,12 @@ def _compile_triton(
     limit: Limit,
     report: Report,
 ) -> list[_Lane]:
-    """Every case for every target: the inputs of a case are drawn once, and its targets compiled side by side.
+    """Every case for every target: inputs are drawn once per case and fp8 format, and targets compiled side by side.
 
     One lane per target, in order, with what came of it.
     """
-    lanes = [_Lane(fork_servers, task, candidate, target, len(cases), limit) for target in targets]
+    lanes = [_Lane(fork_servers, task.on(target), candidate, target, len(cases), limit) for target in targets]
+    formats = {lane.task.fp8: lane.task for lane in lanes}
     if limit.once:
         cases = sorted(cases, key=lambda case: declared_work(arguments(task, case)), reverse=True)
     reference = Reference(task.reference_path)
@@ -146,11 +148,10 @@ def _compile_triton(
             cleanup.callback(lane.close)
         for index, case in enumerate(cases):
             report(index, len(cases))
-            sets = arguments_only(task, case, reference)
-            try:
-                list(pool.map(lambda lane: lane.compile(case, sets), lanes))  # noqa: B023 - ended before the next turn
-            finally:
-                sets.close()
+            for fp8, task_there in formats.items():
+                alike = [lane for lane in lanes if lane.task.fp8 == fp8]
+                with closing(arguments_only(task_there, case, reference)) as sets:
+                    list(pool.map(_Lane.compile, alike, repeat(case), repeat(sets)))
     return lanes
 
 
@@ -169,6 +170,7 @@ class _Lane:
     def __init__(
         self, fork_servers: ForkServers, task: Task, candidate: Path, target: str, asked: int, limit: Limit
     ) -> None:
+        self.task = task
         self._timeout_s = limit.timeout_s
         program = Program(task, Language.TRITON, {"": candidate}, target=target, once=limit.once)
         self._worker_program = WorkerProgram(fork_servers, None, limit.hide, limit.timeout_s).adopt(program)

@@ -69,6 +69,7 @@ def _of_target(
     fork_servers: ForkServers, task: Task, candidate: Path, target: str, case: Case, limit: Limit
 ) -> MachineCode:
     started = time.monotonic()
+    task = task.on(target)
     worker_program = WorkerProgram(fork_servers, None, limit.hide, limit.timeout_s)
     check = CorrectnessCheck(platform("cpu"), Reference(task.reference_path), 1, limit.timeout_s)
     try:

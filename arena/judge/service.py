@@ -91,7 +91,7 @@ class JudgeService:
         def report(stage: Stage, done: int, total: int) -> None:
             channel.send(Progress(stage, done, total))
 
-        task = supported(_task(request))
+        task = supported(self._task(request))
         options = bounded(request.options, self._timer.facts)
         compiled = Path(request.compiled) if request.compiled else None
         candidate_evaluation = CandidateEvaluation(task, Path(request.candidate), options, self.context, compiled)
@@ -99,7 +99,7 @@ class JudgeService:
 
     def check_baseline(self, request: CheckBaseline) -> dict[str, str]:
         """Check the baseline on the held-out cases that this platform can run."""
-        task, options = supported(_task(request)), bounded(request.options, self._timer.facts)
+        task, options = supported(self._task(request)), bounded(request.options, self._timer.facts)
         cases = select_cases(task, task.heldout, options)
         correctness, performance = checks(task, options, self._timer)
         baselines = Baselines(task, cases, options, self._fork_servers, correctness, performance, {})
@@ -116,6 +116,10 @@ class JudgeService:
         if isinstance(request, Evaluate):
             return EvaluationAnswer(fit(self.evaluate(request, channel)))
         raise InfrastructureError(f"this judge does not answer {type(request).__name__}")
+
+    def _task(self, request: Evaluate | CheckBaseline) -> Task:
+        heldout = Path(request.heldout) if request.heldout else None
+        return load_task(Path(request.task), heldout).on(self._timer.facts.arch)
 
     def close(self) -> None:
         """End the templates and with them every worker."""
@@ -156,10 +160,6 @@ def _serve(
             channel.send(_answer(judge, request, channel))
     finally:
         judge.close()
-
-
-def _task(request: Evaluate | CheckBaseline) -> Task:
-    return load_task(Path(request.task), Path(request.heldout) if request.heldout else None)
 
 
 def _share_processor() -> None:

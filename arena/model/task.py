@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from arena.model.expression import Expression, ExpressionError, Number
+from arena.model.fp8 import FNUZ, FP8, OCP, fp8_format
 from arena.model.record import Split
 from arena.model.task_type import TaskType as TaskType
 
@@ -17,7 +18,8 @@ DTYPE_BYTES = {
     "float32": 4,
     "float16": 2,
     "bfloat16": 2,
-    "float8_e4m3fn": 1,
+    OCP: 1,
+    FNUZ: 1,
     "float8_e5m2": 1,
     "int64": 8,
     "int32": 4,
@@ -26,7 +28,7 @@ DTYPE_BYTES = {
     "uint8": 1,
     "bool": 1,
 }
-FLOATING = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+FLOATING = ("float64", "float32", "float16", "bfloat16", OCP, FNUZ, "float8_e5m2")
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
 KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
@@ -114,7 +116,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A declared input or output tensor. `dtype` is a name of `DTYPE_BYTES` or `$variable`."""
+    """A declared input or output tensor. `dtype` is a name of `DTYPE_BYTES`, `fp8`, or `$variable`."""
 
     name: str
     shape: tuple[Expression, ...]
@@ -205,6 +207,16 @@ class Task:
     """items of `arena tasks check` that do not hold, with the reason"""
     equivalent_mutants: Mapping[str, str] = field(default_factory=dict)
     """mutants of the baseline kernel, `line:column fault`, that compute the same, with the reason"""
+    fp8: str = OCP
+    """what the dtype `fp8` is; see `on`"""
+
+    def on(self, arch: str) -> Task:
+        """The same task, with `fp8` as the architecture has it: `arena.model.fp8`."""
+        return replace(self, fp8=fp8_format(arch))
+
+    def format(self, dtype: str) -> str:
+        """The name of a dtype as PyTorch has it: `fp8` resolved."""
+        return self.fp8 if dtype == FP8 else dtype
 
     @property
     def reference_path(self) -> Path:
@@ -343,7 +355,8 @@ class Arguments:
         """
         declared = self.task.work.number_format
         if declared:
-            return str(self.case.values[declared[1:]]) if declared.startswith("$") else declared
+            named = str(self.case.values[declared[1:]]) if declared.startswith("$") else declared
+            return self.task.format(named)
         floating = [tensor.dtype for tensor in self.inputs if tensor.dtype in FLOATING]
         first = floating[0] if floating else "float32"
         return self.operand_format if first == "float32" else first
@@ -357,14 +370,14 @@ def arguments(task: Task, case: Case) -> Arguments:
             names[scalar.name] = scalar.value
     names.update({name: value for name, value in case.values.items() if not isinstance(value, str)})
     for variable in task.dtypes:
-        names[f"{variable}_bytes"] = DTYPE_BYTES[str(case.values[variable])]
+        names[f"{variable}_bytes"] = DTYPE_BYTES[task.format(str(case.values[variable]))]
     tensors: dict[str, Tensor | None] = {}
     for spec in task.tensors:
-        tensors[spec.name] = None if spec.name in case.omit else _concrete(spec, case, names)
+        tensors[spec.name] = None if spec.name in case.omit else _concrete(task, spec, case, names)
     return Arguments(task, case, names, tensors)
 
 
-def _concrete(spec: TensorSpec, case: Case, names: Mapping[str, Number]) -> Tensor:
+def _concrete(task: Task, spec: TensorSpec, case: Case, names: Mapping[str, Number]) -> Tensor:
     shape = tuple(size.integer(names) for size in spec.shape)
     for size, text in zip(shape, spec.shape, strict=True):
         if size < 0:
@@ -374,7 +387,7 @@ def _concrete(spec: TensorSpec, case: Case, names: Mapping[str, Number]) -> Tens
     else:
         strides = _contiguous(shape)
     dtype = str(case.values[spec.dtype[1:]]) if spec.dtype.startswith("$") else spec.dtype
-    return Tensor(spec, shape, strides, dtype)
+    return Tensor(spec, shape, strides, task.format(dtype))
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

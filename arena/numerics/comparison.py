@@ -109,7 +109,7 @@ def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The reference with what the output's dtype cannot hold turned into what rounding makes of it."""
     import torch
 
-    if dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+    if dtype in (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2):
         return wanted
     rounded = wanted.to(dtype).to(torch.float64)
     return torch.where(rounded.isfinite(), wanted, rounded)

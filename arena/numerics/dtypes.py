@@ -15,6 +15,7 @@ _UNIT_ROUNDOFF = {
     "float16": 2.0**-11,
     "bfloat16": 2.0**-8,
     "float8_e4m3fn": 2.0**-4,
+    "float8_e4m3fnuz": 2.0**-4,
     "float8_e5m2": 2.0**-3,
 }
 """the greatest relative error of rounding to nearest (IEEE 754-2019; OCP 8-bit floating point)"""

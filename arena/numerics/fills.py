@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from arena.errors import UsageError
 from arena.model.expression import Expression
+from arena.model.fp8 import FNUZ, OCP
 from arena.model.task import FLOATING, Arguments, Fill, Tensor
 from arena.numerics.dtypes import torch_dtype
 from arena.semantics.uneven import make_uneven
@@ -90,6 +91,9 @@ def _each(fill: _Each, values: Values, tensor: Tensor, count: int, generator: to
     for piece in torch.split(out.view(-1), _PIECE):
         drawn = torch.empty(piece.shape, dtype=torch_dtype(fill.elsewhere), device=device)
         fill.draw(values, tensor, drawn, generator)
+        if tensor.dtype in (OCP, FNUZ):  # which have no infinity: what is too large would be NaN
+            most = int(torch.finfo(dtype).max)
+            drawn.clamp_(-most, most)
         piece.copy_(drawn)
     return out
 

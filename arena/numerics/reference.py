@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from arena.errors import FileError
+from arena.model.fp8 import FP8
 from arena.model.task import Arguments, Arithmetic, Precision, ScalarSpec, TensorSpec
 from arena.numerics.comparison import MOST_ARITHMETIC_ERROR, MOST_OPERATORS_ERROR, relative_error
 from arena.numerics.dtypes import torch_dtype
@@ -143,10 +144,11 @@ def load_module(path: Path, name: str) -> ModuleType:
 
 
 def known_values(arguments: Arguments) -> dict[str, Any]:
-    """Axes, scalars and dtypes of a case by name; None for inputs that it leaves out."""
-    values: dict[str, Any] = dict(arguments.names)
-    values.update({name: torch_dtype(str(arguments.case.values[name])) for name in arguments.task.dtypes})
-    for spec in arguments.task.inputs:
+    """Axes, scalars and dtypes of a case by name, and the dtype `fp8`; None for inputs that it leaves out."""
+    task = arguments.task
+    values: dict[str, Any] = {FP8: torch_dtype(task.fp8), **arguments.names}
+    values.update({name: torch_dtype(task.format(str(arguments.case.values[name]))) for name in task.dtypes})
+    for spec in task.inputs:
         if isinstance(spec, ScalarSpec):
             values[spec.name] = arguments.scalar(spec)
         elif arguments.tensors[spec.name] is None:

@@ -38,6 +38,7 @@ def _rates(fp64: float, fp32: float, tf32: float, fp16: float, fp8: float, int8:
         "float16": fp16,
         "bfloat16": fp16,
         "float8_e4m3fn": fp8,
+        "float8_e4m3fnuz": fp8,
         "float8_e5m2": fp8,
         "int8": int8,
     }

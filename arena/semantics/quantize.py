@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     import torch
 
 INT8_MAX = 127.0
-FP8_MAX = 448.0
-"""Largest finite float8_e4m3fn."""
 
 
 def scales_of(groups: torch.Tensor, largest: float, least: float) -> torch.Tensor:
@@ -24,11 +22,17 @@ def int8_codes(values: torch.Tensor) -> torch.Tensor:
     return torch.round(values).clamp(-128, 127).to(torch.int8)
 
 
-def fp8_codes(values: torch.Tensor) -> torch.Tensor:
-    """Clamped to the largest finite float8_e4m3fn and rounded to it."""
+def largest_of(fp8: torch.dtype) -> float:
+    """The largest finite number of an 8-bit floating-point dtype: 448 for float8_e4m3fn, 240 for float8_e4m3fnuz."""
     import torch
 
-    return values.clamp(-FP8_MAX, FP8_MAX).to(torch.float8_e4m3fn)
+    return torch.finfo(fp8).max
+
+
+def fp8_codes(values: torch.Tensor, fp8: torch.dtype) -> torch.Tensor:
+    """Clamped to the finite range of `fp8` and rounded to it."""
+    largest = largest_of(fp8)
+    return values.clamp(-largest, largest).to(fp8)
 
 
 def blockwise(values: torch.Tensor, scales: torch.Tensor, block_n: int, block_k: int) -> torch.Tensor:

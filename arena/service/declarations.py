@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from arena.model.expression import Expression
+from arena.model.fp8 import FP8
 from arena.model.task import Arithmetic, Fill, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
 from arena.numerics.comparison import allowed_regret, default_tolerance
 from arena.numerics.dtypes import bounds
@@ -29,6 +30,11 @@ _FILLS = {
     "custom": "drawn by `make_inputs` in reference.py",
 }
 _DEFAULTS = {"mean": "0", "std": "1", "least": "0"}
+
+
+def uses_fp8(task: Task) -> bool:
+    """Return whether the dtype `fp8` is among the task's."""
+    return FP8 in {*(name for choices in task.dtypes.values() for name in choices), *(s.dtype for s in task.tensors)}
 
 
 def reference_words(task: Task) -> str:
@@ -85,7 +91,7 @@ def comparison_words(task: Task, spec: TensorSpec) -> str:
     dtypes = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (spec.dtype,)
     by_words: dict[str, list[str]] = {}
     for dtype in dtypes:
-        by_words.setdefault(_comparison(spec, dtype), []).append(dtype)
+        by_words.setdefault(_comparison(spec, task.format(dtype)), []).append(dtype)
     if len(by_words) == 1:
         return next(iter(by_words))
     return "; ".join(f"for {', '.join(names)}: {words}" for words, names in by_words.items())

@@ -60,6 +60,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             signature=signature(task),
             sizes=", ".join(f"int64_t {axis.name}" for axis in task.axes),
             shared="arena.semantics" in task.reference_path.read_text(encoding="utf-8"),
+            fp8=task.on(device.arch).fp8 if declarations.uses_fp8(task) else "",
             aliases=[(alias(name), name) for name in task.dtypes],
             header_dtypes=", ".join(f"{name} = {task.seen[0].values[name]}" for name in task.dtypes),
             headers=sorted(headers()),

@@ -70,7 +70,7 @@ def _put_reference(folder: Path, reference: Path) -> None:
 
 def _put_headers(folder: Path, task: Task, environment: Environment) -> None:
     """task.h for the dtypes of the first seen case, the kernel library, and what else a compiler by hand needs."""
-    texts = {HEADER: task_header(task, task.seen[0]), **headers()}
+    texts = {HEADER: task_header(task.on(environment.device.arch), task.seen[0]), **headers()}
     if environment.device.vendor == "nvidia":
         from arena.toolchains.hip_nvcc_headers import header_set, runtime_names
 

@@ -26,7 +26,7 @@ class TaskCheckService(JudgeService):
         def report(done: int, total: int) -> None:
             channel.send(Progress(Stage.CORRECTNESS, done, total))
 
-        task = supported(load_task(Path(request.task)))
+        task = supported(load_task(Path(request.task)).on(self.context.timer.facts.arch))
         checker = TaskChecker(
             task,
             bounded(request.options, self.context.timer.facts),

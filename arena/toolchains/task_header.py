@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from arena.model.fp8 import FP8
 from arena.model.task import Case, ScalarSpec, Task, TensorSpec
 
 _C_TYPES = {
@@ -9,7 +10,9 @@ _C_TYPES = {
     "float32": "float",
     "float16": "__half",
     "bfloat16": "__hip_bfloat16",
+    FP8: "fp8_t",
     "float8_e4m3fn": "__hip_fp8_e4m3",
+    "float8_e4m3fnuz": "__hip_fp8_e4m3_fnuz",
     "float8_e5m2": "__hip_fp8_e5m2",
     "int64": "int64_t",
     "int32": "int32_t",
@@ -21,7 +24,9 @@ _C_TYPES = {
 _HEADERS = {
     "float16": "hip/hip_fp16.h",
     "bfloat16": "hip/hip_bf16.h",
+    FP8: "hip/hip_fp8.h",
     "float8_e4m3fn": "hip/hip_fp8.h",
+    "float8_e4m3fnuz": "hip/hip_fp8.h",
     "float8_e5m2": "hip/hip_fp8.h",
 }
 
@@ -50,6 +55,7 @@ def task_header(task: Task, case: Case) -> str:
         "#include <stddef.h>",
         "#include <stdint.h>",
         "",
+        *([f"using {_C_TYPES[FP8]} = {_C_TYPES[task.fp8]};"] if FP8 in dtypes else []),
         *(f"using {alias(name)} = {_C_TYPES[dtype]};" for name, dtype in chosen.items()),
         "",
         "// Scratch memory: define ARENA_WORKSPACE before including this file, and the size function below.",

@@ -139,6 +139,26 @@ def test_number_format(inputs: tuple[InputSpec, ...], declared: str, wanted: str
     assert arguments(task, case(M=1, N=1, dtype="float16")).number_format == wanted
 
 
+@pytest.mark.parametrize(
+    ("arch", "wanted"),
+    [
+        ("gfx942", "float8_e4m3fnuz"),
+        ("gfx950", "float8_e4m3fn"),
+        ("gfx1200", "float8_e4m3fn"),
+        ("sm_90", "float8_e4m3fn"),
+        ("x86_64", "float8_e4m3fn"),
+    ],
+)
+def test_fp8_is_the_format_that_the_architecture_multiplies(arch: str, wanted: str) -> None:
+    declared = TensorSpec("q", sizes("M"), "fp8")
+    task = make_task((X, declared), work=Work(Expression("M * dtype_bytes"), number_format="$dtype"))
+    chosen = case(M=4, N=1, dtype="fp8")
+    there = arguments(task.on(arch), chosen)
+    assert [tensor.dtype for tensor in there.inputs] == [wanted, wanted]
+    assert (there.number_format, there.flops, there.held_bytes) == (wanted, 4.0, 8)
+    assert (task.on(arch).on("sm_90"), there.case.label) == (task, "M=4 N=1 fp8")
+
+
 def test_scalars_have_their_default_or_what_the_case_sets() -> None:
     task = make_task((X, SCALE))
     assert arguments(task, case(M=1, N=1, dtype="float32")).scalar(SCALE) == 0.5

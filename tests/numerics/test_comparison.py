@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.model.task import DTYPE_BYTES, FLOATING, OutputComparison, Tolerance
-from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio, relative_error
+from arena.numerics.comparison import allowed_regret, code_distance, default_tolerance, error_ratio, relative_error
 from arena.numerics.dtypes import bounds, torch_dtype
 
 INF, NAN = math.inf, math.nan
@@ -216,6 +216,18 @@ def test_quantized_steps_cross_zero_and_never_reach_nan() -> None:
     assert ratio([-0.0, 1], [0.0, 1], QUANTIZED, "float8_e4m3fn") == 0
     assert ratio([NAN, 1], [448, 1], QUANTIZED, "float8_e4m3fn") == INF
     assert ratio([NAN, 1], [NAN, 1], QUANTIZED, "float8_e4m3fn") == 0
+
+
+def test_codes_without_negative_zero() -> None:
+    """float8_e4m3fnuz: neighbours are one step apart, over zero too; the byte of -0 is NaN and far from all."""
+    codes = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fnuz)
+    ordered = codes[~codes.float().isnan()]
+    ordered = ordered[ordered.float().argsort()]
+    assert len(ordered) == 255
+    assert code_distance(ordered[1:], ordered[:-1]).tolist() == [1] * 254
+    assert bool((code_distance(codes[128:129], ordered) > 1000).all())
+    assert ratio([240, 1], [224, 1], QUANTIZED, "float8_e4m3fnuz") == 1
+    assert ratio([NAN, 1], [0, 1], QUANTIZED, "float8_e4m3fnuz") == INF
 
 
 def test_the_regret_that_a_decision_may_have() -> None:

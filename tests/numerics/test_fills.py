@@ -93,6 +93,12 @@ def test_bernoulli_has_its_chance(chance: str, low: float, high: float) -> None:
     assert low <= drawn(fill("bernoulli", value=chance), (2000,), "bool").double().mean() <= high
 
 
+@pytest.mark.parametrize(("dtype", "largest"), [("float8_e4m3fn", 448.0), ("float8_e4m3fnuz", 240.0)])
+def test_what_is_too_large_for_8_bits_is_the_largest_number_and_never_nan(dtype: str, largest: float) -> None:
+    values = drawn(fill("normal", std="1000"), (500,), dtype).float()
+    assert bool(values.isfinite().all()) and values.abs().max() == largest
+
+
 @pytest.mark.slow(but=["bernoulli-bool"])
 @pytest.mark.parametrize(
     ("spec", "dtype"),

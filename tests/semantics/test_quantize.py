@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from arena.semantics.quantize import FP8_MAX, factors_off_powers_of_two, power_of_two_scales
+from arena.semantics.quantize import factors_off_powers_of_two, largest_of, power_of_two_scales
 
 
 def test_scales_are_rounded_up_to_powers_of_two_and_powers_of_two_stay() -> None:
@@ -15,7 +15,7 @@ def test_scales_are_rounded_up_to_powers_of_two_and_powers_of_two_stay() -> None
 def test_the_largest_magnitude_at_the_limit_keeps_the_smaller_scale() -> None:
     """3.5 is 448 / 128, so that 2**-7 still holds it; the next float above does not."""
     magnitudes = torch.tensor([3.5, 3.5 * (1 + 2**-22)])
-    assert power_of_two_scales(magnitudes / FP8_MAX).tolist() == [2.0**-7, 2.0**-6]
+    assert power_of_two_scales(magnitudes / largest_of(torch.float8_e4m3fn)).tolist() == [2.0**-7, 2.0**-6]
 
 
 def test_groups_next_to_a_power_of_two_are_moved_and_others_are_not() -> None:

@@ -64,7 +64,9 @@ def test_spans_and_owners_skip_empty_sequences() -> None:
 
 def test_codes_are_clamped_and_round_to_even() -> None:
     assert int8_codes(torch.tensor([0.5, 1.5, -300.0, 200.0])).tolist() == [0, 2, -128, 127]
-    assert fp8_codes(torch.tensor([1e9, -1e9, 1.03])).float().tolist() == [448, -448, 1]
+    values = torch.tensor([1e9, -1e9, 1.03])
+    assert fp8_codes(values, torch.float8_e4m3fn).float().tolist() == [448, -448, 1]
+    assert fp8_codes(values, torch.float8_e4m3fnuz).float().tolist() == [240, -240, 1]
     assert scales_of(torch.tensor([[1.0, -254.0], [0.0, 0.0]]), 127, 1.27).tolist() == pytest.approx([2, 0.01])
 
 

@@ -137,11 +137,14 @@ def matmul_mxfp(a: Array, b: Array, a_scales: Array, b_scales: Array, a_bits: in
     return (_product(_microscaled(a, a_scales, a_bits), _microscaled(b, b_scales, b_bits).T),)
 
 
-def chained_dot_fp8(query: Array, key: Array, value: Array, sm_scale: float, out_scale: float) -> Results:
+def chained_dot_fp8(query: Array, key: Array, value: Array, sm_scale: float, out_scale: float, fp8: object) -> Results:
+    dtype, largest = ml_dtypes.float8_e4m3fn, 448.0
+    if str(fp8) == "torch.float8_e4m3fnuz":
+        dtype, largest = ml_dtypes.float8_e4m3fnuz, 240.0
     out = np.empty((*query.shape[:2], value.shape[2]))
     for problem in range(len(query)):
         s = sm_scale * _product(query[problem], key[problem].T)
-        s = _rounded(np.minimum(np.maximum(s, -448.0), 448.0), ml_dtypes.float8_e4m3fn)
+        s = _rounded(np.minimum(np.maximum(s, -largest), largest), dtype)
         out[problem] = out_scale * _product(s, value[problem])
     return (out,)
 

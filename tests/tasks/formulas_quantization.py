@@ -6,19 +6,30 @@ Codes are made in float32, as the tasks say: a quotient in float64 may fall on t
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from tests.tasks.formulas import Array, Results
 
-FP8_MAXIMUM = 448.0
+Fp8 = tuple[Any, np.float32]
+"""An 8-bit format of numpy, and the largest number in it."""
 
 
-def _fp8(values: Array, scale: np.float32) -> Array:
-    """Float32 quotients, clamped and rounded to float8_e4m3fn, as numbers in float64."""
-    quotients = np.clip(values.astype(np.float32) / scale, np.float32(-FP8_MAXIMUM), np.float32(FP8_MAXIMUM))
-    return np.asarray(quotients.astype(ml_dtypes.float8_e4m3fn).astype(np.float64))
+def _format(fp8: object) -> Fp8:
+    """The format of a dtype of PyTorch, by its name."""
+    return {
+        "torch.float8_e4m3fn": (ml_dtypes.float8_e4m3fn, np.float32(448)),
+        "torch.float8_e4m3fnuz": (ml_dtypes.float8_e4m3fnuz, np.float32(240)),
+    }[str(fp8)]
+
+
+def _fp8(values: Array, scale: np.float32, fp8: Fp8) -> Array:
+    """Float32 quotients, clamped and rounded to 8 bits, as numbers in float64."""
+    dtype, largest = fp8
+    quotients = np.clip(values.astype(np.float32) / scale, -largest, largest)
+    return np.asarray(quotients.astype(dtype).astype(np.float64))
 
 
 def _scale(values: Array, eps: float, code: float, power_of_two: bool = False) -> np.float32:
@@ -30,14 +41,14 @@ def _scale(values: Array, eps: float, code: float, power_of_two: bool = False) -
     return np.float32(scale)
 
 
-def _fp8_groups(token: Array, group_size: int, eps: float, power_of_two: bool = False) -> tuple[Array, Array]:
+def _fp8_groups(token: Array, group_size: int, eps: float, fp8: Fp8, power_of_two: bool = False) -> tuple[Array, Array]:
     """Codes and scales of the groups of one token."""
     codes, scales = np.empty(len(token)), np.empty(len(token) // group_size)
     for group in range(len(scales)):
         of_group = slice(group * group_size, (group + 1) * group_size)
-        scale = _scale(token[of_group], eps, FP8_MAXIMUM, power_of_two)
+        scale = _scale(token[of_group], eps, float(fp8[1]), power_of_two)
         scales[group] = scale
-        codes[of_group] = _fp8(token[of_group], scale)
+        codes[of_group] = _fp8(token[of_group], scale, fp8)
     return codes, scales
 
 
@@ -63,13 +74,13 @@ def awq_dequantize(qweight: Array, scales: Array, qzeros: Array, group_size: int
     return (out,)
 
 
-def per_token_group_quant_fp8(x: Array, group_size: int, eps: float) -> Results:
-    tokens = [_fp8_groups(token, group_size, eps) for token in x]
+def per_token_group_quant_fp8(x: Array, group_size: int, eps: float, fp8: object) -> Results:
+    tokens = [_fp8_groups(token, group_size, eps, _format(fp8)) for token in x]
     return np.stack([codes for codes, _ in tokens]), np.stack([scales for _, scales in tokens])
 
 
-def per_token_group_quant_fp8_colmajor(x: Array, group_size: int, eps: float, use_ue8m0: bool) -> Results:
-    tokens = [_fp8_groups(token, group_size, eps, use_ue8m0) for token in x]
+def per_token_group_quant_fp8_colmajor(x: Array, group_size: int, eps: float, use_ue8m0: bool, fp8: object) -> Results:
+    tokens = [_fp8_groups(token, group_size, eps, _format(fp8), use_ue8m0) for token in x]
     return np.stack([codes for codes, _ in tokens]), np.stack([scales for _, scales in tokens])
 
 
@@ -95,20 +106,27 @@ def scale_swizzle(scales: Array) -> Results:
 
 
 def silu_mul_fp8_quant_dg(
-    x: Array, expert_num_tokens: Array, q: Array, scales: Array, group_size: int, eps: float, use_ue8m0: bool
+    x: Array,
+    expert_num_tokens: Array,
+    q: Array,
+    scales: Array,
+    group_size: int,
+    eps: float,
+    use_ue8m0: bool,
+    fp8: object,
 ) -> Results:
     codes, of_groups = q.copy(), scales.copy()
     half = q.shape[2]
     for e, count in enumerate(expert_num_tokens.tolist()):
         for t in range(count):
             h = _silu(x[e, t, :half]) * x[e, t, half:]
-            codes[e, t], of_groups[e, t] = _fp8_groups(h, group_size, eps, use_ue8m0)
+            codes[e, t], of_groups[e, t] = _fp8_groups(h, group_size, eps, _format(fp8), use_ue8m0)
     return codes, of_groups
 
 
-def silu_mul_quant_fp8(x: Array, scales: Array) -> Results:
+def silu_mul_quant_fp8(x: Array, scales: Array, fp8: object) -> Results:
     half = x.shape[1] // 2
-    return (_fp8(_silu(x[:, :half]) * x[:, half:], np.float32(scales[0])),)
+    return (_fp8(_silu(x[:, :half]) * x[:, half:], np.float32(scales[0]), _format(fp8)),)
 
 
 def swiglustep_and_mul(x: Array, limit: float) -> Results:

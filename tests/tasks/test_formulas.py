@@ -152,6 +152,17 @@ def test_a_reference_agrees_with_the_formula(folder: Path) -> None:
     assert {case: what for case, what in found.items() if what} == {}
 
 
+OF_FP8 = [path for path in DEFINITIONS if "fp8" in (path / "task.yaml").read_text(encoding="utf-8")]
+
+
+@pytest.mark.slow(but=["silu_mul_quant_fp8"])
+@pytest.mark.parametrize("folder", OF_FP8, ids=lambda path: str(path.relative_to(TASKS)))
+def test_so_does_it_in_the_fp8_of_gfx942(folder: Path) -> None:
+    task = load_task(folder).on("gfx942")
+    found = {f"{case.split} {case.label}": disagreement(task, case, FORMULAS[task.name]) for case in few_cases(task)}
+    assert {case: what for case, what in found.items() if what} == {}
+
+
 @pytest.mark.slow(but=["hip2hip"])
 @every_definition
 def test_the_few_cases_show_every_flag_and_every_omission(folder: Path) -> None:

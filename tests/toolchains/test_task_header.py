@@ -111,10 +111,24 @@ def test_every_dtype_has_a_type_in_c(dtype: str) -> None:
     task = replace(TASK, inputs=(TensorSpec("x", SIZE, dtype),), outputs=(), dtypes={})
     text = task_header(task, case())
     assert f"hipError_t demo(const {prototype(task).split('const ')[1].split('*')[0]}* x, " in text
-    needed = {"float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+    needed = {
+        "float16": "fp16",
+        "bfloat16": "bf16",
+        "float8_e4m3fn": "fp8",
+        "float8_e4m3fnuz": "fp8",
+        "float8_e5m2": "fp8",
+    }
     assert text.count("#include <hip/hip_") == 1 + (dtype in needed)
     if dtype in needed:
         assert f"#include <hip/hip_{needed[dtype]}.h>" in text
+
+
+@pytest.mark.parametrize(("arch", "type_there"), [("gfx942", "__hip_fp8_e4m3_fnuz"), ("gfx950", "__hip_fp8_e4m3")])
+def test_fp8_is_the_type_of_the_architecture(arch: str, type_there: str) -> None:
+    task = replace(TASK, inputs=(TensorSpec("x", SIZE, "fp8"),), outputs=(), dtypes={})
+    text = task_header(task.on(arch), case())
+    assert f"using fp8_t = {type_there};" in text and "hipError_t demo(const fp8_t* x, " in text
+    assert "#include <hip/hip_fp8.h>" in text
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Chained products in 8 bits: one block of queries per program, which walks the keys and never stores a score."""
 
+import torch
 import triton
 import triton.language as tl
 
@@ -24,6 +25,7 @@ def chain(
     N,
     head_dim,
     value_dim,
+    LARGEST: tl.constexpr,
     ROWS: tl.constexpr,
     KEYS: tl.constexpr,
     HEAD: tl.constexpr,
@@ -38,8 +40,8 @@ def chain(
         key = load_rows(key_ptr + problem * N * head_dim, keys, N, head_dim, HEAD)
         value = load_rows(value_ptr + problem * N * value_dim, keys, N, value_dim, VALUE)
         scores = tl.dot(query, key.T) * sm_scale
-        scores = tl.minimum(tl.maximum(scores, -448.0), 448.0)
-        acc += tl.dot(scores.to(tl.float8e4nv), value)
+        scores = tl.minimum(tl.maximum(scores, -LARGEST), LARGEST)
+        acc += tl.dot(scores.to(value.dtype), value)
     columns = tl.arange(0, VALUE)
     out = out_ptr + (problem * M + rows)[:, None] * value_dim + columns[None, :]
     mask = (rows < M)[:, None] & (columns < value_dim)[None, :]
@@ -62,6 +64,7 @@ def chained_dot_fp8(query, key, value, sm_scale, out_scale, out):
         N,
         head_dim,
         value_dim,
+        LARGEST=torch.finfo(value.dtype).max,
         ROWS=32,
         KEYS=32,
         HEAD=head,

@@ -1,10 +1,10 @@
 """Group-wise fp8 quantization of a tile of tokens by one group: scales are stored next to each other."""
 
+import torch
 import triton
 import triton.language as tl
 
 TILE_ELEMENTS = 4096
-LARGEST = tl.constexpr(448.0)
 
 
 @triton.jit
@@ -17,6 +17,7 @@ def _quantize_tile(
     group_size,
     scale_stride,
     eps,
+    LARGEST: tl.constexpr,
     UE8M0: tl.constexpr,
     TOKENS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -33,7 +34,7 @@ def _quantize_tile(
     if UE8M0:
         bits = scales.to(tl.int32, bitcast=True) + 0x7FFFFF
         scales = (bits & 0x7F800000).to(tl.float32, bitcast=True)
-    # One division a token and group; a product may then exceed 448 by a last bit.
+    # One division a token and group; a product may then exceed LARGEST by a last bit.
     codes = tl.minimum(tl.maximum(x * (1.0 / scales)[:, None], -LARGEST), LARGEST)
     tl.store(q_ptr + offsets, codes.to(q_ptr.dtype.element_ty), mask=inside)
     tl.store(scales_ptr + group.to(tl.int64) * scale_stride + tokens, scales, mask=token_mask)
@@ -54,6 +55,7 @@ def per_token_group_quant_fp8_colmajor(x, eps, use_ue8m0, q, scales):
         group_size,
         scales.stride(1),
         eps,
+        LARGEST=torch.finfo(q.dtype).max,
         UE8M0=use_ue8m0,
         TOKENS=tokens,
         WIDTH=width,

@@ -1,14 +1,22 @@
 """Group-wise fp8 quantization with scales by columns: a program per group, group after group of each token."""
 
+import torch
 import triton
 import triton.language as tl
-
-LARGEST = tl.constexpr(448.0)
 
 
 @triton.jit
 def quantize_group(
-    x_ptr, q_ptr, scales_ptr, groups_of_token, group_size, scale_stride, eps, UE8M0: tl.constexpr, BLOCK: tl.constexpr
+    x_ptr,
+    q_ptr,
+    scales_ptr,
+    groups_of_token,
+    group_size,
+    scale_stride,
+    eps,
+    LARGEST: tl.constexpr,
+    UE8M0: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     index = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
@@ -37,6 +45,7 @@ def per_token_group_quant_fp8_colmajor(x, eps, use_ue8m0, q, scales):
         group_size,
         scales.stride(1),
         eps,
+        LARGEST=torch.finfo(q.dtype).max,
         UE8M0=use_ue8m0,
         BLOCK=triton.next_power_of_2(group_size),
     )

@@ -1,9 +1,8 @@
 """SwiGLU and group-wise fp8 quantization of batched experts: a program per group, token and expert."""
 
+import torch
 import triton
 import triton.language as tl
-
-LARGEST = tl.constexpr(448.0)
 
 
 @triton.jit
@@ -15,6 +14,7 @@ def activate_and_quantize(
     intermediate,
     group_size,
     eps,
+    LARGEST: tl.constexpr,
     UE8M0: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -52,6 +52,7 @@ def silu_mul_fp8_quant_dg(x, expert_num_tokens, q, scales, eps, use_ue8m0):
         intermediate,
         group_size,
         eps,
+        LARGEST=torch.finfo(q.dtype).max,
         UE8M0=use_ue8m0,
         BLOCK=triton.next_power_of_2(group_size),
     )

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch.nn.functional import silu
 
-from arena.semantics.quantize import FP8_MAX, factors_off_powers_of_two, fp8_codes, power_of_two_scales, scales_of
+from arena.semantics.quantize import factors_off_powers_of_two, fp8_codes, largest_of, power_of_two_scales, scales_of
 from arena.semantics.uneven import make_uneven
 
 _MOST_WIDENED = 1 << 26
@@ -17,10 +17,11 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     x = torch.empty((count, experts, tokens, 2, width), dtype=case["dtype"], device=generator.device)
     x.normal_(generator=generator)
     make_uneven(x, generator)
+    largest = largest_of(case["fp8"])
     at_once = max(1, _MOST_WIDENED // (tokens * 2 * width))
     for part in x.flatten(0, 1).split(at_once):  # a few experts at a time keep what is widened to float32 small
         gate, up = part.unflatten(-1, (-1, case["group_size"])).unbind(2)
-        scales = scales_of(silu(gate.float()) * up.float(), FP8_MAX, case["eps"])
+        scales = scales_of(silu(gate.float()) * up.float(), largest, case["eps"])
         up *= factors_off_powers_of_two(scales).unsqueeze(-1).to(up.dtype)
     return {"x": x.flatten(-2)}
 
@@ -33,13 +34,14 @@ def reference(
     eps: float,
     use_ue8m0: bool,
     group_size: int,
+    fp8: torch.dtype,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """x: (num_experts, max_tokens, 2 * intermediate); q: (…, intermediate); scales: (…, intermediate / group_size)."""
     gate, up = x.chunk(2, dim=-1)
     groups = (silu(gate) * up).unflatten(-1, (-1, group_size))
-    found = scales_of(groups, FP8_MAX, eps)
+    found = scales_of(groups, largest_of(fp8), eps)
     if use_ue8m0:
         found = power_of_two_scales(found)
-    codes = fp8_codes(groups / found.unsqueeze(-1)).flatten(-2).to(q.dtype)
+    codes = fp8_codes(groups / found.unsqueeze(-1), fp8).flatten(-2).to(q.dtype)
     used = torch.arange(x.shape[1], device=x.device) < expert_num_tokens.unsqueeze(1)
     return torch.where(used.unsqueeze(-1), codes, q), torch.where(used.unsqueeze(-1), found, scales)

@@ -1,11 +1,12 @@
 """SwiGLU and static fp8 quantization: a program per 256 values of a row."""
 
+import torch
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def activate_block(x_ptr, scales_ptr, q_ptr, N, BLOCK: tl.constexpr):
+def activate_block(x_ptr, scales_ptr, q_ptr, N, LARGEST: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < N
@@ -13,10 +14,10 @@ def activate_block(x_ptr, scales_ptr, q_ptr, N, BLOCK: tl.constexpr):
     gate = tl.load(gate_ptrs, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(gate_ptrs + N, mask=inside, other=0.0).to(tl.float32)
     scaled = gate / (1.0 + tl.exp(-gate)) * up / tl.load(scales_ptr)
-    codes = tl.minimum(tl.maximum(scaled, -448.0), 448.0)
+    codes = tl.minimum(tl.maximum(scaled, -LARGEST), LARGEST)
     tl.store(q_ptr + row * N + columns, codes.to(q_ptr.dtype.element_ty), mask=inside)
 
 
 def silu_mul_quant_fp8(x, scales, q):
     M, N = q.shape
-    activate_block[(M, triton.cdiv(N, 256))](x, scales, q, N, BLOCK=256)
+    activate_block[(M, triton.cdiv(N, 256))](x, scales, q, N, LARGEST=torch.finfo(q.dtype).max, BLOCK=256)

@@ -5,7 +5,7 @@ import torch
 from arena.semantics.quantize import fp8_codes
 
 
-def reference(x: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+def reference(x: torch.Tensor, scales: torch.Tensor, fp8: torch.dtype) -> torch.Tensor:
     """x: (M, 2 * N), gates before ups; scales: (1,); q: (M, N)."""
     gate, up = x.chunk(2, dim=-1)
-    return fp8_codes(torch.nn.functional.silu(gate) * up / scales)
+    return fp8_codes(torch.nn.functional.silu(gate) * up / scales, fp8)
