@@ -211,11 +211,11 @@ class Task:
     """what the dtype `fp8` is; see `on`"""
 
     def on(self, arch: str) -> Task:
-        """The same task, with `fp8` as the architecture has it: `arena.model.fp8`."""
+        """Return the same task, with `fp8` as the architecture has it: `arena.model.fp8`."""
         return replace(self, fp8=fp8_format(arch))
 
     def format(self, dtype: str) -> str:
-        """The name of a dtype as PyTorch has it: `fp8` resolved."""
+        """Return the name of a dtype as PyTorch has it: `fp8` resolved."""
         return self.fp8 if dtype == FP8 else dtype
 
     @property

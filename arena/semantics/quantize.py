@@ -23,7 +23,7 @@ def int8_codes(values: torch.Tensor) -> torch.Tensor:
 
 
 def largest_of(fp8: torch.dtype) -> float:
-    """The largest finite number of an 8-bit floating-point dtype: 448 for float8_e4m3fn, 240 for float8_e4m3fnuz."""
+    """Return the largest finite number of an 8-bit floating-point dtype: 448 or, of float8_e4m3fnuz, 240."""
     import torch
 
     return torch.finfo(fp8).max

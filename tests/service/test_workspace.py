@@ -106,6 +106,14 @@ def _given(task: Task) -> Iterator[Path]:
         yield task.baseline_kernel
 
 
+@pytest.mark.parametrize(("device", "wanted"), [(MI300X, "float8_e4m3fnuz"), (H200, "float8_e4m3fn")])
+def test_the_agent_is_told_what_fp8_is_on_its_device(tmp_path: Path, device: DeviceFacts, wanted: str) -> None:
+    text = prompt_text(workspace(tmp_path, "triton2triton/gemm/w8a8_block_scaled_mm", device))
+    assert f"The dtype `fp8` is PyTorch's `{wanted}` on this device." in text
+    other = prompt_text(workspace(tmp_path, "triton2triton/normalization/rms_norm", device))
+    assert "fp8" not in other.split("## Device")[0]
+
+
 def test_only_the_files_that_are_meant_are_there(corpus: Corpus) -> None:
     for task, folder in corpus:
         expected = set(MADE_HERE)

@@ -43,6 +43,8 @@ MAP(to_bf16, float, __hip_bfloat16, __float2bfloat16(x[i]))
 MAP(long_to_bf16, long long, __hip_bfloat16, __ll2bfloat16_rn(x[i]))
 MAP(from_e4m3, __hip_fp8_e4m3, float, static_cast<float>(x[i]))
 MAP(to_e4m3, float, __hip_fp8_e4m3, __hip_fp8_e4m3(x[i]))
+MAP(from_fnuz, __hip_fp8_e4m3_fnuz, float, static_cast<float>(x[i]))
+MAP(to_fnuz, float, __hip_fp8_e4m3_fnuz, __hip_fp8_e4m3_fnuz(x[i]))
 MAP(from_e5m2, __hip_fp8_e5m2, float, static_cast<float>(x[i]))
 MAP(to_e5m2, float, __hip_fp8_e5m2, __hip_fp8_e5m2(x[i]))
 MAP(half_sums, __half2, __half, __hadd(x[i].x, x[i].y))
@@ -107,7 +109,11 @@ def test_every_16_bit_pattern_becomes_the_right_float(apply: Map, entry: str, dt
 
 @pytest.mark.parametrize(
     ("entry", "dtype"),
-    [("from_e4m3", ml_dtypes.float8_e4m3fn), ("from_e5m2", ml_dtypes.float8_e5m2)],
+    [
+        ("from_e4m3", ml_dtypes.float8_e4m3fn),
+        ("from_fnuz", ml_dtypes.float8_e4m3fnuz),
+        ("from_e5m2", ml_dtypes.float8_e5m2),
+    ],
 )
 def test_every_8_bit_pattern_becomes_the_right_float(apply: Map, entry: str, dtype: Any) -> None:
     patterns = np.arange(256, dtype=np.uint8).view(dtype)
@@ -123,7 +129,11 @@ def test_floats_round_to_nearest_even(apply: Map, entry: str, dtype: Any) -> Non
 
 @pytest.mark.parametrize(
     ("entry", "dtype", "largest"),
-    [("to_e4m3", ml_dtypes.float8_e4m3fn, 448.0), ("to_e5m2", ml_dtypes.float8_e5m2, 57344.0)],
+    [
+        ("to_e4m3", ml_dtypes.float8_e4m3fn, 448.0),
+        ("to_fnuz", ml_dtypes.float8_e4m3fnuz, 240.0),
+        ("to_e5m2", ml_dtypes.float8_e5m2, 57344.0),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_fp8_rounds_and_saturates(apply: Map, entry: str, dtype: Any, largest: float) -> None:

@@ -51,6 +51,13 @@ inline float decode_e4m3(unsigned char bits) {
     return bits & 0x80 ? -size : size;
 }
 
+// The 8 bits of gfx942: half of what they would be in OCP's, the top code too; NaN is what would be -0.
+inline float decode_e4m3_fnuz(unsigned char bits) {
+    if (bits == 0x80) return NAN;
+    const float size = (bits & 0x7f) == 0x7f ? 240.0f : decode_e4m3(bits & 0x7f) / 2;
+    return bits & 0x80 ? -size : size;
+}
+
 // a * b + c in a double, rounded to odd, so that rounding it once more to a small format is correct.
 inline double fma_to_odd(float a, float b, float c) {
     const double product = static_cast<double>(a) * b, addend = c, sum = product + addend;
