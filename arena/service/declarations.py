@@ -87,7 +87,7 @@ def arithmetic_words(task: Task) -> str:
 
 
 def comparison_words(task: Task, spec: TensorSpec) -> str:
-    """How an output, or a mutable input after the call, is compared with the reference."""
+    """Return how an output, or a mutable input after the call, is compared with the reference."""
     dtypes = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (spec.dtype,)
     by_words: dict[str, list[str]] = {}
     for dtype in dtypes:
