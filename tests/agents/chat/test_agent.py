@@ -127,10 +127,11 @@ def test_cost_comes_from_the_price(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("limits", "ending"),
-    [({"tokens": 250}, Ending.TOKENS), ({"cost_usd": 0.0005}, Ending.COST)],
+    [({"tokens": 250}, Ending.TOKENS), ({"cost_usd": 0.0008}, Ending.COST)],
     ids=["tokens", "cost"],
 )
 def test_a_limit_on_tokens_or_cost_ends_the_session(tmp_path: Path, limits: dict[str, float], ending: Ending) -> None:
+    """The third answer reaches either limit: each has 120 tokens and costs 0.0003 dollars."""
     with endpoint(says(coded("fast"))) as server:
         done = tried(tmp_path, server, "turns: 50\nprice: {input: 1, output: 10}\n", limits)
     assert done.session.ending is ending and done.submitted == kernel("fast")
