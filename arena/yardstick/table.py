@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from arena.errors import FileError
+from arena.runs.records import write_bytes
 
 COLUMNS = (
     *("task", "engine", "version", "files", "device", "versions", "effort", "digest", "case", "shape", "status"),
@@ -34,15 +36,16 @@ def has_rows(rows: Iterable[Row], **cells: str) -> bool:
 
 
 def replace_rows(path: Path, old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
-    """Write the table with new rows in place of those of the same task, engine and device, and return it."""
+    """Write the table with new rows in place of those of the same task, engine and device, and return it.
+
+    Raises `StorageError` where the file cannot be written, which then stays as it was.
+    """
     replaced = {(row["task"], row["engine"], row["device"]) for row in new}
     rows = [row for row in old if (row["task"], row["engine"], row["device"]) not in replaced]
     rows = sorted([*rows, *new], key=lambda row: (row["task"], row["engine"], row["device"]))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    partial.replace(path)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_bytes(path, text.getvalue().encode())
     return rows
