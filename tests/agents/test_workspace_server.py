@@ -24,12 +24,24 @@ from tests.agents.services import FakeService
 PATIENCE_S = 10.0
 
 
+def connect(connection: socket.socket, path: Path) -> None:
+    """Connect, again where the server has not accepted those before: a full backlog is EAGAIN on a Unix socket."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return connection.connect(str(path))
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
 @contextmanager
 def connected(path: Path) -> Iterator[socket.socket]:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(PATIENCE_S)
     try:
-        connection.connect(str(path))
+        connect(connection, path)
         yield connection
     finally:
         connection.close()
