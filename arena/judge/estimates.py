@@ -54,19 +54,20 @@ def latency_ms(values_s: Array, swapped: Sequence[bool] = ()) -> Estimate:
     return _combined(values_s * 1e3, swapped)
 
 
-def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0) -> Estimate:
+def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, latency_error: float = 0.0) -> Estimate:
     """Median of the rounds' ratios: both sides saw the same data in a round, so that ragged data cancels.
 
     Where the sides changed places, the geometric mean of both placements' medians, in which the places cancel: a
-    crossover design. `reach_error_s`: by how much reaching one worker differs between long and short passes, as a
-    standard deviation over workers.
+    crossover design. `reach_error_s`: by how much reaching one worker differs between long and short passes.
+    `latency_error`: by which part of a latency one worker differs from another. Both are standard deviations over
+    workers, which no number of rounds with the same two workers shows.
     """
     logs, swapped = _log_ratios(rounds, calls)
     value, half = _student(_by_place(logs, swapped))
     sides = (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls))
     spans_s = [max(float(np.median(side)), _LEAST_S) * calls for side in sides]
-    shared = _NORMAL_QUANTILE * reach_error_s * math.hypot(*(1 / span_s for span_s in spans_s))
-    half = math.hypot(half, shared)
+    errors = [math.hypot(reach_error_s / span_s, latency_error) for span_s in spans_s]
+    half = math.hypot(half, _NORMAL_QUANTILE * math.hypot(*errors))
     low = math.exp(value - half)
     if not measured(rounds, calls):
         low = min(low, _surely(rounds, calls))

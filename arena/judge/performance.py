@@ -249,7 +249,7 @@ class PerformanceCheck:
         self, rounds: list[Round], plan: PassPlan, arguments: Arguments, candidate: TimedProgram, alone_ms: Estimate
     ) -> CaseTiming:
         calls = plan.long - plan.short
-        ratio = estimates.speedup(rounds, calls, self._config.reach_error_s)
+        ratio = estimates.speedup(rounds, calls, self._config.reach_error_s, self._config.latency_error)
         swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),

@@ -43,6 +43,8 @@ class TimingConfig:
     """the half width of a speedup's interval above which it is reported as noisy"""
     reach_error_s: float
     """by how much more reaching a worker takes in a long pass than in a short one: standard deviation over workers"""
+    latency_error: float
+    """by which part of its latency a kernel differs from one worker to another: standard deviation"""
     clock_slack_ms: float
     baseline_drift: float
 
@@ -67,6 +69,7 @@ _GPU = TimingConfig(
     patient_spread=0.01,
     noisy_half_width=0.02,
     reach_error_s=7e-6,
+    latency_error=0.0,
     clock_slack_ms=0.03,
     baseline_drift=0.10,
 )
@@ -79,7 +82,8 @@ _CPU = TimingConfig(
     target_spread=0.03,
     patient_spread=0.15,
     noisy_half_width=0.3,
-    reach_error_s=0.0,
+    reach_error_s=8e-6,
+    latency_error=0.03,
     clock_slack_ms=0.5,
     baseline_drift=1.5,
 )

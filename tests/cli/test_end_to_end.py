@@ -19,7 +19,7 @@ CANDIDATES = ROOT / "examples" / "candidates"
 CONFIG = f"""
 name: small
 platform: cpu
-tasks: [rms_norm, hip2hip/modules/softmax, torch2hip/modules/silu]
+tasks: [rms_norm, hip2hip/modules/softmax, torch2hip/modules/simple_matmul]
 attempts: 1
 agents:
   - {{kind: noop}}
@@ -77,7 +77,7 @@ def test_the_starting_kernel_is_as_fast_as_itself(finished: RunRecords) -> None:
 
 @pytest.mark.slow
 def test_the_hard_coded_candidate_loses_on_cases_it_never_saw(finished: RunRecords) -> None:
-    for task in ("rms_norm", "softmax", "silu"):
+    for task in ("rms_norm", "softmax", "simple_matmul"):
         judged = evaluation(finished, "hardcoded", task)
         assert all(case.candidate is Status.PASSED for case in judged.split(Split.SEEN))
         lost = [case for case in judged.split(Split.HELDOUT) if case.candidate is Status.WRONG_RESULT]
@@ -86,17 +86,17 @@ def test_the_hard_coded_candidate_loses_on_cases_it_never_saw(finished: RunRecor
 
 @pytest.mark.slow
 def test_the_broken_candidate_has_its_status(finished: RunRecords) -> None:
-    found = {task: trial(finished, "broken", task).status for task in ("rms_norm", "softmax", "silu")}
+    found = {task: trial(finished, "broken", task).status for task in ("rms_norm", "softmax", "simple_matmul")}
     assert found == {
         "rms_norm": Status.WRONG_RESULT,
         "softmax": Status.WRONG_RESULT,
-        "silu": Status.COMPILE_ERROR,
+        "simple_matmul": Status.COMPILE_ERROR,
     }
 
 
 @pytest.mark.slow
 def test_torch2hip_has_nothing_for_noop_to_hand_in(finished: RunRecords) -> None:
-    assert trial(finished, "noop", "silu").status is Status.NOTHING_SUBMITTED
+    assert trial(finished, "noop", "simple_matmul").status is Status.NOTHING_SUBMITTED
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_a_finished_run_is_not_run_again(place: Path, finished: RunRecords) -> N
 
 @pytest.mark.slow
 def test_a_lost_record_alone_is_run_again(place: Path, finished: RunRecords) -> None:
-    path = place / "runs" / "small" / "trials" / "broken" / "torch2hip.modules.silu.1.json"
+    path = place / "runs" / "small" / "trials" / "broken" / "torch2hip.modules.simple_matmul.1.json"
     path.unlink()
     done = CliRunner().invoke(app, _run(place))
     assert done.exit_code == 0

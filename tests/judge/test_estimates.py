@@ -87,6 +87,12 @@ def test_what_no_number_of_rounds_shows_is_in_the_interval() -> None:
     assert found.half_width == pytest.approx(1.96 * 7e-6 * np.hypot(1 / 0.7e-3, 1 / 1.4e-3), rel=1e-2)
 
 
+def test_one_worker_differs_from_another_by_a_part_of_its_latency() -> None:
+    """However many rounds and however long the calls: both sides add 3 % each."""
+    found = estimates.speedup(rounds(1e-1, 2e-1, 200), 1, reach_error_s=8e-6, latency_error=0.03)
+    assert found.half_width == pytest.approx(1.96 * 0.03 * np.sqrt(2), rel=2e-2)
+
+
 def test_a_single_round_has_no_spread() -> None:
     assert estimates.speedup(rounds(2e-5, 1e-5, 1), 70).half_width == 0
 
