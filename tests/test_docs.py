@@ -12,7 +12,7 @@ from arena.corpus.task_folder import load_task
 from arena.model.task import MOST_HELD_BYTES, Tolerance
 from arena.numerics.dtypes import bounds
 from arena.runs.config import load_config
-from arena.task_check.mutation import discriminating_cases
+from arena.task_check.mutation import cases_by_dtypes
 from tests.corpus.folders import write_task
 
 GUIDE = "contribute/new-task.md"
@@ -103,6 +103,6 @@ def test_mutants_run_on_as_many_cases_as_the_authors_guide_says(tmp_path: Path, 
     assert "on each of up to nine, else on six to eight from the cheapest to the most expensive" in page
     fine = "".join(f"- {{M: {m}, N: 8, D: 64, dtype: float32}}\n" for m in range(2, count + 2))
     task = load_task(write_task(tmp_path, seen=fine + fine.replace("float32", "float16").replace("N: 8", "N: 16")))
-    few = discriminating_cases(task, task.seen)
+    few = cases_by_dtypes(task, task.seen)[0]
     assert len(few) == chosen and {case.values["dtype"] for case in few} == {"float32"}
     assert [case.values["M"] for case in (few[0], few[-1])] == [2, count + 1]

@@ -16,7 +16,8 @@ from arena.toolchains import hip_hipcc, hip_nvcc
 from arena.toolchains.base import HipToolchain
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_build import Runner, default_cache_root, run_plainly
-from arena.toolchains.hip_hipcc import HipccToolchain, find_hipcc
+from arena.toolchains.hip_hipcc import HipccToolchain
+from arena.toolchains.programs import find_program
 from arena.toolchains.targets import TARGETS, parse
 
 NVCC_PACKAGES = "pip install 'unseen-arena[cuda-compiler]', or the CUDA toolkit"
@@ -99,7 +100,7 @@ def _for_nvidia(kept: BuildCache, run: Runner) -> tuple[HipToolchain, frozenset[
 def _for_amd(kept: BuildCache, run: Runner) -> tuple[HipToolchain, frozenset[str]]:
     """ROCm's own compiler where it is installed, unless clang with the overlay is there and knows more targets."""
     options: list[tuple[HipToolchain, frozenset[str]]] = []
-    if find_hipcc() is not None:
+    if find_program(HipccToolchain.program) is not None:
         rocm = HipccToolchain(kept, run=run, resources=True)
         options.append((rocm, rocm.archs()))
     try:

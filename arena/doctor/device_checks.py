@@ -6,7 +6,7 @@ import re
 
 from arena.doctor.evidence import Answer, DeviceSeen, ItemOutcome, ProbeSeen
 from arena.platforms.hip_launch import THREADS
-from arena.sandbox.namespaces import NO_INET, OWN_NETWORK, SHARED_NETWORK
+from arena.sandbox.namespaces import NO_INET, OWN_NETWORK, parts_of
 
 _ARCH = re.compile(r"gfx\d{1,2}[0-9a-f]{2}|sm_\d{2,3}|cpu")
 _WAVE_SIZES = (32, 64)
@@ -108,7 +108,7 @@ def code_object(probe: ProbeSeen) -> Answer:
 
 def isolation(level: str) -> Answer:
     """Warns where the sandbox lacks one of two parts; fails where it does not even have its own session."""
-    walls = level.partition(";")[0].replace(SHARED_NETWORK, OWN_NETWORK).split("+")
+    walls = parts_of(level)
     if "session" not in walls:
         return Answer(ItemOutcome.FAIL, f"workers say they are behind {level!r}")
     costs = {**_WALLS, OWN_NETWORK: _FILTERED} if NO_INET in walls else _WALLS

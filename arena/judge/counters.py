@@ -6,8 +6,6 @@ through the process of the candidate, which can say what it likes.
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +26,7 @@ from arena.model.verdict import Status
 from arena.protocol import ProfiledRun
 from arena.sandbox import network
 from arena.scratch import scratch
+from arena.toolchains.programs import find_program
 
 _MOST_BYTES = 1 << 30
 _TIMEOUT_S = 240.0
@@ -76,18 +75,12 @@ def count(check: CorrectnessCheck, tool: CounterTool, side: Side, worked_out: Ar
             file = _written(check, worker_program, worked_out, folder, home)
         except CandidateFailed as failure:
             return None, failure.detail
-        command = [program, *tool.command(home), sys.executable, "-m", "arena.worker.profiled_run", str(file)]
+        command = [str(program), *tool.command(home), sys.executable, "-m", "arena.worker.profiled_run", str(file)]
         environment = {**clean_environment(interprets=check.platform.name == "cpu"), "TMPDIR": str(home)}
         line = network.starting(command, shared=True, loopback=True)
         done = process.run(line, timeout_s=_TIMEOUT_S, cwd=home, env={**environment, "HOME": str(home)})
         found = tool.read(home, done.output, launches)
     return found, "" if found is not None else tool.problem(done.output)
-
-
-def find_program(name: str) -> str | None:
-    """Return the path of a vendor's program: on PATH, in ROCM_PATH or CUDA_HOME, or where these usually are."""
-    roots = (os.environ.get("ROCM_PATH") or "/opt/rocm", os.environ.get("CUDA_HOME") or "/usr/local/cuda")
-    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), *(f"{root}/bin" for root in roots))))
 
 
 def _written(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from arena.judge.buffers import Sets
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.counter_tools import TOOLS
-from arena.judge.counters import Side, compare_counters, find_program
+from arena.judge.counters import Side, compare_counters
 from arena.judge.inputs import draw_secret
 from arena.judge.worker_program import WorkerProgram
 from arena.judge.workers import CandidateFailed
@@ -17,6 +17,7 @@ from arena.model.profile import CounterTable, KernelTime, Profile
 from arena.model.record import CaseTiming
 from arena.model.task import Arguments
 from arena.protocol import Call, Prepare
+from arena.toolchains.programs import find_program
 
 _MOST_KERNELS = 50
 

@@ -19,6 +19,14 @@ NO_INET = "no-inet"
 """part of a level: no network namespace, but the system call filter refuses every socket but Unix ones"""
 
 
+def parts_of(level: str) -> tuple[str, ...]:
+    """Return what keeps a worker confined, from a level such as `session+network; compilers none`.
+
+    A network shared with the judge counts as the worker's own: it is as empty.
+    """
+    return tuple(level.partition(";")[0].replace(SHARED_NETWORK, OWN_NETWORK).split("+"))
+
+
 def unshare(libc: ctypes.CDLL, flag: int) -> bool:
     """Leave a namespace; an ordinary user first needs a user namespace, in which root is itself again."""
     if os.geteuid() == 0:

@@ -29,7 +29,7 @@ from arena.model.task import Task
 from arena.model.verdict import Stage, Verdict
 from arena.printable import shortened
 from arena.resources import code_hash
-from arena.sandbox.namespaces import OWN_NETWORK, SHARED_NETWORK
+from arena.sandbox.namespaces import OWN_NETWORK, parts_of
 from arena.scratch import scratch
 from arena.service.judge_pool import Evaluator
 from arena.wire import MAX_FRAME_BYTES
@@ -281,7 +281,7 @@ class RemoteJudge:
 
 def lacks(isolation: str) -> str:
     """Return what a level such as `session+network; compilers none` lacks of what keeps candidates from a cluster."""
-    parts = isolation.split(";")[0].replace(SHARED_NETWORK, OWN_NETWORK).split("+")
+    parts = parts_of(isolation)
     return " and ".join(part for part in _NEEDED if part not in parts)
 
 

@@ -58,7 +58,7 @@ def try_mutants(
     build = _triton_programs if is_triton else _hip_programs
     statuses = {mutant.name: Status.PASSED for mutant in chosen}
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
-        for few in _cases_by_dtypes(task, cases):
+        for few in cases_by_dtypes(task, cases):
             left = [mutant for mutant in chosen if statuses[mutant.name] is Status.PASSED]
             programs = build(task, left, few[0], Path(folder))
             for mutant in left:
@@ -91,12 +91,7 @@ def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
     return scored("mutants", counted)
 
 
-def discriminating_cases(task: Task, cases: Sequence[Case]) -> list[Case]:
-    """A few cases of the finest dtypes that there are, cheap ones first: most mutants get no further."""
-    return _cases_by_dtypes(task, cases)[0]
-
-
-def _cases_by_dtypes(task: Task, cases: Sequence[Case]) -> list[list[Case]]:
+def cases_by_dtypes(task: Task, cases: Sequence[Case]) -> list[list[Case]]:
     """A few cases for each choice of dtypes, the finest choice first."""
 
     def dtypes(case: Case) -> list[str]:

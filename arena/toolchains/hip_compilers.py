@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.toolchains.hip_hipcc import find_hipcc
+from arena.toolchains.programs import find_program
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def find() -> tuple[Compiler, ...]:
 
 def _find(vendor: str, programs: tuple[str, ...], package: str) -> Compiler:
     if vendor == "amd":
-        return Compiler(vendor, programs[0], find_hipcc(), package)
+        return Compiler(vendor, programs[0], find_program(programs[0]), package)
     for program in programs:
         path = shutil.which(program)
         if path is not None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -15,10 +13,10 @@ from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Targ
 from arena.toolchains.hip_build import UNIT, SdkToolchain
 from arena.toolchains.hip_resources import AMD_FLAGS
 from arena.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, build_worker
+from arena.toolchains.programs import find_program
 
 FLAGS = ("-O3", "-std=c++17", "-fPIC")
 LINK_FLAGS = ("-shared", "-Wl,-z,defs")
-_USUAL = Path("/opt/rocm")
 _CLANG_FOLDER = re.compile(r"^InstalledDir: *(.+)$", re.MULTILINE)
 
 
@@ -32,7 +30,7 @@ class HipccToolchain(SdkToolchain):
     @cached_property
     def compiler(self) -> str:
         """The path of hipcc. Raises `InfrastructureError` where it is missing."""
-        found = shutil.which(self._wanted) if self._wanted != self.program else find_hipcc()
+        found = shutil.which(self._wanted) if self._wanted != self.program else find_program(self.program)
         if found is None:
             raise InfrastructureError(f"{self._wanted} is neither on PATH nor below ROCM_PATH: {self.install}")
         return str(found)
@@ -57,17 +55,6 @@ class HipccToolchain(SdkToolchain):
         folder = _CLANG_FOLDER.search(self._asked)
         clang = Path(folder[1].strip()) / "clang++" if folder else None
         return known_archs(clang) if clang is not None and clang.is_file() else frozenset()
-
-
-def find_hipcc(environment: Mapping[str, str] = os.environ, usual: Path = _USUAL) -> Path | None:
-    """The hipcc on `PATH`, else below `ROCM_PATH`, else where ROCm is usually installed; None where there is none."""
-    on_path = shutil.which("hipcc", path=environment.get("PATH", os.defpath))
-    if on_path is not None:
-        return Path(on_path)
-    named = environment.get("ROCM_PATH")
-    roots = [Path(named), usual] if named else [usual]
-    compilers = (root / "bin" / "hipcc" for root in roots)
-    return next((path for path in compilers if os.access(path, os.X_OK) and path.is_file()), None)
 
 
 @cache

@@ -11,7 +11,7 @@ from arena.platforms.cuda import CudaPlatform
 from arena.platforms.device import TorchDevice
 from arena.platforms.gpu import _loaded, loaded_library
 from arena.platforms.rocm import RocmPlatform
-from arena.toolchains.hip_hipcc import find_hipcc
+from arena.toolchains.programs import find_program
 from tests.platforms.fake_device import GIB, H200, MI300X, FakeDevice, silent
 
 _LINE = "7f1c00000000-7f1c00001000 r-xp 00000000 fe:01 1234567                    "
@@ -69,17 +69,17 @@ def hipcc(root: Path) -> Path:
 
 def test_hipcc_on_path_then_rocm_path_then_the_usual_place(tmp_path: Path) -> None:
     usual, nothing = tmp_path / "opt", {"PATH": str(tmp_path)}
-    assert find_hipcc(nothing, usual) is None
+    assert find_program("hipcc", nothing, (usual,)) is None
     in_usual = hipcc(usual)
-    assert find_hipcc(nothing, usual) == in_usual
+    assert find_program("hipcc", nothing, (usual,)) == in_usual
     in_named = hipcc(tmp_path / "rocm-7")
     named = {**nothing, "ROCM_PATH": str(tmp_path / "rocm-7")}
-    assert find_hipcc(named, usual) == in_named
-    assert find_hipcc({**named, "ROCM_PATH": str(tmp_path / "absent")}, usual) == in_usual
+    assert find_program("hipcc", named, (usual,)) == in_named
+    assert find_program("hipcc", {**named, "ROCM_PATH": str(tmp_path / "absent")}, (usual,)) == in_usual
     on_path = hipcc(tmp_path / "first")
-    assert find_hipcc({**named, "PATH": str(on_path.parent)}, usual) == on_path
+    assert find_program("hipcc", {**named, "PATH": str(on_path.parent)}, (usual,)) == on_path
     in_usual.chmod(0o644)
-    assert find_hipcc(nothing, usual) is None
+    assert find_program("hipcc", nothing, (usual,)) is None
 
 
 @pytest.mark.parametrize(("free_gib", "given_back"), [(100, False), (18, False), (17, True), (0, True)])
