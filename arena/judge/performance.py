@@ -14,7 +14,7 @@ from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
 from arena.judge.plausibility import PLAUSIBILITY_CHECKS, Timing, failed_check
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
-from arena.judge.timer import Timer, TimingConfig
+from arena.judge.timer import Placement, Timer, TimingConfig
 from arena.judge.verify import OutputCheck, check_inputs, check_outputs, compared
 from arena.judge.workers import CandidateFailed
 from arena.model.effort import Effort
@@ -35,7 +35,9 @@ _SINGLE_EVERY = 4
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
 _PROBE_CALLS = 16
-_PROBE_REPEATS = 3
+_PROBE_REPEATS = 2
+_MUCH_LONGER = 1.6
+"""a plan that asks for this many times the calls is worth binding the buffers again"""
 
 
 @dataclass
@@ -105,16 +107,15 @@ class PerformanceCheck:
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """One measurement, and what is to be thought of it."""
         try:
-            call_s = min(isolated[1], self.probe(candidate, arguments))
-            plan = self.timer.plan(arguments, call_s)
+            places = self.timer.placements
+            plan = self._planned(baseline, candidate, arguments, isolated[1], places[0])
             rounds: list[Round] = []
             for side in (baseline, candidate):
                 side.prepare_s.clear()
                 side.drain_s.clear()
-            places = self.timer.placements
             for place in places:
-                baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
-                candidate.bind(arguments, self.reference, _passes(plan), place.candidate)
+                if place is not places[0]:
+                    self._bind(baseline, candidate, arguments, plan, place)
                 for check in (
                     _moved,
                     partial(self._rounds, arguments, plan, rounds, place.swapped, len(places)),
@@ -135,6 +136,38 @@ class PerformanceCheck:
         finally:
             _unbind_quietly(candidate)
             baseline.unbind()
+
+    def _planned(
+        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, call_s: float, place: Placement
+    ) -> PassPlan:
+        """Bind both for passes as the baseline's `call_s` asks for, or longer ones for a candidate that is much faster.
+
+        The candidate's latency is that of two passes over the data of its warm-up.
+        """
+        plan = self.timer.plan(arguments, call_s)
+        self._bind(baseline, candidate, arguments, plan, place)
+        if self.timer.platform.graphs:
+            longer = self.timer.plan(arguments, min(call_s, self._rough_call_s(candidate, plan)))
+            if longer.long > _MUCH_LONGER * plan.long:
+                plan = longer
+                self._bind(baseline, candidate, arguments, plan, place)
+        return plan
+
+    def _bind(
+        self,
+        baseline: TimedProgram,
+        candidate: TimedProgram,
+        arguments: Arguments,
+        plan: PassPlan,
+        place: Placement,
+    ) -> None:
+        baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
+        candidate.bind(arguments, self.reference, _passes(plan), place.candidate)
+
+    def _rough_call_s(self, side: TimedProgram, plan: PassPlan) -> float:
+        """A rough figure of the seconds a call takes, from the passes of a round: only to plan with."""
+        best = {name: min(self._pass(side, name)[0] for _ in range(_PROBE_REPEATS)) for name in plan.passes}
+        return max((best[LONG] - best.get(SHORT, 0.0)) / (plan.long - plan.short), 1e-6)
 
     def _rounds(
         self,

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from arena.errors import InfrastructureError
@@ -128,7 +129,13 @@ def _readable(toolchain: HipToolchain, target: Target) -> Readable:
     built = toolchain.build(Source(probe(), "#pragma once\n", "probe.hip"), target)
     if isinstance(built, BuildFailed):
         raise InfrastructureError(f"the documented headers do not compile for {target.arch}:\n{built.log}")
-    return Readable.of(_read(built.library))
+    return _readable_by(built.library)
+
+
+@cache
+def _readable_by(probed: Path) -> Readable:
+    """What a probe's build has read; the build cache names builds by their content."""
+    return Readable.of(_read(probed))
 
 
 def probe() -> str:

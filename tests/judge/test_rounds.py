@@ -146,6 +146,31 @@ def test_a_probe_lies_where_the_passes_will(case: Arguments, monkeypatch: pytest
     assert bound == [arenas[0]]
 
 
+@pytest.mark.parametrize(
+    ("candidate_s", "calls"),
+    [(1e-4, [40]), (9e-5, [40]), (1e-3, [40]), (5e-5, [40, 80])],
+    ids=["as-fast", "little-faster", "slower", "twice-as-fast"],
+)
+def test_a_much_faster_candidate_gets_longer_passes(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, candidate_s: float, calls: list[int]
+) -> None:
+    """All others are bound once: passes last as long as the baseline's latency asks for."""
+    bound: list[PassPlan] = []
+    timer: Any = SimpleNamespace(
+        platform=SimpleNamespace(graphs=True), plan=lambda _, call_s: PassPlan(5, round(4e-3 / call_s))
+    )
+
+    def passed(_: object, __: object, name: str) -> tuple[float, float]:
+        return 2e-4 + candidate_s * (bound[-1].long if name == LONG else bound[-1].short), 0.0
+
+    monkeypatch.setattr(PerformanceCheck, "_pass", passed)
+    monkeypatch.setattr(PerformanceCheck, "_bind", lambda *given: bound.append(given[4]))
+    nothing: Any = None
+    plan = PerformanceCheck(timer, nothing, 1.0)._planned(nothing, nothing, case, 1e-4, nothing)
+    assert [one.long for one in bound] == calls
+    assert plan == bound[-1]
+
+
 def test_a_case_has_so_many_rounds_at_most() -> None:
     """The record keeps each of them, and must fit a frame: however long the budget, and however wide the interval."""
     timer: Any = SimpleNamespace(timing_config=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
