@@ -4,10 +4,11 @@ A pass of n calls takes a + n·t; a, the cost of reaching the worker and back, c
 t = (T(long) - T(short)) / (long - short). The further apart the lengths, the less noise is left in t. Medians over
 rounds resist preemption.
 
-A speedup's interval is Student's, with winsorised deviations (Tukey and McLaughlin, 1963), and holds what no number of
-rounds shows: a differs a little between long and short passes, and from one pair of workers to the next. On an H200 it
-covers the truth of a kernel against itself as often as it says: docs/develop/measurement.md. Latencies, which
-plausibility checks use and nobody may widen on purpose, have percentile bootstraps over whole rounds (Efron, 1979).
+A speedup's interval is Student's, with winsorised deviations (Tukey and McLaughlin, 1963). It holds whenever the rounds
+end, and includes what no number of rounds shows: a differs a little between long and short passes, and from one pair of
+workers to the next. docs/develop/measurement.md says how often it covers the truth of a kernel against itself.
+Latencies, which plausibility checks use and nobody may widen on purpose, have percentile bootstraps over whole rounds
+(Efron, 1979).
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ import numpy as np
 from arena.model.record import Estimate, Round
 
 RESAMPLES = 1000
+LOOK_EVERY = 4
+"""rounds of a placement after which it is asked, each time, whether the interval is narrow enough"""
 _CONFIDENCE = 0.95
 _TAIL = (1 - _CONFIDENCE) / 2
+_FIRST = 0.8
 _NORMAL_QUANTILE = 1.96
 _OF_MEDIAN = math.pi / 2
 """the variance of a median over that of a mean, for many normal values"""
@@ -62,8 +66,8 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, lat
     `latency_error`: by which part of a latency one worker differs from another. Both are standard deviations over
     workers, which no number of rounds with the same two workers shows.
     """
-    logs, swapped = _log_ratios(rounds, calls)
-    value, half = _student(_by_place(logs, swapped))
+    parts = _by_place(*_log_ratios(rounds, calls))
+    value, half = _student(parts, _tail(len(parts[0])))
     sides = (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls))
     spans_s = [max(float(np.median(side)), _LEAST_S) * calls for side in sides]
     errors = [math.hypot(reach_error_s / span_s, latency_error) for span_s in spans_s]
@@ -72,6 +76,18 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, lat
     if not measured(rounds, calls):
         low = min(low, _surely(rounds, calls))
     return Estimate(math.exp(value), low, math.exp(value + half))
+
+
+def _tail(count: int) -> float:
+    """Error on each side of an interval after `count` rounds of the first placement, in which it is decided to stop.
+
+    Whether to stop is asked every `LOOK_EVERY` rounds. Nearly all cases end at the first look, which has `_FIRST` of
+    the error; the k-th after it has a share of 6/(π k)² in the rest. All shares sum to 1, so that all intervals hold
+    together whatever made the rounds end (Bonferroni's inequality).
+    """
+    later = count // LOOK_EVERY - 1
+    share = _FIRST if later < 1 else (1 - _FIRST) * 6 / (math.pi * later) ** 2
+    return _TAIL * share
 
 
 def _surely(rounds: Sequence[Round], calls: int) -> float:
@@ -107,24 +123,31 @@ def _by_place(values: Array, swapped: Sequence[bool]) -> list[Array]:
     return [values[mask == place] for place in (False, True) if (mask == place).any()]
 
 
-def _student(parts: Sequence[Array]) -> tuple[float, float]:
+def _student(parts: Sequence[Array], tail: float) -> tuple[float, float]:
     """Mean of the parts' medians, and half of its interval: 0 where no part has two values.
 
-    The deviations of all parts make one variance; those beyond four standard deviations count as four, so that one
-    preempted round does not decide.
+    Each placement has a variance of its own, with degrees of freedom after Welch and Satterthwaite (1946): a candidate
+    sees where its buffers lie. Deviations beyond four standard deviations count as four, so that one preempted round
+    does not decide.
     """
     from scipy.special import stdtrit
 
     value = float(np.mean([np.median(part) for part in parts]))
-    deviations = np.concatenate([part - np.median(part) for part in parts])
-    freedom = len(deviations) - len(parts)
-    if freedom < 1:
+    several = [part for part in parts if len(part) > 1]
+    squared = np.array([_OF_MEDIAN * _variance(part) / len(part) for part in several])
+    total = float(squared.sum())
+    if not total:
         return value, 0.0
+    freedom = total**2 / float(np.sum(squared**2 / np.array([len(part) - 1 for part in several])))
+    return value, float(stdtrit(freedom, 1 - tail)) * math.sqrt(total) / len(several)
+
+
+def _variance(part: Array) -> float:
+    """Around the median, with winsorised deviations."""
+    deviations = part - np.median(part)
     limit = _CLIPPED_AT * _SIGMA * float(np.median(np.abs(deviations)))
     clipped = np.clip(deviations, -limit, limit) if limit else deviations
-    variance = float(np.sum(clipped**2)) / freedom
-    error = math.sqrt(_OF_MEDIAN * variance * sum(1 / len(part) for part in parts)) / len(parts)
-    return value, float(stdtrit(freedom, 1 - _TAIL)) * error
+    return float(np.sum(clipped**2)) / (len(part) - 1)
 
 
 def _combined(values: Array, swapped: Sequence[bool]) -> Estimate:

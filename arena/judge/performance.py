@@ -30,7 +30,6 @@ T = TypeVar("T")
 _SAMPLED_CALLS = 2
 _LARGE_ELEMENTS = 1 << 22
 _PATIENCE = 6
-_CHECK_EVERY = 4
 _SINGLE_EVERY = 4
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
@@ -182,8 +181,8 @@ class PerformanceCheck:
         """Add rounds for one placement, of which there are `places`; both get as many."""
         budget_s, least = self.budget_s / places, -(-self._config.least_rounds // places)
         target = len(rounds) if swapped else None
-        began, spread, done = time.monotonic(), float("inf"), 0
-        while done < (target or least) or (target is None and self._worth_more(done * places, spread, began, budget_s)):
+        began, done, wanted = time.monotonic(), 0, target or least
+        while done < wanted:
             with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
             names = (*plan.passes, SINGLE) if with_single else plan.passes
             measured, finding = self._round(baseline, candidate, arguments, plan, names)
@@ -191,8 +190,10 @@ class PerformanceCheck:
                 return finding
             rounds.append(replace(measured, swapped=swapped))
             done += 1
-            if done >= least and done % _CHECK_EVERY == 0:
+            if target is None and done == wanted:
                 spread = estimates.spread(rounds, plan.long - plan.short)
+                if self._worth_more(done * places, spread, began, budget_s):
+                    wanted += estimates.LOOK_EVERY
         return OutputCheck(Status.PASSED)
 
     def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
