@@ -30,7 +30,8 @@ from arena.model.task import (
     arguments,
 )
 
-CASE_KEYS = frozenset({"kind", "note", "omit", "timed"})
+CASE_KEYS = frozenset({"fills", "kind", "note", "omit", "timed"})
+_MEAN_AND_STD = ("normal", "normal_even", "equal_rows")
 _CODES = frozenset({"int8", "uint8", "int16", "int32", FP8, "float8_e4m3fn", "float8_e5m2"})
 _Places = list[tuple[list[str | int], Expression]]
 
@@ -141,7 +142,7 @@ def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]
         return Fill(spec)
     ((kind, value),) = spec.items()
     if isinstance(value, list):
-        value = dict(zip(("mean", "std") if kind in ("normal", "normal_even") else ("low", "high"), value, strict=True))
+        value = dict(zip(("mean", "std") if kind in _MEAN_AND_STD else ("low", "high"), value, strict=True))
     elif not isinstance(value, dict):
         value = {"value": value}
     arguments: dict[str, Expression | str] = {}
@@ -176,6 +177,7 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
         if split is Split.HELDOUT and "kind" not in item:
             raise document.error([index], "`kind` is missing: a held-out case says in which way it differs")
         values = {name: value for name, value in item.items() if name not in CASE_KEYS}
+        given = item.get("fills", {})
         cases.append(
             Case(
                 id=f"{split}-{index + 1:02d}",
@@ -183,6 +185,7 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
                 kind=item.get("kind", ""),
                 values=values,
                 omit=frozenset(item.get("omit", ())),
+                fills={name: _fill(document, [index, "fills", name], spec) for name, spec in given.items()},
                 note=item.get("note", ""),
                 timed=item.get("timed", False),
             )
@@ -224,8 +227,7 @@ def _check_tensor(document: Document, task: Task, spec: TensorSpec) -> None:
 
 def _check_expressions(document: Document, task: Task) -> None:
     """Every name in every expression must be declared."""
-    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
-    known = {axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes}
+    known = _known_names(task)
     places: _Places = [(["constraints", i], expression) for i, expression in enumerate(task.constraints)]
     places.append((["work", "flops"], task.work.flops))
     if task.work.bytes is not None:
@@ -235,6 +237,12 @@ def _check_expressions(document: Document, task: Task) -> None:
     for place, expression in places:
         for name in sorted(expression.names - known):
             raise document.error(place, f"`{name}` is not an axis, a scalar or `<dtype>_bytes`")
+
+
+def _known_names(task: Task) -> frozenset[str]:
+    """Return the names that expressions of a task may have: axes, scalars and `<dtype variable>_bytes`."""
+    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    return frozenset({axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes})
 
 
 def _places(spec: TensorSpec, side: str) -> _Places:
@@ -261,6 +269,7 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> Mappi
             raise document.error([index], f"`{name}` is missing")
     for name in sorted(case.omit - optional):
         raise document.error([index, "omit"], f"{name} is not an optional input")
+    _check_fills(document, index, task, case)
     try:
         worked_out = arguments(task, case)
         for constraint in task.constraints:
@@ -273,6 +282,24 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> Mappi
         return worked_out.names
     except ExpressionError as problem:
         raise document.error([index], str(problem)) from None
+
+
+def _check_fills(document: Document, index: int, task: Task, case: Case) -> None:
+    """What a case draws in another way must be an input that it passes, and be worked out from its own sizes."""
+    specs = {spec.name: spec for spec in task.inputs if isinstance(spec, TensorSpec) and spec.name not in case.omit}
+    names = _known_names(task)
+    for name, fill in case.fills.items():
+        place = [index, "fills", name]
+        if name not in specs:
+            raise document.error(place, f"is no input tensor of this case; expected one of: {', '.join(specs)}")
+        declared = specs[name].fill
+        if fill.kind in ("addresses", "custom"):
+            raise document.error(place, f"a case cannot choose {fill.kind}, only the definition can")
+        if declared is not None and declared.kind == "addresses":
+            raise document.error(place, "addresses cannot be drawn in another way")
+        for text in fill.arguments.values():
+            for unknown in sorted(text.names - names if isinstance(text, Expression) else ()):
+                raise document.error(place, f"`{unknown}` is not an axis, a scalar or `<dtype>_bytes`")
 
 
 def _check_work(document: Document, task: Task, case: Case, names: Mapping[str, Number]) -> None:
