@@ -13,7 +13,10 @@ from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.fp8 import FP8
 from arena.model.record import Split
 from arena.model.task import (
+    LARGE,
+    LARGE_ELEMENTS,
     MOST_HELD_BYTES,
+    Arguments,
     Arithmetic,
     Axis,
     Case,
@@ -80,6 +83,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         content_hash=identity.content_hash,
         source=data.get("source", ""),
         family=data.get("family", data["name"]),
+        independent=data.get("independent", ""),
         latency_bound=data.get("latency_bound", ""),
         least_triton=data.get("least_triton", ""),
         precision=Precision(data.get("precision", "float64")),
@@ -89,6 +93,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     )
     _check_names(document, task)
     _check_expressions(document, task)
+    _check_independent(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
             names = _check_case(case_document, index, task, case)
@@ -254,6 +259,35 @@ def _places(spec: TensorSpec, side: str) -> _Places:
     return places
 
 
+def _check_independent(document: Document, task: Task) -> None:
+    """The axis of `independent` is a dimension of every result, and of no tensor but as a whole dimension."""
+    axis = task.independent
+    if not axis:
+        return
+    if axis not in {one.name for one in task.axes}:
+        raise document.error(["independent"], f"`{axis}` is not an axis")
+    results = {spec.name for spec in task.tensors if spec.mutable or spec in task.outputs}
+    for spec in task.tensors:
+        sizes = [size.text for size in spec.shape if axis in size.names]
+        if len(sizes) > 1 or any(text != axis for text in sizes):
+            raise document.error(["independent"], f"{spec.name} must have `{axis}` as one dimension at most")
+        if not sizes and spec.name in results:
+            raise document.error(["independent"], f"the result {spec.name} has no dimension `{axis}`")
+
+
+def _check_large(document: Document, index: int, task: Task, case: Case, worked_out: Arguments) -> None:
+    """A `large` case is held out, not timed, of a task with `independent`, with so large a tensor."""
+    most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
+    for holds, problem in (
+        (case.split is Split.HELDOUT, "a seen case cannot be `large`"),
+        (not case.timed, "a large case is not timed"),
+        (task.independent, "task.yaml names no axis under `independent`, whose rows could be sampled"),
+        (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),
+    ):
+        if not holds:
+            raise document.error([index, "kind"], problem)
+
+
 def _check_case(document: Document, index: int, task: Task, case: Case) -> Mapping[str, Number]:
     """Return the sizes of a case that holds what its task declares."""
     axes = {axis.name: axis for axis in task.axes}
@@ -279,9 +313,11 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> Mappi
         if held > MOST_HELD_BYTES:
             most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
             raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
-        return worked_out.names
     except ExpressionError as problem:
         raise document.error([index], str(problem)) from None
+    if case.kind == LARGE:
+        _check_large(document, index, task, case, worked_out)
+    return worked_out.names
 
 
 def _check_fills(document: Document, index: int, task: Task, case: Case) -> None:
@@ -289,7 +325,7 @@ def _check_fills(document: Document, index: int, task: Task, case: Case) -> None
     specs = {spec.name: spec for spec in task.inputs if isinstance(spec, TensorSpec) and spec.name not in case.omit}
     names = _known_names(task)
     for name, fill in case.fills.items():
-        place = [index, "fills", name]
+        place: list[str | int] = [index, "fills", name]
         if name not in specs:
             raise document.error(place, f"is no input tensor of this case; expected one of: {', '.join(specs)}")
         declared = specs[name].fill

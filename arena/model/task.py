@@ -32,7 +32,13 @@ DTYPE_BYTES = {
 FLOATING = ("float64", "float32", "float16", "bfloat16", OCP, FNUZ, "float8_e5m2")
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
-KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure", "values")
+LARGE = "large"
+KINDS = (
+    *("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure", "values"),
+    LARGE,
+)
+LARGE_ELEMENTS = 1 << 31
+"""a case of the kind `large` has a tensor that spans more elements: offsets of 32 bits do not reach its end"""
 
 
 class OutputComparison(StrEnum):
@@ -183,6 +189,8 @@ class Task:
     source: str = ""
     family: str = ""
     """near-duplicates share one; of a loaded task never empty, its own name unless task.yaml has another"""
+    independent: str = ""
+    """the axis along which no row of an output depends on another row of an input"""
     latency_bound: str = ""
     least_triton: str = ""
     arithmetic: Arithmetic = Arithmetic.INPUTS

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus import build
 from arena.corpus.task_folder import load_task
 from arena.errors import FileError
 from arena.model.record import Split
-from arena.model.task import OutputComparison, TaskType, TensorSpec, arguments
+from arena.model.task import LARGE, OutputComparison, TaskType, TensorSpec, arguments
 from tests.corpus.folders import HELDOUT, SEEN, TASK, write_task
 
 TEXTS = {"task": TASK, "seen": SEEN, "heldout": HELDOUT}
@@ -247,3 +248,41 @@ def test_other_heldout_cases_in_place_of_the_committed(tmp_path: Path) -> None:
         load_task(folder, fresh)
     with pytest.raises(FileError, match="missing"):
         load_task(folder, tmp_path / "nothing.yaml")
+
+
+INDEPENDENT = TASK.replace("work:", "independent: M\nwork:")
+LARGE_CASE = "- {kind: large, M: 40, N: 16, D: 64, dtype: float16}\n"
+
+
+def test_a_large_case_is_one_of_a_task_whose_rows_are_independent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    task = load_task(write_task(tmp_path, task=INDEPENDENT, heldout=HELDOUT + LARGE_CASE))
+    assert (task.independent, task.heldout[-1].kind) == ("M", LARGE)
+
+
+@pytest.mark.parametrize(
+    ("task", "case", "says"),
+    [
+        (TASK, LARGE_CASE, "names no axis under `independent`"),
+        (INDEPENDENT, LARGE_CASE.replace("M: 40", "M: 39"), "spans 624 elements; expected more than 639"),
+        (INDEPENDENT, LARGE_CASE.replace("float16", "float16, timed: true"), "a large case is not timed"),
+        (INDEPENDENT.replace("t: M", "t: K"), "", "`K` is not an axis"),
+        (INDEPENDENT.replace("t: M", "t: D"), "", "the result y has no dimension `D`"),
+        (INDEPENDENT.replace("[N], dtype", "[N * M], dtype"), "", "bias must have `M` as one dimension at most"),
+    ],
+)
+def test_faults_of_independent_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, case: str, says: str
+) -> None:
+    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    with pytest.raises(FileError) as caught:
+        load_task(write_task(tmp_path, task=task, heldout=HELDOUT + case))
+    assert says in caught.value.problem
+
+
+def test_a_seen_case_cannot_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    with pytest.raises(FileError, match="a seen case cannot be `large`"):
+        load_task(write_task(tmp_path, task=INDEPENDENT, seen=SEEN + LARGE_CASE))
