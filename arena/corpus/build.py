@@ -13,7 +13,10 @@ from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.fp8 import FP8
 from arena.model.record import Split
 from arena.model.task import (
+    LARGE,
+    LARGE_ELEMENTS,
     MOST_HELD_BYTES,
+    Arguments,
     Arithmetic,
     Axis,
     Case,
@@ -30,7 +33,8 @@ from arena.model.task import (
     arguments,
 )
 
-CASE_KEYS = frozenset({"kind", "note", "omit", "timed"})
+CASE_KEYS = frozenset({"fills", "kind", "note", "omit", "timed"})
+_MEAN_AND_STD = ("normal", "normal_even", "equal_rows")
 _CODES = frozenset({"int8", "uint8", "int16", "int32", FP8, "float8_e4m3fn", "float8_e5m2"})
 _Places = list[tuple[list[str | int], Expression]]
 
@@ -79,6 +83,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         content_hash=identity.content_hash,
         source=data.get("source", ""),
         family=data.get("family", data["name"]),
+        independent=data.get("independent", ""),
         latency_bound=data.get("latency_bound", ""),
         least_triton=data.get("least_triton", ""),
         precision=Precision(data.get("precision", "float64")),
@@ -88,6 +93,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     )
     _check_names(document, task)
     _check_expressions(document, task)
+    _check_independent(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
             names = _check_case(case_document, index, task, case)
@@ -141,7 +147,7 @@ def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]
         return Fill(spec)
     ((kind, value),) = spec.items()
     if isinstance(value, list):
-        value = dict(zip(("mean", "std") if kind in ("normal", "normal_even") else ("low", "high"), value, strict=True))
+        value = dict(zip(("mean", "std") if kind in _MEAN_AND_STD else ("low", "high"), value, strict=True))
     elif not isinstance(value, dict):
         value = {"value": value}
     arguments: dict[str, Expression | str] = {}
@@ -176,6 +182,7 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
         if split is Split.HELDOUT and "kind" not in item:
             raise document.error([index], "`kind` is missing: a held-out case says in which way it differs")
         values = {name: value for name, value in item.items() if name not in CASE_KEYS}
+        given = item.get("fills", {})
         cases.append(
             Case(
                 id=f"{split}-{index + 1:02d}",
@@ -183,6 +190,7 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
                 kind=item.get("kind", ""),
                 values=values,
                 omit=frozenset(item.get("omit", ())),
+                fills={name: _fill(document, [index, "fills", name], spec) for name, spec in given.items()},
                 note=item.get("note", ""),
                 timed=item.get("timed", False),
             )
@@ -224,8 +232,7 @@ def _check_tensor(document: Document, task: Task, spec: TensorSpec) -> None:
 
 def _check_expressions(document: Document, task: Task) -> None:
     """Every name in every expression must be declared."""
-    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
-    known = {axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes}
+    known = _known_names(task)
     places: _Places = [(["constraints", i], expression) for i, expression in enumerate(task.constraints)]
     places.append((["work", "flops"], task.work.flops))
     if task.work.bytes is not None:
@@ -237,6 +244,12 @@ def _check_expressions(document: Document, task: Task) -> None:
             raise document.error(place, f"`{name}` is not an axis, a scalar or `<dtype>_bytes`")
 
 
+def _known_names(task: Task) -> frozenset[str]:
+    """Return the names that expressions of a task may have: axes, scalars and `<dtype variable>_bytes`."""
+    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    return frozenset({axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes})
+
+
 def _places(spec: TensorSpec, side: str) -> _Places:
     places: _Places = [([side, spec.name, "shape", i], size) for i, size in enumerate(spec.shape)]
     places += [([side, spec.name, "strides", i], step) for i, step in enumerate(spec.strides)]
@@ -244,6 +257,35 @@ def _places(spec: TensorSpec, side: str) -> _Places:
         arguments = spec.fill.arguments.values()
         places += [([side, spec.name, "fill"], text) for text in arguments if isinstance(text, Expression)]
     return places
+
+
+def _check_independent(document: Document, task: Task) -> None:
+    """The axis of `independent` is a dimension of every result, and of no tensor but as a whole dimension."""
+    axis = task.independent
+    if not axis:
+        return
+    if axis not in {one.name for one in task.axes}:
+        raise document.error(["independent"], f"`{axis}` is not an axis")
+    results = {spec.name for spec in task.tensors if spec.mutable or spec in task.outputs}
+    for spec in task.tensors:
+        sizes = [size.text for size in spec.shape if axis in size.names]
+        if len(sizes) > 1 or any(text != axis for text in sizes):
+            raise document.error(["independent"], f"{spec.name} must have `{axis}` as one dimension at most")
+        if not sizes and spec.name in results:
+            raise document.error(["independent"], f"the result {spec.name} has no dimension `{axis}`")
+
+
+def _check_large(document: Document, index: int, task: Task, case: Case, worked_out: Arguments) -> None:
+    """A `large` case is held out, not timed, of a task with `independent`, with so large a tensor."""
+    most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
+    for holds, problem in (
+        (case.split is Split.HELDOUT, "a seen case cannot be `large`"),
+        (not case.timed, "a large case is not timed"),
+        (task.independent, "task.yaml names no axis under `independent`, whose rows could be sampled"),
+        (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),
+    ):
+        if not holds:
+            raise document.error([index, "kind"], problem)
 
 
 def _check_case(document: Document, index: int, task: Task, case: Case) -> Mapping[str, Number]:
@@ -261,6 +303,7 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> Mappi
             raise document.error([index], f"`{name}` is missing")
     for name in sorted(case.omit - optional):
         raise document.error([index, "omit"], f"{name} is not an optional input")
+    _check_fills(document, index, task, case)
     try:
         worked_out = arguments(task, case)
         for constraint in task.constraints:
@@ -270,9 +313,29 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> Mappi
         if held > MOST_HELD_BYTES:
             most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
             raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
-        return worked_out.names
     except ExpressionError as problem:
         raise document.error([index], str(problem)) from None
+    if case.kind == LARGE:
+        _check_large(document, index, task, case, worked_out)
+    return worked_out.names
+
+
+def _check_fills(document: Document, index: int, task: Task, case: Case) -> None:
+    """What a case draws in another way must be an input that it passes, and be worked out from its own sizes."""
+    specs = {spec.name: spec for spec in task.inputs if isinstance(spec, TensorSpec) and spec.name not in case.omit}
+    names = _known_names(task)
+    for name, fill in case.fills.items():
+        place: list[str | int] = [index, "fills", name]
+        if name not in specs:
+            raise document.error(place, f"is no input tensor of this case; expected one of: {', '.join(specs)}")
+        declared = specs[name].fill
+        if fill.kind in ("addresses", "custom"):
+            raise document.error(place, f"a case cannot choose {fill.kind}, only the definition can")
+        if declared is not None and declared.kind == "addresses":
+            raise document.error(place, "addresses cannot be drawn in another way")
+        for text in fill.arguments.values():
+            for unknown in sorted(text.names - names if isinstance(text, Expression) else ()):
+                raise document.error(place, f"`{unknown}` is not an axis, a scalar or `<dtype>_bytes`")
 
 
 def _check_work(document: Document, task: Task, case: Case, names: Mapping[str, Number]) -> None:

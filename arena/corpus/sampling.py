@@ -16,7 +16,7 @@ import yaml
 from arena.errors import UsageError
 from arena.model.expression import ExpressionError
 from arena.model.record import Split
-from arena.model.task import Axis, Case, ScalarSpec, Task, arguments
+from arena.model.task import LARGE, Axis, Case, ScalarSpec, Task, arguments
 
 _TRIES = 2000
 KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "dtype")
@@ -31,7 +31,7 @@ def sample_cases(task: Task, count: int, seed: int, max_work: float | None = Non
     """
     generator = random.Random(f"{seed}/{task.id}")
     taken = {task.identity(case) for case in task.cases}
-    roof = max(arguments(task, case).num_bytes for case in task.cases)
+    roof = max(arguments(task, case).num_bytes for case in task.cases if case.kind != LARGE)
     found: list[Case] = []
     for attempt in range(_TRIES * count):
         if len(found) == count:

@@ -8,10 +8,12 @@ from arena.judge.messages import CPU_MAX_WORK, Options
 from arena.model.effort import Effort
 from arena.model.environment import DeviceFacts
 from arena.model.record import CaseResult, Split
-from arena.model.task import Arguments, Case, Task, arguments
+from arena.model.task import LARGE, Arguments, Case, Task, arguments
 from arena.model.verdict import Status
 
 _LEAST_CASES = 2
+_HELD_AT_ONCE = 7
+"""copies of all tensors that a check of one case holds at once: the buffer, what it was before, masks, inputs"""
 
 
 def declared_work(worked_out: Arguments) -> float:
@@ -31,11 +33,17 @@ def select_cases(task: Task, cases: tuple[Case, ...], options: Options) -> tuple
     """
     if options.only:
         cases = tuple(case for case in cases if case.id in options.only)
+    if options.max_held is not None:
+        cases = tuple(case for case in cases if case.kind != LARGE or _held(task, case) <= options.max_held)
     if options.max_work is None:
         return cases
     work = {case.id: emulation_work(arguments(task, case)) for case in cases}
     smallest = sorted(work, key=lambda case_id: work[case_id])[:_LEAST_CASES]
     return tuple(case for case in cases if work[case.id] <= options.max_work or case.id in smallest)
+
+
+def _held(task: Task, case: Case) -> int:
+    return arguments(task, case).held_bytes
 
 
 def is_timed(case: Case, facts: DeviceFacts, effort: Effort) -> bool:
@@ -44,7 +52,9 @@ def is_timed(case: Case, facts: DeviceFacts, effort: Effort) -> bool:
 
 
 def bounded(options: Options, facts: DeviceFacts) -> Options:
-    """An emulation runs small cases only, unless it is told otherwise."""
+    """Unless told otherwise, skip `large` cases that do not fit the device, and in an emulation all but small ones."""
+    if options.max_held is None:
+        options = structs.replace(options, max_held=facts.memory_bytes // _HELD_AT_ONCE)
     if options.max_work is None and facts.emulated:
         return structs.replace(options, max_work=CPU_MAX_WORK)
     return options

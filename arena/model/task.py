@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from arena.model.axis import Axis as Axis
 from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.fp8 import FNUZ, FP8, OCP, fp8_format
 from arena.model.record import Split
@@ -31,33 +32,13 @@ DTYPE_BYTES = {
 FLOATING = ("float64", "float32", "float16", "bfloat16", OCP, FNUZ, "float8_e5m2")
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
-KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A size the case chooses, in the closed interval [low, high], or one of `values`."""
-
-    name: str
-    doc: str
-    low: int
-    high: int
-    multiple_of: int = 1
-    values: tuple[int, ...] = ()
-
-    def admits(self, size: int) -> bool:
-        """Return whether `size` lies in the declared domain."""
-        if self.values:
-            return size in self.values
-        return self.low <= size <= self.high and size % self.multiple_of == 0
-
-    @property
-    def domain_text(self) -> str:
-        """The domain as a person reads it."""
-        if self.values:
-            return "one of " + ", ".join(map(str, self.values))
-        multiple = f", a multiple of {self.multiple_of}" if self.multiple_of > 1 else ""
-        return f"{self.low} … {self.high}{multiple}"
+LARGE = "large"
+KINDS = (
+    *("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure", "values"),
+    LARGE,
+)
+LARGE_ELEMENTS = 1 << 31
+"""a case of the kind `large` has a tensor that spans more elements: offsets of 32 bits do not reach its end"""
 
 
 class OutputComparison(StrEnum):
@@ -113,6 +94,12 @@ class Fill:
     kind: str
     arguments: Mapping[str, Expression | str] = field(default_factory=dict)
 
+    @property
+    def label(self) -> str:
+        """`normal 0 100`, for the label of a case."""
+        texts = (text.text if isinstance(text, Expression) else text for text in self.arguments.values())
+        return " ".join([self.kind, *texts])
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -151,6 +138,8 @@ class Case:
     kind: str
     values: Mapping[str, Scalar | str]
     omit: frozenset[str] = frozenset()
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+    """of inputs whose values this case draws in another way than the task declares"""
     note: str = ""
     timed: bool = False
     """whether speed counts as well as correctness: sizes of production, long enough to be measured"""
@@ -159,7 +148,8 @@ class Case:
     def label(self) -> str:
         """`M=4 N=256 float32`, for tables and logs."""
         parts = [value if isinstance(value, str) else f"{name}={value}" for name, value in self.values.items()]
-        return " ".join([*parts, *(f"without {name}" for name in sorted(self.omit))])
+        drawn = (f"{name} {fill.label}" for name, fill in self.fills.items())
+        return " ".join([*parts, *(f"without {name}" for name in sorted(self.omit)), *drawn])
 
 
 @dataclass(frozen=True)
@@ -199,6 +189,8 @@ class Task:
     source: str = ""
     family: str = ""
     """near-duplicates share one; of a loaded task never empty, its own name unless task.yaml has another"""
+    independent: str = ""
+    """the axis along which no row of an output depends on another row of an input"""
     latency_bound: str = ""
     least_triton: str = ""
     arithmetic: Arithmetic = Arithmetic.INPUTS
@@ -250,7 +242,8 @@ class Task:
     def identity(self, case: Case) -> frozenset[tuple[str, object]]:
         """What makes a case the same as another: its values, scalars it leaves at their default included."""
         defaults: dict[str, object] = {spec.name: spec.value for spec in self.inputs if isinstance(spec, ScalarSpec)}
-        return frozenset({**defaults, **case.values}.items()) | {(name, None) for name in case.omit}
+        others = {**dict.fromkeys(case.omit), **{name: fill.label for name, fill in case.fills.items()}}
+        return frozenset({**defaults, **case.values, **others}.items())
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
@@ -378,6 +371,8 @@ def arguments(task: Task, case: Case) -> Arguments:
 
 
 def _concrete(task: Task, spec: TensorSpec, case: Case, names: Mapping[str, Number]) -> Tensor:
+    if spec.name in case.fills:
+        spec = replace(spec, fill=case.fills[spec.name])
     shape = tuple(size.integer(names) for size in spec.shape)
     for size, text in zip(shape, spec.shape, strict=True):
         if size < 0:

@@ -111,6 +111,14 @@ def _normal_rows(values: Values, _: Tensor, out: torch.Tensor, generator: torch.
     out.normal_(generator=generator).mul_((low * (high / low) ** rows).to(out.dtype))
 
 
+def _sparse(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
+    """Normal numbers with the given probability, else 0."""
+    import torch
+
+    kept = torch.empty_like(out, dtype=torch.bool).bernoulli_(values["value"], generator=generator)
+    out.normal_(generator=generator).mul_(kept)
+
+
 def _uniform(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
     out.uniform_(values["low"], values["high"], generator=generator)
 
@@ -132,6 +140,15 @@ def _constant(values: Values, tensor: Tensor, count: int, generator: torch.Gener
 
     dtype = torch_dtype(tensor.dtype)
     return torch.full((count, *tensor.shape), values["value"], dtype=dtype, device=generator.device)
+
+
+def _equal_rows(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+    """Each row holds one normal number of its own, again and again."""
+    import torch
+
+    rows = torch.empty((count, *tensor.shape[:-1], 1), device=generator.device)
+    rows = rows.normal_(values["mean"], values["std"], generator=generator).to(torch_dtype(tensor.dtype))
+    return rows.expand(count, *tensor.shape).contiguous()
 
 
 def _permutation(_: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
@@ -183,12 +200,14 @@ _EACH = {
     "normal": _Each(_normal, _FLOATS, "float32"),
     "normal_even": _Each(_normal, _FLOATS, "float32"),
     "normal_rows": _Each(_normal_rows, _FLOATS, "float32"),
+    "sparse": _Each(_sparse, _FLOATS, "float32"),
     "uniform": _Each(_uniform, _FLOATS, "float32"),
     "integers": _Each(_integers, _INTEGERS, "int64"),
     "bernoulli": _Each(_bernoulli, _FLOATS | _INTEGERS | {"bool"}, "float32"),
 }
 _FILLS: dict[str, Callable[[Values, Tensor, int, torch.Generator], torch.Tensor]] = {
     "constant": _constant,
+    "equal_rows": _equal_rows,
     "permutation": _permutation,
     "one_hot": _one_hot,
     "offsets": _offsets,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from arena.model.task import KINDS
 from arena.model.verdict import Status
 from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
@@ -18,7 +19,6 @@ ALL = "all"
 LATENCY_BOUND = "latency_bound"
 """the group of tasks that no size makes long, whose speeds no other group holds"""
 MISSING = "missing"
-KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
 CURVE = tuple(round(step * 0.05, 2) for step in range(101))
 """Thresholds of the fast_p curve: 0, 0.05, …, 5."""
 

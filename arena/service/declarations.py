@@ -17,6 +17,8 @@ _FILLS = {
     "normal": "normal, mean {mean}, standard deviation {std}; mostly with outliers, tiles, offsets or scales",
     "normal_even": "normal, mean {mean}, standard deviation {std}",
     "normal_rows": "normal, each row with its own standard deviation, log-uniform in [{low}, {high}]",
+    "sparse": "normal with probability {value}, else 0",
+    "equal_rows": "one normal number a row, mean {mean}, standard deviation {std}, in all of its places",
     "uniform": "uniform in [{low}, {high})",
     "integers": "random integers in [{low}, {high})",
     "bernoulli": "true with probability {value}",

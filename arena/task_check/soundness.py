@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from arena.errors import FileError
 from arena.judge.inputs import draw_inputs
+from arena.judge.sampled import rows_of, sampled
 from arena.judge.verify import check_outputs, compared
 from arena.model.check import CheckItem, CheckOutcome
 from arena.model.task import Arguments, Case, Scalar, ScalarSpec, Task, TensorSpec, arguments
@@ -96,6 +97,21 @@ def check_definition(
     yield unless_declared(task, _vacuous(draws, others, generator))
     yield from _sensitivity(task, draws, generator)
     yield unless_declared(task, _drawn_at_once(draws, generator))
+    if task.independent:
+        yield _independent(task, draws)
+
+
+def _independent(task: Task, draws: Sequence[Draw]) -> CheckItem:
+    """Every other row along the axis of `independent`, alone, gives what it gives among all rows."""
+    import torch
+
+    for draw in draws:
+        rows = torch.arange(0, int(draw.arguments.names[task.independent]), 2)
+        inputs, answers = (rows_of(draw.arguments, tensors, rows) for tensors in (draw.inputs, draw.answers))
+        if not Draw(draw.reference, sampled(draw.arguments, rows), inputs).accepts(answers):
+            why = f"results of single rows along {task.independent} depend on other rows in {draw.arguments.case.label}"
+            return CheckItem("independent", CheckOutcome.FAILED, why)
+    return CheckItem("independent", CheckOutcome.PASSED, f"rows along {task.independent} in {len(draws)} cases")
 
 
 def unless_declared(task: Task, item: CheckItem) -> CheckItem:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus import build
 from arena.corpus.task_folder import load_task
 from arena.errors import FileError
 from arena.model.record import Split
-from arena.model.task import OutputComparison, TaskType, TensorSpec
+from arena.model.task import LARGE, OutputComparison, TaskType, TensorSpec, arguments
 from tests.corpus.folders import HELDOUT, SEEN, TASK, write_task
 
 TEXTS = {"task": TASK, "seen": SEEN, "heldout": HELDOUT}
@@ -40,6 +41,18 @@ def test_the_folder_loads(tmp_path: Path) -> None:
     bias = task.inputs[1]
     assert isinstance(bias, TensorSpec) and bias.optional and bias.fill is not None
     assert {name: str(text) for name, text in bias.fill.arguments.items()}.keys() == {"low", "high"}
+
+
+def test_a_case_may_draw_an_input_in_its_own_way(tmp_path: Path) -> None:
+    line = "- {kind: values, M: 3, N: 24, D: 64, dtype: float32, fills: {x: {sparse: 1 / N}}}\n"
+    task = load_task(write_task(tmp_path, heldout=HELDOUT + line))
+    plain, other = task.heldout[1], task.heldout[5]
+    assert task.identity(plain) != task.identity(other), "the same sizes with other values are another case"
+    drawn = [arguments(task, case).inputs[0].spec.fill for case in (plain, other)]
+    assert [fill.kind for fill in drawn if fill is not None] == ["normal", "sparse"]
+    assert other.label == "M=3 N=24 D=64 float32 x sparse 1 / N" and "fills" not in other.values
+    fills = [spec.fill for spec in task.inputs if isinstance(spec, TensorSpec)]
+    assert fills[0] is not None and fills[0].kind == "normal", "the definition stays as it is"
 
 
 def test_a_family_is_the_tasks_own_name_unless_it_has_another(tmp_path: Path) -> None:
@@ -126,7 +139,7 @@ def test_faults_of_task_yaml(tmp_path: Path, old: str, new: str, line: int, key:
             "M: 2, K: 3,",
             2,
             "seen-02.K",
-            "unknown key; expected one of: M, N, D, dtype, alpha, flag, kind",
+            "unknown key; expected one of: M, N, D, dtype, alpha, flag, fills",
         ),
         (
             "seen",
@@ -141,6 +154,18 @@ def test_faults_of_task_yaml(tmp_path: Path, old: str, new: str, line: int, key:
         ("seen", "M: 2,", "M: 129,", 2, "seen-02", "breaks the constraint `M <= 8 * N`"),
         ("seen", "omit: [bias]", "omit: [x]", 5, "seen-05.omit", "x is not an optional input"),
         ("seen", "omit: [bias]", "omit: bias", 5, "seen-05.omit", "not of type 'array'"),
+        ("heldout", "M: 3,", "fills: {y: normal}, M: 3,", 2, "heldout-02.fills.y", "expected one of: x, bias"),
+        (
+            "heldout",
+            "M: 3,",
+            "omit: [bias], fills: {bias: normal}, M: 3,",
+            2,
+            "heldout-02.fills.bias",
+            "is no input tensor of this case; expected one of: x",
+        ),
+        ("heldout", "M: 3,", "fills: {x: custom}, M: 3,", 2, "heldout-02.fills.x", "a case cannot choose custom"),
+        ("heldout", "M: 3,", "fills: {x: odd}, M: 3,", 2, "heldout-02.fills.x", "'odd' is not one of normal"),
+        ("heldout", "M: 3,", "fills: {x: {normal: [0, Z]}}, M: 3,", 2, "heldout-02.fills.x", "`Z` is not an axis"),
         ("seen", "- {M: 1, N: 8, D: 64, dtype: float32}\n", "", 1, None, "4 items given, at least 5 expected"),
         ("heldout", "kind: edge, ", "", 1, "heldout-01", "`kind` is missing"),
         ("heldout", "kind: edge", "kind: odd", 1, "heldout-01.kind", "'odd' is not one of edge, scale_up"),
@@ -223,3 +248,41 @@ def test_other_heldout_cases_in_place_of_the_committed(tmp_path: Path) -> None:
         load_task(folder, fresh)
     with pytest.raises(FileError, match="missing"):
         load_task(folder, tmp_path / "nothing.yaml")
+
+
+INDEPENDENT = TASK.replace("work:", "independent: M\nwork:")
+LARGE_CASE = "- {kind: large, M: 40, N: 16, D: 64, dtype: float16}\n"
+
+
+def test_a_large_case_is_one_of_a_task_whose_rows_are_independent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    task = load_task(write_task(tmp_path, task=INDEPENDENT, heldout=HELDOUT + LARGE_CASE))
+    assert (task.independent, task.heldout[-1].kind) == ("M", LARGE)
+
+
+@pytest.mark.parametrize(
+    ("task", "case", "says"),
+    [
+        (TASK, LARGE_CASE, "names no axis under `independent`"),
+        (INDEPENDENT, LARGE_CASE.replace("M: 40", "M: 39"), "spans 624 elements; expected more than 639"),
+        (INDEPENDENT, LARGE_CASE.replace("float16", "float16, timed: true"), "a large case is not timed"),
+        (INDEPENDENT.replace("t: M", "t: K"), "", "`K` is not an axis"),
+        (INDEPENDENT.replace("t: M", "t: D"), "", "the result y has no dimension `D`"),
+        (INDEPENDENT.replace("[N], dtype", "[N * M], dtype"), "", "bias must have `M` as one dimension at most"),
+    ],
+)
+def test_faults_of_independent_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, case: str, says: str
+) -> None:
+    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    with pytest.raises(FileError) as caught:
+        load_task(write_task(tmp_path, task=task, heldout=HELDOUT + case))
+    assert says in caught.value.problem
+
+
+def test_a_seen_case_cannot_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    with pytest.raises(FileError, match="a seen case cannot be `large`"):
+        load_task(write_task(tmp_path, task=INDEPENDENT, seen=SEEN + LARGE_CASE))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from arena.judge import correctness
+from arena.judge import correctness, sampled
 from arena.judge.buffers import Sets
 from arena.judge.correctness import CorrectnessCheck
-from arena.model.task import Arguments, Task
+from arena.model.task import LARGE, Arguments, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
@@ -100,3 +101,78 @@ def test_elements_that_were_not_written_are_counted_and_located(
     rows, columns = int(case.names["M"]), int(case.names["N"])
     said = f"y: {columns} of {rows * columns} elements not written, [{rows - 1}, 0] to [{rows - 1}, {columns - 1}]"
     assert finding.status is Status.WRONG_RESULT and finding.detail == f"{said}: from row {rows - 1} of {rows} on"
+
+
+class InThirtyTwoBits(Counting):
+    """A kernel whose offsets wrap round at `LIMIT` elements, where it writes, or only where it reads."""
+
+    LIMIT = 1024
+
+    def __init__(self, *, reads_alone: bool) -> None:
+        super().__init__(wrong_later=False)
+        self._reads_alone = reads_alone
+
+    def ask(self, message: object, *rest: object) -> Done:
+        (sets,) = self.sets
+        x, y = sets.view("x")[0], sets.view("y")[0]
+        kept_x, kept_y = x.clone(), y.clone()
+        wrapped = torch.arange(x.numel()) % self.LIMIT
+        if self._reads_alone:
+            x.view(-1)[:] = kept_x.view(-1)[wrapped]
+        done = super().ask(message, *rest)
+        x[:] = kept_x
+        if not self._reads_alone and isinstance(message, Call):
+            right = y.clone()
+            y[:] = kept_y
+            y.view(-1)[wrapped] = right.view(-1)
+        return done
+
+
+class OnlyThese(Reference):
+    """Notes how many rows it is asked for."""
+
+    def __call__(self, worked_out: Arguments, inputs: Any) -> dict[str, torch.Tensor]:
+        self.rows = len(inputs["x"])
+        return super().__call__(worked_out, inputs)
+
+
+@pytest.mark.parametrize(
+    ("worker", "says"),
+    [
+        (Counting(wrong_later=False), ""),
+        (InThirtyTwoBits(reads_alone=False), "y: not written"),
+        (InThirtyTwoBits(reads_alone=True), "sampled rows of 200: y: "),
+    ],
+)
+def test_rows_of_a_large_case_are_sampled_and_its_poison_checked_everywhere(
+    task: Task, monkeypatch: pytest.MonkeyPatch, worker: Counting, says: str
+) -> None:
+    whole = replace(task, independent="M")
+    values = {**task.seen[0].values, "M": 200, "N": 24}
+    large = arguments(whole, replace(task.heldout[0], kind=LARGE, values=values))
+
+    def sets(*given: Any) -> Sets:
+        worker.sets = [Sets(*given)]
+        return worker.sets[0]
+
+    monkeypatch.setattr(correctness, "Sets", sets)
+    reference = OnlyThese(task.reference_path)
+    check = CorrectnessCheck(CpuPlatform(), reference, 3, 1.0)
+    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
+    finding = check.run(worker_program, large)
+    assert (finding.status is Status.PASSED) == (not says) and says in finding.detail
+    assert "not written" in says or reference.rows < 80
+
+
+def test_a_sample_has_the_first_and_the_last_row_and_is_another_each_time(task: Task) -> None:
+    values = {**task.seen[0].values, "M": 5000, "N": 24}
+    large = arguments(replace(task, independent="M"), replace(task.heldout[0], kind=LARGE, values=values))
+    some, others = (sampled.secret_rows(large).tolist() for _ in range(2))
+    assert some != others and {0, 4999} <= {*some} & {*others} and len(some) <= 66 and some == sorted({*some})
+
+
+def test_a_sample_of_long_rows_has_few_of_them(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled, "_MOST_ELEMENTS", 240)
+    values = {**task.seen[0].values, "M": 5000, "N": 24}
+    large = arguments(replace(task, independent="M"), replace(task.heldout[0], kind=LARGE, values=values))
+    assert len(sampled.secret_rows(large)) <= 12

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from arena.corpus.corpora import load_corpus
 from arena.judge.messages import CPU_MAX_WORK, Options
-from arena.judge.selection import emulation_work, is_timed, select_cases
+from arena.judge.selection import bounded, emulation_work, is_timed, select_cases
 from arena.model.effort import Effort
-from arena.model.task import arguments
+from arena.model.task import LARGE, arguments
 from tests.doctor.fake_evidence import CPU, H200
 
 
@@ -56,3 +58,13 @@ def test_the_speed_of_declared_cases_counts_and_of_all_in_an_emulation() -> None
     timed = {case.id for case in task.seen if is_timed(case, H200, Effort.FULL)}
     assert timed == {case.id for case in task.seen if case.timed} and 2 <= len(timed) < len(task.seen)
     assert all(is_timed(case, CPU, Effort.FULL) for case in task.seen)
+
+
+def test_large_cases_run_only_where_they_fit_the_device() -> None:
+    task = load_corpus()[0]
+    large = replace(task.heldout[0], id="heldout-99", kind=LARGE)
+    cases, held = (*task.heldout, large), arguments(task, large).held_bytes
+    assert large in select_cases(task, cases, Options(max_held=held))
+    assert select_cases(task, cases, Options(max_held=held - 1)) == task.heldout
+    assert bounded(Options(), H200).max_held == H200.memory_bytes // 7
+    assert bounded(Options(max_held=5), H200).max_held == 5

@@ -36,6 +36,8 @@ def fill(kind: str, **texts: str) -> Fill:
 ALL = [
     (fill("normal"), (3, 40), "bfloat16"),
     (fill("normal", mean="3", std="0.1"), (64,), "float8_e4m3fn"),
+    (fill("sparse", value="0.2"), (9, 30), "bfloat16"),
+    (fill("equal_rows", mean="0", std="3"), (9, 30), "float16"),
     (fill("uniform", low="-1", high="M"), (5, 64), "float16"),
     (fill("integers", low="-M", high="M"), (200,), "int8"),
     (fill("bernoulli", value="0.5"), (200,), "bool"),
@@ -86,6 +88,19 @@ def test_uniform_and_integers_fill_their_range() -> None:
     assert levels(whole) == [-3, -2, -1, 0, 1, 2]
     large = drawn(fill("integers", low="2 ** 40", high="2 ** 40 + 2"), (40,), "int64")
     assert levels(large) == [2**40, 2**40 + 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float8_e4m3fn"])
+def test_sparse_inputs_are_zero_but_for_a_share_of_normal_numbers(dtype: str) -> None:
+    values = drawn(fill("sparse", value="1 / M"), (40, 100), dtype).double()
+    assert 0.07 < (values != 0).double().mean() < 0.1
+    assert abs(values[values != 0].std().item() - 1) < 0.05
+
+
+def test_each_row_of_equal_rows_has_a_number_of_its_own() -> None:
+    values = drawn(fill("equal_rows", mean="5", std="2"), (500, 7), "float32")
+    assert bool((values == values[..., :1]).all()) and len(levels(values)) == SETS * 500
+    assert abs(values.mean().item() - 5) < 0.2 and abs(values.std().item() - 2) < 0.2
 
 
 @pytest.mark.parametrize(("chance", "low", "high"), [("0", 0, 0), ("1", 1, 1), ("0.25", 0.2, 0.3)])

@@ -75,3 +75,16 @@ def test_inputs_of_many_sets_are_drawn_at_once(tmp_path: Path, draw: str, outcom
     found = {item.name: item for item in items}
     assert found["reference"].outcome is CheckOutcome.PASSED, found["reference"].detail
     assert found["drawn at once"].outcome is outcome, found["drawn at once"].detail
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [("x * alpha", CheckOutcome.PASSED), ("x * alpha + x.mean(0)", CheckOutcome.FAILED)],
+)
+def test_rows_that_are_said_to_be_independent_are(tmp_path: Path, result: str, outcome: CheckOutcome) -> None:
+    folder = write_task(tmp_path, task=TASK.replace("work:", "independent: M\nwork:"))
+    (folder / "reference.py").write_text(f"def reference(x, alpha):\n    return {result}\n", encoding="utf-8")
+    task = load_task(folder)
+    items = check_definition(task, Reference(task.reference_path), task.seen[1:3], torch.Generator().manual_seed(0))
+    (item,) = (item for item in items if item.name == "independent")
+    assert item.outcome is outcome
