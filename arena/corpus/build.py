@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from arena.corpus.memory import memory_problem
 from arena.corpus.strict_yaml import Document
 from arena.errors import FileError
 from arena.model.expression import Expression, ExpressionError, Number
@@ -26,6 +27,7 @@ from arena.model.task import (
     TaskType,
     TensorSpec,
     Tolerance,
+    ViewOf,
     Work,
     arguments,
 )
@@ -72,8 +74,8 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         inputs=inputs,
         outputs=tuple(_tensor(document, ("outputs", name), spec) for name, spec in data["outputs"].items()),
         work=_work(document, data["work"]),
-        seen=_cases(seen, Split.SEEN),
-        heldout=_cases(heldout, Split.HELDOUT),
+        seen=_cases(seen, Split.SEEN, axes),
+        heldout=_cases(heldout, Split.HELDOUT, axes),
         path=identity.path,
         definition=document.path.parent,
         content_hash=identity.content_hash,
@@ -101,7 +103,10 @@ def _axis(document: Document, name: str, spec: dict[str, Any]) -> Axis:
     low, high = spec.get("domain", (min(values, default=0), max(values, default=0)))
     if low > high:
         raise document.error(["axes", name, "domain"], f"is empty: {low} is above {high}")
-    return Axis(name, spec["doc"], low, high, spec.get("multiple_of", 1), values)
+    axis = Axis(name, spec["doc"], low, high, spec.get("multiple_of", 1), values, spec.get("default"))
+    if axis.default is not None and not axis.admits(axis.default):
+        raise document.error(["axes", name, "default"], f"{axis.default} is outside the domain")
+    return axis
 
 
 def _input(document: Document, name: str, spec: dict[str, Any]) -> InputSpec:
@@ -129,11 +134,17 @@ def _tensor(document: Document, place: tuple[str, str], spec: dict[str, Any]) ->
         dtype=spec["dtype"],
         doc=spec.get("doc", ""),
         strides=strides,
+        offset=_expression(document, [*place, "offset"], spec["offset"]) if "offset" in spec else None,
+        view_of=_view_of(document, [*place, "view_of"], spec["view_of"]) if "view_of" in spec else None,
         fill=_fill(document, [*place, "fill"], spec["fill"]) if "fill" in spec else None,
         mutable=spec.get("mutable", False),
         optional=spec.get("optional", False),
         tolerance=_tolerance(compare) if compare is not None else None,
     )
+
+
+def _view_of(document: Document, place: list[str | int], spec: dict[str, Any]) -> ViewOf:
+    return ViewOf(spec["input"], _expression(document, [*place, "when"], spec["when"]) if "when" in spec else None)
 
 
 def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]) -> Fill:
@@ -170,7 +181,8 @@ def _expression(document: Document, place: list[str | int], text: object) -> Exp
         raise document.error(place, str(problem)) from None
 
 
-def _cases(document: Document, split: Split) -> tuple[Case, ...]:
+def _cases(document: Document, split: Split, axes: tuple[Axis, ...]) -> tuple[Case, ...]:
+    defaults = {axis.name: axis.default for axis in axes if axis.default is not None}
     cases = []
     for index, item in enumerate(document.data):
         if split is Split.HELDOUT and "kind" not in item:
@@ -181,10 +193,11 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
                 id=f"{split}-{index + 1:02d}",
                 split=split,
                 kind=item.get("kind", ""),
-                values=values,
+                values=values | {name: size for name, size in defaults.items() if name not in values},
                 omit=frozenset(item.get("omit", ())),
                 note=item.get("note", ""),
                 timed=item.get("timed", False),
+                implied=frozenset(defaults.keys() - values),
             )
         )
     return tuple(cases)
@@ -217,6 +230,12 @@ def _check_tensor(document: Document, task: Task, spec: TensorSpec) -> None:
         choices = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (spec.dtype,)
         for dtype in sorted(set(choices) - _CODES):
             raise document.error([side, spec.name, "compare"], f"{dtype} has no code steps; expected integers or fp8")
+    view = spec.view_of
+    if view is not None:
+        other = next((o for o in task.inputs if o.name == view.input and isinstance(o, TensorSpec)), None)
+        if other is None or other.mutable or spec.mutable or other.view_of or other.dtype != spec.dtype:
+            said = f"`{view.input}` is not an input tensor of the same dtype that has memory of its own"
+            raise document.error([side, spec.name, "view_of"], f"{said}; neither of both may be mutable")
     of = spec.fill.arguments.get("of") if spec.fill is not None else None
     if of is not None and of not in {other.name for other in task.tensors}:
         raise document.error([side, spec.name, "fill"], f"`{of}` is not a tensor of this task")
@@ -240,6 +259,10 @@ def _check_expressions(document: Document, task: Task) -> None:
 def _places(spec: TensorSpec, side: str) -> _Places:
     places: _Places = [([side, spec.name, "shape", i], size) for i, size in enumerate(spec.shape)]
     places += [([side, spec.name, "strides", i], step) for i, step in enumerate(spec.strides)]
+    if spec.offset is not None:
+        places.append(([side, spec.name, "offset"], spec.offset))
+    if spec.view_of is not None and spec.view_of.when is not None:
+        places.append(([side, spec.name, "view_of", "when"], spec.view_of.when))
     if spec.fill is not None:
         arguments = spec.fill.arguments.values()
         places += [([side, spec.name, "fill"], text) for text in arguments if isinstance(text, Expression)]
@@ -266,6 +289,9 @@ def _check_case(document: Document, index: int, task: Task, case: Case) -> Mappi
         for constraint in task.constraints:
             if not constraint.value(worked_out.names):
                 raise document.error([index], f"breaks the constraint `{constraint.text}`")
+        problem = memory_problem(worked_out)
+        if problem:
+            raise document.error([index], problem)
         held = worked_out.held_bytes
         if held > MOST_HELD_BYTES:
             most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"

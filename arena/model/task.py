@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from arena.model.declaration import Axis as Axis
+from arena.model.declaration import Fill as Fill
+from arena.model.declaration import ViewOf as ViewOf
 from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.fp8 import FNUZ, FP8, OCP, fp8_format
 from arena.model.record import Split
@@ -32,32 +35,6 @@ FLOATING = ("float64", "float32", "float16", "bfloat16", OCP, FNUZ, "float8_e5m2
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
 KINDS = ("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A size the case chooses, in the closed interval [low, high], or one of `values`."""
-
-    name: str
-    doc: str
-    low: int
-    high: int
-    multiple_of: int = 1
-    values: tuple[int, ...] = ()
-
-    def admits(self, size: int) -> bool:
-        """Return whether `size` lies in the declared domain."""
-        if self.values:
-            return size in self.values
-        return self.low <= size <= self.high and size % self.multiple_of == 0
-
-    @property
-    def domain_text(self) -> str:
-        """The domain as a person reads it."""
-        if self.values:
-            return "one of " + ", ".join(map(str, self.values))
-        multiple = f", a multiple of {self.multiple_of}" if self.multiple_of > 1 else ""
-        return f"{self.low} … {self.high}{multiple}"
 
 
 class OutputComparison(StrEnum):
@@ -107,22 +84,19 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Fill:
-    """How an input is filled: a kind and its arguments, numbers or expressions over the case."""
-
-    kind: str
-    arguments: Mapping[str, Expression | str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class TensorSpec:
-    """A declared input or output tensor. `dtype` is a name of `DTYPE_BYTES`, `fp8`, or `$variable`."""
+    """A declared input or output tensor. `dtype` is a name of `DTYPE_BYTES`, `fp8`, or `$variable`.
+
+    `strides` and `offset` are in elements, `offset` from the start of a buffer, or of the tensor that it is a view of.
+    """
 
     name: str
     shape: tuple[Expression, ...]
     dtype: str
     doc: str = ""
     strides: tuple[Expression, ...] = ()
+    offset: Expression | None = None
+    view_of: ViewOf | None = None
     fill: Fill | None = None
     mutable: bool = False
     optional: bool = False
@@ -154,11 +128,14 @@ class Case:
     note: str = ""
     timed: bool = False
     """whether speed counts as well as correctness: sizes of production, long enough to be measured"""
+    implied: frozenset[str] = frozenset()
+    """the axes that it leaves at their default"""
 
     @property
     def label(self) -> str:
         """`M=4 N=256 float32`, for tables and logs."""
-        parts = [value if isinstance(value, str) else f"{name}={value}" for name, value in self.values.items()]
+        given = {name: value for name, value in self.values.items() if name not in self.implied}
+        parts = [value if isinstance(value, str) else f"{name}={value}" for name, value in given.items()]
         return " ".join([*parts, *(f"without {name}" for name in sorted(self.omit))])
 
 
@@ -266,6 +243,10 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
+    offset: int = 0
+    """elements before the first one: of its own buffer, or from the first of `base`"""
+    base: str = ""
+    """the input whose memory it lies in, if it has none of its own"""
 
     @property
     def name(self) -> str:
@@ -285,6 +266,14 @@ class Tensor:
         count = 1
         for size in self.shape:
             count *= size
+        return count
+
+    @property
+    def stored(self) -> int:
+        """Number of different elements in memory: what a stride of 0 repeats is one, and a view has none."""
+        count = 0 if self.base else 1
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            count *= min(size, 1) if stride == 0 else size
         return count
 
     @property
@@ -330,13 +319,14 @@ class Arguments:
         """Bytes one call must move: declared, else every input and output once (a mutable input twice)."""
         if self.task.work.bytes is not None:
             return float(self.task.work.bytes.value(self.names))
-        moved = sum(t.numel * t.item_bytes * (2 if t.spec.mutable else 1) for t in self.inputs)
+        moved = sum(t.stored * t.item_bytes * (2 if t.spec.mutable else 1) for t in self.inputs)
         return float(moved + sum(t.numel * t.item_bytes for t in self.outputs))
 
     @property
     def held_bytes(self) -> int:
         """Bytes of all tensors, gaps included, whether a call touches them or not."""
-        return sum(tensor.span * tensor.item_bytes for tensor in (*self.inputs, *self.outputs))
+        owners = (tensor for tensor in (*self.inputs, *self.outputs) if not tensor.base)
+        return sum((tensor.offset + tensor.span) * tensor.item_bytes for tensor in owners)
 
     @property
     def operand_format(self) -> str:
@@ -387,7 +377,10 @@ def _concrete(task: Task, spec: TensorSpec, case: Case, names: Mapping[str, Numb
     else:
         strides = _contiguous(shape)
     dtype = str(case.values[spec.dtype[1:]]) if spec.dtype.startswith("$") else spec.dtype
-    return Tensor(spec, shape, strides, task.format(dtype))
+    offset = spec.offset.integer(names) if spec.offset is not None else 0
+    view = spec.view_of
+    base = view.input if view is not None and (view.when is None or view.when.value(names)) else ""
+    return Tensor(spec, shape, strides, task.format(dtype), offset, base)
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
