@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
@@ -17,6 +18,9 @@ from arena.numerics.reference import Reference
 from arena.numerics.wrong_elements import locate
 from arena.platforms.base import Platform
 from arena.protocol import Call, Prepare
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,16 @@ class CorrectnessCheck:
         worker.ask(Prepare(), self.timeout_s)
         worker.ask(Call(0), self.timeout_s)
         worker.stop()
-        for finding in (check_canaries(before, sets), check_inputs(inputs, sets, 0)):
-            if finding.status is not Status.PASSED:
-                return finding
-        unwritten = sets.unwritten([0])
-        if unwritten:
-            said = locate(sets.held_poison(unwritten, 0), "not written")
-            return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
-        return check_results(sets.arguments, self.reference, inputs, sets, 0)
+        return check_call(before, sets, inputs, self.reference)
+
+
+def check_call(before: torch.Tensor, sets: Sets, inputs: Tensors, reference: Reference) -> OutputCheck:
+    """Check what a call has left in a buffer of one set; `before` is a copy of the buffer's bytes from before it."""
+    for finding in (check_canaries(before, sets), check_inputs(inputs, sets, 0)):
+        if finding.status is not Status.PASSED:
+            return finding
+    unwritten = sets.unwritten([0])
+    if unwritten:
+        said = locate(sets.held_poison(unwritten, 0), "not written")
+        return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
+    return check_results(sets.arguments, reference, inputs, sets, 0)
