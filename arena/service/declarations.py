@@ -53,11 +53,11 @@ def shape_words(sizes: tuple[Expression, ...]) -> str:
 
 
 def layout_words(spec: TensorSpec) -> str:
-    """Strides in elements, and how many elements a buffer holds before the first one."""
+    """Strides in elements, and how many elements of its memory lie before the first one."""
     strides = shape_words(spec.strides) if spec.strides else "dense"
     if spec.offset is None:
         return strides
-    return f"{strides}, {spec.offset.text} elements into {'that input' if spec.view_of else 'a buffer'}"
+    return f"{strides}, after {spec.offset.text} elements of its memory"
 
 
 def view_words(spec: TensorSpec) -> str:
