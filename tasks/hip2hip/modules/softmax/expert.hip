@@ -76,10 +76,10 @@ __device__ __forceinline__ float over_group(float value) {
 // Lanes threads a row, each with Slots slots in registers.
 template <int V, int Slots, int Lanes, typename E>
 __global__ void __launch_bounds__(Lanes == 32 ? 128 : Lanes)
-    rows_in_registers(const E* __restrict__ x, E* __restrict__ y, int rows, int length, int64_t pitch) {
+    rows_in_registers(const E* __restrict__ x, E* __restrict__ y, int rows, int length) {
     const int64_t index = static_cast<int64_t>(blockIdx.x) * (blockDim.x / Lanes) + threadIdx.x / Lanes;
     if (index >= rows) return;  // whole groups, and only where a group needs no barrier
-    const E* from = x + index * pitch;
+    const E* from = x + index * length;
     const int begin = static_cast<int>(threadIdx.x % Lanes) * V - offset_in_slot<V>(from);
     float values[Slots][V];
     float largest = -INFINITY;
@@ -108,9 +108,8 @@ __global__ void __launch_bounds__(Lanes == 32 ? 128 : Lanes)
 
 // A block a row of any length.
 template <int V, int Lanes, typename E>
-__global__ void __launch_bounds__(Lanes) rows_online(const E* __restrict__ x, E* __restrict__ y, int length,
-                                                     int64_t pitch) {
-    const E* from = x + blockIdx.x * pitch;
+__global__ void __launch_bounds__(Lanes) rows_online(const E* __restrict__ x, E* __restrict__ y, int length) {
+    const E* from = x + static_cast<int64_t>(blockIdx.x) * length;
     E* to = y + static_cast<int64_t>(blockIdx.x) * length;
     const int begin = static_cast<int>(threadIdx.x) * V - offset_in_slot<V>(from);
     float largest = -INFINITY, total = 0.0f;
@@ -144,32 +143,30 @@ constexpr int kV = 16 / sizeof(T);
 
 // `Each`: elements of the row that a thread holds.
 template <int Each, int Lanes>
-hipError_t launch(const T* x, T* y, int64_t rows, int64_t length, int64_t pitch, hipStream_t stream) {
+hipError_t launch(const T* x, T* y, int64_t rows, int64_t length, hipStream_t stream) {
     constexpr int kThreads = Lanes == 32 ? 128 : Lanes;
     const int64_t blocks = (rows + kThreads / Lanes - 1) / (kThreads / Lanes);
     const dim3 grid(static_cast<unsigned>(blocks));
     const int all = static_cast<int>(rows), each = static_cast<int>(length);
-    rows_in_registers<kV, Each / kV, Lanes><<<grid, kThreads, 0, stream>>>(x, y, all, each, pitch);
+    rows_in_registers<kV, Each / kV, Lanes><<<grid, kThreads, 0, stream>>>(x, y, all, each);
     return hipGetLastError();
 }
 
-extern "C" hipError_t softmax(const T* x, T* y, int64_t M, int64_t N, int64_t row_gap, hipStream_t stream) {
-    const int64_t pitch = N + row_gap;
+extern "C" hipError_t softmax(const T* x, T* y, int64_t M, int64_t N, hipStream_t stream) {
     const uintptr_t from = reinterpret_cast<uintptr_t>(x), to = reinterpret_cast<uintptr_t>(y);
-    // Rows of x and y start equally far after a boundary, or there is none common to both.
-    if ((from - to) % 16 != 0 || row_gap * sizeof(T) % 16 != 0) {
-        rows_online<1, 256><<<static_cast<unsigned>(M), 256, 0, stream>>>(x, y, static_cast<int>(N), pitch);
+    if ((from - to) % 16 != 0) {  // no boundary is common to both
+        rows_online<1, 256><<<static_cast<unsigned>(M), 256, 0, stream>>>(x, y, static_cast<int>(N));
         return hipGetLastError();
     }
     const int64_t reach = N + kV - 1;  // with the most that a row can start after a boundary
-    if (reach <= 8 * 32) return launch<8, 32>(x, y, M, N, pitch, stream);
-    if (reach <= 16 * 32) return launch<16, 32>(x, y, M, N, pitch, stream);
-    if (reach <= 32 * 32) return launch<32, 32>(x, y, M, N, pitch, stream);
-    if (reach <= 8 * 256) return launch<8, 256>(x, y, M, N, pitch, stream);
-    if (reach <= 16 * 256) return launch<16, 256>(x, y, M, N, pitch, stream);
-    if (reach <= 32 * 256) return launch<32, 256>(x, y, M, N, pitch, stream);
-    if (reach <= 16 * 1024) return launch<16, 1024>(x, y, M, N, pitch, stream);
-    if (reach <= 32 * 1024) return launch<32, 1024>(x, y, M, N, pitch, stream);
-    rows_online<kV, 1024><<<static_cast<unsigned>(M), 1024, 0, stream>>>(x, y, static_cast<int>(N), pitch);
+    if (reach <= 8 * 32) return launch<8, 32>(x, y, M, N, stream);
+    if (reach <= 16 * 32) return launch<16, 32>(x, y, M, N, stream);
+    if (reach <= 32 * 32) return launch<32, 32>(x, y, M, N, stream);
+    if (reach <= 8 * 256) return launch<8, 256>(x, y, M, N, stream);
+    if (reach <= 16 * 256) return launch<16, 256>(x, y, M, N, stream);
+    if (reach <= 32 * 256) return launch<32, 256>(x, y, M, N, stream);
+    if (reach <= 16 * 1024) return launch<16, 1024>(x, y, M, N, stream);
+    if (reach <= 32 * 1024) return launch<32, 1024>(x, y, M, N, stream);
+    rows_online<kV, 1024><<<static_cast<unsigned>(M), 1024, 0, stream>>>(x, y, static_cast<int>(N));
     return hipGetLastError();
 }

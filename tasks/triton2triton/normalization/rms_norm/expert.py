@@ -7,17 +7,16 @@ TILE_ELEMENTS = 4096
 
 
 @triton.jit
-def _normalize_rows(
-    x_ptr, weight_ptr, y_ptr, x_stride, n_rows, n_columns, eps, ROWS: tl.constexpr, COLUMNS: tl.constexpr
-):
-    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+def _normalize_rows(x_ptr, weight_ptr, y_ptr, n_rows, n_columns, eps, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, COLUMNS)
+    offsets = rows.to(tl.int64)[:, None] * n_columns + columns[None, :]
     inside = (rows < n_rows)[:, None] & (columns < n_columns)[None, :]
-    x = tl.load(x_ptr + rows[:, None] * x_stride + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
     weight = tl.load(weight_ptr + columns, mask=columns < n_columns, other=0.0).to(tl.float32)
     inverse_rms = 1.0 / tl.sqrt(tl.sum(x * x, axis=1) / n_columns + eps)
     y = x * inverse_rms[:, None] * weight[None, :]
-    tl.store(y_ptr + rows[:, None] * n_columns + columns[None, :], y.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(y_ptr + offsets, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 def rms_norm(x, weight, eps, y):
@@ -27,6 +26,4 @@ def rms_norm(x, weight, eps, y):
     height = min(max(1, TILE_ELEMENTS // width), triton.next_power_of_2(n_rows))
     num_warps = min(16, max(1, width * height // 512))
     grid = (triton.cdiv(n_rows, height),)
-    _normalize_rows[grid](
-        x, weight, y, x.stride(0), n_rows, n_columns, eps, ROWS=height, COLUMNS=width, num_warps=num_warps
-    )
+    _normalize_rows[grid](x, weight, y, n_rows, n_columns, eps, ROWS=height, COLUMNS=width, num_warps=num_warps)

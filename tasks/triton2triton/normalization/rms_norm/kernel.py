@@ -5,9 +5,9 @@ import triton.language as tl
 
 
 @triton.jit
-def rms_norm_kernel(x_ptr, weight_ptr, y_ptr, x_stride, n_columns, eps, BLOCK: tl.constexpr):
+def rms_norm_kernel(x_ptr, weight_ptr, y_ptr, n_columns, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    x_row = x_ptr + row * x_stride
+    x_row = x_ptr + row * n_columns
     y_row = y_ptr + row * n_columns
     squares = tl.zeros((BLOCK,), dtype=tl.float32)
     for start in range(0, n_columns, BLOCK):
@@ -25,4 +25,4 @@ def rms_norm_kernel(x_ptr, weight_ptr, y_ptr, x_stride, n_columns, eps, BLOCK: t
 
 def rms_norm(x, weight, eps, y):
     rows, columns = x.shape
-    rms_norm_kernel[(rows,)](x, weight, y, x.stride(0), columns, eps, BLOCK=512)
+    rms_norm_kernel[(rows,)](x, weight, y, columns, eps, BLOCK=512)
