@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from arena.corpus.case_checks import CASE_KEYS, check_case, check_work, is_scalar, known_names
 from arena.corpus.strict_yaml import Document
 from arena.errors import FileError
-from arena.model.expression import Expression, ExpressionError, Number
+from arena.model.expression import Expression, ExpressionError
 from arena.model.fp8 import FP8
 from arena.model.record import Split
 from arena.model.task import (
-    LARGE,
-    LARGE_ELEMENTS,
-    MOST_HELD_BYTES,
-    Arguments,
     Arithmetic,
     Axis,
     Case,
@@ -29,11 +25,10 @@ from arena.model.task import (
     TaskType,
     TensorSpec,
     Tolerance,
+    ViewOf,
     Work,
-    arguments,
 )
 
-CASE_KEYS = frozenset({"fills", "kind", "note", "omit", "timed"})
 _MEAN_AND_STD = ("normal", "normal_even", "equal_rows")
 _CODES = frozenset({"int8", "uint8", "int16", "int32", FP8, "float8_e4m3fn", "float8_e5m2"})
 _Places = list[tuple[list[str | int], Expression]]
@@ -76,8 +71,8 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         inputs=inputs,
         outputs=tuple(_tensor(document, ("outputs", name), spec) for name, spec in data["outputs"].items()),
         work=_work(document, data["work"]),
-        seen=_cases(seen, Split.SEEN),
-        heldout=_cases(heldout, Split.HELDOUT),
+        seen=_cases(seen, Split.SEEN, axes),
+        heldout=_cases(heldout, Split.HELDOUT, axes),
         path=identity.path,
         definition=document.path.parent,
         content_hash=identity.content_hash,
@@ -96,8 +91,8 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     _check_independent(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
-            names = _check_case(case_document, index, task, case)
-            _check_work(document, task, case, names)
+            names = check_case(case_document, index, task, case)
+            check_work(document, task, case, names)
     _check_distinct(seen, heldout, task)
     return task
 
@@ -107,12 +102,15 @@ def _axis(document: Document, name: str, spec: dict[str, Any]) -> Axis:
     low, high = spec.get("domain", (min(values, default=0), max(values, default=0)))
     if low > high:
         raise document.error(["axes", name, "domain"], f"is empty: {low} is above {high}")
-    return Axis(name, spec["doc"], low, high, spec.get("multiple_of", 1), values)
+    axis = Axis(name, spec["doc"], low, high, spec.get("multiple_of", 1), values, spec.get("default"))
+    if axis.default is not None and not axis.admits(axis.default):
+        raise document.error(["axes", name, "default"], f"{axis.default} is outside the domain")
+    return axis
 
 
 def _input(document: Document, name: str, spec: dict[str, Any]) -> InputSpec:
     if "scalar" in spec:
-        if not _is_scalar(spec["value"], spec["scalar"]):
+        if not is_scalar(spec["value"], spec["scalar"]):
             raise document.error(["inputs", name, "value"], f"{spec['value']!r} is not a {spec['scalar']}")
         return ScalarSpec(name, spec["scalar"], spec["value"], spec.get("doc", ""))
     return _tensor(document, ("inputs", name), spec)
@@ -135,11 +133,17 @@ def _tensor(document: Document, place: tuple[str, str], spec: dict[str, Any]) ->
         dtype=spec["dtype"],
         doc=spec.get("doc", ""),
         strides=strides,
+        offset=_expression(document, [*place, "offset"], spec["offset"]) if "offset" in spec else None,
+        view_of=_view_of(document, [*place, "view_of"], spec["view_of"]) if "view_of" in spec else None,
         fill=_fill(document, [*place, "fill"], spec["fill"]) if "fill" in spec else None,
         mutable=spec.get("mutable", False),
         optional=spec.get("optional", False),
         tolerance=_tolerance(compare) if compare is not None else None,
     )
+
+
+def _view_of(document: Document, place: list[str | int], spec: dict[str, Any]) -> ViewOf:
+    return ViewOf(spec["input"], _expression(document, [*place, "when"], spec["when"]) if "when" in spec else None)
 
 
 def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]) -> Fill:
@@ -176,7 +180,8 @@ def _expression(document: Document, place: list[str | int], text: object) -> Exp
         raise document.error(place, str(problem)) from None
 
 
-def _cases(document: Document, split: Split) -> tuple[Case, ...]:
+def _cases(document: Document, split: Split, axes: tuple[Axis, ...]) -> tuple[Case, ...]:
+    defaults = {axis.name: axis.default for axis in axes if axis.default is not None}
     cases = []
     for index, item in enumerate(document.data):
         if split is Split.HELDOUT and "kind" not in item:
@@ -188,11 +193,12 @@ def _cases(document: Document, split: Split) -> tuple[Case, ...]:
                 id=f"{split}-{index + 1:02d}",
                 split=split,
                 kind=item.get("kind", ""),
-                values=values,
+                values=values | {name: size for name, size in defaults.items() if name not in values},
                 omit=frozenset(item.get("omit", ())),
                 fills={name: _fill(document, [index, "fills", name], spec) for name, spec in given.items()},
                 note=item.get("note", ""),
                 timed=item.get("timed", False),
+                implied=frozenset(defaults.keys() - values),
             )
         )
     return tuple(cases)
@@ -225,6 +231,12 @@ def _check_tensor(document: Document, task: Task, spec: TensorSpec) -> None:
         choices = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (spec.dtype,)
         for dtype in sorted(set(choices) - _CODES):
             raise document.error([side, spec.name, "compare"], f"{dtype} has no code steps; expected integers or fp8")
+    view = spec.view_of
+    if view is not None:
+        other = next((o for o in task.inputs if o.name == view.input and isinstance(o, TensorSpec)), None)
+        if other is None or other.mutable or spec.mutable or other.view_of or other.dtype != spec.dtype:
+            said = f"`{view.input}` is not an input tensor of the same dtype that has memory of its own"
+            raise document.error([side, spec.name, "view_of"], f"{said}; neither of both may be mutable")
     of = spec.fill.arguments.get("of") if spec.fill is not None else None
     if of is not None and of not in {other.name for other in task.tensors}:
         raise document.error([side, spec.name, "fill"], f"`{of}` is not a tensor of this task")
@@ -232,7 +244,7 @@ def _check_tensor(document: Document, task: Task, spec: TensorSpec) -> None:
 
 def _check_expressions(document: Document, task: Task) -> None:
     """Every name in every expression must be declared."""
-    known = _known_names(task)
+    known = known_names(task)
     places: _Places = [(["constraints", i], expression) for i, expression in enumerate(task.constraints)]
     places.append((["work", "flops"], task.work.flops))
     if task.work.bytes is not None:
@@ -244,15 +256,13 @@ def _check_expressions(document: Document, task: Task) -> None:
             raise document.error(place, f"`{name}` is not an axis, a scalar or `<dtype>_bytes`")
 
 
-def _known_names(task: Task) -> frozenset[str]:
-    """Return the names that expressions of a task may have: axes, scalars and `<dtype variable>_bytes`."""
-    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
-    return frozenset({axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes})
-
-
 def _places(spec: TensorSpec, side: str) -> _Places:
     places: _Places = [([side, spec.name, "shape", i], size) for i, size in enumerate(spec.shape)]
     places += [([side, spec.name, "strides", i], step) for i, step in enumerate(spec.strides)]
+    if spec.offset is not None:
+        places.append(([side, spec.name, "offset"], spec.offset))
+    if spec.view_of is not None and spec.view_of.when is not None:
+        places.append(([side, spec.name, "view_of", "when"], spec.view_of.when))
     if spec.fill is not None:
         arguments = spec.fill.arguments.values()
         places += [([side, spec.name, "fill"], text) for text in arguments if isinstance(text, Expression)]
@@ -273,112 +283,6 @@ def _check_independent(document: Document, task: Task) -> None:
             raise document.error(["independent"], f"{spec.name} must have `{axis}` as one dimension at most")
         if not sizes and spec.name in results:
             raise document.error(["independent"], f"the result {spec.name} has no dimension `{axis}`")
-
-
-def _check_large(document: Document, index: int, task: Task, case: Case, worked_out: Arguments) -> None:
-    """A `large` case is held out, not timed, of a task with `independent`, with so large a tensor."""
-    most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
-    for holds, problem in (
-        (case.split is Split.HELDOUT, "a seen case cannot be `large`"),
-        (not case.timed, "a large case is not timed"),
-        (task.independent, "task.yaml names no axis under `independent`, whose rows could be sampled"),
-        (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),
-    ):
-        if not holds:
-            raise document.error([index, "kind"], problem)
-
-
-def _check_case(document: Document, index: int, task: Task, case: Case) -> Mapping[str, Number]:
-    """Return the sizes of a case that holds what its task declares."""
-    axes = {axis.name: axis for axis in task.axes}
-    scalars = {spec.name: spec for spec in task.inputs if isinstance(spec, ScalarSpec)}
-    optional = {spec.name for spec in task.tensors if spec.optional}
-    expected = ", ".join([*axes, *task.dtypes, *scalars, *sorted(CASE_KEYS)])
-    for name, value in case.values.items():
-        problem = _value_problem(name, value, axes, task.dtypes, scalars, expected)
-        if problem:
-            raise document.error([index, name], problem)
-    for name in [*axes, *task.dtypes]:
-        if name not in case.values:
-            raise document.error([index], f"`{name}` is missing")
-    for name in sorted(case.omit - optional):
-        raise document.error([index, "omit"], f"{name} is not an optional input")
-    _check_fills(document, index, task, case)
-    try:
-        worked_out = arguments(task, case)
-        for constraint in task.constraints:
-            if not constraint.value(worked_out.names):
-                raise document.error([index], f"breaks the constraint `{constraint.text}`")
-        held = worked_out.held_bytes
-        if held > MOST_HELD_BYTES:
-            most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
-            raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
-    except ExpressionError as problem:
-        raise document.error([index], str(problem)) from None
-    if case.kind == LARGE:
-        _check_large(document, index, task, case, worked_out)
-    return worked_out.names
-
-
-def _check_fills(document: Document, index: int, task: Task, case: Case) -> None:
-    """What a case draws in another way must be an input that it passes, and be worked out from its own sizes."""
-    specs = {spec.name: spec for spec in task.inputs if isinstance(spec, TensorSpec) and spec.name not in case.omit}
-    names = _known_names(task)
-    for name, fill in case.fills.items():
-        place: list[str | int] = [index, "fills", name]
-        if name not in specs:
-            raise document.error(place, f"is no input tensor of this case; expected one of: {', '.join(specs)}")
-        declared = specs[name].fill
-        if fill.kind in ("addresses", "custom"):
-            raise document.error(place, f"a case cannot choose {fill.kind}, only the definition can")
-        if declared is not None and declared.kind == "addresses":
-            raise document.error(place, "addresses cannot be drawn in another way")
-        for text in fill.arguments.values():
-            for unknown in sorted(text.names - names if isinstance(text, Expression) else ()):
-                raise document.error(place, f"`{unknown}` is not an axis, a scalar or `<dtype>_bytes`")
-
-
-def _check_work(document: Document, task: Task, case: Case, names: Mapping[str, Number]) -> None:
-    """The declared work must be a number for every case; errors are in the definition, not in the case."""
-    for key, expression, meaning in (
-        ("flops", task.work.flops, "floating-point operations"),
-        ("bytes", task.work.bytes, "bytes moved"),
-    ):
-        try:
-            value = 0 if expression is None else expression.value(names)
-            problem = "" if value >= 0 else f"`{expression.text if expression else ''}` is {value}"
-        except ExpressionError as failed:
-            problem = str(failed)
-        if problem:
-            raise document.error(
-                ["work", key], f"{problem} for {case.id}; expected the {meaning} of one call, 0 or more"
-            )
-
-
-def _value_problem(
-    name: str,
-    value: object,
-    axes: Mapping[str, Axis],
-    dtypes: Mapping[str, tuple[str, ...]],
-    scalars: Mapping[str, ScalarSpec],
-    expected: str,
-) -> str:
-    if name in axes:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return f"{value!r} is not a whole number"
-        return "" if axes[name].admits(value) else f"{value} is outside the domain ({axes[name].domain_text})"
-    if name in dtypes:
-        return "" if value in dtypes[name] else f"{value!r} is not one of {', '.join(dtypes[name])}"
-    if name in scalars:
-        dtype = scalars[name].dtype
-        return "" if _is_scalar(value, dtype) else f"{value!r} is not a {dtype}"
-    return f"unknown key; expected one of: {expected}"
-
-
-def _is_scalar(value: object, dtype: str) -> bool:
-    is_bool = isinstance(value, bool)
-    is_number = not is_bool and isinstance(value, (int, float) if dtype == "float32" else int)
-    return is_bool if dtype == "bool" else is_number
 
 
 def _check_distinct(seen: Document, heldout: Document, task: Task) -> None:

@@ -1,6 +1,6 @@
 """The shared buffer of one case: `count` sets of arguments, poisoned, guarded, and seen as batched views.
 
-    | edge | tensor 0: set 0 | guard | set 1 | guard | … | tensor 1: set 0 | guard | … | edge |
+    | edge | tensor 0: offset, set 0 | guard | offset, set 1 | guard | … | tensor 1: offset, set 0 | guard | … | edge |
 
 Everything that is neither an input's nor an output's element is canaries: NaN, and unlikely integers.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arena.judge.inputs import secret_generator
@@ -18,6 +18,7 @@ from arena.model.task import FLOATING, Arguments, ScalarSpec, Tensor
 from arena.numerics.dtypes import torch_dtype
 from arena.platforms.base import Platform, SharedBuffer
 from arena.protocol import Argument, Bind, NullArgument, ScalarArgument, TensorArgument
+from arena.toolchains.task_header import passed_axes
 
 if TYPE_CHECKING:
     import torch
@@ -45,10 +46,17 @@ def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
     """Places of all tensors for `count` sets, and the buffer's size in bytes."""
     places: dict[str, Place] = {}
     at = _EDGE_BYTES
-    for tensor in (*arguments.inputs, *arguments.outputs):
-        pitch = -(-tensor.span * tensor.item_bytes // _ALIGN) * _ALIGN + _ALIGN
-        places[tensor.name] = Place(at, pitch)
-        at += pitch * count
+    tensors = (*arguments.inputs, *arguments.outputs)
+    for tensor in tensors:
+        if not tensor.base:
+            before = tensor.offset * tensor.item_bytes
+            pitch = -(-(before + tensor.span * tensor.item_bytes) // _ALIGN) * _ALIGN + _ALIGN
+            places[tensor.name] = Place(at + before, pitch)
+            at += pitch * count
+    for tensor in tensors:
+        if tensor.base:
+            place = places[tensor.base]
+            places[tensor.name] = replace(place, offset=place.offset + tensor.offset * tensor.item_bytes)
     return places, at + _EDGE_BYTES
 
 
@@ -89,12 +97,12 @@ class Sets:
     def bind_message(self) -> Bind:
         """What the worker needs to find every argument."""
         task = self.arguments.task
-        names = [axis.name for axis in task.axes]
-        axes = {name: int(self.arguments.names[name]) for name in names}
+        axes = {axis.name: int(self.arguments.names[axis.name]) for axis in task.axes}
+        passed = tuple(axes[axis.name] for axis in passed_axes(task))
         dtypes = {name: task.format(str(self.arguments.case.values[name])) for name in task.dtypes}
         listed = tuple(self._argument(spec.name) for spec in (*task.inputs, *task.outputs))
         extras: dict[str, bool | int | float | str] = {FP8: task.fp8, **axes, **dtypes}
-        return Bind(self._buffer.handle, self.count, listed, tuple(axes.values()), extras)
+        return Bind(self._buffer.handle, self.count, listed, passed, extras)
 
     def view(self, name: str) -> torch.Tensor:
         """All sets of one tensor: shape (count, *shape), strided over the buffer."""
@@ -107,9 +115,13 @@ class Sets:
         return self._places[name].offset
 
     def write(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:
-        """New values for every input of the sets in `part`, mutable ones included."""
+        """New values for every input of the sets in `part`, mutable ones included; those of a view are its base's."""
         for name, values in inputs.items():
-            self.view(name)[part].copy_(values[part])
+            tensor = self.arguments.tensors[name]
+            assert tensor is not None
+            if not tensor.base:
+                once = tuple(slice(0, 1) if stride == 0 else EVERY for stride in tensor.strides)
+                self.view(name)[(part, *once)].copy_(values[(part, *once)])
 
     def scatter_canaries(self) -> None:
         """NaN everywhere, as whatever float it is read, of random payload: reading gaps and guards spoils a result."""

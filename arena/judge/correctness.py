@@ -109,26 +109,32 @@ class CorrectnessCheck:
         worker.stop()
         canaries = check_canaries(before, sets)
         del before  # as large as the buffer, and the reference needs room
-        for finding in (canaries, check_inputs(inputs, sets, 0)):
-            if finding.status is not Status.PASSED:
-                return finding
-        unwritten = sets.unwritten([0])
-        if unwritten:
-            large = sets.arguments.case.kind == LARGE  # and PyTorch locates nothing among so many elements
-            said = "not written" if large else locate(sets.held_poison(unwritten, 0), "not written")
-            return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
-        if sets.arguments.case.kind == LARGE:
-            return self._sample(inputs, sets)
-        return check_results(sets.arguments, self.reference, inputs, sets, 0)
+        return check_call(canaries, sets, inputs, self.reference)
 
-    def _sample(self, inputs: Tensors, sets: Sets) -> OutputCheck:
-        """Compare a secret sample of rows with the reference of these rows alone."""
-        whole = sets.arguments
-        rows = secret_rows(whole)
-        outputs = {spec.name: sets.view(spec.name)[0] for spec in compared(whole)}
-        chosen = (rows_of(whole, tensors, rows) for tensors in (inputs, outputs))
-        finding = check_outputs(sampled(whole, rows), self.reference, *chosen)
-        if finding.status is Status.PASSED:
+
+def check_call(canaries: OutputCheck, sets: Sets, inputs: Tensors, reference: Reference) -> OutputCheck:
+    """Check what a call has left in a buffer of one set, of which `canaries` are looked at already."""
+    for finding in (canaries, check_inputs(inputs, sets, 0)):
+        if finding.status is not Status.PASSED:
             return finding
-        among = f"in {len(rows)} sampled rows of {whole.names[whole.task.independent]}"
-        return OutputCheck(finding.status, f"{among}: {finding.detail}", finding.error_ratio)
+    large = sets.arguments.case.kind == LARGE
+    unwritten = sets.unwritten([0])
+    if unwritten:  # among so many elements PyTorch locates nothing
+        said = "not written" if large else locate(sets.held_poison(unwritten, 0), "not written")
+        return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
+    return (
+        _check_sample(sets, inputs, reference) if large else check_results(sets.arguments, reference, inputs, sets, 0)
+    )
+
+
+def _check_sample(sets: Sets, inputs: Tensors, reference: Reference) -> OutputCheck:
+    """Compare a secret sample of rows with the reference of these rows alone."""
+    whole = sets.arguments
+    rows = secret_rows(whole)
+    outputs = {spec.name: sets.view(spec.name)[0] for spec in compared(whole)}
+    chosen = (rows_of(whole, tensors, rows) for tensors in (inputs, outputs))
+    finding = check_outputs(sampled(whole, rows), reference, *chosen)
+    if finding.status is Status.PASSED:
+        return finding
+    among = f"in {len(rows)} sampled rows of {whole.names[whole.task.independent]}"
+    return OutputCheck(finding.status, f"{among}: {finding.detail}", finding.error_ratio)

@@ -69,13 +69,39 @@ def draw_inputs(
     Without `data`, declared fills of floating-point tensors, and of large ones of integers, are left out where zeros
     would do as well: for who needs no more than valid indices. `uneven`: see `arena.numerics.fills.draw`.
     """
-    declared = [t for t in arguments.inputs if not is_custom(t.spec.fill)]
+    declared = [t for t in arguments.inputs if not is_custom(t.spec.fill) and not t.base]
     if not data:
         declared = [t for t in declared if not (_is_data(t) and zeros_will_do(t, arguments))]
     affected = _uneven([t for t in declared if t.dtype in FLOATING], generator) if uneven else frozenset()
     drawn = {t.name: draw(t, arguments, count, generator, uneven=t.name in affected) for t in declared}
     custom = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
-    return drawn | _built(custom, arguments, reference, count, generator) if custom else drawn
+    if custom:
+        drawn |= _built(custom, arguments, reference, count, generator)
+    return _as_stored(drawn, arguments)
+
+
+def _as_stored(drawn: dict[str, torch.Tensor], arguments: Arguments) -> dict[str, torch.Tensor]:
+    """Return what memory can hold of drawn values: one value where a stride is 0, and that of its base for a view."""
+    for tensor in arguments.inputs:
+        values = drawn.get(tensor.name)
+        if values is not None and tensor.stored < tensor.numel and not tensor.base:
+            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in tensor.strides)
+            drawn[tensor.name] = values[(slice(None), *once)].expand_as(values).contiguous()
+    for tensor in arguments.inputs:
+        base = arguments.tensors.get(tensor.base)
+        if base is not None and base.name in drawn:
+            drawn[tensor.name] = _seen_through(tensor, base, drawn[base.name])
+    return drawn
+
+
+def _seen_through(view: Tensor, base: Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return the elements of a view into `base`, which fills its memory without gaps."""
+    import torch
+
+    count = len(values)
+    memory = torch.empty((count, base.span), dtype=values.dtype, device=values.device)
+    memory.as_strided((count, *base.shape), (base.span, *base.strides)).copy_(values)
+    return memory.as_strided((count, *view.shape), (base.span, *view.strides), view.offset).contiguous()
 
 
 def _built(

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 
-from arena.model.axis import Axis as Axis
+from arena.model.declaration import Arithmetic as Arithmetic
+from arena.model.declaration import Axis as Axis
+from arena.model.declaration import Fill as Fill
+from arena.model.declaration import OutputComparison as OutputComparison
+from arena.model.declaration import Precision as Precision
+from arena.model.declaration import Tolerance as Tolerance
+from arena.model.declaration import ViewOf as ViewOf
 from arena.model.expression import Expression, ExpressionError, Number
 from arena.model.fp8 import FNUZ, FP8, OCP, fp8_format
 from arena.model.record import Split
@@ -41,75 +46,20 @@ LARGE_ELEMENTS = 1 << 31
 """a case of the kind `large` has a tensor that spans more elements: offsets of 32 bits do not reach its end"""
 
 
-class OutputComparison(StrEnum):
-    """How an output is compared with the reference."""
-
-    CLOSE = "close"
-    """error ≤ atol × RMS(reference, or its row) + rtol × |reference|"""
-    EXACT = "exact"
-    """bit for bit: integers, masks, copies"""
-    QUANTIZED = "quantized"
-    """at most one code step off, in at most 1 % of the elements, or a few"""
-    DECISION = "decision"
-    """a choice: its regret, which reference.py computes in float64, is at most `atol`"""
-
-
-class Precision(StrEnum):
-    """The arithmetic in which the reference runs."""
-
-    FLOAT64 = "float64"
-    """floating inputs are widened to float64: the default"""
-    FLOAT32 = "float32"
-    """floating inputs are widened to float32: where the rounding of a quantization is part of the task"""
-    NATIVE = "native"
-    """inputs as they are: copies and bookkeeping"""
-
-
-class Arithmetic(StrEnum):
-    """The rounding that a kernel may do on its way to an output; all else is float32, sums always."""
-
-    INPUTS = "inputs"
-    """operands of matrix products to the dtype of the 16-bit inputs, where a case has any: the default"""
-    TF32 = "tf32"
-    """operands of matrix products as with `inputs`, those of float32 to TF32"""
-    FLOAT32 = "float32"
-    """nothing"""
-    OPERATORS = "operators"
-    """the result of every operator of the reference to the dtype of the 16-bit inputs, as PyTorch does"""
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """A comparison and its bounds; None means what follows from the output's dtype and the allowed arithmetic."""
-
-    comparison: OutputComparison = OutputComparison.CLOSE
-    atol: float | None = None
-    rtol: float | None = None
-
-
-@dataclass(frozen=True)
-class Fill:
-    """How an input is filled: a kind and its arguments, numbers or expressions over the case."""
-
-    kind: str
-    arguments: Mapping[str, Expression | str] = field(default_factory=dict)
-
-    @property
-    def label(self) -> str:
-        """`normal 0 100`, for the label of a case."""
-        texts = (text.text if isinstance(text, Expression) else text for text in self.arguments.values())
-        return " ".join([self.kind, *texts])
-
-
 @dataclass(frozen=True)
 class TensorSpec:
-    """A declared input or output tensor. `dtype` is a name of `DTYPE_BYTES`, `fp8`, or `$variable`."""
+    """A declared input or output tensor. `dtype` is a name of `DTYPE_BYTES`, `fp8`, or `$variable`.
+
+    `strides` and `offset` are in elements, `offset` from the start of a buffer, or of the tensor that it is a view of.
+    """
 
     name: str
     shape: tuple[Expression, ...]
     dtype: str
     doc: str = ""
     strides: tuple[Expression, ...] = ()
+    offset: Expression | None = None
+    view_of: ViewOf | None = None
     fill: Fill | None = None
     mutable: bool = False
     optional: bool = False
@@ -143,11 +93,14 @@ class Case:
     note: str = ""
     timed: bool = False
     """whether speed counts as well as correctness: sizes of production, long enough to be measured"""
+    implied: frozenset[str] = frozenset()
+    """the axes that it leaves at their default"""
 
     @property
     def label(self) -> str:
         """`M=4 N=256 float32`, for tables and logs."""
-        parts = [value if isinstance(value, str) else f"{name}={value}" for name, value in self.values.items()]
+        given = {name: value for name, value in self.values.items() if name not in self.implied}
+        parts = [value if isinstance(value, str) else f"{name}={value}" for name, value in given.items()]
         drawn = (f"{name} {fill.label}" for name, fill in self.fills.items())
         return " ".join([*parts, *(f"without {name}" for name in sorted(self.omit)), *drawn])
 
@@ -259,6 +212,10 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
+    offset: int = 0
+    """elements before the first one: of its own buffer, or from the first of `base`"""
+    base: str = ""
+    """the input whose memory it lies in, if it has none of its own"""
 
     @property
     def name(self) -> str:
@@ -278,6 +235,14 @@ class Tensor:
         count = 1
         for size in self.shape:
             count *= size
+        return count
+
+    @property
+    def stored(self) -> int:
+        """Number of different elements in memory: what a stride of 0 repeats is one, and a view has none."""
+        count = 0 if self.base else 1
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            count *= min(size, 1) if stride == 0 else size
         return count
 
     @property
@@ -323,13 +288,14 @@ class Arguments:
         """Bytes one call must move: declared, else every input and output once (a mutable input twice)."""
         if self.task.work.bytes is not None:
             return float(self.task.work.bytes.value(self.names))
-        moved = sum(t.numel * t.item_bytes * (2 if t.spec.mutable else 1) for t in self.inputs)
+        moved = sum(t.stored * t.item_bytes * (2 if t.spec.mutable else 1) for t in self.inputs)
         return float(moved + sum(t.numel * t.item_bytes for t in self.outputs))
 
     @property
     def held_bytes(self) -> int:
         """Bytes of all tensors, gaps included, whether a call touches them or not."""
-        return sum(tensor.span * tensor.item_bytes for tensor in (*self.inputs, *self.outputs))
+        owners = (tensor for tensor in (*self.inputs, *self.outputs) if not tensor.base)
+        return sum((tensor.offset + tensor.span) * tensor.item_bytes for tensor in owners)
 
     @property
     def operand_format(self) -> str:
@@ -382,7 +348,10 @@ def _concrete(task: Task, spec: TensorSpec, case: Case, names: Mapping[str, Numb
     else:
         strides = _contiguous(shape)
     dtype = str(case.values[spec.dtype[1:]]) if spec.dtype.startswith("$") else spec.dtype
-    return Tensor(spec, shape, strides, task.format(dtype))
+    offset = spec.offset.integer(names) if spec.offset is not None else 0
+    view = spec.view_of
+    base = view.input if view is not None and (view.when is None or view.when.value(names)) else ""
+    return Tensor(spec, shape, strides, task.format(dtype), offset, base)
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

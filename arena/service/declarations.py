@@ -54,6 +54,22 @@ def shape_words(sizes: tuple[Expression, ...]) -> str:
     return "[" + ", ".join(size.text for size in sizes) + "]"
 
 
+def layout_words(spec: TensorSpec) -> str:
+    """Strides in elements, and how many elements of its memory lie before the first one."""
+    strides = shape_words(spec.strides) if spec.strides else "dense"
+    if spec.offset is None:
+        return strides
+    return f"{strides}, after {spec.offset.text} elements of its memory"
+
+
+def view_words(spec: TensorSpec) -> str:
+    """Whose memory a tensor lies in, if it has none of its own in some case."""
+    if spec.view_of is None:
+        return ""
+    when = "" if spec.view_of.when is None else f" where {spec.view_of.when.text} is not 0"
+    return f"a view of the memory of {spec.view_of.input}{when}"
+
+
 def fill_words(fill: Fill | None) -> str:
     """What the values of an input are drawn from."""
     if fill is None:

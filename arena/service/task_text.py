@@ -16,7 +16,7 @@ from arena.model.task import ScalarSpec, Task, TensorSpec
 from arena.service import declarations
 from arena.toolchains import hip_hipcc, hip_nvcc
 from arena.toolchains.kernel_library import headers
-from arena.toolchains.task_header import alias, signature
+from arena.toolchains.task_header import alias, passed_axes, signature
 
 TEMPLATES = Path(__file__).parent / "templates"
 _VERSIONS = ("python", "torch", "triton", "rocm", "hip", "cuda", "nvcc", "hipcc")
@@ -58,7 +58,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             limits=limits,
             minutes=_trimmed(limits.wall_clock_s / 60),
             signature=signature(task),
-            sizes=", ".join(f"int64_t {axis.name}" for axis in task.axes),
+            sizes=", ".join(f"int64_t {axis.name}" for axis in passed_axes(task)),
             shared="arena.semantics" in task.reference_path.read_text(encoding="utf-8"),
             fp8=task.on(device.arch).fp8 if declarations.uses_fp8(task) else "",
             aliases=[(alias(name), name) for name in task.dtypes],
@@ -66,7 +66,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             headers=sorted(headers()),
             compile_by_hand=compile_command(task, device),
             arguments=list(argument_views(task)),
-            strided=any(spec.strides for spec in task.tensors),
+            strided=any(spec.strides or spec.offset for spec in task.tensors),
             compared=compared_views(task),
             arithmetic=declarations.arithmetic_words(task),
             close=any("RMS" in view.words for view in compared_views(task)),
@@ -109,8 +109,8 @@ def _tensor_view(task: Task, spec: TensorSpec) -> ArgumentView:
     role = "output" if spec in task.outputs else "input, read and written" if spec.mutable else "input"
     if spec.optional:
         role += ", optional"
-    about = "; ".join(filter(None, (spec.doc, declarations.fill_words(spec.fill))))
-    strides = declarations.shape_words(spec.strides) if spec.strides else "dense"
+    about = "; ".join(filter(None, (spec.doc, declarations.fill_words(spec.fill), declarations.view_words(spec))))
+    strides = declarations.layout_words(spec)
     return ArgumentView(
         spec.name, role, declarations.shape_words(spec.shape), declarations.dtype_words(spec), strides, about
     )

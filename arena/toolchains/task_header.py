@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.model.fp8 import FP8
-from arena.model.task import Case, ScalarSpec, Task, TensorSpec
+from arena.model.task import Axis, Case, ScalarSpec, Task, TensorSpec
 
 _C_TYPES = {
     "float64": "double",
@@ -85,8 +85,18 @@ def prototype(task: Task, *, workspace: bool = False) -> str:
     return f'extern "C" hipError_t {task.entry}({", ".join(parameters)});'
 
 
+def passed_axes(task: Task) -> tuple[Axis, ...]:
+    """Return the sizes that a HIP function takes: all but those with a default that are in no shape and no stride.
+
+    Such a size only says where a tensor begins, which its pointer says as well.
+    """
+    sizes = (size for spec in task.tensors for size in (*spec.shape, *spec.strides))
+    named = frozenset[str]().union(*(size.names for size in sizes))
+    return tuple(axis for axis in task.axes if axis.default is None or axis.name in named)
+
+
 def _axes(task: Task) -> list[str]:
-    return [f"int64_t {axis.name}" for axis in task.axes]
+    return [f"int64_t {axis.name}" for axis in passed_axes(task)]
 
 
 def _parameter(spec: TensorSpec | ScalarSpec) -> str:

@@ -67,7 +67,7 @@ class Binding:
 
     @property
     def parts(self) -> list[tuple[int, int]]:
-        """First address and end of every tensor of every set: what a kernel may touch of the buffer."""
+        """First address and end of every tensor of every set that lies in no other: what a kernel may touch."""
         base, found = self.extent[0], []
         for argument in self.message.arguments:
             if isinstance(argument, TensorArgument):
@@ -76,7 +76,7 @@ class Binding:
                 num_bytes = span * view.element_size() if 0 not in argument.shape else 0
                 starts = (base + argument.offset + k * argument.pitch for k in range(self.message.sets))
                 found += [(start, start + num_bytes) for start in starts]
-        return found
+        return outermost(found)
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -89,6 +89,15 @@ class Binding:
         self._views.clear()
         self._addresses.clear()
         self._buffer.close()
+
+
+def outermost(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the (first address, end) that lie in no other, sorted: a view has no memory of its own."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(ranges, key=lambda each: (each[0], -each[1])):
+        if not found or end > found[-1][1]:
+            found.append((start, end))
+    return found
 
 
 def _view(buffer: torch.Tensor, argument: TensorArgument, sets: int) -> torch.Tensor:

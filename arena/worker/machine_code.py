@@ -19,7 +19,7 @@ from arena.emulation.amd_isa.triton_host import TritonHost
 from arena.model.portability import KernelUse
 from arena.numerics.reference import load_module
 from arena.protocol import Load, TensorArgument
-from arena.worker.binding import Binding
+from arena.worker.binding import Binding, outermost
 from arena.worker.c_values import c_value
 
 RUNTIME = "libhost_runtime.so"
@@ -107,10 +107,14 @@ class HipMachineEntry:
 
 
 def _tensors(binding: Binding) -> Iterator[tuple[int, int, str, object]]:
-    """Address, bytes, name and owner of every tensor of every set, as the candidate gets it."""
+    """Address, bytes, name and owner of every tensor of every set, as the candidate gets it; views lie in others."""
     for values in binding.values:
+        found: dict[tuple[int, int], tuple[str, object]] = {}
         for argument, value in zip(binding.message.arguments, values, strict=True):
             if isinstance(argument, TensorArgument) and 0 not in argument.shape:
                 tensor: Any = value
                 span = 1 + sum((n - 1) * s for n, s in zip(argument.shape, argument.strides, strict=True))
-                yield int(tensor.data_ptr()), span * int(tensor.element_size()), argument.name, tensor
+                start = int(tensor.data_ptr())
+                found.setdefault((start, start + span * int(tensor.element_size())), (argument.name, tensor))
+        for start, end in outermost(list(found)):
+            yield (start, end - start, *found[start, end])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus import build
+from arena.corpus import case_checks
 from arena.corpus.task_folder import load_task
 from arena.errors import FileError
 from arena.model.record import Split
@@ -257,7 +257,7 @@ LARGE_CASE = "- {kind: large, M: 40, N: 16, D: 64, dtype: float16}\n"
 def test_a_large_case_is_one_of_a_task_whose_rows_are_independent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    monkeypatch.setattr(case_checks, "LARGE_ELEMENTS", 639)
     task = load_task(write_task(tmp_path, task=INDEPENDENT, heldout=HELDOUT + LARGE_CASE))
     assert (task.independent, task.heldout[-1].kind) == ("M", LARGE)
 
@@ -276,13 +276,13 @@ def test_a_large_case_is_one_of_a_task_whose_rows_are_independent(
 def test_faults_of_independent_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, case: str, says: str
 ) -> None:
-    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    monkeypatch.setattr(case_checks, "LARGE_ELEMENTS", 639)
     with pytest.raises(FileError) as caught:
         load_task(write_task(tmp_path, task=task, heldout=HELDOUT + case))
     assert says in caught.value.problem
 
 
 def test_a_seen_case_cannot_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "LARGE_ELEMENTS", 639)
+    monkeypatch.setattr(case_checks, "LARGE_ELEMENTS", 639)
     with pytest.raises(FileError, match="a seen case cannot be `large`"):
         load_task(write_task(tmp_path, task=INDEPENDENT, seen=SEEN + LARGE_CASE))

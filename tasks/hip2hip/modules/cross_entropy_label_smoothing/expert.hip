@@ -82,10 +82,10 @@ __device__ __forceinline__ Digest share(const E* row, int lane, int classes, flo
 template <int Lanes, typename E>
 __global__ void __launch_bounds__(Lanes == kGroup ? 128 : Lanes)
     row_losses(const E* __restrict__ logits, const int64_t* __restrict__ target, float smoothing,
-               float* __restrict__ losses, int rows, int classes) {
+               float* __restrict__ losses, int rows, int classes, int64_t pitch) {
     const int64_t index = static_cast<int64_t>(blockIdx.x) * (blockDim.x / Lanes) + threadIdx.x / Lanes;
     if (index >= rows) return;
-    const E* row = logits + index * classes;
+    const E* row = logits + index * pitch;
     const int lane = static_cast<int>(threadIdx.x % Lanes);
     const float origin = static_cast<float>(row[0]);  // so that a common shift costs no precision
     Digest digest = share<Lanes>(row, lane, classes, origin);
@@ -122,19 +122,20 @@ __global__ void __launch_bounds__(kMeanThreads) mean_of_rows(const float* losses
     if (threadIdx.x == 0) *loss = static_cast<E>(sum / rows);
 }
 
-extern "C" size_t cross_entropy_label_smoothing_workspace(int64_t M, int64_t) { return M * sizeof(float); }
+extern "C" size_t cross_entropy_label_smoothing_workspace(int64_t M, int64_t, int64_t) { return M * sizeof(float); }
 
 extern "C" hipError_t cross_entropy_label_smoothing(const T* logits, const int64_t* target, float smoothing,
-                                                    T* loss, int64_t M, int64_t C, void* workspace,
+                                                    T* loss, int64_t M, int64_t C, int64_t row_gap, void* workspace,
                                                     hipStream_t stream) {
     float* losses = static_cast<float*>(workspace);
     const int rows = static_cast<int>(M), classes = static_cast<int>(C);
+    const int64_t pitch = C + row_gap;
     if (classes <= 1024) {
-        row_losses<32><<<(rows + 3) / 4, 128, 0, stream>>>(logits, target, smoothing, losses, rows, classes);
+        row_losses<32><<<(rows + 3) / 4, 128, 0, stream>>>(logits, target, smoothing, losses, rows, classes, pitch);
     } else if (classes <= 65536) {
-        row_losses<256><<<rows, 256, 0, stream>>>(logits, target, smoothing, losses, rows, classes);
+        row_losses<256><<<rows, 256, 0, stream>>>(logits, target, smoothing, losses, rows, classes, pitch);
     } else {
-        row_losses<1024><<<rows, 1024, 0, stream>>>(logits, target, smoothing, losses, rows, classes);
+        row_losses<1024><<<rows, 1024, 0, stream>>>(logits, target, smoothing, losses, rows, classes, pitch);
     }
     if (const hipError_t failed = hipGetLastError(); failed != hipSuccess) return failed;
     mean_of_rows<<<1, kMeanThreads, 0, stream>>>(losses, loss, rows);

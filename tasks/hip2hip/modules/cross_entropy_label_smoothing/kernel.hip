@@ -10,8 +10,8 @@ constexpr int kThreads = 256;
 
 template <typename E>
 __global__ void row_loss_kernel(const E* logits, const int64_t* target, float smoothing, float* row_loss,
-                                int classes) {
-    const E* row = logits + static_cast<int64_t>(blockIdx.x) * classes;
+                                int classes, int64_t pitch) {
+    const E* row = logits + blockIdx.x * pitch;
     float largest = -INFINITY;
     for (int i = threadIdx.x; i < classes; i += kThreads) {
         largest = fmaxf(largest, static_cast<float>(row[i]));
@@ -39,14 +39,15 @@ __global__ void mean_kernel(const float* row_loss, E* loss, int rows) {
     if (threadIdx.x == 0) *loss = static_cast<E>(sum / rows);
 }
 
-extern "C" size_t cross_entropy_label_smoothing_workspace(int64_t M, int64_t) { return M * sizeof(float); }
+extern "C" size_t cross_entropy_label_smoothing_workspace(int64_t M, int64_t, int64_t) { return M * sizeof(float); }
 
 extern "C" hipError_t cross_entropy_label_smoothing(const T* logits, const int64_t* target, float smoothing,
-                                                    T* loss, int64_t M, int64_t C, void* workspace,
+                                                    T* loss, int64_t M, int64_t C, int64_t row_gap, void* workspace,
                                                     hipStream_t stream) {
     float* row_loss = static_cast<float*>(workspace);
     const unsigned rows = static_cast<unsigned>(M);
-    row_loss_kernel<<<rows, kThreads, 0, stream>>>(logits, target, smoothing, row_loss, static_cast<int>(C));
+    row_loss_kernel<<<rows, kThreads, 0, stream>>>(logits, target, smoothing, row_loss, static_cast<int>(C),
+                                                   C + row_gap);
     if (const hipError_t failed = hipGetLastError(); failed != hipSuccess) return failed;
     mean_kernel<<<1, kThreads, 0, stream>>>(row_loss, loss, static_cast<int>(M));
     return hipGetLastError();

@@ -4,14 +4,14 @@
 constexpr int kThreads = 256;
 
 template <typename E>
-__global__ void gather_rows_kernel(const E* table, const int64_t* index, E* y, int64_t width) {
-    const E* from = table + index[blockIdx.x] * width;
+__global__ void gather_rows_kernel(const E* table, const int64_t* index, E* y, int64_t width, int64_t pitch) {
+    const E* from = table + index[blockIdx.x] * pitch;
     E* to = y + blockIdx.x * width;
     for (int64_t i = threadIdx.x; i < width; i += kThreads) to[i] = from[i];
 }
 
 extern "C" hipError_t gather_rows(const T* table, const int64_t* index, T* y, int64_t, int64_t D, int64_t K,
-                                  hipStream_t stream) {
-    gather_rows_kernel<<<static_cast<unsigned>(K), kThreads, 0, stream>>>(table, index, y, D);
+                                  int64_t row_gap, hipStream_t stream) {
+    gather_rows_kernel<<<static_cast<unsigned>(K), kThreads, 0, stream>>>(table, index, y, D, D + row_gap);
     return hipGetLastError();
 }

@@ -18,6 +18,7 @@ def decode_group(
     num_kv_heads,
     head_dim,
     value_dim,
+    value_stride,
     block_size,
     max_blocks,
     HEADS: tl.constexpr,
@@ -62,7 +63,7 @@ def decode_group(
         weights = tl.exp(scores - new_peak[:, None])
         shrink = tl.exp(peak - new_peak)
         value_mask = inside[:, None] & (value_dims < value_dim)[None, :]
-        value_places = kv_rows[:, None] * value_dim + value_dims[None, :]
+        value_places = kv_rows[:, None] * value_stride + value_dims[None, :]
         values = tl.load(value_cache_ptr + value_places, mask=value_mask, other=0.0).to(tl.float32)
         acc = acc * shrink[:, None] + tl.dot(weights, values, input_precision="ieee")
         total = total * shrink + tl.sum(weights, axis=1)
@@ -93,6 +94,7 @@ def decode_attn_grouped_stage1(query, key_cache, value_cache, block_table, seq_l
         num_kv_heads,
         head_dim,
         value_dim,
+        value_cache.stride(2),
         block_size,
         block_table.shape[1],
         HEADS=16,

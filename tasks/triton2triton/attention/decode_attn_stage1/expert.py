@@ -34,6 +34,7 @@ def _decode_split(
     partial_lse_ptr,
     scale,
     softcap,
+    slot_stride,
     head_dim,
     CAPPED: tl.constexpr,
     HALVES: tl.constexpr,
@@ -64,7 +65,7 @@ def _decode_split(
         tokens = start + tl.arange(0, TILE)
         inside = tokens < end
         slots = tl.load(kv_indices_ptr + first_key + tokens, mask=inside, other=0).to(tl.int64)
-        offsets = ((slots * num_heads + head) * head_dim)[:, None] + dims[None, :]
+        offsets = (slots * slot_stride + head * head_dim)[:, None] + dims[None, :]
         mask = inside[:, None] & inside_dims
         keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0)
         values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0)
@@ -102,6 +103,7 @@ def decode_attn_stage1(query, key_cache, value_cache, kv_indices, cu_seqlens, sm
         partial_lse,
         sm_scale * LOG2_E,
         softcap * LOG2_E,
+        key_cache.stride(0),
         head_dim,
         CAPPED=softcap > 0,
         HALVES=query.element_size() == 2,

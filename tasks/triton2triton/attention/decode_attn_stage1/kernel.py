@@ -15,6 +15,7 @@ def decode_split(
     partial_lse_ptr,
     sm_scale,
     softcap,
+    slot_stride,
     head_dim,
     CAPPED: tl.constexpr,
     TILE: tl.constexpr,
@@ -42,7 +43,7 @@ def decode_split(
         keys_of_tile = start + tl.arange(0, TILE)
         inside = keys_of_tile < end
         slots = tl.load(kv_indices_ptr + first_key + keys_of_tile, mask=inside, other=0).to(tl.int64)
-        offsets = ((slots * num_heads + head) * head_dim)[:, None] + dims[None, :]
+        offsets = (slots * slot_stride + head * head_dim)[:, None] + dims[None, :]
         mask = inside[:, None] & inside_dims[None, :]
         keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
         scores = tl.sum(query[None, :] * keys, axis=1) * sm_scale
@@ -77,6 +78,7 @@ def decode_attn_stage1(query, key_cache, value_cache, kv_indices, cu_seqlens, sm
         partial_lse,
         sm_scale,
         softcap,
+        key_cache.stride(0),
         head_dim,
         CAPPED=softcap > 0,
         TILE=32,

@@ -12,6 +12,10 @@ def attend_queries(
     cu_seqlens_ptr,
     out_ptr,
     sm_scale,
+    query_stride,
+    key_stride,
+    value_stride,
+    value_head_stride,
     num_seqs,
     num_kv_heads,
     head_dim,
@@ -46,7 +50,8 @@ def attend_queries(
     value_dims = tl.arange(0, VALUE_DIM)
     heads = (begin + rows).to(tl.int64) * num_heads + head
     query_mask = (rows < length)[:, None] & (dims < head_dim)[None, :]
-    query = tl.load(query_ptr + heads[:, None] * head_dim + dims[None, :], mask=query_mask, other=0.0)
+    query_rows = (begin + rows).to(tl.int64) * query_stride + head * head_dim
+    query = tl.load(query_ptr + query_rows[:, None] + dims[None, :], mask=query_mask, other=0.0)
 
     peak = tl.full((ROWS,), -float("inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
@@ -54,9 +59,11 @@ def attend_queries(
     end = tl.minimum(first + ROWS, length) if CAUSAL else length
     for start in range(0, end, TILE):
         tokens = start + tl.arange(0, TILE)
-        kv_heads = (begin + tokens).to(tl.int64) * num_kv_heads + kv_head
+        places = (begin + tokens).to(tl.int64)
+        key_rows = places * key_stride + kv_head * head_dim
+        value_rows = places * value_stride + kv_head * value_head_stride
         key_mask = (tokens < end)[None, :] & (dims < head_dim)[:, None]
-        keys = tl.load(key_ptr + kv_heads[None, :] * head_dim + dims[:, None], mask=key_mask, other=0.0)
+        keys = tl.load(key_ptr + key_rows[None, :] + dims[:, None], mask=key_mask, other=0.0)
         scores = tl.dot(query, keys, input_precision="ieee") * sm_scale
         visible = tokens[None, :] < end
         if CAUSAL:
@@ -66,7 +73,7 @@ def attend_queries(
         weights = tl.exp(scores - new_peak[:, None])
         shrink = tl.exp(peak - new_peak)
         value_mask = (tokens < end)[:, None] & (value_dims < value_dim)[None, :]
-        values = tl.load(value_ptr + kv_heads[:, None] * value_dim + value_dims[None, :], mask=value_mask, other=0.0)
+        values = tl.load(value_ptr + value_rows[:, None] + value_dims[None, :], mask=value_mask, other=0.0)
         acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         total = total * shrink + tl.sum(weights, axis=1)
         peak = new_peak
@@ -93,6 +100,10 @@ def flash_prefill_attention(query, key, value, cu_seqlens, sm_scale, causal, out
         cu_seqlens,
         out,
         sm_scale,
+        query.stride(0),
+        key.stride(0),
+        value.stride(0),
+        value.stride(1),
         num_seqs,
         num_kv_heads,
         head_dim,

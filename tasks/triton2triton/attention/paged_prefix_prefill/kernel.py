@@ -31,6 +31,8 @@ def prefill_tile(
     out_ptr,
     sm_scale,
     window,
+    query_stride,
+    key_stride,
     num_seqs,
     num_kv_heads,
     head_dim,
@@ -61,7 +63,8 @@ def prefill_tile(
     dims = tl.arange(0, DIM)
     row_mask = (rows < query_len)[:, None] & (dims < head_dim)[None, :]
     query_rows = ((begin + rows).to(tl.int64) * tl.num_programs(1) + head) * head_dim
-    query = tl.load(query_ptr + query_rows[:, None] + dims[None, :], mask=row_mask, other=0.0)
+    strided_rows = (begin + rows).to(tl.int64) * query_stride + head * head_dim
+    query = tl.load(query_ptr + strided_rows[:, None] + dims[None, :], mask=row_mask, other=0.0)
     peak = tl.full((ROWS,), LOWEST, tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     acc = tl.zeros((ROWS, DIM), tl.float32)
@@ -86,8 +89,9 @@ def prefill_tile(
     end = tl.minimum(tile * ROWS + ROWS, query_len)
     for start in range(0, end, TILE):
         tokens = start + tl.arange(0, TILE)
-        new_rows = (begin + tokens).to(tl.int64) * num_kv_heads + kv_head
-        offsets = new_rows[:, None] * head_dim + dims[None, :]
+        # Keys and values are strided alike.
+        new_rows = (begin + tokens).to(tl.int64) * key_stride + kv_head * head_dim
+        offsets = new_rows[:, None] + dims[None, :]
         mask = (tokens < end)[:, None] & (dims < head_dim)[None, :]
         keys = tl.load(key_ptr + offsets, mask=mask, other=0.0)
         values = tl.load(value_ptr + offsets, mask=mask, other=0.0)
@@ -132,6 +136,8 @@ def paged_prefix_prefill(
         out,
         sm_scale,
         sliding_window or max_blocks * block_size + num_tokens,
+        query.stride(0),
+        key.stride(0),
         num_seqs,
         num_kv_heads,
         head_dim,

@@ -59,6 +59,7 @@ def _attend_rows(
     tokens_of_tile,
     kv_head,
     part,
+    query_stride,
     num_heads,
     num_kv_heads,
     head_dim,
@@ -78,7 +79,8 @@ def _attend_rows(
     stored = (rows < tokens_of_tile * group) & (new < query_len)
     places = (begin + new).to(tl.int64) * num_heads + kv_head * group + rows % group
     mask = stored[:, None] & inside_dims
-    query = tl.load(query_ptr + places[:, None] * head_dim + dims[None, :], mask=mask, other=0.0)
+    query_rows = (begin + new).to(tl.int64) * query_stride + (kv_head * group + rows % group) * head_dim
+    query = tl.load(query_ptr + query_rows[:, None] + dims[None, :], mask=mask, other=0.0)
 
     context = length - query_len
     positions = context + new
@@ -133,6 +135,7 @@ def _attend(
     scale,
     softcap,
     window,
+    query_stride,
     num_seqs,
     num_heads,
     num_kv_heads,
@@ -176,6 +179,7 @@ def _attend(
                 SHORT // group,
                 kv_head,
                 tl.program_id(1),
+                query_stride,
                 num_heads,
                 num_kv_heads,
                 head_dim,
@@ -204,6 +208,7 @@ def _attend(
                 tokens_of_tile,
                 kv_head,
                 tl.program_id(1),
+                query_stride,
                 num_heads,
                 num_kv_heads,
                 head_dim,
@@ -278,6 +283,7 @@ def unified_attention_2d(
         sm_scale * LOG2_E,
         softcap * LOG2_E,
         window,
+        query.stride(0),
         num_seqs,
         num_heads,
         num_kv_heads,

@@ -19,6 +19,7 @@ def attend_tile(
     sm_scale,
     softcap,
     window,
+    query_stride,
     num_seqs,
     num_kv_heads,
     head_dim,
@@ -47,7 +48,8 @@ def attend_tile(
     inside_dims = (dims < head_dim)[None, :]
     row_mask = (rows < query_len)[:, None] & inside_dims
     query_rows = ((begin + rows).to(tl.int64) * num_heads + head) * head_dim
-    query = tl.load(query_ptr + query_rows[:, None] + dims[None, :], mask=row_mask, other=0.0)
+    strided_rows = (begin + rows).to(tl.int64) * query_stride + head * head_dim
+    query = tl.load(query_ptr + strided_rows[:, None] + dims[None, :], mask=row_mask, other=0.0)
 
     context = tl.load(seq_lens_ptr + seq) - query_len
     positions = context + rows
@@ -105,6 +107,7 @@ def unified_attention_2d(
         sm_scale,
         softcap,
         window,
+        query.stride(0),
         num_seqs,
         num_kv_heads,
         head_dim,

@@ -23,15 +23,15 @@ def exchange(keys, SIZE: tl.constexpr, SPAN: tl.constexpr, DISTANCE: tl.constexp
 
 
 @triton.jit
-def sort_row(x_ptr, y_ptr, N, last, DESCENDING: tl.constexpr, SIZE: tl.constexpr, STAGES: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * N
+def sort_row(x_ptr, y_ptr, x_stride, N, last, DESCENDING: tl.constexpr, SIZE: tl.constexpr, STAGES: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, SIZE)
-    keys = tl.load(x_ptr + row + i, mask=i < N, other=last)
+    keys = tl.load(x_ptr + row * x_stride + i, mask=i < N, other=last)
     for stage in tl.static_range(STAGES):
         for step in tl.static_range(stage + 1):
             keys = exchange(keys, SIZE, 2**stage, 2 ** (stage - step))
     place = N - 1 - i if DESCENDING else i
-    tl.store(y_ptr + row + place, keys.to(y_ptr.dtype.element_ty), mask=i < N)
+    tl.store(y_ptr + row * N + place, keys.to(y_ptr.dtype.element_ty), mask=i < N)
 
 
 def bitonic_sort(x, descending, y):
@@ -39,4 +39,4 @@ def bitonic_sort(x, descending, y):
     last = float("inf") if x.is_floating_point() else torch.iinfo(x.dtype).max
     size = triton.next_power_of_2(N)
     stages = size.bit_length() - 1
-    sort_row[(M,)](x, y, N, last, DESCENDING=descending, SIZE=size, STAGES=stages)
+    sort_row[(M,)](x, y, x.stride(0), N, last, DESCENDING=descending, SIZE=size, STAGES=stages)

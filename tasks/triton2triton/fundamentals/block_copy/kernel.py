@@ -13,6 +13,7 @@ def copy_tile(
     top,
     left,
     padding,
+    x_stride,
     height,
     width,
     rows,
@@ -26,7 +27,7 @@ def copy_tile(
     x = (j + left)[None, :]
     covered = (y >= 0) & (y < height) & (x >= 0) & (x < width)
     in_window = (i < rows)[:, None] & (j < columns)[None, :]
-    loaded = tl.load(x_ptr + y * width + x, mask=covered & in_window, other=0.0)
+    loaded = tl.load(x_ptr + y * x_stride + x, mask=covered & in_window, other=0.0)
     filler = tl.full((ROWS, COLUMNS), padding, tl.float32).to(out_ptr.dtype.element_ty)
     tl.store(out_ptr + i[:, None] * columns + j[None, :], tl.where(covered, loaded, filler), mask=in_window)
 
@@ -35,4 +36,6 @@ def block_copy(x, top, left, padding, out):
     height, width = x.shape
     rows, columns = out.shape
     grid = (triton.cdiv(rows, TILE_ROWS), triton.cdiv(columns, TILE_COLUMNS))
-    copy_tile[grid](x, out, top, left, padding, height, width, rows, columns, ROWS=TILE_ROWS, COLUMNS=TILE_COLUMNS)
+    copy_tile[grid](
+        x, out, top, left, padding, x.stride(0), height, width, rows, columns, ROWS=TILE_ROWS, COLUMNS=TILE_COLUMNS
+    )

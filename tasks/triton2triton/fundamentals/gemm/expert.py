@@ -31,6 +31,8 @@ def multiply_tile(
     a_scales_ptr,
     b_scales_ptr,
     out_ptr,
+    b_row_stride,
+    b_column_stride,
     M,
     N,
     K,
@@ -52,8 +54,8 @@ def multiply_tile(
     columns = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
     k = tl.arange(0, BLOCK_K)
     a_block = a_ptr + (rows % M).to(tl.int64)[:, None] * K + k[None, :]
-    b_block = b_ptr + k.to(tl.int64)[:, None] * N + (columns % N)[None, :]
-    step = BLOCK_K * N
+    b_block = b_ptr + k.to(tl.int64)[:, None] * b_row_stride + (columns % N)[None, :] * b_column_stride
+    step = BLOCK_K * b_row_stride
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_BLOCKS:
@@ -89,6 +91,7 @@ def gemm(a, b, a_scales, b_scales, leaky_relu, alpha, out):
         a_scales,
         b_scales,
         out,
+        *b.stride(),
         M,
         N,
         K,

@@ -17,6 +17,8 @@ def multiply_tile(
     a_scales_ptr,
     b_scales_ptr,
     out_ptr,
+    b_row_stride,
+    b_column_stride,
     M,
     N,
     K,
@@ -34,7 +36,8 @@ def multiply_tile(
         a_mask = (rows < M)[:, None] & (k < K)[None, :]
         b_mask = (k < K)[:, None] & (columns < N)[None, :]
         a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=a_mask, other=0.0)
-        b = tl.load(b_ptr + k.to(tl.int64)[:, None] * N + columns[None, :], mask=b_mask, other=0.0)
+        b_places = k.to(tl.int64)[:, None] * b_row_stride + columns[None, :] * b_column_stride
+        b = tl.load(b_ptr + b_places, mask=b_mask, other=0.0)
         acc += tl.dot(a, b, input_precision="ieee")
     if a_scales_ptr is not None:
         acc *= tl.load(a_scales_ptr + rows, mask=rows < M)[:, None]
@@ -53,4 +56,4 @@ def gemm(a, b, a_scales, b_scales, leaky_relu, alpha, out):
     def grid(meta):
         return triton.cdiv(M, meta["BLOCK_M"]), triton.cdiv(N, meta["BLOCK_N"])
 
-    multiply_tile[grid](a, b, a_scales, b_scales, out, M, N, K, alpha, LEAKY=leaky_relu)
+    multiply_tile[grid](a, b, a_scales, b_scales, out, *b.stride(), M, N, K, alpha, LEAKY=leaky_relu)

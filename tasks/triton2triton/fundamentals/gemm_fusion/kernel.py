@@ -10,6 +10,7 @@ def through_waist(
     down_ptr,
     up_ptr,
     out_ptr,
+    x_stride,
     M,
     N,
     K,
@@ -24,7 +25,7 @@ def through_waist(
     h = tl.zeros((ROWS, RANK), tl.float32)
     for start in range(0, K, BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)
-        x = tl.load(x_ptr + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+        x = tl.load(x_ptr + m[:, None] * x_stride + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
         down = tl.load(down_ptr + k[:, None] + r[None, :] * K, mask=(k < K)[:, None] & (r < rank)[None, :], other=0.0)
         h += tl.dot(x, down, input_precision="ieee")
     h = (h / (1.0 + tl.exp(-h))).to(x_ptr.dtype.element_ty)
@@ -38,4 +39,6 @@ def through_waist(
 def gemm_fusion(x, down, up, out):
     (M, K), (N, rank) = x.shape, up.shape
     padded = max(16, triton.next_power_of_2(rank))
-    through_waist[(triton.cdiv(M, 16),)](x, down, up, out, M, N, K, rank, ROWS=16, RANK=padded, BLOCK_N=32, BLOCK_K=32)
+    through_waist[(triton.cdiv(M, 16),)](
+        x, down, up, out, x.stride(0), M, N, K, rank, ROWS=16, RANK=padded, BLOCK_N=32, BLOCK_K=32
+    )

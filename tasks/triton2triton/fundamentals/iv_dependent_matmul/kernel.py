@@ -12,7 +12,7 @@ def sum_over_listed_blocks(
     out_ptr,
     M,
     N,
-    K,
+    a_stride,
     num_active,
     BLOCK_SIZE: tl.constexpr,
     BLOCK_M: tl.constexpr,
@@ -24,7 +24,7 @@ def sum_over_listed_blocks(
     for turn in range(num_active):
         first = tl.load(block_ids_ptr + turn).to(tl.int64) * BLOCK_SIZE
         k = first + tl.arange(0, BLOCK_SIZE)
-        a = tl.load(a_ptr + k[None, :] + m[:, None] * K, mask=(m < M)[:, None], other=0.0)
+        a = tl.load(a_ptr + k[None, :] + m[:, None] * a_stride, mask=(m < M)[:, None], other=0.0)
         b = tl.load(b_ptr + n[None, :] + k[:, None] * N, mask=(n < N)[None, :], other=0.0)
         acc += tl.dot(a, b, input_precision="ieee")
     inside = (m < M)[:, None] & (n < N)[None, :]
@@ -32,7 +32,7 @@ def sum_over_listed_blocks(
 
 
 def iv_dependent_matmul(a, b, block_ids, out):
-    (M, N), (num_blocks, block_size, _) = out.shape, b.shape
+    (M, N), block_size = out.shape, b.shape[1]
     sum_over_listed_blocks[(triton.cdiv(M, 32), triton.cdiv(N, 32))](
         a,
         b,
@@ -40,7 +40,7 @@ def iv_dependent_matmul(a, b, block_ids, out):
         out,
         M,
         N,
-        num_blocks * block_size,
+        a.stride(0),
         block_ids.numel(),
         BLOCK_SIZE=block_size,
         BLOCK_M=32,

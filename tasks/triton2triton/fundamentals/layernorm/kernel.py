@@ -13,24 +13,24 @@ ROW_TILE = 32
 
 
 @triton.jit
-def forward_row(x_ptr, weight_ptr, bias_ptr, eps, y_ptr, mean_ptr, rstd_ptr, columns, WIDTH: tl.constexpr):
+def forward_row(x_ptr, weight_ptr, bias_ptr, eps, y_ptr, mean_ptr, rstd_ptr, x_stride, columns, WIDTH: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, WIDTH)
     total = tl.zeros((WIDTH,), tl.float32)
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        total += tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
+        total += tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=0.0).to(tl.float32)
     mean = tl.sum(total, axis=0) / columns
     squares = tl.zeros((WIDTH,), tl.float32)
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=0.0).to(tl.float32)
         deviation = tl.where(i < columns, x - mean, 0.0)
         squares += deviation * deviation
     rstd = 1.0 / tl.sqrt(tl.sum(squares, axis=0) / columns + eps)
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns).to(tl.float32)
         weight = tl.load(weight_ptr + i, mask=i < columns).to(tl.float32)
         bias = tl.load(bias_ptr + i, mask=i < columns).to(tl.float32)
         y = (x - mean) * rstd * weight + bias
@@ -40,7 +40,7 @@ def forward_row(x_ptr, weight_ptr, bias_ptr, eps, y_ptr, mean_ptr, rstd_ptr, col
 
 
 @triton.jit
-def backward_row(x_ptr, weight_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, columns, WIDTH: tl.constexpr):
+def backward_row(x_ptr, weight_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, x_stride, columns, WIDTH: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, WIDTH)
     mean = tl.load(mean_ptr + row)
@@ -49,7 +49,7 @@ def backward_row(x_ptr, weight_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, columns,
     sum_gh = tl.zeros((WIDTH,), tl.float32)
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=0.0).to(tl.float32)
         weight = tl.load(weight_ptr + i, mask=i < columns, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
         sum_g += dy * weight
@@ -58,7 +58,7 @@ def backward_row(x_ptr, weight_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, columns,
     mean_gh = tl.sum(sum_gh, axis=0) / columns
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns).to(tl.float32)
         weight = tl.load(weight_ptr + i, mask=i < columns).to(tl.float32)
         dy = tl.load(dy_ptr + row * columns + i, mask=i < columns).to(tl.float32)
         dx = rstd * (dy * weight - mean_g - (x - mean) * rstd * mean_gh)
@@ -67,16 +67,26 @@ def backward_row(x_ptr, weight_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, columns,
 
 @triton.jit
 def column_sums(
-    x_ptr, dy_ptr, mean_ptr, rstd_ptr, dweight_ptr, dbias_ptr, rows, columns, HEIGHT: tl.constexpr, WIDTH: tl.constexpr
+    x_ptr,
+    dy_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dweight_ptr,
+    dbias_ptr,
+    x_stride,
+    rows,
+    columns,
+    HEIGHT: tl.constexpr,
+    WIDTH: tl.constexpr,
 ):
     i = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     dweight = tl.zeros((HEIGHT, WIDTH), tl.float32)
     dbias = tl.zeros((HEIGHT, WIDTH), tl.float32)
     for start in range(0, rows, HEIGHT):
-        row = start + tl.arange(0, HEIGHT)
+        row = (start + tl.arange(0, HEIGHT)).to(tl.int64)
         inside = (row < rows)[:, None] & (i < columns)[None, :]
-        offsets = row.to(tl.int64)[:, None] * columns + i[None, :]
-        x = tl.load(x_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
+        offsets = row[:, None] * columns + i[None, :]
+        x = tl.load(x_ptr + row[:, None] * x_stride + i[None, :], mask=inside, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
         mean = tl.load(mean_ptr + row, mask=row < rows, other=0.0)
         rstd = tl.load(rstd_ptr + row, mask=row < rows, other=0.0)
@@ -88,8 +98,8 @@ def column_sums(
 
 def layernorm(x, weight, bias, dy, eps, y, mean, rstd, dx, dweight, dbias):
     rows, columns = x.shape
-    forward_row[(rows,)](x, weight, bias, eps, y, mean, rstd, columns, WIDTH=TILE)
-    backward_row[(rows,)](x, weight, dy, mean, rstd, dx, columns, WIDTH=TILE)
+    forward_row[(rows,)](x, weight, bias, eps, y, mean, rstd, x.stride(0), columns, WIDTH=TILE)
+    backward_row[(rows,)](x, weight, dy, mean, rstd, dx, x.stride(0), columns, WIDTH=TILE)
     column_sums[(triton.cdiv(columns, COLUMN_TILE),)](
-        x, dy, mean, rstd, dweight, dbias, rows, columns, HEIGHT=ROW_TILE, WIDTH=COLUMN_TILE
+        x, dy, mean, rstd, dweight, dbias, x.stride(0), rows, columns, HEIGHT=ROW_TILE, WIDTH=COLUMN_TILE
     )

@@ -7,16 +7,16 @@ TILE = 256
 
 
 @triton.jit
-def row_maximum(x_ptr, y_ptr, columns, WIDTH: tl.constexpr):
+def row_maximum(x_ptr, y_ptr, x_stride, columns, WIDTH: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     peak = -float("inf")
     for start in range(0, columns, WIDTH):
         i = start + tl.arange(0, WIDTH)
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns, other=-float("inf")).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=-float("inf")).to(tl.float32)
         peak = tl.maximum(peak, tl.max(x, axis=0))
     tl.store(y_ptr + row, peak.to(y_ptr.dtype.element_ty))
 
 
 def load_reduce(x, y):
     rows, columns = x.shape
-    row_maximum[(rows,)](x, y, columns, WIDTH=TILE)
+    row_maximum[(rows,)](x, y, x.stride(0), columns, WIDTH=TILE)

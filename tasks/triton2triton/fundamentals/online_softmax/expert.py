@@ -9,12 +9,14 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def softmax_tile(x_ptr, scale, y_ptr, peak_ptr, total_ptr, rows, columns, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+def softmax_tile(
+    x_ptr, scale, y_ptr, peak_ptr, total_ptr, x_stride, rows, columns, ROWS: tl.constexpr, WIDTH: tl.constexpr
+):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     i = tl.arange(0, WIDTH)
     inside = (row < rows)[:, None] & (i < columns)[None, :]
     offsets = row[:, None] * columns + i[None, :]
-    x = tl.load(x_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + row[:, None] * x_stride + i[None, :], mask=inside, other=0.0).to(tl.float32)
     scores = tl.where((i < columns)[None, :], x * scale, -float("inf"))
     peak = tl.max(scores, axis=1)
     powers = tl.exp2((scores - peak[:, None]) * LOG2_E)
@@ -26,7 +28,7 @@ def softmax_tile(x_ptr, scale, y_ptr, peak_ptr, total_ptr, rows, columns, ROWS: 
 
 
 @triton.jit
-def softmax_long(x_ptr, scale, y_ptr, peak_ptr, total_ptr, columns, WIDTH: tl.constexpr):
+def softmax_long(x_ptr, scale, y_ptr, peak_ptr, total_ptr, x_stride, columns, WIDTH: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, WIDTH)
     # One state per lane: the lanes meet once, at the end of the row.
@@ -34,7 +36,7 @@ def softmax_long(x_ptr, scale, y_ptr, peak_ptr, total_ptr, columns, WIDTH: tl.co
     totals = tl.zeros((WIDTH,), tl.float32)
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=0.0).to(tl.float32)
         scores = tl.where(i < columns, x * scale, -float("inf"))
         higher = tl.maximum(peaks, scores)
         totals = totals * tl.exp2((peaks - higher) * LOG2_E) + tl.exp2((scores - higher) * LOG2_E)
@@ -44,7 +46,7 @@ def softmax_long(x_ptr, scale, y_ptr, peak_ptr, total_ptr, columns, WIDTH: tl.co
     inverse = 1.0 / total
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=0.0).to(tl.float32)
         y = tl.exp2((x * scale - peak) * LOG2_E) * inverse
         tl.store(y_ptr + row * columns + i, y.to(y_ptr.dtype.element_ty), mask=i < columns)
     tl.store(peak_ptr + row, peak)
@@ -55,10 +57,10 @@ def online_softmax(x, scale, y, peak, total):
     rows, columns = x.shape
     width = triton.next_power_of_2(columns)
     if width > LARGEST_TILE:
-        softmax_long[(rows,)](x, scale, y, peak, total, columns, WIDTH=4096, num_warps=8)
+        softmax_long[(rows,)](x, scale, y, peak, total, x.stride(0), columns, WIDTH=4096, num_warps=8)
         return
     height = max(1, min(TILE_ELEMENTS // width, triton.next_power_of_2(rows)))
     num_warps = min(16, max(1, width * height // 512))
     softmax_tile[(triton.cdiv(rows, height),)](
-        x, scale, y, peak, total, rows, columns, ROWS=height, WIDTH=width, num_warps=num_warps
+        x, scale, y, peak, total, x.stride(0), rows, columns, ROWS=height, WIDTH=width, num_warps=num_warps
     )

@@ -14,6 +14,7 @@ def normalise_tile(
     y_ptr,
     rstd_ptr,
     eps,
+    x_stride,
     rows,
     columns,
     ZERO_CENTERED: tl.constexpr,
@@ -27,7 +28,7 @@ def normalise_tile(
     gain = tl.load(weight_ptr + i, mask=i < columns, other=0.0).to(tl.float32)
     if ZERO_CENTERED:
         gain += 1.0
-    x = tl.load(x_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + row[:, None] * x_stride + i[None, :], mask=inside, other=0.0).to(tl.float32)
     rstd = 1.0 / tl.sqrt(tl.sum(x * x, axis=1) / columns + eps)
     y = x * rstd[:, None] * gain[None, :]
     tl.store(y_ptr + offsets, y.to(y_ptr.dtype.element_ty), mask=inside)
@@ -35,18 +36,20 @@ def normalise_tile(
 
 
 @triton.jit
-def normalise_long(x_ptr, weight_ptr, y_ptr, rstd_ptr, eps, columns, ZERO_CENTERED: tl.constexpr, WIDTH: tl.constexpr):
+def normalise_long(
+    x_ptr, weight_ptr, y_ptr, rstd_ptr, eps, x_stride, columns, ZERO_CENTERED: tl.constexpr, WIDTH: tl.constexpr
+):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, WIDTH)
     squares = tl.zeros((WIDTH,), tl.float32)
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=0.0).to(tl.float32)
         squares += x * x
     rstd = 1.0 / tl.sqrt(tl.sum(squares, axis=0) / columns + eps)
     for start in range(0, columns, WIDTH):
         i = start + lanes
-        x = tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + i, mask=i < columns, other=0.0).to(tl.float32)
         gain = tl.load(weight_ptr + i, mask=i < columns, other=0.0).to(tl.float32)
         if ZERO_CENTERED:
             gain += 1.0
@@ -59,7 +62,9 @@ def rmsnorm_fwd(x, weight, eps, zero_centered, y, rstd):
     width = triton.next_power_of_2(columns)
     zero_centered = bool(zero_centered)
     if width > LONGEST:
-        normalise_long[(rows,)](x, weight, y, rstd, eps, columns, ZERO_CENTERED=zero_centered, WIDTH=4096, num_warps=8)
+        normalise_long[(rows,)](
+            x, weight, y, rstd, eps, x.stride(0), columns, ZERO_CENTERED=zero_centered, WIDTH=4096, num_warps=8
+        )
         return
     height = max(1, min(TILE_ELEMENTS // width, triton.next_power_of_2(rows)))
     num_warps = min(16, max(1, width * height // 512))
@@ -69,6 +74,7 @@ def rmsnorm_fwd(x, weight, eps, zero_centered, y, rstd):
         y,
         rstd,
         eps,
+        x.stride(0),
         rows,
         columns,
         ZERO_CENTERED=zero_centered,

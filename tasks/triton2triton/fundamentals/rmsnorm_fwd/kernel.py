@@ -15,6 +15,7 @@ def normalise_rows(
     y_ptr,
     rstd_ptr,
     eps,
+    x_stride,
     rows,
     columns,
     ZERO_CENTERED: tl.constexpr,
@@ -23,15 +24,16 @@ def normalise_rows(
     lanes = tl.arange(0, WIDTH)
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         base = row.to(tl.int64) * columns
+        x_row = x_ptr + row.to(tl.int64) * x_stride
         squares = tl.zeros((WIDTH,), tl.float32)
         for start in range(0, columns, WIDTH):
             i = start + lanes
-            x = tl.load(x_ptr + base + i, mask=i < columns, other=0.0).to(tl.float32)
+            x = tl.load(x_row + i, mask=i < columns, other=0.0).to(tl.float32)
             squares += x * x
         rstd = 1.0 / tl.sqrt(tl.sum(squares, axis=0) / columns + eps)
         for start in range(0, columns, WIDTH):
             i = start + lanes
-            x = tl.load(x_ptr + base + i, mask=i < columns).to(tl.float32)
+            x = tl.load(x_row + i, mask=i < columns).to(tl.float32)
             gain = tl.load(weight_ptr + i, mask=i < columns).to(tl.float32)
             if ZERO_CENTERED:
                 gain += 1.0
@@ -42,4 +44,6 @@ def normalise_rows(
 def rmsnorm_fwd(x, weight, eps, zero_centered, y, rstd):
     rows, columns = x.shape
     programs = min(rows, PROGRAMS, triton.cdiv(rows * columns, LEAST_ELEMENTS))
-    normalise_rows[(programs,)](x, weight, y, rstd, eps, rows, columns, ZERO_CENTERED=bool(zero_centered), WIDTH=TILE)
+    normalise_rows[(programs,)](
+        x, weight, y, rstd, eps, x.stride(0), rows, columns, ZERO_CENTERED=bool(zero_centered), WIDTH=TILE
+    )

@@ -11,6 +11,7 @@ def scores_of_window(
     bias_ptr,
     out_ptr,
     sm_scale,
+    row_stride,
     num_heads,
     seq_len,
     head_dim,
@@ -21,7 +22,7 @@ def scores_of_window(
     head = tl.program_id(0) % num_heads
     tokens = tl.arange(0, TOKENS)
     dims = tl.arange(0, DIM)
-    rows = place * seq_len * head_dim + tokens[:, None] * head_dim + dims[None, :]
+    rows = (place * seq_len + tokens[:, None]) * row_stride + dims[None, :]
     row_mask = (tokens < seq_len)[:, None] & (dims < head_dim)[None, :]
     query = tl.load(query_ptr + rows, mask=row_mask, other=0.0)
     key = tl.load(key_ptr + rows, mask=row_mask, other=0.0)
@@ -36,5 +37,5 @@ def single_tile_gemm(query, key, bias, sm_scale, out):
     num_windows, num_heads, seq_len, head_dim = query.shape
     tokens, dim = (max(16, triton.next_power_of_2(size)) for size in (seq_len, head_dim))
     scores_of_window[(num_windows * num_heads,)](
-        query, key, bias, out, sm_scale, num_heads, seq_len, head_dim, TOKENS=tokens, DIM=dim
+        query, key, bias, out, sm_scale, query.stride(2), num_heads, seq_len, head_dim, TOKENS=tokens, DIM=dim
     )

@@ -5,11 +5,11 @@ import triton.language as tl
 
 
 @triton.jit
-def multiply_in_place(x_ptr, y_ptr, M, N, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def multiply_in_place(x_ptr, y_ptr, x_stride, M, N, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     problem = tl.program_id(0).to(tl.int64)
     m = tl.arange(0, ROWS)
     n = tl.arange(0, COLUMNS)
-    x_tile = x_ptr + problem * M * N + m[:, None] * N + n[None, :]
+    x_tile = x_ptr + (problem * M + m[:, None]) * x_stride + n[None, :]
     x_mask = (m < M)[:, None] & (n < N)[None, :]
     y_mask = (n < N)[:, None] & (n < N)[None, :]
     x = tl.load(x_tile, mask=x_mask, other=0.0)
@@ -21,4 +21,4 @@ def multiply_in_place(x_ptr, y_ptr, M, N, ROWS: tl.constexpr, COLUMNS: tl.conste
 def small_dot(x, y):
     batch, M, N = x.shape
     rows, columns = (max(16, triton.next_power_of_2(size)) for size in (M, N))
-    multiply_in_place[(batch,)](x, y, M, N, ROWS=rows, COLUMNS=columns)
+    multiply_in_place[(batch,)](x, y, x.stride(1), M, N, ROWS=rows, COLUMNS=columns)

@@ -5,7 +5,17 @@ import triton.language as tl
 
 
 @triton.jit
-def add_row_times_columns(x_ptr, weight_ptr, residual_ptr, N, K, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
+def add_row_times_columns(
+    x_ptr,
+    weight_ptr,
+    residual_ptr,
+    weight_row_stride,
+    weight_column_stride,
+    N,
+    K,
+    COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
     m = tl.program_id(1)
     n = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((COLUMNS,), tl.float32)
@@ -13,7 +23,8 @@ def add_row_times_columns(x_ptr, weight_ptr, residual_ptr, N, K, COLUMNS: tl.con
         k = start + tl.arange(0, DEPTH)
         x = tl.load(x_ptr + m * K + k, mask=k < K, other=0.0).to(tl.float32)
         inside = (k < K)[:, None] & (n < N)[None, :]
-        weight = tl.load(weight_ptr + k.to(tl.int64)[:, None] * N + n[None, :], mask=inside, other=0.0)
+        places = k.to(tl.int64)[:, None] * weight_row_stride + n.to(tl.int64)[None, :] * weight_column_stride
+        weight = tl.load(weight_ptr + places, mask=inside, other=0.0)
         total += tl.sum(x[:, None] * weight.to(tl.float32), axis=0)
     place = residual_ptr + m * N + n
     before = tl.load(place, mask=n < N).to(tl.float32)
@@ -23,4 +34,5 @@ def add_row_times_columns(x_ptr, weight_ptr, residual_ptr, N, K, COLUMNS: tl.con
 def small_m_gemm_multreduce(x, weight, residual):
     M, K = x.shape
     N = weight.shape[1]
-    add_row_times_columns[(triton.cdiv(N, 64), M)](x, weight, residual, N, K, COLUMNS=64, DEPTH=32)
+    grid = (triton.cdiv(N, 64), M)
+    add_row_times_columns[grid](x, weight, residual, *weight.stride(), N, K, COLUMNS=64, DEPTH=32)

@@ -5,13 +5,15 @@ import triton.language as tl
 
 
 @triton.jit
-def subtract_row(x_ptr, y_ptr, out_ptr, LENGTH: tl.constexpr):
-    offsets = tl.program_id(0).to(tl.int64) * LENGTH + tl.arange(0, LENGTH)
-    x = tl.load(x_ptr + offsets).to(tl.float32)
+def subtract_row(x_ptr, y_ptr, out_ptr, x_stride, LENGTH: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    lanes = tl.arange(0, LENGTH)
+    offsets = row * LENGTH + lanes
+    x = tl.load(x_ptr + row * x_stride + lanes).to(tl.float32)
     y = tl.load(y_ptr + offsets).to(tl.float32)
     tl.store(out_ptr + offsets, (x - y).to(out_ptr.dtype.element_ty))
 
 
 def subtract(x, y, out):
     rows, length = x.shape
-    subtract_row[(rows,)](x, y, out, LENGTH=length)
+    subtract_row[(rows,)](x, y, out, x.stride(0), LENGTH=length)

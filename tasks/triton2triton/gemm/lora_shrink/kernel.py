@@ -12,6 +12,7 @@ def shrink_tile(
     lora_offsets_ptr,
     out_ptr,
     scaling,
+    x_stride,
     num_tokens,
     hidden,
     rank,
@@ -39,7 +40,7 @@ def shrink_tile(
         h = start + tl.arange(0, BLOCK)
         inside = h < hidden
         x_mask = token_mask[:, None] & inside[None, :]
-        x = tl.load(x_ptr + tokens[:, None] * hidden + h[None, :], mask=x_mask, other=0.0)
+        x = tl.load(x_ptr + tokens[:, None] * x_stride + h[None, :], mask=x_mask, other=0.0)
         weight_mask = rank_mask[None, :] & inside[:, None]
         weight = tl.load(weight_ptr + weight_rows[None, :] * hidden + h[:, None], mask=weight_mask, other=0.0)
         acc += tl.dot(x, weight, input_precision="ieee")
@@ -59,6 +60,7 @@ def lora_shrink(x, weight, token_order, lora_offsets, scaling, out):
         lora_offsets,
         out,
         scaling,
+        x.stride(0),
         num_tokens,
         hidden,
         rank,

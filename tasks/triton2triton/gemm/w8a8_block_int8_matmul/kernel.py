@@ -11,6 +11,7 @@ def multiply_tile(
     a_scales_ptr,
     b_scales_ptr,
     out_ptr,
+    a_stride,
     M,
     N,
     K,
@@ -33,7 +34,7 @@ def multiply_tile(
         for start in range(begin, end, TILE_K):
             k = start + tl.arange(0, TILE_K)
             inside = k < end
-            a = tl.load(a_ptr + rows * K + k[None, :], mask=row_mask & inside[None, :], other=0)
+            a = tl.load(a_ptr + rows * a_stride + k[None, :], mask=row_mask & inside[None, :], other=0)
             b = tl.load(b_ptr + columns * K + k[:, None], mask=column_mask & inside[:, None], other=0)
             block_sum += tl.dot(a, b)
         a_scales = tl.load(a_scales_ptr + rows * scale_blocks + scale_block, mask=row_mask, other=0.0)
@@ -51,6 +52,7 @@ def w8a8_block_int8_matmul(a, b, a_scales, b_scales, block_n, block_k, out):
         a_scales,
         b_scales,
         out,
+        a.stride(0),
         M,
         N,
         a.shape[1],

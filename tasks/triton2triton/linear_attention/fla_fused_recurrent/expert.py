@@ -24,6 +24,8 @@ def _walk_sequence(
     out_ptr,
     sm_scale,
     eps,
+    key_stride,
+    value_stride,
     num_key_heads,
     num_value_heads,
     head_dim,
@@ -49,10 +51,12 @@ def _walk_sequence(
         state = tl.load(state_ptrs, mask=state_mask, other=0.0)
         for token in range(begin, end):
             row = token * num_value_heads + head
-            key_offsets = (token * num_key_heads + key_head) * head_dim + dims
+            key_offsets = token * key_stride + key_head * head_dim + dims
             query = tl.load(query_ptr + key_offsets, mask=in_dims, other=0.0).to(tl.float32)
             key = tl.load(key_ptr + key_offsets, mask=in_dims, other=0.0).to(tl.float32)
-            value = tl.load(value_ptr + row * value_dim + columns, mask=in_columns, other=0.0).to(tl.float32)
+            value = tl.load(
+                value_ptr + token * value_stride + head * value_dim + columns, mask=in_columns, other=0.0
+            ).to(tl.float32)
             beta = tl.load(beta_ptr + row).to(tl.float32)
             overlap = tl.sum(query * key, axis=0)
             query_factor = sm_scale
@@ -90,6 +94,8 @@ def fla_fused_recurrent(query, key, value, beta, g, cu_seqlens, idx_mapping, sta
         out,
         sm_scale,
         eps,
+        key.stride(0),
+        value.stride(0),
         key.shape[1],
         num_value_heads,
         head_dim,

@@ -17,6 +17,8 @@ def walk_sequence(
     out_ptr,
     sm_scale,
     eps,
+    key_stride,
+    value_stride,
     num_key_heads,
     num_value_heads,
     head_dim,
@@ -40,7 +42,7 @@ def walk_sequence(
         state_mask = (dims < head_dim)[:, None] & (columns < value_dim)[None, :]
         state = tl.load(state_ptrs, mask=state_mask, other=0.0)
         for token in range(begin, end):
-            key_offsets = (token * num_key_heads + key_head) * head_dim + dims
+            key_offsets = token * key_stride + key_head * head_dim + dims
             query = tl.load(query_ptr + key_offsets, mask=dims < head_dim, other=0.0).to(tl.float32)
             key = tl.load(key_ptr + key_offsets, mask=dims < head_dim, other=0.0).to(tl.float32)
             if NORMALIZE:
@@ -51,7 +53,9 @@ def walk_sequence(
                 state *= tl.exp(tl.load(g_ptr + row))
             beta = tl.load(beta_ptr + row).to(tl.float32)
             value_offsets = row * value_dim + columns
-            value = tl.load(value_ptr + value_offsets, mask=columns < value_dim, other=0.0).to(tl.float32)
+            value = tl.load(
+                value_ptr + token * value_stride + head * value_dim + columns, mask=columns < value_dim, other=0.0
+            ).to(tl.float32)
             write = beta * (value - tl.sum(state * key[:, None], axis=0))
             state += key[:, None] * write[None, :]
             out = tl.sum(state * query[:, None], axis=0) * sm_scale
@@ -78,6 +82,8 @@ def fla_fused_recurrent(query, key, value, beta, g, cu_seqlens, idx_mapping, sta
         out,
         sm_scale,
         eps,
+        key.stride(0),
+        value.stride(0),
         key.shape[1],
         num_value_heads,
         head_dim,

@@ -14,6 +14,7 @@ def _chunk_products(
     cu_seqlens_ptr,
     chunk_indices_ptr,
     a_ptr,
+    key_stride,
     num_key_heads,
     num_value_heads,
     head_dim,
@@ -35,7 +36,7 @@ def _chunk_products(
         tokens = begin.to(tl.int64) + rows
         dims = tl.arange(0, DIMS)
         products = tl.zeros((CHUNK, CHUNK), tl.float32)
-        key_rows = (tokens * num_key_heads + key_head) * head_dim
+        key_rows = tokens * key_stride + key_head * head_dim
         for start in range(0, head_dim, DIMS):
             mask = inside[:, None] & (start + dims < head_dim)[None, :]
             key = tl.load(key_ptr + key_rows[:, None] + (start + dims)[None, :], mask=mask, other=0.0)
@@ -66,6 +67,7 @@ def fla_scaled_dot_kkt(key, beta, g, cu_seqlens, chunk_indices, a):
         cu_seqlens,
         chunk_indices,
         a,
+        key.stride(0),
         num_key_heads,
         num_value_heads,
         head_dim,

@@ -12,6 +12,7 @@ def chunk_products(
     cu_seqlens_ptr,
     chunk_indices_ptr,
     a_ptr,
+    key_stride,
     num_key_heads,
     num_value_heads,
     head_dim,
@@ -33,7 +34,7 @@ def chunk_products(
         products = tl.zeros((CHUNK, CHUNK), tl.float32)
         for start in range(0, head_dim, DIMS):
             dims = start + tl.arange(0, DIMS)
-            offsets = ((tokens * num_key_heads + key_head) * head_dim)[:, None] + dims[None, :]
+            offsets = (tokens * key_stride + key_head * head_dim)[:, None] + dims[None, :]
             key = tl.load(key_ptr + offsets, mask=inside[:, None] & (dims < head_dim)[None, :], other=0.0)
             products += tl.dot(key, tl.trans(key), input_precision="ieee")
 
@@ -58,6 +59,7 @@ def fla_scaled_dot_kkt(key, beta, g, cu_seqlens, chunk_indices, a):
         cu_seqlens,
         chunk_indices,
         a,
+        key.stride(0),
         num_key_heads,
         num_value_heads,
         head_dim,

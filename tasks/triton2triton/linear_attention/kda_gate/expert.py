@@ -13,6 +13,7 @@ def _gate_block(
     softplus_beta,
     inverse_beta,
     threshold,
+    x_stride,
     count,
     num_heads,
     head_dim,
@@ -24,7 +25,7 @@ def _gate_block(
     width = num_heads * head_dim
     channel = (i % width).to(tl.int32)
     factor = -tl.exp(tl.load(a_log_ptr + channel // head_dim, mask=inside, other=0.0))
-    y = tl.load(x_ptr + i, mask=inside, other=0.0).to(tl.float32)
+    y = tl.load(x_ptr + i // width * x_stride + channel, mask=inside, other=0.0).to(tl.float32)
     if HAS_BIAS:
         y += tl.load(bias_ptr + channel, mask=inside, other=0.0)
     scaled = softplus_beta * y
@@ -42,6 +43,7 @@ def kda_gate(x, a_log, bias, softplus_beta, threshold, g):
         softplus_beta,
         1.0 / softplus_beta,
         threshold,
+        x.stride(0),
         count,
         x.shape[1],
         x.shape[2],

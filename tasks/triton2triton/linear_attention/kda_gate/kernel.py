@@ -12,6 +12,7 @@ def gate_row(
     g_ptr,
     softplus_beta,
     threshold,
+    x_stride,
     num_heads,
     head_dim,
     HAS_BIAS: tl.constexpr,
@@ -19,12 +20,13 @@ def gate_row(
 ):
     row = tl.program_id(0).to(tl.int64)
     head = row % num_heads
+    x_row = x_ptr + row // num_heads * x_stride + head * head_dim
     factor = -tl.exp(tl.load(a_log_ptr + head))
     # Channels in blocks: a head may be longer than one.
     for start in range(0, head_dim, BLOCK):
         d = start + tl.arange(0, BLOCK)
         inside = d < head_dim
-        y = tl.load(x_ptr + row * head_dim + d, mask=inside, other=0.0).to(tl.float32)
+        y = tl.load(x_row + d, mask=inside, other=0.0).to(tl.float32)
         if HAS_BIAS:
             y += tl.load(bias_ptr + head * head_dim + d, mask=inside, other=0.0)
         # Of large numbers exp would overflow; below a usual threshold, softplus is the larger of y and 0 by then.
@@ -43,6 +45,7 @@ def kda_gate(x, a_log, bias, softplus_beta, threshold, g):
         g,
         softplus_beta,
         threshold,
+        x.stride(0),
         num_heads,
         head_dim,
         HAS_BIAS=bias is not None,

@@ -13,6 +13,9 @@ def _step(
     idx_mapping_ptr,
     kv_cache_ptr,
     out_ptr,
+    query_stride,
+    key_stride,
+    value_stride,
     num_heads,
     head_dim,
     value_dim,
@@ -27,10 +30,13 @@ def _step(
     e = tl.program_id(1) * VALUES + tl.arange(0, VALUES)
     mask = (slot >= 0) & (d < head_dim)[:, None] & (e < value_dim)[None, :]
     place = kv_cache_ptr + ((slot * num_heads + head) * head_dim + d)[:, None] * value_dim + e[None, :]
+    token = row // num_heads
     state = tl.load(place, mask=mask, other=0.0)
-    query = tl.load(query_ptr + row * head_dim + d, mask=d < head_dim, other=0.0).to(tl.float32)
-    key = tl.load(key_ptr + row * head_dim + d, mask=d < head_dim, other=0.0).to(tl.float32)
-    value = tl.load(value_ptr + row * value_dim + e, mask=e < value_dim, other=0.0).to(tl.float32)
+    query = tl.load(query_ptr + token * query_stride + head * head_dim + d, mask=d < head_dim, other=0.0).to(tl.float32)
+    key = tl.load(key_ptr + token * key_stride + head * head_dim + d, mask=d < head_dim, other=0.0).to(tl.float32)
+    value = tl.load(value_ptr + token * value_stride + head * value_dim + e, mask=e < value_dim, other=0.0).to(
+        tl.float32
+    )
     state = state * tl.exp(-tl.load(slopes_ptr + head)) + key[:, None] * value[None, :]
     tl.store(place, state, mask=mask)
     out = tl.where(slot >= 0, tl.sum(query[:, None] * state, axis=0), 0.0)
@@ -49,6 +55,9 @@ def linear_attn_decode(query, key, value, slopes, idx_mapping, kv_cache, out):
         idx_mapping,
         kv_cache,
         out,
+        query.stride(0),
+        key.stride(0),
+        value.stride(0),
         num_heads,
         head_dim,
         value_dim,

@@ -14,18 +14,20 @@ def normalize_stream(
     y_ptr,
     mean_ptr,
     rstd_ptr,
+    x_stride,
     n_columns,
     eps,
     BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     start_of_row = row * n_columns
+    x_row = x_ptr + row * x_stride
     sums = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, n_columns, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         inside = columns < n_columns
         places = start_of_row + columns
-        sums += tl.load(x_ptr + places, mask=inside, other=0.0).to(tl.float32)
+        sums += tl.load(x_row + columns, mask=inside, other=0.0).to(tl.float32)
         sums += tl.load(residual_ptr + places, mask=inside, other=0.0).to(tl.float32)
     mean = tl.sum(sums, axis=0) / n_columns
     squares = tl.zeros((BLOCK,), tl.float32)
@@ -33,7 +35,7 @@ def normalize_stream(
         columns = start + tl.arange(0, BLOCK)
         inside = columns < n_columns
         places = start_of_row + columns
-        stream = tl.load(x_ptr + places, mask=inside, other=0.0).to(tl.float32)
+        stream = tl.load(x_row + columns, mask=inside, other=0.0).to(tl.float32)
         stream += tl.load(residual_ptr + places, mask=inside, other=0.0).to(tl.float32)
         off = tl.where(inside, stream - mean, 0.0)
         squares += off * off
@@ -44,7 +46,7 @@ def normalize_stream(
         columns = start + tl.arange(0, BLOCK)
         inside = columns < n_columns
         places = start_of_row + columns
-        stream = tl.load(x_ptr + places, mask=inside, other=0.0).to(tl.float32)
+        stream = tl.load(x_row + columns, mask=inside, other=0.0).to(tl.float32)
         stream += tl.load(residual_ptr + places, mask=inside, other=0.0).to(tl.float32)
         tl.store(residual_ptr + places, stream.to(residual_ptr.dtype.element_ty), mask=inside)
         y = (stream - mean) * rstd
@@ -60,4 +62,4 @@ def normalize_stream(
 
 def fla_layernorm(x, gate, weight, bias, residual, eps, y, mean, rstd):
     rows, columns = x.shape
-    normalize_stream[(rows,)](x, gate, weight, bias, residual, y, mean, rstd, columns, eps, BLOCK=256)
+    normalize_stream[(rows,)](x, gate, weight, bias, residual, y, mean, rstd, x.stride(0), columns, eps, BLOCK=256)

@@ -16,6 +16,7 @@ def normalize_tile(
     y_ptr,
     rstd_ptr,
     eps,
+    z_stride,
     count,
     groups_of_row,
     group_size,
@@ -24,7 +25,7 @@ def normalize_tile(
     GROUPS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    # Rows are contiguous, so groups are numbered through all of them.
+    # Rows of x and y are contiguous, so groups are numbered through all of them.
     groups = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     lanes = tl.arange(0, WIDTH)
     mask = (groups < count)[:, None] & (lanes < group_size)[None, :]
@@ -34,7 +35,9 @@ def normalize_tile(
     values = tl.load(x_ptr + places, mask=mask, other=0.0).to(tl.float32)
     weight = tl.load(weight_ptr + columns, mask=mask, other=0.0).to(tl.float32)
     if z_ptr is not None:
-        z = tl.load(z_ptr + places, mask=mask, other=0.0).to(tl.float32)
+        z = tl.load(z_ptr + (groups // groups_of_row)[:, None] * z_stride + columns, mask=mask, other=0.0).to(
+            tl.float32
+        )
         gate = z / (1.0 + tl.exp(-z))
         if not NORM_BEFORE_GATE:
             values *= gate
@@ -65,6 +68,7 @@ def layernorm_gated(x, z, weight, bias, eps, norm_before_gate, rms_norm, y, rstd
         y,
         rstd,
         eps,
+        0 if z is None else z.stride(0),
         count,
         groups_of_row,
         group_size,

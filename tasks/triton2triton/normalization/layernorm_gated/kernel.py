@@ -13,6 +13,7 @@ def normalize_group(
     y_ptr,
     rstd_ptr,
     eps,
+    z_stride,
     row_size,
     group_size,
     NORM_BEFORE_GATE: tl.constexpr,
@@ -26,7 +27,7 @@ def normalize_group(
     places = row * row_size + columns
     values = tl.load(x_ptr + places, mask=inside, other=0.0).to(tl.float32)
     if z_ptr is not None:
-        z = tl.load(z_ptr + places, mask=inside, other=0.0).to(tl.float32)
+        z = tl.load(z_ptr + row * z_stride + columns, mask=inside, other=0.0).to(tl.float32)
         gate = z / (1.0 + tl.exp(-z))
         if not NORM_BEFORE_GATE:
             values *= gate
@@ -55,6 +56,7 @@ def layernorm_gated(x, z, weight, bias, eps, norm_before_gate, rms_norm, y, rstd
         y,
         rstd,
         eps,
+        0 if z is None else z.stride(0),
         row_size,
         row_size // groups,
         NORM_BEFORE_GATE=norm_before_gate,

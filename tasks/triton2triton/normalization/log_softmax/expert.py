@@ -13,35 +13,40 @@ PART = 8192
 
 
 @triton.jit
-def whole_rows(x_ptr, y_ptr, n_rows, n_columns, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+def whole_rows(x_ptr, y_ptr, x_stride, n_rows, n_columns, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
-    places = rows[:, None] * n_columns + columns[None, :]
     known = (columns < n_columns)[None, :]
     # Rows past the end read as zeros, which have a finite sum.
-    x = tl.load(x_ptr + places, mask=(rows < n_rows)[:, None] & known, other=0.0).to(tl.float32)
+    x = tl.load(
+        x_ptr + rows[:, None] * x_stride + columns[None, :], mask=(rows < n_rows)[:, None] & known, other=0.0
+    ).to(tl.float32)
     x = tl.where(known, x, -float("inf"))
     x -= tl.max(x, axis=1)[:, None]
     y = x - tl.log(tl.sum(tl.exp(x), axis=1))[:, None]
-    tl.store(y_ptr + places, y.to(y_ptr.dtype.element_ty), mask=(rows < n_rows)[:, None] & known)
+    tl.store(
+        y_ptr + rows[:, None] * n_columns + columns[None, :],
+        y.to(y_ptr.dtype.element_ty),
+        mask=(rows < n_rows)[:, None] & known,
+    )
 
 
 @triton.jit
-def sum_part(x_ptr, lse_ptr, n_columns, PART: tl.constexpr):
+def sum_part(x_ptr, lse_ptr, x_stride, n_columns, PART: tl.constexpr):
     row = tl.program_id(1).to(tl.int64)
     columns = tl.program_id(0) * PART + tl.arange(0, PART)
-    x = tl.load(x_ptr + row * n_columns + columns, mask=columns < n_columns, other=-float("inf")).to(tl.float32)
+    x = tl.load(x_ptr + row * x_stride + columns, mask=columns < n_columns, other=-float("inf")).to(tl.float32)
     peak = tl.max(x, axis=0)
     lse = peak + tl.log(tl.sum(tl.exp(x - peak), axis=0))
     tl.store(lse_ptr + row * tl.num_programs(0) + tl.program_id(0), lse)
 
 
 @triton.jit
-def write_part(x_ptr, lse_ptr, y_ptr, n_columns, PART: tl.constexpr, PARTS: tl.constexpr):
+def write_part(x_ptr, lse_ptr, y_ptr, x_stride, n_columns, PART: tl.constexpr, PARTS: tl.constexpr):
     row = tl.program_id(1).to(tl.int64)
     columns = tl.program_id(0) * PART + tl.arange(0, PART)
     inside = columns < n_columns
-    x = tl.load(x_ptr + row * n_columns + columns, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
     parts = tl.arange(0, PARTS)
     num_parts = tl.num_programs(0)
     lse = tl.load(lse_ptr + row * num_parts + parts, mask=parts < num_parts, other=-float("inf"))
@@ -52,14 +57,17 @@ def write_part(x_ptr, lse_ptr, y_ptr, n_columns, PART: tl.constexpr, PARTS: tl.c
 
 def log_softmax(x, y):
     rows, columns = x.shape
+    x_stride = x.stride(0)
     if columns <= LONGEST_WHOLE_ROW:
         width = triton.next_power_of_2(columns)
         height = min(max(1, TILE_ELEMENTS // width), triton.next_power_of_2(rows))
         num_warps = min(16, max(1, width * height // 512))
-        whole_rows[(triton.cdiv(rows, height),)](x, y, rows, columns, ROWS=height, WIDTH=width, num_warps=num_warps)
+        whole_rows[(triton.cdiv(rows, height),)](
+            x, y, x_stride, rows, columns, ROWS=height, WIDTH=width, num_warps=num_warps
+        )
         return
     parts = triton.cdiv(columns, PART)
     lse = torch.empty((rows, parts), dtype=torch.float32, device=x.device)
     grid = (parts, rows)
-    sum_part[grid](x, lse, columns, PART=PART, num_warps=8)
-    write_part[grid](x, lse, y, columns, PART=PART, PARTS=triton.next_power_of_2(parts), num_warps=8)
+    sum_part[grid](x, lse, x_stride, columns, PART=PART, num_warps=8)
+    write_part[grid](x, lse, y, x_stride, columns, PART=PART, PARTS=triton.next_power_of_2(parts), num_warps=8)

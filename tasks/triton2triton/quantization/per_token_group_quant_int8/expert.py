@@ -9,12 +9,25 @@ TIES_TO_EVEN = tl.constexpr(12582912.0)
 
 
 @triton.jit
-def _quantize_tile(x_ptr, q_ptr, scales_ptr, n_groups, group_size, eps, GROUPS: tl.constexpr, WIDTH: tl.constexpr):
+def _quantize_tile(
+    x_ptr,
+    q_ptr,
+    scales_ptr,
+    x_stride,
+    groups_of_token,
+    n_groups,
+    group_size,
+    eps,
+    GROUPS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
     groups = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     lanes = tl.arange(0, WIDTH)
     offsets = groups[:, None] * group_size + lanes[None, :]
+    tokens = groups // groups_of_token
+    x_offsets = (tokens * x_stride + groups % groups_of_token * group_size)[:, None] + lanes[None, :]
     inside = (groups < n_groups)[:, None] & (lanes < group_size)[None, :]
-    x = tl.load(x_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + x_offsets, mask=inside, other=0.0).to(tl.float32)
     magnitude = tl.maximum(tl.max(tl.abs(x), axis=1), eps)
     # One division per group; |x| <= magnitude, so a code never leaves [-127, 127].
     codes = (x * (127.0 / magnitude)[:, None] + TIES_TO_EVEN) - TIES_TO_EVEN
@@ -29,5 +42,15 @@ def per_token_group_quant_int8(x, eps, q, scales):
     groups = min(max(1, TILE_ELEMENTS // width), triton.next_power_of_2(n_groups))
     num_warps = min(16, max(1, width * groups // 1024))
     _quantize_tile[(triton.cdiv(n_groups, groups),)](
-        x, q, scales, n_groups, group_size, eps, GROUPS=groups, WIDTH=width, num_warps=num_warps
+        x,
+        q,
+        scales,
+        x.stride(0),
+        scales.shape[1],
+        n_groups,
+        group_size,
+        eps,
+        GROUPS=groups,
+        WIDTH=width,
+        num_warps=num_warps,
     )

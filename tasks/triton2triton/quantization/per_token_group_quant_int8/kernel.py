@@ -8,11 +8,13 @@ ROUNDER = tl.constexpr(12582912.0)
 
 
 @triton.jit
-def quantize_group(x_ptr, q_ptr, scales_ptr, group_size, eps, BLOCK: tl.constexpr):
+def quantize_group(x_ptr, q_ptr, scales_ptr, x_stride, groups_of_token, group_size, eps, BLOCK: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
     inside = lanes < group_size
-    x = tl.load(x_ptr + group * group_size + lanes, mask=inside, other=0.0).to(tl.float32)
+    token = group // groups_of_token
+    x_group = x_ptr + token * x_stride + group % groups_of_token * group_size
+    x = tl.load(x_group + lanes, mask=inside, other=0.0).to(tl.float32)
     scale = tl.maximum(tl.max(tl.abs(x), axis=0), eps) / 127.0
     codes = (x / scale + ROUNDER) - ROUNDER
     codes = tl.minimum(tl.maximum(codes, -128.0), 127.0)
@@ -21,5 +23,8 @@ def quantize_group(x_ptr, q_ptr, scales_ptr, group_size, eps, BLOCK: tl.constexp
 
 
 def per_token_group_quant_int8(x, eps, q, scales):
-    group_size = x.shape[1] // scales.shape[1]
-    quantize_group[(scales.numel(),)](x, q, scales, group_size, eps, BLOCK=triton.next_power_of_2(group_size))
+    groups = scales.shape[1]
+    group_size = x.shape[1] // groups
+    quantize_group[(scales.numel(),)](
+        x, q, scales, x.stride(0), groups, group_size, eps, BLOCK=triton.next_power_of_2(group_size)
+    )

@@ -8,14 +8,14 @@ WHOLE = tl.constexpr(12582912.0)
 
 
 @triton.jit
-def quantize_token(x_ptr, q_ptr, scales_ptr, sums_ptr, hidden, eps, BLOCK: tl.constexpr):
+def quantize_token(x_ptr, q_ptr, scales_ptr, sums_ptr, x_stride, hidden, eps, BLOCK: tl.constexpr):
     token = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
     largest = tl.zeros((BLOCK,), dtype=tl.float32)
     total = tl.zeros((BLOCK,), dtype=tl.float32)
     for start in range(0, hidden, BLOCK):
         columns = start + lanes
-        x = tl.load(x_ptr + token * hidden + columns, mask=columns < hidden, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + token * x_stride + columns, mask=columns < hidden, other=0.0).to(tl.float32)
         largest = tl.maximum(largest, tl.abs(x))
         total += x
     scale = tl.maximum(tl.max(largest, axis=0), eps) / 127.0
@@ -24,7 +24,7 @@ def quantize_token(x_ptr, q_ptr, scales_ptr, sums_ptr, hidden, eps, BLOCK: tl.co
     for start in range(0, hidden, BLOCK):
         columns = start + lanes
         inside = columns < hidden
-        x = tl.load(x_ptr + token * hidden + columns, mask=inside, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + token * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
         # No magnitude is above 127 scales, so that no code leaves [-127, 127].
         codes = (x / scale + WHOLE) - WHOLE
         tl.store(q_ptr + token * hidden + columns, codes.to(tl.int8), mask=inside)
@@ -32,4 +32,4 @@ def quantize_token(x_ptr, q_ptr, scales_ptr, sums_ptr, hidden, eps, BLOCK: tl.co
 
 def per_token_quant_int8(x, eps, q, scales, sums):
     tokens, hidden = x.shape
-    quantize_token[(tokens,)](x, q, scales, sums, hidden, eps, BLOCK=256)
+    quantize_token[(tokens,)](x, q, scales, sums, x.stride(0), hidden, eps, BLOCK=256)

@@ -6,11 +6,11 @@ import triton.language as tl
 
 
 @triton.jit
-def activate_block(x_ptr, scales_ptr, q_ptr, N, LARGEST: tl.constexpr, BLOCK: tl.constexpr):
+def activate_block(x_ptr, scales_ptr, q_ptr, x_stride, N, LARGEST: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < N
-    gate_ptrs = x_ptr + row * 2 * N + columns
+    gate_ptrs = x_ptr + row * x_stride + columns
     gate = tl.load(gate_ptrs, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(gate_ptrs + N, mask=inside, other=0.0).to(tl.float32)
     scaled = gate / (1.0 + tl.exp(-gate)) * up / tl.load(scales_ptr)
@@ -20,4 +20,5 @@ def activate_block(x_ptr, scales_ptr, q_ptr, N, LARGEST: tl.constexpr, BLOCK: tl
 
 def silu_mul_quant_fp8(x, scales, q):
     M, N = q.shape
-    activate_block[(M, triton.cdiv(N, 256))](x, scales, q, N, LARGEST=torch.finfo(q.dtype).max, BLOCK=256)
+    grid = (M, triton.cdiv(N, 256))
+    activate_block[grid](x, scales, q, x.stride(0), N, LARGEST=torch.finfo(q.dtype).max, BLOCK=256)

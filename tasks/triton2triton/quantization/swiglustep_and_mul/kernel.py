@@ -5,9 +5,9 @@ import triton.language as tl
 
 
 @triton.jit
-def activate_row(x_ptr, out_ptr, N, limit, BLOCK: tl.constexpr):
+def activate_row(x_ptr, out_ptr, x_stride, N, limit, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    gates = x_ptr + row * 2 * N
+    gates = x_ptr + row * x_stride
     ups = gates + N
     for start in range(0, N, BLOCK):
         columns = start + tl.arange(0, BLOCK)
@@ -21,4 +21,4 @@ def activate_row(x_ptr, out_ptr, N, limit, BLOCK: tl.constexpr):
 
 def swiglustep_and_mul(x, limit, out):
     M, N = out.shape
-    activate_row[(M,)](x, out, N, limit, BLOCK=256)
+    activate_row[(M,)](x, out, x.stride(0), N, limit, BLOCK=256)

@@ -13,7 +13,7 @@ def ban_sequences(
     token_ids_ptr,
     seq_lens_ptr,
     idx_mapping_ptr,
-    vocab_size,
+    row_stride,
     room,
     max_len,
     max_bad_words,
@@ -36,11 +36,11 @@ def ban_sequences(
         history_token = tl.load(history_ptr + i, mask=inside, other=0)
         matches = matches & (word_token == history_token)
     token = tl.load(bad_word_ids_ptr + slot * room + last, mask=matches, other=0)
-    tl.store(logits_ptr + req * vocab_size + token, -float("inf"), mask=matches)
+    tl.store(logits_ptr + req * row_stride + token, -float("inf"), mask=matches)
 
 
 def bad_words(logits, bad_word_ids, offsets, num_bad_words, token_ids, seq_lens, idx_mapping):
-    num_reqs, vocab_size = logits.shape
+    num_reqs = logits.shape[0]
     max_bad_words = offsets.shape[1] - 1
     ban_sequences[(num_reqs, triton.cdiv(max_bad_words, 64))](
         logits,
@@ -50,7 +50,7 @@ def bad_words(logits, bad_word_ids, offsets, num_bad_words, token_ids, seq_lens,
         token_ids,
         seq_lens,
         idx_mapping,
-        vocab_size,
+        logits.stride(0),
         bad_word_ids.shape[1],
         token_ids.shape[1],
         max_bad_words,

@@ -22,7 +22,7 @@ def add_tokens(
     idx_mapping_ptr,
     prompt_bitmask_ptr,
     output_counts_ptr,
-    max_len,
+    token_stride,
     vocab_size,
     num_words,
     BLOCK: tl.constexpr,
@@ -32,7 +32,7 @@ def add_tokens(
     prompt_len = tl.load(prompt_lens_ptr + slot)
     seq_len = tl.load(seq_lens_ptr + slot)
     places = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    tokens = tl.load(token_ids_ptr + slot * max_len + places, mask=places < seq_len, other=0)
+    tokens = tl.load(token_ids_ptr + slot * token_stride + places, mask=places < seq_len, other=0)
     bits = 1 << (tokens % 32)
     tl.atomic_or(prompt_bitmask_ptr + slot * num_words + tokens // 32, bits, mask=places < prompt_len)
     produced = (places >= prompt_len) & (places < seq_len)
@@ -53,7 +53,7 @@ def bincount(token_ids, prompt_lens, seq_lens, idx_mapping, prompt_bitmask, outp
         idx_mapping,
         prompt_bitmask,
         output_counts,
-        max_len,
+        token_ids.stride(0),
         vocab_size,
         num_words,
         BLOCK=256,

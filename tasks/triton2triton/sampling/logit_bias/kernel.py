@@ -17,7 +17,7 @@ def move_allowed(
     token_ids_ptr,
     counts_ptr,
     idx_mapping_ptr,
-    vocab_size,
+    row_stride,
     room,
     BACK: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -28,7 +28,7 @@ def move_allowed(
     entries = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     listed = entries < tl.load(counts_ptr + slot)
     tokens = tl.load(token_ids_ptr + slot * room + entries, mask=listed, other=0)
-    logit_ptrs = logits_ptr + req * vocab_size + tokens
+    logit_ptrs = logits_ptr + req * row_stride + tokens
     aside_ptrs = aside_ptr + req * tl.num_programs(1) * BLOCK + entries  # rows of whole blocks
     if BACK:
         tl.store(logit_ptrs, tl.load(aside_ptrs, mask=listed), mask=listed)
@@ -37,17 +37,17 @@ def move_allowed(
 
 
 @triton.jit
-def forbid_all(logits_ptr, counts_ptr, idx_mapping_ptr, vocab_size, BLOCK: tl.constexpr):
+def forbid_all(logits_ptr, counts_ptr, idx_mapping_ptr, vocab_size, row_stride, BLOCK: tl.constexpr):
     """Minus infinity in a block of the vocabulary, if the request has an allow-list."""
     req = tl.program_id(0).to(tl.int64)
     tokens = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     limited = tl.load(counts_ptr + tl.load(idx_mapping_ptr + req)) > 0
     nothing = tl.full((BLOCK,), -float("inf"), tl.float32)
-    tl.store(logits_ptr + req * vocab_size + tokens, nothing, mask=limited & (tokens < vocab_size))
+    tl.store(logits_ptr + req * row_stride + tokens, nothing, mask=limited & (tokens < vocab_size))
 
 
 @triton.jit
-def add_bias(logits_ptr, token_ids_ptr, bias_ptr, counts_ptr, idx_mapping_ptr, vocab_size, room, BLOCK: tl.constexpr):
+def add_bias(logits_ptr, token_ids_ptr, bias_ptr, counts_ptr, idx_mapping_ptr, row_stride, room, BLOCK: tl.constexpr):
     """A block of one request's biases."""
     req = tl.program_id(0).to(tl.int64)
     slot = tl.load(idx_mapping_ptr + req).to(tl.int64)
@@ -55,7 +55,7 @@ def add_bias(logits_ptr, token_ids_ptr, bias_ptr, counts_ptr, idx_mapping_ptr, v
     listed = entries < tl.load(counts_ptr + slot)
     tokens = tl.load(token_ids_ptr + slot * room + entries, mask=listed, other=0)
     bias = tl.load(bias_ptr + slot * room + entries, mask=listed, other=0.0)
-    logit_ptrs = logits_ptr + req * vocab_size + tokens
+    logit_ptrs = logits_ptr + req * row_stride + tokens
     tl.store(logit_ptrs, tl.load(logit_ptrs, mask=listed, other=0.0) + bias, mask=listed)
 
 
@@ -67,7 +67,7 @@ def mask_stop(
     min_lens_ptr,
     idx_mapping_ptr,
     positions_ptr,
-    vocab_size,
+    row_stride,
     room,
     BLOCK: tl.constexpr,
 ):
@@ -78,7 +78,7 @@ def mask_stop(
         entries = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         listed = entries < tl.load(counts_ptr + slot)
         tokens = tl.load(token_ids_ptr + slot * room + entries, mask=listed, other=0)
-        tl.store(logits_ptr + req * vocab_size + tokens, -float("inf"), mask=listed)
+        tl.store(logits_ptr + req * row_stride + tokens, -float("inf"), mask=listed)
 
 
 def logit_bias(
@@ -95,17 +95,20 @@ def logit_bias(
     positions,
 ):
     num_reqs, vocab_size = logits.shape
+    row_stride = logits.stride(0)
     max_allowed, max_bias, max_stop = (ids.shape[1] for ids in (allowed_token_ids, bias_token_ids, stop_token_ids))
     allowed_blocks = triton.cdiv(max_allowed, BLOCK)
     aside = torch.empty((num_reqs, allowed_blocks * BLOCK), dtype=torch.float32, device=logits.device)
-    allowed = (logits, aside, allowed_token_ids, num_allowed, idx_mapping, vocab_size, max_allowed)
+    allowed = (logits, aside, allowed_token_ids, num_allowed, idx_mapping, row_stride, max_allowed)
     allowed_grid = (num_reqs, allowed_blocks)
     move_allowed[allowed_grid](*allowed, BACK=False, BLOCK=BLOCK)
-    forbid_all[(num_reqs, triton.cdiv(vocab_size, 1024))](logits, num_allowed, idx_mapping, vocab_size, BLOCK=1024)
+    forbid_all[(num_reqs, triton.cdiv(vocab_size, 1024))](
+        logits, num_allowed, idx_mapping, vocab_size, row_stride, BLOCK=1024
+    )
     move_allowed[allowed_grid](*allowed, BACK=True, BLOCK=BLOCK)
     add_bias[(num_reqs, triton.cdiv(max_bias, BLOCK))](
-        logits, bias_token_ids, bias, num_bias, idx_mapping, vocab_size, max_bias, BLOCK=BLOCK
+        logits, bias_token_ids, bias, num_bias, idx_mapping, row_stride, max_bias, BLOCK=BLOCK
     )
     mask_stop[(num_reqs, triton.cdiv(max_stop, 64))](
-        logits, stop_token_ids, num_stop, min_lens, idx_mapping, positions, vocab_size, max_stop, BLOCK=64
+        logits, stop_token_ids, num_stop, min_lens, idx_mapping, positions, row_stride, max_stop, BLOCK=64
     )

@@ -5,10 +5,10 @@ import triton.language as tl
 
 
 @triton.jit
-def filter_row(logits_ptr, min_p_ptr, idx_mapping_ptr, vocab_size, BLOCK: tl.constexpr):
+def filter_row(logits_ptr, min_p_ptr, idx_mapping_ptr, vocab_size, row_stride, BLOCK: tl.constexpr):
     req = tl.program_id(0).to(tl.int64)
     least_share = tl.load(min_p_ptr + tl.load(idx_mapping_ptr + req))
-    row_ptr = logits_ptr + req * vocab_size
+    row_ptr = logits_ptr + req * row_stride
     lanes = tl.arange(0, BLOCK)
     if least_share > 0:
         peak = -float("inf")
@@ -24,4 +24,4 @@ def filter_row(logits_ptr, min_p_ptr, idx_mapping_ptr, vocab_size, BLOCK: tl.con
 
 def min_p(logits, min_p, idx_mapping):
     num_reqs, vocab_size = logits.shape
-    filter_row[(num_reqs,)](logits, min_p, idx_mapping, vocab_size, BLOCK=1024)
+    filter_row[(num_reqs,)](logits, min_p, idx_mapping, vocab_size, logits.stride(0), BLOCK=1024)

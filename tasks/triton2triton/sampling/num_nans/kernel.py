@@ -5,12 +5,12 @@ import triton.language as tl
 
 
 @triton.jit
-def count_row(logits_ptr, num_nans_ptr, vocab_size, BLOCK: tl.constexpr):
+def count_row(logits_ptr, num_nans_ptr, vocab_size, row_stride, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     total = 0
     for start in range(0, vocab_size, BLOCK):
         tokens = start + tl.arange(0, BLOCK)
-        x = tl.load(logits_ptr + row * vocab_size + tokens, mask=tokens < vocab_size, other=0.0)
+        x = tl.load(logits_ptr + row * row_stride + tokens, mask=tokens < vocab_size, other=0.0)
         # NaN alone differs from itself.
         total += tl.sum((x != x).to(tl.int32), axis=0)
     tl.store(num_nans_ptr + row, total)
@@ -18,4 +18,4 @@ def count_row(logits_ptr, num_nans_ptr, vocab_size, BLOCK: tl.constexpr):
 
 def num_nans(logits, num_nans):
     num_reqs, vocab_size = logits.shape
-    count_row[(num_reqs,)](logits, num_nans, vocab_size, BLOCK=1024)
+    count_row[(num_reqs,)](logits, num_nans, vocab_size, logits.stride(0), BLOCK=1024)

@@ -14,6 +14,7 @@ def penalize_block(
     output_counts_ptr,
     idx_mapping_ptr,
     vocab_size,
+    row_stride,
     BLOCK: tl.constexpr,
 ):
     req = tl.program_id(0).to(tl.int64)
@@ -24,7 +25,7 @@ def penalize_block(
 
     tokens = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = tokens < vocab_size
-    x = tl.load(logits_ptr + req * vocab_size + tokens, mask=inside, other=0.0)
+    x = tl.load(logits_ptr + req * row_stride + tokens, mask=inside, other=0.0)
     counts = tl.load(output_counts_ptr + slot * vocab_size + tokens, mask=inside, other=0)
     words = tl.load(prompt_bitmask_ptr + slot * tl.cdiv(vocab_size, 32) + tokens // 32, mask=inside, other=0)
     in_prompt = ((words >> (tokens % 32)) & 1) != 0
@@ -34,7 +35,7 @@ def penalize_block(
     x = tl.where(x > 0, x / factor, x * factor)
     x -= frequency * counts
     x -= tl.where(produced, presence, 0.0)
-    tl.store(logits_ptr + req * vocab_size + tokens, x, mask=inside)
+    tl.store(logits_ptr + req * row_stride + tokens, x, mask=inside)
 
 
 def penalties(
@@ -50,5 +51,6 @@ def penalties(
         output_counts,
         idx_mapping,
         vocab_size,
+        logits.stride(0),
         BLOCK=256,
     )

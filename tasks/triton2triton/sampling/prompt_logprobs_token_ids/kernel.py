@@ -12,7 +12,7 @@ def shift_prompt(
     cu_seqlens_ptr,
     idx_mapping_ptr,
     next_token_ids_ptr,
-    max_len,
+    row_stride,
     BLOCK: tl.constexpr,
 ):
     req = tl.program_id(0)
@@ -25,7 +25,7 @@ def shift_prompt(
         places = start + tl.arange(0, BLOCK)
         following = context_len + places - begin + 1
         known = (places < end) & (following < prompt_len)
-        tokens = tl.load(token_ids_ptr + slot * max_len + following, mask=known, other=-1)
+        tokens = tl.load(token_ids_ptr + slot * row_stride + following, mask=known, other=-1)
         tl.store(next_token_ids_ptr + places, tokens.to(tl.int64), mask=places < end)
 
 
@@ -37,6 +37,6 @@ def prompt_logprobs_token_ids(token_ids, prompt_lens, num_computed_tokens, cu_se
         cu_seqlens,
         idx_mapping,
         next_token_ids,
-        token_ids.shape[1],
+        token_ids.stride(0),
         BLOCK=256,
     )

@@ -5,9 +5,9 @@ import triton.language as tl
 
 
 @triton.jit
-def rank_token(logits_ptr, token_ids_ptr, ranks_ptr, vocab_size, BLOCK: tl.constexpr):
+def rank_token(logits_ptr, token_ids_ptr, ranks_ptr, vocab_size, row_stride, BLOCK: tl.constexpr):
     req = tl.program_id(0).to(tl.int64)
-    row_ptr = logits_ptr + req * vocab_size
+    row_ptr = logits_ptr + req * row_stride
     own = tl.load(row_ptr + tl.load(token_ids_ptr + req))
     greater = tl.zeros((BLOCK,), tl.int32)
     for start in range(0, vocab_size, BLOCK):
@@ -19,4 +19,4 @@ def rank_token(logits_ptr, token_ids_ptr, ranks_ptr, vocab_size, BLOCK: tl.const
 
 def ranks(logits, token_ids, ranks):
     num_reqs, vocab_size = logits.shape
-    rank_token[(num_reqs,)](logits, token_ids, ranks, vocab_size, BLOCK=512)
+    rank_token[(num_reqs,)](logits, token_ids, ranks, vocab_size, logits.stride(0), BLOCK=512)

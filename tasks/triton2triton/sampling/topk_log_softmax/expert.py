@@ -14,7 +14,7 @@ MOST_PARTS = 64
 
 
 @triton.jit
-def _sum_part(logits_ptr, lse_ptr, vocab_size, part_size, BLOCK: tl.constexpr):
+def _sum_part(logits_ptr, lse_ptr, vocab_size, row_stride, part_size, BLOCK: tl.constexpr):
     """Log-sum-exp of one part of a row."""
     row = tl.program_id(0).to(tl.int64)
     begin = tl.program_id(1) * part_size
@@ -23,7 +23,7 @@ def _sum_part(logits_ptr, lse_ptr, vocab_size, part_size, BLOCK: tl.constexpr):
     sums = tl.zeros((BLOCK,), tl.float32)
     for start in range(begin, end, BLOCK):
         tokens = start + tl.arange(0, BLOCK)
-        x = tl.load(logits_ptr + row * vocab_size + tokens, mask=tokens < end, other=-float("inf"))
+        x = tl.load(logits_ptr + row * row_stride + tokens, mask=tokens < end, other=-float("inf"))
         new_peaks = tl.maximum(peaks, x)
         # Where all so far is minus infinity, any finite number serves as the maximum.
         finite = tl.where(new_peaks == -float("inf"), 0.0, new_peaks)
@@ -42,7 +42,7 @@ def _look_up(
     lse_ptr,
     token_ids_ptr,
     logprobs_ptr,
-    vocab_size,
+    row_stride,
     num_logprobs,
     parts,
     PARTS: tl.constexpr,
@@ -57,26 +57,27 @@ def _look_up(
     entries = tl.program_id(1) * WANTED + tl.arange(0, WANTED)
     inside = entries < num_logprobs
     tokens = tl.load(token_ids_ptr + row * num_logprobs + entries, mask=inside, other=-1)
-    x = tl.load(logits_ptr + row * vocab_size + tokens, mask=tokens >= 0, other=-float("inf"))
+    x = tl.load(logits_ptr + row * row_stride + tokens, mask=tokens >= 0, other=-float("inf"))
     tl.store(logprobs_ptr + row * num_logprobs + entries, x - lse, mask=inside)
 
 
 def topk_log_softmax(logits, token_ids, logprobs):
     num_reqs, vocab_size = logits.shape
     num_logprobs = token_ids.shape[1]
+    row_stride = logits.stride(0)
     blocks = triton.cdiv(vocab_size, BLOCK)
     wanted_parts = max(1, min(blocks, triton.cdiv(ENOUGH_PROGRAMS, num_reqs), MOST_PARTS))
     part_size = triton.cdiv(blocks, wanted_parts) * BLOCK
     parts = triton.cdiv(vocab_size, part_size)
     lse = torch.empty((num_reqs, parts), dtype=torch.float32, device=logits.device)
-    _sum_part[(num_reqs, parts)](logits, lse, vocab_size, part_size, BLOCK=BLOCK, num_warps=8)
+    _sum_part[(num_reqs, parts)](logits, lse, vocab_size, row_stride, part_size, BLOCK=BLOCK, num_warps=8)
     width = min(256, triton.next_power_of_2(num_logprobs))
     _look_up[(num_reqs, triton.cdiv(num_logprobs, width))](
         logits,
         lse,
         token_ids,
         logprobs,
-        vocab_size,
+        row_stride,
         num_logprobs,
         parts,
         PARTS=triton.next_power_of_2(parts),

@@ -6,10 +6,17 @@ import triton.language as tl
 
 @triton.jit
 def row_logprobs(
-    logits_ptr, token_ids_ptr, logprobs_ptr, vocab_size, num_logprobs, BLOCK: tl.constexpr, WANTED: tl.constexpr
+    logits_ptr,
+    token_ids_ptr,
+    logprobs_ptr,
+    vocab_size,
+    row_stride,
+    num_logprobs,
+    BLOCK: tl.constexpr,
+    WANTED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    row_ptr = logits_ptr + row * vocab_size
+    row_ptr = logits_ptr + row * row_stride
     lanes = tl.arange(0, BLOCK)
     peaks = tl.full((BLOCK,), -float("inf"), tl.float32)
     for start in range(0, vocab_size, BLOCK):
@@ -32,4 +39,6 @@ def row_logprobs(
 
 def topk_log_softmax(logits, token_ids, logprobs):
     num_reqs, vocab_size = logits.shape
-    row_logprobs[(num_reqs,)](logits, token_ids, logprobs, vocab_size, token_ids.shape[1], BLOCK=1024, WANTED=32)
+    row_logprobs[(num_reqs,)](
+        logits, token_ids, logprobs, vocab_size, logits.stride(0), token_ids.shape[1], BLOCK=1024, WANTED=32
+    )

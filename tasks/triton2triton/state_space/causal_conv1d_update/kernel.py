@@ -12,6 +12,7 @@ def convolve_step(
     slots_ptr,
     state_ptr,
     y_ptr,
+    x_stride,
     hidden,
     width,
     state_len,
@@ -24,7 +25,7 @@ def convolve_step(
     slot = tl.load(slots_ptr + seq).to(tl.int64)
     acc = tl.zeros((CHANNELS,), tl.float32)
     if slot >= 0:
-        x = tl.load(x_ptr + seq * hidden + channels, mask=known, other=0.0)
+        x = tl.load(x_ptr + seq * x_stride + channels, mask=known, other=0.0)
         weight = tl.load(weight_ptr + channels * width + width - 1, mask=known, other=0.0)
         acc = x.to(tl.float32) * weight.to(tl.float32)
         if bias_ptr is not None:
@@ -52,6 +53,7 @@ def causal_conv1d_update(x, weight, bias, idx_mapping, conv_state, silu, y):
         idx_mapping,
         conv_state,
         y,
+        x.stride(0),
         hidden,
         weight.shape[1],
         conv_state.shape[1],

@@ -17,6 +17,12 @@ def step_values(
     slots_ptr,
     state_ptr,
     out_ptr,
+    dt_seq_stride,
+    dt_head_stride,
+    dt_value_stride,
+    A_head_stride,
+    A_value_stride,
+    A_state_stride,
     num_groups,
     head_dim,
     state_dim,
@@ -31,20 +37,23 @@ def step_values(
     p = tl.program_id(2) * VALUES + tl.arange(0, VALUES)
     known = p < head_dim
     here = (seq * num_heads + head) * head_dim + p
+    # Within a sequence dt, its bias and D are strided alike.
+    factor = head * dt_head_stride + p * dt_value_stride
     slot = tl.load(slots_ptr + seq).to(tl.int64)
     value = tl.zeros((VALUES,), tl.float32)
     if slot >= 0:
         x = tl.load(x_ptr + here, mask=known, other=0.0).to(tl.float32)
-        dt = tl.load(dt_ptr + here, mask=known, other=0.0).to(tl.float32)
+        dt = tl.load(dt_ptr + seq * dt_seq_stride + factor, mask=known, other=0.0).to(tl.float32)
         if bias_ptr is not None:
-            dt += tl.load(bias_ptr + head * head_dim + p, mask=known, other=0.0)
+            dt += tl.load(bias_ptr + factor, mask=known, other=0.0)
         if SOFTPLUS:
             # The larger part apart, so that no exponential overflows.
             dt = tl.maximum(dt, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(dt)))
         for start in range(0, state_dim, BLOCK_N):
             n = start + tl.arange(0, BLOCK_N)
             mask = known[:, None] & (n < state_dim)[None, :]
-            A = tl.load(A_ptr + (head * head_dim + p)[:, None] * state_dim + n[None, :], mask=mask, other=0.0)
+            A_places = (head * A_head_stride + p * A_value_stride)[:, None] + (n * A_state_stride)[None, :]
+            A = tl.load(A_ptr + A_places, mask=mask, other=0.0)
             factors = (seq * num_groups + group) * state_dim + n
             B = tl.load(B_ptr + factors, mask=n < state_dim, other=0.0).to(tl.float32)
             C = tl.load(C_ptr + factors, mask=n < state_dim, other=0.0).to(tl.float32)
@@ -54,7 +63,7 @@ def step_values(
             tl.store(state_ptr + places, new.to(state_ptr.dtype.element_ty), mask=mask)
             value += tl.sum(new * C[None, :], axis=1)
         if D_ptr is not None:
-            value += x * tl.load(D_ptr + head * head_dim + p, mask=known, other=0.0)
+            value += x * tl.load(D_ptr + factor, mask=known, other=0.0)
         if z_ptr is not None:
             z = tl.load(z_ptr + here, mask=known, other=0.0).to(tl.float32)
             value *= z / (1.0 + tl.exp(-z))
@@ -75,6 +84,8 @@ def selective_scan_update(x, dt, dt_bias, A, B, C, D, z, idx_mapping, state, dt_
         idx_mapping,
         state,
         out,
+        *dt.stride(),
+        *A.stride(),
         B.shape[1],
         head_dim,
         B.shape[2],

@@ -9,6 +9,7 @@ def product_tile(
     a_ptr,
     b_ptr,
     out_ptr,
+    token_stride,
     seq_len,
     state_dim,
     chunk_size,
@@ -26,8 +27,8 @@ def product_tile(
     k = tl.program_id(2) % tiles * TILE + tl.arange(0, TILE)
     length = tl.minimum(chunk_size, seq_len - chunk * chunk_size)
     first = row * seq_len + chunk * chunk_size
-    a_rows = ((first + m) * num_groups + group) * state_dim
-    b_rows = ((first + k) * num_groups + group) * state_dim
+    a_rows = (first + m) * token_stride + group * state_dim
+    b_rows = (first + k) * token_stride + group * state_dim
 
     acc = tl.zeros((TILE, TILE), tl.float32)
     for start in range(0, state_dim, BLOCK_K):
@@ -48,4 +49,5 @@ def ssd_bmm(a, b, causal, out):
     batch, seq_len, num_groups, state_dim = a.shape
     num_chunks, chunk_size = out.shape[1], out.shape[3]
     grid = (batch * num_chunks, num_groups, triton.cdiv(chunk_size, 32) * triton.cdiv(chunk_size, 32))
-    product_tile[grid](a, b, out, seq_len, state_dim, chunk_size, CAUSAL=causal, TILE=32, BLOCK_K=32)
+    # a and b are strided alike.
+    product_tile[grid](a, b, out, a.stride(1), seq_len, state_dim, chunk_size, CAUSAL=causal, TILE=32, BLOCK_K=32)

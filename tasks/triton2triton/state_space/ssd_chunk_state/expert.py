@@ -12,6 +12,7 @@ def accumulate_state(
     B_ptr,
     seq_idx_ptr,
     states_ptr,
+    B_stride,
     seq_len,
     num_heads,
     num_groups,
@@ -46,7 +47,7 @@ def accumulate_state(
             scale = tl.where(ids == tl.load(seq_idx_ptr + first + length - 1), scale, 0.0)
         x_rows = (((first + k) * num_heads + head) * head_dim)[:, None]
         x = tl.load(x_ptr + x_rows + p[None, :], mask=inside[:, None] & (p < head_dim)[None, :], other=0.0)
-        B_rows = (((first + k) * num_groups + group) * state_dim)[:, None]
+        B_rows = ((first + k) * B_stride + group * state_dim)[:, None]
         B = tl.load(B_ptr + B_rows + n[None, :], mask=inside[:, None] & (n < state_dim)[None, :], other=0.0)
         exact = x.to(tl.float32) * scale[:, None]
         scaled = exact.to(B.dtype)
@@ -77,6 +78,7 @@ def ssd_chunk_state(x, dt, dA_cumsum, B, seq_idx, states):
         B,
         seq_idx,
         states,
+        B.stride(1),
         seq_len,
         num_heads,
         num_groups,

@@ -12,6 +12,7 @@ def chunk_state_tile(
     B_ptr,
     seq_idx_ptr,
     states_ptr,
+    B_stride,
     seq_len,
     num_heads,
     num_groups,
@@ -48,7 +49,7 @@ def chunk_state_tile(
         x_rows = ((first + k) * num_heads + head) * head_dim
         x_mask = (p < head_dim)[:, None] & inside[None, :]
         x = tl.load(x_ptr + x_rows[None, :] + p[:, None], mask=x_mask, other=0.0).to(tl.float32)
-        B_rows = ((first + k) * num_groups + group) * state_dim
+        B_rows = (first + k) * B_stride + group * state_dim
         B_mask = inside[:, None] & (n < state_dim)[None, :]
         B = tl.load(B_ptr + B_rows[:, None] + n[None, :], mask=B_mask, other=0.0).to(tl.float32)
         acc += tl.dot(x * weights[None, :], B, input_precision="ieee")
@@ -71,6 +72,7 @@ def ssd_chunk_state(x, dt, dA_cumsum, B, seq_idx, states):
         B,
         seq_idx,
         states,
+        B.stride(1),
         seq_len,
         num_heads,
         num_groups,
