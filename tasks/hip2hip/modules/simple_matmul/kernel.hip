@@ -56,7 +56,7 @@ __device__ inline int row_of(int i) { return i / 4 * 64 + threadIdx.x / 16 * 4 +
 __device__ inline int column_of(int j) { return threadIdx.x % 16 * 4 + j; }
 
 __device__ void multiply(const Slice& slice, float (&sums)[8][4]) {
-#pragma unroll
+#pragma unroll 4
     for (int k = 0; k < kDepth; ++k) {
         float left[8], right[4];
 #pragma unroll
@@ -70,7 +70,8 @@ __device__ void multiply(const Slice& slice, float (&sums)[8][4]) {
 
 // Part blockIdx.z of the sums, times `factor`.
 template <typename E, typename C>
-__global__ void __launch_bounds__(kThreads) product_kernel(const E* a, const E* b, C* c, float factor, Sizes sizes) {
+__global__ void __launch_bounds__(kThreads, 2)
+    product_kernel(const E* a, const E* b, C* c, float factor, Sizes sizes) {
     __shared__ Slice slices[2];
     const int64_t top = int64_t{blockIdx.x} * kRows, side = int64_t{blockIdx.y} * kColumns;
     const int64_t begin = blockIdx.z * sizes.part;
