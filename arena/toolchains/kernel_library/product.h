@@ -1,5 +1,6 @@
-// A plain matrix product for starting kernels: 16 × 16 tiles in shared memory, one element of the result a thread.
-// A candidate may include it as "product.h", or write its own, which should not be hard to beat.
+// A matrix product in float32 for starting kernels: slices of both operands in shared memory, tiles of 64 × 64 or 128 ×
+// 128 results a block, 16 or 64 of them in each thread's registers. It uses neither matrix units nor wide loads.
+// A candidate may include it as "product.h", or write its own.
 #ifndef ARENA_PRODUCT_H
 #define ARENA_PRODUCT_H
 
@@ -15,50 +16,103 @@ struct Plain {
     __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
 };
 
-constexpr int kProductTile = 16;
+constexpr int kProductThreads = 256;  // 16 × 16, each with the sums of 4 × 4 or 8 × 8 elements
+constexpr int kProductDepth = 16;     // of a slice in shared memory
+constexpr int kProductMany = 256;     // large tiles that fill a device
 
-using ProductTile = float[kProductTile][kProductTile + 1];
+// A slice of an operand: for each k, lines side by side. Lines are the rows of a or the columns of b.
+template <int Tile>
+struct alignas(16) ProductSlice {
+    float value[kProductDepth][Tile + 4];
+};
 
-// The tile at (top, left) of matrix z, zero outside; threads side by side read along the dimension that is dense.
-template <typename E>
-__device__ void load_tile(ProductTile& tile, const Matrices<const E>& from, int64_t z, int64_t top, int64_t left,
-                          int64_t rows, int64_t columns) {
-    const bool along_rows = from.column == 1 || from.row != 1;
-    const int i = along_rows ? threadIdx.y : threadIdx.x, j = along_rows ? threadIdx.x : threadIdx.y;
-    const int64_t m = top + i, n = left + j;
-    const bool inside = m < rows && n < columns;
-    tile[i][j] = inside ? static_cast<float>(from.data[z * from.batch + m * from.row + n * from.column]) : 0.0f;
+// The slice at `from`, of which `lines` and `depth` are left, zero after them. Threads side by side read along the
+// dimension that is dense.
+template <int Tile, typename E>
+__device__ void load_slice(ProductSlice<Tile>& slice, const E* from, int64_t line_stride, int64_t depth_stride,
+                           int64_t lines, int64_t depth) {
+    const bool along_depth = depth_stride == 1 || line_stride != 1;
+    const int thread = threadIdx.x, line = along_depth ? thread / kProductDepth : thread % Tile;
+    const int k = along_depth ? thread % kProductDepth : thread / Tile;
+    const int next_line = along_depth ? kProductThreads / kProductDepth : 0;
+    const int next_k = along_depth ? 0 : kProductThreads / Tile;
+#pragma unroll
+    for (int i = 0; i < Tile * kProductDepth / kProductThreads; ++i) {
+        const int at_line = line + i * next_line, at_k = k + i * next_k;
+        const bool inside = at_line < lines && at_k < depth;
+        slice.value[at_k][at_line] =
+            inside ? static_cast<float>(from[at_line * line_stride + at_k * depth_stride]) : 0.0f;
+    }
 }
 
-template <typename A, typename B, typename C, typename Finish>
-__global__ void product_kernel(Matrices<const A> a, Matrices<const B> b, Matrices<C> c, int64_t batch, int64_t rows,
-                               int64_t columns, int64_t depth, Finish finish) {
-    __shared__ ProductTile left, right;
-    const int64_t top = static_cast<int64_t>(blockIdx.x) * kProductTile;
-    const int64_t side = static_cast<int64_t>(blockIdx.y) * kProductTile;
-    const int64_t m = top + threadIdx.y, n = side + threadIdx.x;
+// Which rows and columns of a tile are a thread's: 4 × 4 elements that lie side by side, and with large tiles three more
+// such squares, 64 apart, so that a wave reads neighbouring words of shared memory.
+__device__ inline int product_row(int i) { return i / 4 * 64 + threadIdx.x / 16 * 4 + i % 4; }
+__device__ inline int product_column(int j) { return j / 4 * 64 + threadIdx.x % 16 * 4 + j % 4; }
+
+template <int Tile>
+__device__ void multiply_slices(const ProductSlice<Tile>& left, const ProductSlice<Tile>& right,
+                                float (&sums)[Tile / 16][Tile / 16]) {
+    constexpr int kEach = Tile / 16;
+#pragma unroll 4  // more would take registers that a second block needs
+    for (int k = 0; k < kProductDepth; ++k) {
+        float of_a[kEach], of_b[kEach];
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            of_a[i] = left.value[k][product_row(i)];
+            of_b[i] = right.value[k][product_column(i)];
+        }
+#pragma unroll
+        for (int i = 0; i < kEach * kEach; ++i) sums[i / kEach][i % kEach] += of_a[i / kEach] * of_b[i % kEach];
+    }
+}
+
+template <int Tile, typename A, typename B, typename C, typename Finish>
+__global__ void __launch_bounds__(kProductThreads, 2)
+    product_kernel(Matrices<const A> a, Matrices<const B> b, Matrices<C> c, int64_t batch, int64_t rows,
+                   int64_t columns, int64_t depth, Finish finish) {
+    __shared__ ProductSlice<Tile> left, right;
+    constexpr int kEach = Tile / 16;
+    const int64_t top = static_cast<int64_t>(blockIdx.x) * Tile, side = static_cast<int64_t>(blockIdx.y) * Tile;
     for (int64_t z = blockIdx.z; z < batch; z += gridDim.z) {
-        float sum = 0.0f;
-        for (int64_t start = 0; start < depth; start += kProductTile) {
-            load_tile(left, a, z, top, start, rows, depth);
-            load_tile(right, b, z, start, side, depth, columns);
+        const A* from_a = a.data + z * a.batch + top * a.row;
+        const B* from_b = b.data + z * b.batch + side * b.column;
+        float sums[kEach][kEach] = {};
+        for (int64_t start = 0; start < depth; start += kProductDepth) {
+            load_slice(left, from_a + start * a.column, a.row, a.column, rows - top, depth - start);
+            load_slice(right, from_b + start * b.row, b.column, b.row, columns - side, depth - start);
             __syncthreads();
-            for (int k = 0; k < kProductTile; ++k) sum += left[threadIdx.y][k] * right[k][threadIdx.x];
+            multiply_slices(left, right, sums);
             __syncthreads();
         }
-        if (m < rows && n < columns) {
-            c.data[z * c.batch + m * c.row + n * c.column] = static_cast<C>(finish(sum, z, m, n));
+#pragma unroll
+        for (int i = 0; i < kEach * kEach; ++i) {
+            const int64_t m = top + product_row(i / kEach), n = side + product_column(i % kEach);
+            if (m < rows && n < columns) {
+                const float result = finish(sums[i / kEach][i % kEach], z, m, n);
+                c.data[z * c.batch + m * c.row + n * c.column] = static_cast<C>(result);
+            }
         }
     }
+}
+
+// Whether tiles of 128 × 128 fill a device.
+inline bool large_tiles(int64_t batch, int64_t rows, int64_t columns) {
+    return ((rows + 127) / 128) * ((columns + 127) / 128) * batch >= kProductMany;
 }
 
 // c[z] = finish(a[z] @ b[z]) for z below `batch`; a is (rows, depth), b (depth, columns), c (rows, columns).
 template <typename A, typename B, typename C, typename Finish>
 hipError_t product(Matrices<const A> a, Matrices<const B> b, Matrices<C> c, int64_t batch, int64_t rows,
                    int64_t columns, int64_t depth, Finish finish, hipStream_t stream) {
-    const auto tiles = [](int64_t size) { return static_cast<unsigned>((size + kProductTile - 1) / kProductTile); };
-    const dim3 grid(tiles(rows), tiles(columns), static_cast<unsigned>(batch < 65535 ? batch : 65535));
-    product_kernel<<<grid, dim3(kProductTile, kProductTile), 0, stream>>>(a, b, c, batch, rows, columns, depth, finish);
+    const int64_t tile = large_tiles(batch, rows, columns) ? 128 : 64;
+    const dim3 grid(static_cast<unsigned>((rows + tile - 1) / tile), static_cast<unsigned>((columns + tile - 1) / tile),
+                    static_cast<unsigned>(batch < 65535 ? batch : 65535));
+    if (tile == 128) {
+        product_kernel<128><<<grid, kProductThreads, 0, stream>>>(a, b, c, batch, rows, columns, depth, finish);
+    } else {
+        product_kernel<64><<<grid, kProductThreads, 0, stream>>>(a, b, c, batch, rows, columns, depth, finish);
+    }
     return hipGetLastError();
 }
 

@@ -1,67 +1,116 @@
 // Multi-head attention in five launches: the projections of query, key and value in float32 scratch memory, the key's
-// transposed; then a block for each head of a query, its scores in shared memory; then the output projection.
+// transposed; then a block for eight queries of a head, which takes 256 keys a round and keeps what the rounds so far
+// add up to, scaled to the largest score so far; then the output projection.
 #define ARENA_WORKSPACE
 #include "task.h"
-#include "block.h"
 #include "product.h"
 
 #include <math.h>
 
-constexpr int kThreads = 256;  // no head has more features
+constexpr int kThreads = 256;  // also the keys of a round; no head has more features
+constexpr int kQueries = 8;    // that a block answers together, so that keys and values are read once for all
 
 struct Sizes {
     int64_t queries, keys, heads, features;
     __host__ __device__ int64_t width() const { return heads * features; }
 };
 
-// One query's scores over the keys of its head, and the largest of them. `keys`: (features, keys) of this head, so that
-// threads side by side read keys side by side.
-__device__ float score_keys(const float* query, const float* keys, const bool* mask, float* scores,
-                            const Sizes& sizes) {
-    const float scale = 1.0f / sqrtf(static_cast<float>(sizes.features));
-    float largest = -INFINITY;
-    for (int64_t s = threadIdx.x; s < sizes.keys; s += kThreads) {
-        float score = 0.0f;
-        for (int64_t d = 0; d < sizes.features; ++d) score += query[d] * keys[d * sizes.keys + s];
-        scores[s] = mask == nullptr || mask[s] ? score * scale : -1e9f;
-        largest = fmaxf(largest, scores[s]);
+// What a block has in shared memory.
+struct Round {
+    float query[kThreads][kQueries];    // by feature
+    float weights[kQueries][kThreads];  // by key: scores first
+    float largest[kQueries], total[kQueries], shrink[kQueries];
+};
+
+// One key's scores, scaled; `keys`: (features, keys) of this head, so that threads side by side read keys side by side.
+__device__ void score_key(Round& round, const float* keys, const bool* mask, int64_t key, int queries,
+                          const Sizes& sizes) {
+    float scores[kQueries] = {};
+    if (key < sizes.keys) {
+        for (int64_t d = 0; d < sizes.features; ++d) {
+            const float value = keys[d * sizes.keys + key];
+#pragma unroll
+            for (int q = 0; q < kQueries; ++q) scores[q] += round.query[d][q] * value;
+        }
     }
-    return block_max(largest);
+#pragma unroll
+    for (int q = 0; q < kQueries; ++q) {
+        const bool hidden = mask != nullptr && q < queries && key < sizes.keys && !mask[q * sizes.keys + key];
+        round.weights[q][threadIdx.x] = key >= sizes.keys ? -INFINITY : hidden ? -1e9f : scores[q];
+    }
 }
 
-// sum over keys of scores[s] * values[s], for the feature threadIdx.x % features; groups of threads share the keys, and
-// their parts are added up in the order of the groups. Only the first group's threads get the sum; what threads after
-// the last whole group add up is for nobody.
-__device__ float weigh_values(const float* scores, const float* values, float* parts, const Sizes& sizes) {
-    const int features = static_cast<int>(sizes.features), groups = kThreads / features;
-    const int group = threadIdx.x / features, d = threadIdx.x % features;
-    float sum = 0.0f;
-    for (int64_t s = group; s < sizes.keys; s += groups) sum += scores[s] * values[s * sizes.width() + d];
-    parts[threadIdx.x] = sum;
-    __syncthreads();
-    for (int other = 1; other < groups && group == 0; ++other) sum += parts[other * features + d];
-    return sum;
+// Scores of a round become weights, not divided by their sum; a wave for each query.
+__device__ void weigh(Round& round) {
+    const int lane = threadIdx.x % warpSize, waves = kThreads / warpSize;
+    for (int q = threadIdx.x / warpSize; q < kQueries; q += waves) {
+        const float before = round.largest[q];
+        float largest = before, sum = 0.0f;
+        for (int s = lane; s < kThreads; s += warpSize) largest = fmaxf(largest, round.weights[q][s]);
+        for (int distance = warpSize / 2; distance > 0; distance /= 2) {
+            largest = fmaxf(largest, __shfl_xor(largest, distance));
+        }
+        for (int s = lane; s < kThreads; s += warpSize) {
+            round.weights[q][s] = expf(round.weights[q][s] - largest);
+            sum += round.weights[q][s];
+        }
+        for (int distance = warpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor(sum, distance);
+        if (lane == 0) {
+            round.shrink[q] = expf(before - largest);
+            round.total[q] = round.total[q] * round.shrink[q] + sum;
+            round.largest[q] = largest;
+        }
+    }
 }
 
-// Blocks count (batch, queries, heads); query and context: (batch, queries, heads, features).
+// Blocks count (batch, heads, groups of queries); query and context: (batch, queries, heads, features). Groups of
+// threads, a thread a feature, share the keys of a round; their parts are added up in the order of the groups.
 __global__ void attend_kernel(const float* query, const float* keys, const float* values, const bool* mask,
                               float* context, Sizes sizes) {
-    extern __shared__ float scores[];  // one a key
-    __shared__ float parts[kThreads];
-    const int64_t head = blockIdx.x % sizes.heads, row = blockIdx.x / sizes.heads, sample = row / sizes.queries;
-    const int64_t at = static_cast<int64_t>(blockIdx.x) * sizes.features;
-    const float* head_keys = keys + (sample * sizes.heads + head) * sizes.features * sizes.keys;
-    const bool* row_mask = mask == nullptr ? nullptr : mask + row * sizes.keys;
-    const float largest = score_keys(query + at, head_keys, row_mask, scores, sizes);
-    float total = 0.0f;
-    for (int64_t s = threadIdx.x; s < sizes.keys; s += kThreads) {
-        scores[s] = expf(scores[s] - largest);
-        total += scores[s];
+    __shared__ Round round;
+    const int64_t tiles = (sizes.queries + kQueries - 1) / kQueries, head = blockIdx.x / tiles % sizes.heads;
+    const int64_t sample = blockIdx.x / tiles / sizes.heads, first = blockIdx.x % tiles * kQueries;
+    const int64_t row = sample * sizes.queries + first, at = row * sizes.width() + head * sizes.features;
+    const int queries = static_cast<int>(sizes.queries - first < kQueries ? sizes.queries - first : kQueries);
+    const int features = static_cast<int>(sizes.features), groups = kThreads / features;
+    const int group = threadIdx.x / features, d = threadIdx.x % features;
+    const float scale = 1.0f / sqrtf(static_cast<float>(features));
+    for (int i = threadIdx.x; i < features * kQueries; i += kThreads) {
+        const int q = i / features, of = i % features;
+        round.query[of][q] = q < queries ? query[at + q * sizes.width() + of] * scale : 0.0f;
     }
-    total = block_sum(total);
+    if (threadIdx.x < kQueries) {
+        round.largest[threadIdx.x] = -INFINITY;
+        round.total[threadIdx.x] = 0.0f;
+    }
+    const float* head_keys = keys + (sample * sizes.heads + head) * sizes.features * sizes.keys;
     const float* head_values = values + sample * sizes.keys * sizes.width() + head * sizes.features;
-    const float sum = weigh_values(scores, head_values, parts, sizes);
-    if (threadIdx.x < sizes.features) context[at + threadIdx.x] = sum / total;
+    const bool* row_mask = mask == nullptr ? nullptr : mask + row * sizes.keys;
+    float sums[kQueries] = {};
+    for (int64_t start = 0; start < sizes.keys; start += kThreads) {
+        __syncthreads();
+        score_key(round, head_keys, row_mask, start + threadIdx.x, queries, sizes);
+        __syncthreads();
+        weigh(round);
+        __syncthreads();
+        const int64_t count = sizes.keys - start < kThreads ? sizes.keys - start : kThreads;
+#pragma unroll
+        for (int q = 0; q < kQueries; ++q) sums[q] *= round.shrink[q];
+        for (int64_t s = group; s < count && group < groups; s += groups) {
+            const float value = head_values[(start + s) * sizes.width() + d];
+#pragma unroll
+            for (int q = 0; q < kQueries; ++q) sums[q] += round.weights[q][s] * value;
+        }
+    }
+    __syncthreads();
+    for (int q = 0; q < kQueries; ++q) round.weights[q][threadIdx.x] = sums[q];
+    __syncthreads();
+    for (int i = threadIdx.x; i < queries * features; i += kThreads) {
+        const int q = i / features, of = i % features;
+        float sum = 0.0f;
+        for (int other = 0; other < groups; ++other) sum += round.weights[q][other * features + of];
+        context[at + q * sizes.width() + of] = sum / round.total[q];
+    }
 }
 
 extern "C" size_t multi_head_attention_workspace(int64_t B, int64_t L, int64_t S, int64_t H, int64_t D) {
@@ -70,9 +119,9 @@ extern "C" size_t multi_head_attention_workspace(int64_t B, int64_t L, int64_t S
 
 static hipError_t attend(const float* queries, const float* keys, const float* values, const bool* mask, float* context,
                          int64_t batch, const Sizes& sizes, hipStream_t stream) {
-    const unsigned blocks = static_cast<unsigned>(batch * sizes.queries * sizes.heads);
-    const size_t shared = sizes.keys * sizeof(float);
-    attend_kernel<<<blocks, kThreads, shared, stream>>>(queries, keys, values, mask, context, sizes);
+    const int64_t tiles = (sizes.queries + kQueries - 1) / kQueries;
+    const unsigned blocks = static_cast<unsigned>(batch * sizes.heads * tiles);
+    attend_kernel<<<blocks, kThreads, 0, stream>>>(queries, keys, values, mask, context, sizes);
     return hipGetLastError();
 }
 

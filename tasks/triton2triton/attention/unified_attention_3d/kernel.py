@@ -1,19 +1,27 @@
-"""Segments of paged attention: one program per new token, query head and segment, on vectors instead of tiles."""
+"""Segments of paged attention: one program per key head, segment and tile of query rows of one sequence.
+
+The rows of a sequence are its new tokens times the query heads that share a key head: each key is read once for all of
+them, and matrix units multiply them.
+"""
 
 import triton
 import triton.language as tl
 
+# Finite, so that a row which sees no key of a tile does not become NaN.
+LOWEST = tl.constexpr(-1e30)
+TILE_BYTES = 16384
+
 
 @triton.jit
-def find_sequence(cu_seqlens_ptr, token, num_seqs, STEPS: tl.constexpr):
-    """The sequence that a token of the flat batch belongs to: the first one that ends after it."""
+def find_sequence(cu_seqlens_ptr, tile, group, num_seqs, ROWS: tl.constexpr, STEPS: tl.constexpr):
+    """The sequence of a tile. Sequence s owns tiles cu_seqlens[s] * group // ROWS + s and up, as many as it needs."""
     lower = 0
     upper = num_seqs
     for _ in range(STEPS):
         middle = (lower + upper) // 2
-        ended = tl.load(cu_seqlens_ptr + middle + 1) <= token
-        lower = tl.where(ended, middle + 1, lower)
-        upper = tl.where(ended, upper, middle)
+        after = tl.load(cu_seqlens_ptr + middle + 1) * group // ROWS + middle + 1 > tile
+        upper = tl.where(after, middle, upper)
+        lower = tl.where(after, lower, middle + 1)
     return lower
 
 
@@ -32,63 +40,74 @@ def attend_segment(
     softcap,
     window,
     num_seqs,
-    num_kv_heads,
+    num_heads,
     head_dim,
     block_size,
     max_blocks,
     CAPPED: tl.constexpr,
     STEPS: tl.constexpr,
+    ROWS: tl.constexpr,
     TILE: tl.constexpr,
     DIM: tl.constexpr,
 ):
-    token = tl.program_id(0)
-    head = tl.program_id(1)
+    kv_head = tl.program_id(1)
     segment = tl.program_id(2)
-    num_heads = tl.num_programs(1)
+    num_kv_heads = tl.num_programs(1)
     num_segments = tl.num_programs(2)
-    kv_head = head // (num_heads // num_kv_heads)
-    seq = find_sequence(cu_seqlens_ptr, token, num_seqs, STEPS)
+    group = num_heads // num_kv_heads
+    seq = find_sequence(cu_seqlens_ptr, tl.program_id(0), group, num_seqs, ROWS, STEPS)
+    begin = tl.load(cu_seqlens_ptr + seq)
+    query_len = tl.load(cu_seqlens_ptr + seq + 1) - begin
+    first_row = (tl.program_id(0) - begin * group // ROWS - seq) * ROWS
+    if first_row >= query_len * group:
+        return
+
+    rows = first_row + tl.arange(0, ROWS)
+    used = rows < query_len * group
+    heads = (begin + rows // group).to(tl.int64) * num_heads + kv_head * group + rows % group
+    dims = tl.arange(0, DIM)
+    row_mask = used[:, None] & (dims < head_dim)[None, :]
+    query = tl.load(query_ptr + heads[:, None] * head_dim + dims[None, :], mask=row_mask, other=0.0)
+
     length = tl.load(seq_lens_ptr + seq)
-    # The last token of the sequence is at position length - 1.
-    position = length - tl.load(cu_seqlens_ptr + seq + 1) + token
+    context = length - query_len
+    positions = context + rows // group
+    last = context + tl.minimum((first_row + ROWS - 1) // group, query_len - 1)
     blocks_of_segment = tl.cdiv(length, block_size * num_segments)
     lower = segment * blocks_of_segment * block_size
-    upper = tl.minimum(lower + blocks_of_segment * block_size, position + 1)
-    lower = tl.maximum(lower, position + 1 - window)
-
-    dims = tl.arange(0, DIM)
-    inside_dims = dims < head_dim
-    row = token.to(tl.int64) * num_heads + head
-    query = tl.load(query_ptr + row * head_dim + dims, mask=inside_dims, other=0.0).to(tl.float32)
+    upper = tl.minimum(lower + blocks_of_segment * block_size, last + 1)
+    lower = tl.maximum(lower, context + first_row // group + 1 - window)
     table_row = block_table_ptr + seq.to(tl.int64) * max_blocks
-    peak = -float("inf")
-    total = 0.0
-    acc = tl.zeros((DIM,), tl.float32)
+    peak = tl.full((ROWS,), LOWEST, tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    acc = tl.zeros((ROWS, DIM), tl.float32)
     for start in range(lower, upper, TILE):
         tokens = start + tl.arange(0, TILE)
         inside = tokens < upper
         blocks = tl.load(table_row + tokens // block_size, mask=inside, other=0).to(tl.int64)
         slots = blocks * block_size + tokens % block_size
         offsets = ((slots * num_kv_heads + kv_head) * head_dim)[:, None] + dims[None, :]
-        mask = inside[:, None] & inside_dims[None, :]
-        keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
-        scores = tl.sum(keys * query[None, :], axis=1) * sm_scale
+        mask = inside[:, None] & (dims < head_dim)[None, :]
+        keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0)
+        values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0)
+        scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * sm_scale
         if CAPPED:
             # tanh by the logistic function
             scores = softcap * (2.0 * tl.sigmoid(2.0 * scores / softcap) - 1.0)
-        scores = tl.where(inside, scores, -float("inf"))
-        new_peak = tl.maximum(peak, tl.max(scores, axis=0))
-        weights = tl.exp(scores - new_peak)
+        behind = positions[:, None] - tokens[None, :]
+        visible = inside[None, :] & (behind >= 0) & (behind < window)
+        scores = tl.where(visible, scores, -float("inf"))
+        new_peak = tl.maximum(peak, tl.max(scores, axis=1))
+        weights = tl.exp(scores - new_peak[:, None])
         shrink = tl.exp(peak - new_peak)
-        values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
-        acc = acc * shrink + tl.sum(values * weights[:, None], axis=0)
-        total = total * shrink + tl.sum(weights, axis=0)
+        total = total * shrink + tl.sum(weights, axis=1)
+        acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         peak = new_peak
 
-    place = row * num_segments + segment
-    tl.store(segment_acc_ptr + place * head_dim + dims, acc, mask=inside_dims)
-    tl.store(segment_max_ptr + place, peak)
-    tl.store(segment_sum_ptr + place, total)
+    places = heads * num_segments + segment
+    tl.store(segment_acc_ptr + places[:, None] * head_dim + dims[None, :], acc, mask=row_mask)
+    tl.store(segment_max_ptr + places, tl.where(total > 0, peak, -float("inf")), mask=used)
+    tl.store(segment_sum_ptr + places, total, mask=used)
 
 
 def unified_attention_3d(
@@ -108,7 +127,10 @@ def unified_attention_3d(
     num_tokens, num_heads, num_segments, head_dim = segment_acc.shape
     _, block_size, num_kv_heads, _ = key_cache.shape
     num_seqs, max_blocks = block_table.shape
-    attend_segment[(num_tokens, num_heads, num_segments)](
+    group = num_heads // num_kv_heads
+    rows = 16 if group <= 16 else 32
+    dim = max(16, triton.next_power_of_2(head_dim))
+    attend_segment[(num_tokens * group // rows + num_seqs, num_kv_heads, num_segments)](
         query,
         key_cache,
         value_cache,
@@ -122,12 +144,13 @@ def unified_attention_3d(
         softcap,
         sliding_window or max_blocks * block_size,
         num_seqs,
-        num_kv_heads,
+        num_heads,
         head_dim,
         block_size,
         max_blocks,
         CAPPED=softcap > 0,
         STEPS=num_seqs.bit_length(),
-        TILE=16,
-        DIM=triton.next_power_of_2(head_dim),
+        ROWS=rows,
+        TILE=max(16, min(64, TILE_BYTES // (dim * query.element_size()))),
+        DIM=dim,
     )

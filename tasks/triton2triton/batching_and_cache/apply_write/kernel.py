@@ -1,9 +1,9 @@
-"""Staged writes: one program per write, which walks over its contents 128 elements at a time."""
+"""Staged writes: one program per write, which walks over its contents 4096 elements at a time."""
 
 import triton
 import triton.language as tl
 
-TILE = 128
+TILE = 4096
 
 
 @triton.jit
@@ -19,4 +19,4 @@ def write_segment(contents_ptr, rows_ptr, starts_ptr, cu_lens_ptr, state_ptr, ro
 
 
 def apply_write(contents, rows, starts, cu_lens, state):
-    write_segment[(rows.numel(),)](contents, rows, starts, cu_lens, state, state.shape[1], WIDTH=TILE)
+    write_segment[(rows.numel(),)](contents, rows, starts, cu_lens, state, state.shape[1], WIDTH=TILE, num_warps=8)

@@ -1,9 +1,9 @@
-"""Gathered block tables: one program per group and request, 128 blocks at a time."""
+"""Gathered block tables: one program per group and request, 1024 blocks at a time."""
 
 import triton
 import triton.language as tl
 
-TILE = 128
+TILE = 1024
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""State after sampling: one program per request, one sampled token after the other."""
+"""State after sampling: one program per request, all of its sampled tokens at once."""
 
 import triton
 import triton.language as tl
@@ -19,23 +19,26 @@ def update_request(
     max_sampled,
     vocab_size,
     max_len,
+    PLACES: tl.constexpr,
 ):
     request = tl.program_id(0)
     slot = tl.load(idx_mapping_ptr + request).to(tl.int64)
     count = tl.load(num_sampled_ptr + request)
+    query = tl.load(cu_seqlens_ptr + request + 1) - tl.load(cu_seqlens_ptr + request)
+    rejected = tl.load(num_rejected_ptr + request)
+    places = tl.arange(0, PLACES)
+    sampled = places < count
+    tokens = tl.load(sampled_token_ids_ptr + request * max_sampled + places, mask=sampled, other=0)
     total = tl.load(seq_lens_ptr + slot)
-    for i in range(count):
-        token = tl.load(sampled_token_ids_ptr + request * max_sampled + i)
-        # Added atomically, since the next token may be the same one, and its load must not overtake this store.
-        tl.atomic_add(output_counts_ptr + slot * vocab_size + token, 1)
-        tl.store(token_ids_ptr + slot * max_len + total + i, token)
+    computed = tl.load(num_computed_ptr + slot)
+    # Added atomically, since one token may come up twice.
+    tl.atomic_add(output_counts_ptr + slot * vocab_size + tokens, 1, mask=sampled, sem="relaxed")
+    tl.store(token_ids_ptr + slot * max_len + total + places, tokens, mask=sampled)
     if count > 0:
-        last = tl.load(sampled_token_ids_ptr + request * max_sampled + count - 1)
+        last = tl.sum(tl.where(places == count - 1, tokens, 0), axis=0)
         tl.store(last_sampled_ptr + slot, last)
         tl.store(seq_lens_ptr + slot, total + count)
-    query = tl.load(cu_seqlens_ptr + request + 1) - tl.load(cu_seqlens_ptr + request)
-    computed = tl.load(num_computed_ptr + slot) + query - tl.load(num_rejected_ptr + request)
-    tl.store(num_computed_ptr + slot, computed)
+    tl.store(num_computed_ptr + slot, computed + query - rejected)
 
 
 def post_update(
@@ -65,4 +68,6 @@ def post_update(
         max_sampled,
         output_counts.shape[1],
         token_ids.shape[1],
+        PLACES=triton.next_power_of_2(max_sampled),
+        num_warps=1,
     )

@@ -1,28 +1,31 @@
-"""Paged cache write: one program per token and head."""
+"""Paged cache write: one program per token and piece of its row, in which the heads lie one after the other."""
 
 import triton
 import triton.language as tl
 
+TILE = 2048
+
 
 @triton.jit
-def write_head(
-    key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, slot_ptr, token_stride, head_dim, BLOCK: tl.constexpr
+def write_row(
+    key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, slot_ptr, token_stride, row_length, BLOCK: tl.constexpr
 ):
     token = tl.program_id(0).to(tl.int64)
-    head = tl.program_id(1)
     slot = tl.load(slot_ptr + token)
     if slot >= 0:
-        lanes = tl.arange(0, BLOCK)
-        inside = lanes < head_dim
-        source = token * token_stride + head * head_dim + lanes
-        target = (slot * tl.num_programs(1) + head) * head_dim + lanes
+        columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        inside = columns < row_length
+        source = token * token_stride + columns
+        target = slot * row_length + columns
         key = tl.load(key_ptr + source, mask=inside)
-        tl.store(key_cache_ptr + target, key, mask=inside)
         value = tl.load(value_ptr + source, mask=inside)
+        tl.store(key_cache_ptr + target, key, mask=inside)
         tl.store(value_cache_ptr + target, value, mask=inside)
 
 
 def reshape_and_cache_flash(key, value, key_cache, value_cache, slot_mapping):
     tokens, heads, head_dim = key.shape
-    block = triton.next_power_of_2(head_dim)
-    write_head[(tokens, heads)](key, value, key_cache, value_cache, slot_mapping, key.stride(0), head_dim, BLOCK=block)
+    row_length = heads * head_dim
+    block = min(TILE, triton.next_power_of_2(row_length))
+    grid = (tokens, triton.cdiv(row_length, block))
+    write_row[grid](key, value, key_cache, value_cache, slot_mapping, key.stride(0), row_length, BLOCK=block)

@@ -46,8 +46,9 @@ def multiply_tile(
         b = load_elements(b_ptr + columns * (K * B_BITS // 8), columns < N, block, B_BITS)
         a_scales = tl.load(a_scales_ptr + rows * blocks + block, mask=rows < M, other=0)
         b_scales = tl.load(b_scales_ptr + columns * blocks + block, mask=columns < N, other=0)
-        exponents = a_scales.to(tl.int32)[:, None] + b_scales.to(tl.int32)[None, :] - 254.0
-        acc += tl.dot(a, b.T) * tl.exp2(exponents)
+        a_factors = tl.exp2(a_scales.to(tl.float32) - 127.0)
+        b_factors = tl.exp2(b_scales.to(tl.float32) - 127.0)
+        acc += tl.dot(a, b.T) * a_factors[:, None] * b_factors[None, :]
     inside = (rows < M)[:, None] & (columns < N)[None, :]
     tl.store(out_ptr + rows[:, None] * N + columns[None, :], acc.to(out_ptr.dtype.element_ty), mask=inside)
 
@@ -55,7 +56,8 @@ def multiply_tile(
 def matmul_mxfp(a, b, a_scales, b_scales, out):
     M, N = out.shape
     K = a_scales.shape[1] * 32
-    grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
+    height = 128 if M > 64 else 64
+    grid = (triton.cdiv(M, height), triton.cdiv(N, 128))
     multiply_tile[grid](
         a,
         b,
@@ -67,6 +69,7 @@ def matmul_mxfp(a, b, a_scales, b_scales, out):
         K,
         A_BITS=a.shape[1] * 8 // K,
         B_BITS=b.shape[1] * 8 // K,
-        BLOCK_M=64,
-        BLOCK_N=64,
+        BLOCK_M=height,
+        BLOCK_N=128,
+        num_warps=8,
     )

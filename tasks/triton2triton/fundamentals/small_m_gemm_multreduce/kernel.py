@@ -35,4 +35,4 @@ def small_m_gemm_multreduce(x, weight, residual):
     M, K = x.shape
     N = weight.shape[1]
     grid = (triton.cdiv(N, 64), M)
-    add_row_times_columns[grid](x, weight, residual, *weight.stride(), N, K, COLUMNS=64, DEPTH=32)
+    add_row_times_columns[grid](x, weight, residual, *weight.stride(), N, K, COLUMNS=64, DEPTH=128)

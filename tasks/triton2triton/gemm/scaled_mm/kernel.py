@@ -1,4 +1,4 @@
-"""Product of quantized matrices: a tile of 32 × 32 results per program, scaled at the end."""
+"""Product of quantized matrices: a tile of results per program, scaled at the end. Few rows make a lower tile."""
 
 import torch
 import triton
@@ -20,14 +20,15 @@ def multiply_tile(
     b_scale_step,
     OPERAND: tl.constexpr,
     SUM: tl.constexpr,
-    BLOCK: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    rows = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[:, None]
-    columns = (tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    rows = (tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+    columns = (tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     row_mask = rows < M
     column_mask = columns < N
-    acc = tl.zeros((BLOCK, BLOCK), dtype=SUM)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=SUM)
     for start in range(0, K, BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)
         inside = k < K
@@ -48,7 +49,8 @@ def scaled_mm(a, b, a_scales, b_scales, bias, out):
     # One scale for all is read again and again from the same place.
     a_scale_step = 0 if a_scales.numel() == 1 else 1
     b_scale_step = 0 if b_scales.numel() == 1 else 1
-    multiply_tile[(triton.cdiv(M, 32), triton.cdiv(N, 32))](
+    block_m = min(128, max(16, triton.next_power_of_2(M)))
+    multiply_tile[(triton.cdiv(M, block_m), triton.cdiv(N, 128))](
         a,
         b,
         a_scales,
@@ -63,6 +65,8 @@ def scaled_mm(a, b, a_scales, b_scales, bias, out):
         # float16 holds every e4m3 number, and its products add up in full float32 on every device.
         OPERAND=tl.int8 if is_int8 else tl.float16,
         SUM=tl.int32 if is_int8 else tl.float32,
-        BLOCK=32,
-        BLOCK_K=64,
+        BLOCK_M=block_m,
+        BLOCK_N=128,
+        BLOCK_K=128 if is_int8 else 64,
+        num_warps=8 if block_m == 128 else 4,
     )

@@ -1,4 +1,4 @@
-"""Output of chunked linear attention: one program per chunk, value head and 32 columns of the value.
+"""Output of chunked linear attention: one program per chunk, value head and up to 64 columns of the value.
 
 It multiplies the chunk's queries with the state and with the chunk's keys in one loop over head_dim, then the decayed,
 causal scores with the values.
@@ -70,16 +70,17 @@ def chunk_output(
             value_ptr + value_rows[:, None] + columns[None, :],
             mask=value_mask,
             other=0.0,
-        ).to(tl.float32)
-        # The scores stay in float32 for the second product: rounded to bfloat16 they would cost half of the accuracy.
-        out = (carried + tl.dot(scores, value, input_precision="ieee")) * sm_scale
+        )
+        out = (carried + tl.dot(scores.to(value.dtype), value, input_precision="ieee")) * sm_scale
         out = out.to(out_ptr.dtype.element_ty)
         tl.store(out_ptr + value_rows[:, None] + columns[None, :], out, mask=value_mask)
 
 
 def fla_chunk_fwd_o(query, key, value, states, g, cu_seqlens, chunk_indices, chunk_size, sm_scale, out):
     num_chunks, num_value_heads, head_dim, value_dim = states.shape
-    chunk_output[(num_chunks * num_value_heads, triton.cdiv(value_dim, 32))](
+    # float32 operands take twice the memory, and their products no matrix units.
+    block = 32 if query.element_size() == 4 else 64
+    chunk_output[(num_chunks * num_value_heads, triton.cdiv(value_dim, block))](
         query,
         key,
         value,
@@ -94,7 +95,7 @@ def fla_chunk_fwd_o(query, key, value, states, g, cu_seqlens, chunk_indices, chu
         head_dim,
         value_dim,
         CHUNK=chunk_size,
-        DIMS=32,
-        VALUES=32,
+        DIMS=block,
+        VALUES=block,
         GATED=g is not None,
     )

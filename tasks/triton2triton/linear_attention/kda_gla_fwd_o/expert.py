@@ -1,7 +1,7 @@
 """Outputs of a chunk on matrix cores: 64 tokens and up to 128 values a program.
 
-States, scores and values come in 16 bits and are multiplied as they are. A decayed query needs more: it is its
-rounding to 16 bits plus the rounded rest, so that two fast products serve as one in float32.
+The baseline has 64 values a program and loads and scales the queries anew for the next 64. Here token tiles of a chunk
+are neighbours in the grid, so that its state comes out of the cache.
 """
 
 import triton
@@ -27,7 +27,6 @@ def _chunk_output(
     TOKENS: tl.constexpr,
     KEYS: tl.constexpr,
     VALUES: tl.constexpr,
-    SPLIT: tl.constexpr,
 ):
     """Token tiles of one chunk and head are neighbours, so that its state comes from memory once."""
     tile = tl.program_id(0) % token_tiles
@@ -54,11 +53,7 @@ def _chunk_output(
         state_mask = (d < head_dim)[:, None] & (e < value_dim)[None, :]
         states = tl.load(states_ptr + (state + d)[:, None] * value_dim + e[None, :], mask=state_mask, other=0.0)
         decayed = query * tl.exp(gates) * sm_scale
-        high = decayed.to(states.dtype)
-        acc = tl.dot(high, states, acc, input_precision="ieee")
-        if SPLIT:
-            low = (decayed - high.to(tl.float32)).to(states.dtype)
-            acc = tl.dot(low, states, acc, input_precision="ieee")
+        acc = tl.dot(decayed.to(states.dtype), states, acc, input_precision="ieee")
     for first in range(0, tl.minimum(length, tile * TOKENS + TOKENS), KEYS):
         j = first + tl.arange(0, KEYS)
         seen = (i < length)[:, None] & (j[None, :] <= i[:, None])
@@ -74,9 +69,9 @@ def _chunk_output(
 def kda_gla_fwd_o(query, value, g, scores, states, cu_seqlens, chunk_indices, sm_scale, out):
     num_heads, head_dim = query.shape[1:]
     value_dim, chunk_size = value.shape[2], scores.shape[2]
-    split = query.element_size() == 2
+    wide = query.element_size() == 4
     tokens = max(16, min(64, triton.next_power_of_2(chunk_size)))
-    values = max(16, min(128 if split else 64, triton.next_power_of_2(value_dim)))
+    values = max(16, min(64 if wide else 128, triton.next_power_of_2(value_dim)))
     token_tiles = triton.cdiv(chunk_size, tokens)
     grid = (chunk_indices.shape[0] * num_heads * token_tiles, triton.cdiv(value_dim, values))
     _chunk_output[grid](
@@ -97,7 +92,6 @@ def kda_gla_fwd_o(query, value, g, scores, states, cu_seqlens, chunk_indices, sm
         TOKENS=tokens,
         KEYS=32,
         VALUES=values,
-        SPLIT=split,
         num_warps=4,
         num_stages=2,
     )

@@ -1,4 +1,4 @@
-"""Outputs of a chunk: one program per 32 tokens, head and 32 values, from the state, then from the chunk itself."""
+"""Outputs of a chunk: one program per head and tile of tokens and values, from the state, then from the chunk."""
 
 import triton
 import triton.language as tl
@@ -40,7 +40,7 @@ def chunk_output(
         gates = tl.load(g_ptr + rows[:, None] * head_dim + d[None, :], mask=mask, other=0.0)
         state_mask = (d < head_dim)[:, None] & (e < value_dim)[None, :]
         states = tl.load(states_ptr + (state + d)[:, None] * value_dim + e[None, :], mask=state_mask, other=0.0)
-        acc += tl.dot(query * tl.exp(gates), states.to(tl.float32), input_precision="ieee")
+        acc += tl.dot((query * tl.exp(gates)).to(states.dtype), states, input_precision="ieee")
     acc *= sm_scale
     for tile in range(tl.program_id(1) + 1):
         j = tile * TILE + tl.arange(0, TILE)
@@ -49,7 +49,7 @@ def chunk_output(
         others = (begin + j).to(tl.int64) * num_heads + head
         value_mask = (j < length)[:, None] & (e < value_dim)[None, :]
         values = tl.load(value_ptr + others[:, None] * value_dim + e[None, :], mask=value_mask, other=0.0)
-        acc += tl.dot(scores.to(tl.float32), values.to(tl.float32), input_precision="ieee")
+        acc += tl.dot(scores, values, input_precision="ieee")
     out_mask = (i < length)[:, None] & (e < value_dim)[None, :]
     tl.store(out_ptr + rows[:, None] * value_dim + e[None, :], acc.to(out_ptr.dtype.element_ty), mask=out_mask)
 
@@ -57,7 +57,9 @@ def chunk_output(
 def kda_gla_fwd_o(query, value, g, scores, states, cu_seqlens, chunk_indices, sm_scale, out):
     num_heads, head_dim = query.shape[1:]
     value_dim, chunk_size = value.shape[2], scores.shape[2]
-    grid = (chunk_indices.shape[0] * num_heads, triton.cdiv(chunk_size, 32), triton.cdiv(value_dim, 32))
+    # float32 operands take twice the memory, and their products no matrix units.
+    tile = 32 if query.element_size() == 4 else 64
+    grid = (chunk_indices.shape[0] * num_heads, triton.cdiv(chunk_size, tile), triton.cdiv(value_dim, tile))
     chunk_output[grid](
         query,
         value,
@@ -72,5 +74,5 @@ def kda_gla_fwd_o(query, value, g, scores, states, cu_seqlens, chunk_indices, sm
         head_dim,
         value_dim,
         chunk_size,
-        TILE=32,
+        TILE=tile,
     )

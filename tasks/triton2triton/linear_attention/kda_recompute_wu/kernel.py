@@ -1,4 +1,4 @@
-"""WY factors of a chunk: one launch for w and decayed keys, one for u, each in tiles of 32 tokens by 32 channels."""
+"""WY factors of a chunk: one launch for w and decayed keys, one for u, each in tiles of tokens by channels."""
 
 import triton
 import triton.language as tl
@@ -30,7 +30,7 @@ def decayed_key_factor(
     chunk_size,
     TILE: tl.constexpr,
 ):
-    """w and kg of 32 tokens of one chunk and head."""
+    """w and kg of a tile of one chunk and head."""
     head = tl.program_id(0) % num_heads
     begin, length = chunk_bounds(cu_seqlens_ptr, chunk_indices_ptr, tl.program_id(0) // num_heads, chunk_size)
     i = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -46,7 +46,8 @@ def decayed_key_factor(
         keys = tl.load(key_ptr + others[:, None] * head_dim + d[None, :], mask=mask, other=0.0).to(tl.float32)
         gates = tl.load(g_ptr + others[:, None] * head_dim + d[None, :], mask=mask, other=0.0)
         beta = tl.load(beta_ptr + others, mask=j < length, other=0.0).to(tl.float32)
-        acc += tl.dot(inverse.to(tl.float32), keys * beta[:, None] * tl.exp(gates), input_precision="ieee")
+        keys = keys * beta[:, None] * tl.exp(gates)
+        acc += tl.dot(inverse, keys.to(inverse.dtype), input_precision="ieee")
     mask = (i < length)[:, None] & (d < head_dim)[None, :]
     place = rows[:, None] * head_dim + d[None, :]
     tl.store(w_ptr + place, acc.to(w_ptr.dtype.element_ty), mask=mask)
@@ -70,7 +71,7 @@ def value_factor(
     chunk_size,
     TILE: tl.constexpr,
 ):
-    """u of 32 tokens of one chunk and head."""
+    """u of a tile of one chunk and head."""
     head = tl.program_id(0) % num_heads
     begin, length = chunk_bounds(cu_seqlens_ptr, chunk_indices_ptr, tl.program_id(0) // num_heads, chunk_size)
     i = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -85,7 +86,7 @@ def value_factor(
         mask = (j < length)[:, None] & (e < value_dim)[None, :]
         values = tl.load(value_ptr + others[:, None] * value_dim + e[None, :], mask=mask, other=0.0).to(tl.float32)
         beta = tl.load(beta_ptr + others, mask=j < length, other=0.0).to(tl.float32)
-        acc += tl.dot(inverse.to(tl.float32), values * beta[:, None], input_precision="ieee")
+        acc += tl.dot(inverse, (values * beta[:, None]).to(inverse.dtype), input_precision="ieee")
     mask = (i < length)[:, None] & (e < value_dim)[None, :]
     tl.store(u_ptr + rows[:, None] * value_dim + e[None, :], acc.to(u_ptr.dtype.element_ty), mask=mask)
 
@@ -93,10 +94,12 @@ def value_factor(
 def kda_recompute_wu(key, value, beta, g, inverse, cu_seqlens, chunk_indices, w, u, kg):
     num_heads, head_dim = key.shape[1:]
     value_dim, chunk_size = value.shape[2], inverse.shape[2]
-    chunks, tiles = chunk_indices.shape[0] * num_heads, triton.cdiv(chunk_size, 32)
-    decayed_key_factor[(chunks, tiles, triton.cdiv(head_dim, 32))](
-        key, beta, g, inverse, cu_seqlens, chunk_indices, w, kg, num_heads, head_dim, chunk_size, TILE=32
+    # float32 operands take twice the memory, and their products no matrix units.
+    tile = 32 if key.element_size() == 4 else 64
+    chunks, tiles = chunk_indices.shape[0] * num_heads, triton.cdiv(chunk_size, tile)
+    decayed_key_factor[(chunks, tiles, triton.cdiv(head_dim, tile))](
+        key, beta, g, inverse, cu_seqlens, chunk_indices, w, kg, num_heads, head_dim, chunk_size, TILE=tile
     )
-    value_factor[(chunks, tiles, triton.cdiv(value_dim, 32))](
-        value, beta, inverse, cu_seqlens, chunk_indices, u, num_heads, value_dim, chunk_size, TILE=32
+    value_factor[(chunks, tiles, triton.cdiv(value_dim, tile))](
+        value, beta, inverse, cu_seqlens, chunk_indices, u, num_heads, value_dim, chunk_size, TILE=tile
     )

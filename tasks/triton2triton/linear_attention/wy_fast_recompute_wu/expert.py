@@ -1,4 +1,4 @@
-"""WY vectors on matrix units: the columns of `a` are scaled and split into high and low parts of the inputs' dtype.
+"""WY vectors on matrix units: the columns of `a` are scaled, once for all columns of keys and values.
 
 w[i] = sum of (a[i, j] * scale[j]) * key[j]: keys and values then enter the products as they were read.
 """
@@ -11,15 +11,12 @@ import triton.language as tl
 def _apply(scaled, source, stride, target, out_stride, width, inside, COLUMNS: tl.constexpr):
     """Target rows = scaled @ source rows, for all columns; rows outside of the chunk are left out."""
     kind = source.dtype.element_ty
-    high = scaled.to(kind)
-    low = (scaled - high.to(tl.float32)).to(kind)
+    scaled = scaled.to(kind)
     for start in range(0, width, COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
         mask = inside[:, None] & (columns < width)[None, :]
         loaded = tl.load(source + stride[:, None] + columns[None, :], mask=mask, other=0.0)
-        result = tl.dot(high, loaded, input_precision="ieee")
-        if kind != tl.float32:
-            result = tl.dot(low, loaded, result, input_precision="ieee")
+        result = tl.dot(scaled, loaded, input_precision="ieee")
         tl.store(target + out_stride[:, None] + columns[None, :], result.to(target.dtype.element_ty), mask=mask)
 
 

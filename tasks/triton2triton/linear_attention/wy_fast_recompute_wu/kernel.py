@@ -1,4 +1,4 @@
-"""WY vectors of a chunk: one program per chunk and value head, first u and then w, 32 columns at a time."""
+"""WY vectors of a chunk: one program per chunk and value head, first u and then w, 64 columns at a time."""
 
 import triton
 import triton.language as tl
@@ -35,14 +35,14 @@ def chunk_vectors(
         key_rows = tokens * num_key_heads + head // (num_value_heads // num_key_heads)
 
         triangle = inside[:, None] & (rows[:, None] >= rows[None, :])
-        a = tl.load(a_ptr + head_rows[:, None] * CHUNK + rows[None, :], mask=triangle, other=0.0).to(tl.float32)
+        a = tl.load(a_ptr + head_rows[:, None] * CHUNK + rows[None, :], mask=triangle, other=0.0)
         beta = tl.load(beta_ptr + head_rows, mask=inside, other=0.0).to(tl.float32)
         for start in range(0, value_dim, COLUMNS):
             columns = start + tl.arange(0, COLUMNS)
             mask = inside[:, None] & (columns < value_dim)[None, :]
             offsets = head_rows[:, None] * value_dim + columns[None, :]
             value = tl.load(value_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
-            u = tl.dot(a, value * beta[:, None], input_precision="ieee")
+            u = tl.dot(a, (value * beta[:, None]).to(a.dtype), input_precision="ieee")
             tl.store(u_ptr + offsets, u.to(u_ptr.dtype.element_ty), mask=mask)
 
         factor = beta * tl.exp(tl.load(g_ptr + head_rows, mask=inside, other=0.0))
@@ -50,7 +50,7 @@ def chunk_vectors(
             columns = start + tl.arange(0, COLUMNS)
             mask = inside[:, None] & (columns < head_dim)[None, :]
             key = tl.load(key_ptr + key_rows[:, None] * head_dim + columns[None, :], mask=mask, other=0.0)
-            w = tl.dot(a, key.to(tl.float32) * factor[:, None], input_precision="ieee")
+            w = tl.dot(a, (key.to(tl.float32) * factor[:, None]).to(a.dtype), input_precision="ieee")
             target = w_ptr + head_rows[:, None] * head_dim + columns[None, :]
             tl.store(target, w.to(w_ptr.dtype.element_ty), mask=mask)
 
@@ -72,5 +72,5 @@ def wy_fast_recompute_wu(key, value, beta, g, a, cu_seqlens, chunk_indices, w, u
         key.shape[2],
         value.shape[2],
         CHUNK=chunk_size,
-        COLUMNS=32,
+        COLUMNS=64,
     )

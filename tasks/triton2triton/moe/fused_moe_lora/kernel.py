@@ -1,4 +1,4 @@
-"""Adapters of experts in two launches: `shrink` leaves x times A in a float32 scratch, `expand` adds that times B."""
+"""Adapters of experts in two launches: `shrink` leaves x times A in scratch memory, `expand` adds that times B."""
 
 import torch
 import triton
@@ -44,7 +44,7 @@ def shrink(
             acc += tl.dot(x, a, input_precision="ieee")
         # Rows of the scratch are BLOCK_R wide: what lies past the rank is zero.
         target = hidden_ptr + (tl.program_id(1) * num_choices + choices)[:, None] * BLOCK_R + ranks[None, :]
-        tl.store(target, acc, mask=real)
+        tl.store(target, acc.to(hidden_ptr.dtype.element_ty), mask=real)
 
 
 @triton.jit
@@ -81,7 +81,7 @@ def expand(
         hidden = tl.load(hidden_ptr + hidden_rows + ranks[None, :], mask=real, other=0.0)
         b_mask = (columns < N)[None, :] & (ranks < rank)[:, None]
         b = tl.load(lora_b_ptr + (matrix * N + columns)[None, :] * rank + ranks[:, None], mask=b_mask, other=0.0)
-        delta = tl.dot(hidden, b.to(tl.float32), input_precision="ieee")
+        delta = tl.dot(hidden, b, input_precision="ieee")
         if WEIGHTED:
             delta *= tl.load(topk_weights_ptr + choices, mask=choices < num_choices, other=0.0)[:, None]
         target = out_ptr + (choices[:, None] * tl.num_programs(2) + tl.program_id(2)) * N + columns[None, :]
@@ -107,8 +107,9 @@ def fused_moe_lora(
     blocks_per_lora = expert_ids.shape[1]
     block_m = sorted_token_ids.shape[1] // blocks_per_lora
     block_r = max(16, triton.next_power_of_2(rank))
-    block_n = 32
-    hidden = torch.empty((num_slices, num_choices, block_r), dtype=torch.float32, device=x.device)
+    wide = x.element_size() == 4
+    block_n = 32 if wide else 128
+    hidden = torch.empty((num_slices, num_choices, block_r), dtype=x.dtype, device=x.device)
     shrink[(num_loras * blocks_per_lora, num_slices)](
         x,
         lora_a,
@@ -124,7 +125,7 @@ def fused_moe_lora(
         topk_weights.shape[1],
         BLOCK_M=block_m,
         BLOCK_R=block_r,
-        BLOCK_K=32,
+        BLOCK_K=32 if wide else 128,
     )
     expand[(num_loras * blocks_per_lora, triton.cdiv(N, block_n), num_slices)](
         hidden,

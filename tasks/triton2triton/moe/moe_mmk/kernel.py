@@ -1,5 +1,6 @@
 """Block-scaled expert product: one program per block of rows and tile of columns scales every partial sum."""
 
+import torch
 import triton
 import triton.language as tl
 
@@ -13,6 +14,7 @@ def scaled_product(
     inside,
     K,
     group_k,
+    WIDEN: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -23,8 +25,10 @@ def scaled_product(
         depth = start + tl.arange(0, BLOCK_K)
         a = tl.load(a_rows[:, None] + depth[None, :], mask=(depth < K)[None, :], other=0.0)
         b = tl.load(b_rows[None, :] + depth[:, None], mask=inside[None, :] & (depth < K)[:, None], other=0.0)
-        # float16 holds every e4m3 number, and its products add up in full float32 on every device.
-        partial = tl.dot(a.to(tl.float16), b.to(tl.float16))
+        if WIDEN:
+            partial = tl.dot(a.to(tl.float16), b.to(tl.float16))
+        else:
+            partial = tl.dot(a, b)
         a_scale = tl.load(a_scale_rows + start // group_k)
         b_scale = tl.load(b_scale_rows + start // group_k, mask=inside, other=0.0)
         acc += partial * a_scale[:, None] * b_scale[None, :]
@@ -43,6 +47,7 @@ def expert_block(
     K,
     group_n,
     group_k,
+    WIDEN: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -58,7 +63,9 @@ def expert_block(
         b_rows = b_ptr + (expert * N + columns) * K
         a_scale_rows = a_scales_ptr + rows * groups
         b_scale_rows = b_scales_ptr + (expert * tl.cdiv(N, group_n) + columns // group_n) * groups
-        acc = scaled_product(a_rows, b_rows, a_scale_rows, b_scale_rows, inside, K, group_k, BLOCK_M, BLOCK_N, BLOCK_K)
+        acc = scaled_product(
+            a_rows, b_rows, a_scale_rows, b_scale_rows, inside, K, group_k, WIDEN, BLOCK_M, BLOCK_N, BLOCK_K
+        )
         target = out_ptr + rows[:, None] * N + columns[None, :]
         tl.store(target, acc.to(out_ptr.dtype.element_ty), mask=inside[None, :])
 
@@ -66,7 +73,9 @@ def expert_block(
 def moe_mmk(a, b, a_scales, b_scales, expert_ids, out, group_n, group_k):
     num_blocks = expert_ids.numel()
     _, N, K = b.shape
-    block_n = 32
+    block_m, block_n = a.shape[0] // num_blocks, 128
+    # A step lies in one block of scales: its length divides group_k.
+    block_k = min(128, group_k & -group_k)
     expert_block[(num_blocks, triton.cdiv(N, block_n))](
         a,
         b,
@@ -78,7 +87,11 @@ def moe_mmk(a, b, a_scales, b_scales, expert_ids, out, group_n, group_k):
         K,
         group_n,
         group_k,
-        BLOCK_M=a.shape[0] // num_blocks,
+        # fp8 products may add up in few bits, and a unit takes 32 at least. float16 holds every e4m3 number, and its
+        # products add up in full.
+        WIDEN=out.dtype == torch.float32 or block_k < 32,
+        BLOCK_M=block_m,
         BLOCK_N=block_n,
-        BLOCK_K=min(64, group_k & -group_k),
+        BLOCK_K=block_k,
+        num_warps=8 if block_m == 128 else 4,
     )

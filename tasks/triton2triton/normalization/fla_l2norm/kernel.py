@@ -1,26 +1,28 @@
-"""L2 normalization: one program per row, its squares first, then its values again."""
+"""L2 normalization: one program per tile of whole rows, which stay in registers between the two steps."""
 
 import triton
 import triton.language as tl
 
+TILE_ELEMENTS = 2048
+
 
 @triton.jit
-def normalize_length(x_ptr, y_ptr, rstd_ptr, n_columns, row_stride, eps, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    squares = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, n_columns, BLOCK):
-        columns = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * row_stride + columns, mask=columns < n_columns, other=0.0).to(tl.float32)
-        squares += x * x
-    rstd = 1.0 / tl.sqrt(tl.sum(squares, axis=0) + eps)
-    tl.store(rstd_ptr + row, rstd)
-    for start in range(0, n_columns, BLOCK):
-        columns = start + tl.arange(0, BLOCK)
-        inside = columns < n_columns
-        x = tl.load(x_ptr + row * row_stride + columns, mask=inside, other=0.0).to(tl.float32)
-        tl.store(y_ptr + row * n_columns + columns, (x * rstd).to(y_ptr.dtype.element_ty), mask=inside)
+def normalize_rows(x_ptr, y_ptr, rstd_ptr, n_rows, n_columns, row_stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, BLOCK)
+    row_mask = rows < n_rows
+    inside = row_mask[:, None] & (columns < n_columns)[None, :]
+    x = tl.load(x_ptr + rows[:, None] * row_stride + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+    rstd = 1.0 / tl.sqrt(tl.sum(x * x, axis=1) + eps)
+    y = (x * rstd[:, None]).to(y_ptr.dtype.element_ty)
+    tl.store(rstd_ptr + rows, rstd, mask=row_mask)
+    tl.store(y_ptr + rows[:, None] * n_columns + columns[None, :], y, mask=inside)
 
 
 def fla_l2norm(x, eps, y, rstd):
-    rows, columns = x.shape
-    normalize_length[(rows,)](x, y, rstd, columns, x.stride(0), eps, BLOCK=128)
+    n_rows, n_columns = x.shape
+    block = triton.next_power_of_2(n_columns)
+    rows = max(1, min(32, TILE_ELEMENTS // block))
+    normalize_rows[(triton.cdiv(n_rows, rows),)](
+        x, y, rstd, n_rows, n_columns, x.stride(0), eps, ROWS=rows, BLOCK=block
+    )

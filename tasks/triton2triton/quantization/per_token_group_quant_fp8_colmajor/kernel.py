@@ -1,4 +1,7 @@
-"""Group-wise fp8 quantization with scales by columns: a program per group, group after group of each token."""
+"""Group-wise fp8 quantization with scales by columns: a program per group, group after group of each token.
+
+A short group has one warp: four would share 128 values and wait for each other twice.
+"""
 
 import torch
 import triton
@@ -37,6 +40,7 @@ def quantize_group(
 def per_token_group_quant_fp8_colmajor(x, eps, use_ue8m0, q, scales):
     groups = scales.shape[1]
     group_size = x.shape[1] // groups
+    block = triton.next_power_of_2(group_size)
     quantize_group[(scales.numel(),)](
         x,
         q,
@@ -47,5 +51,6 @@ def per_token_group_quant_fp8_colmajor(x, eps, use_ue8m0, q, scales):
         eps,
         LARGEST=torch.finfo(q.dtype).max,
         UE8M0=use_ue8m0,
-        BLOCK=triton.next_power_of_2(group_size),
+        BLOCK=block,
+        num_warps=max(1, min(8, block // 256)),
     )

@@ -1,4 +1,4 @@
-"""Group-wise int8 quantization: one program per group."""
+"""Group-wise int8 quantization: one program per group, of one warp where the group is short."""
 
 import triton
 import triton.language as tl
@@ -25,6 +25,8 @@ def quantize_group(x_ptr, q_ptr, scales_ptr, x_stride, groups_of_token, group_si
 def per_token_group_quant_int8(x, eps, q, scales):
     groups = scales.shape[1]
     group_size = x.shape[1] // groups
+    block = triton.next_power_of_2(group_size)
+    num_warps = max(1, min(8, block // 256))
     quantize_group[(scales.numel(),)](
-        x, q, scales, x.stride(0), groups, group_size, eps, BLOCK=triton.next_power_of_2(group_size)
+        x, q, scales, x.stride(0), groups, group_size, eps, BLOCK=block, num_warps=num_warps
     )

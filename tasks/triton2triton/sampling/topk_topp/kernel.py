@@ -1,4 +1,7 @@
-"""Top-k and top-p filter: one program per request bisects for the least logit that passes, over the bits of a float."""
+"""Top-k and top-p filter: one program per request searches for the least logit that passes, over the bits of a float.
+
+Each pass over the vocabulary compares with eight bounds, which makes eleven passes of 32.
+"""
 
 import triton
 import triton.language as tl
@@ -14,26 +17,28 @@ def sortable(x):
 
 
 @triton.jit
-def count_from(row_ptr, vocab_size, bound, BLOCK: tl.constexpr):
-    """Tokens whose logit is at least `bound`."""
-    counts = tl.zeros((BLOCK,), tl.int32)
+def weights_from(row_ptr, vocab_size, peak, bounds, COUNT: tl.constexpr, BLOCK: tl.constexpr):
+    """For each of eight bounds: how many tokens have a logit of at least that, or what they weigh."""
+    sums = tl.zeros((BLOCK, 8), tl.float32)
     for start in range(0, vocab_size, BLOCK):
         tokens = start + tl.arange(0, BLOCK)
         inside = tokens < vocab_size
-        x = tl.load(row_ptr + tokens, mask=inside, other=0.0)
-        counts += tl.where(inside & (sortable(x) >= bound), 1, 0)
-    return tl.sum(counts, axis=0)
+        x = tl.load(row_ptr + tokens, mask=inside, other=-float("inf"))
+        weights = tl.where(inside, 1.0, 0.0) if COUNT else tl.exp(x - peak)
+        sums += tl.where(sortable(x)[:, None] >= bounds[None, :], weights[:, None], 0.0)
+    return tl.sum(sums, axis=0)
 
 
 @triton.jit
-def weight_from(row_ptr, vocab_size, peak, bound, BLOCK: tl.constexpr):
-    """Weight of the tokens whose logit is at least `bound`."""
-    weights = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, vocab_size, BLOCK):
-        tokens = start + tl.arange(0, BLOCK)
-        x = tl.load(row_ptr + tokens, mask=tokens < vocab_size, other=-float("inf"))
-        weights += tl.where(sortable(x) >= bound, tl.exp(x - peak), 0.0)
-    return tl.sum(weights, axis=0)
+def greatest_bound(row_ptr, vocab_size, peak, goal, least, COUNT: tl.constexpr, BLOCK: tl.constexpr):
+    """The greatest number from `least` on such that the tokens from it on weigh `goal` or more; three bits a pass."""
+    for step in range(11):
+        bounds = least + (tl.arange(0, 8).to(tl.int64) << (30 - 3 * step))
+        enough = weights_from(row_ptr, vocab_size, peak, bounds, COUNT, BLOCK) >= goal
+        # Bounds that are reached come first, `least` among them, but for rounding.
+        reached = tl.maximum(tl.sum(enough.to(tl.int64), axis=0), 1)
+        least += (reached - 1) << (30 - 3 * step)
+    return least
 
 
 @triton.jit
@@ -42,16 +47,11 @@ def filter_request(logits_ptr, top_k_ptr, top_p_ptr, idx_mapping_ptr, filtered_p
     slot = tl.load(idx_mapping_ptr + req)
     row_ptr = logits_ptr + req * vocab_size
 
-    # The least sortable number that passes; 64 bits, so that the middle of two bounds cannot overflow.
+    # The least sortable number that passes; 64 bits, so that no bound overflows.
     passing = tl.full((), LOWEST, tl.int64)
     if top_k_ptr is not None:
-        k = tl.minimum(tl.load(top_k_ptr + slot), vocab_size)
-        too_high = tl.full((), 2147483648, tl.int64)
-        for _ in range(32):
-            middle = (passing + too_high) >> 1
-            enough = count_from(row_ptr, vocab_size, middle, BLOCK) >= k
-            passing = tl.where(enough, middle, passing)
-            too_high = tl.where(enough, too_high, middle)
+        k = tl.minimum(tl.load(top_k_ptr + slot), vocab_size).to(tl.float32)
+        passing = greatest_bound(row_ptr, vocab_size, 0.0, k, passing, True, BLOCK)
 
     if top_p_ptr is not None:
         p = tl.load(top_p_ptr + slot)
@@ -62,15 +62,10 @@ def filter_request(logits_ptr, top_k_ptr, top_p_ptr, idx_mapping_ptr, filtered_p
                 x = tl.load(row_ptr + tokens, mask=tokens < vocab_size, other=-float("inf"))
                 peaks = tl.maximum(peaks, x)
             peak = tl.max(peaks, axis=0)
-            limit = p * weight_from(row_ptr, vocab_size, peak, passing, BLOCK)
-            # A number passes if what is strictly above it, that is, from its successor on, weighs less than the limit.
-            too_low = passing - 1
-            passing = sortable(peak).to(tl.int64)
-            for _ in range(32):
-                middle = (too_low + passing) >> 1
-                light = weight_from(row_ptr, vocab_size, peak, middle + 1, BLOCK) < limit
-                passing = tl.where(light, middle, passing)
-                too_low = tl.where(light, too_low, middle)
+            # What is strictly above the greatest bound weighs less than p of all that passes so far.
+            same = passing + tl.zeros((8,), tl.int64)
+            total = tl.max(weights_from(row_ptr, vocab_size, peak, same, False, BLOCK), axis=0)
+            passing = greatest_bound(row_ptr, vocab_size, peak, p * total, passing, False, BLOCK)
 
     for start in range(0, vocab_size, BLOCK):
         tokens = start + tl.arange(0, BLOCK)
@@ -81,4 +76,4 @@ def filter_request(logits_ptr, top_k_ptr, top_p_ptr, idx_mapping_ptr, filtered_p
 
 def topk_topp(logits, top_k, top_p, idx_mapping, filtered):
     num_reqs, vocab_size = logits.shape
-    filter_request[(num_reqs,)](logits, top_k, top_p, idx_mapping, filtered, vocab_size, BLOCK=2048)
+    filter_request[(num_reqs,)](logits, top_k, top_p, idx_mapping, filtered, vocab_size, BLOCK=1024, num_warps=8)

@@ -2,7 +2,6 @@
 
 Between a tile of tokens and the blocks of tokens before it, the decay is split at the tile's first token: one factor
 goes to the columns of CB, the other to the finished rows. Only the tile's own triangle needs an exponential a pair.
-In bfloat16, weights are two numbers each: one alone would cost nearly all of the accuracy that the output has.
 """
 
 import triton
@@ -12,12 +11,7 @@ import triton.language as tl
 @triton.jit
 def add_product(weights, x, acc):
     """acc + weights @ x, weights being float32."""
-    coarse = weights.to(x.dtype)
-    acc = tl.dot(coarse, x, acc, input_precision="ieee")
-    if x.dtype == tl.bfloat16:
-        rest = weights - coarse.to(tl.float32)
-        acc = tl.dot(rest.to(x.dtype), x, acc)
-    return acc
+    return tl.dot(weights.to(x.dtype), x, acc, input_precision="ieee")
 
 
 @triton.jit

@@ -1,4 +1,7 @@
-"""Mamba-2 chunk scan: one program per chunk, head, and tile of tokens by values, all products in float32."""
+"""Mamba-2 chunk scan: one program per chunk, head, and tile of tokens by values.
+
+Tokens after the last of a tile give nothing to it, so that half of the products within a chunk are left out.
+"""
 
 import triton
 import triton.language as tl
@@ -62,7 +65,8 @@ def scan_tile(
 
     # What the tokens of the chunk itself give.
     CB_row = ((row * num_chunks + chunk) * num_groups + group) * chunk_size
-    for start in range(0, length, BLOCK_K):
+    reach = tl.minimum(length, (tl.program_id(2) // tiles_p + 1) * BLOCK_M)
+    for start in range(0, reach, BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)
         k_inside = k < length
         CB_mask = inside[:, None] & k_inside[None, :]
@@ -76,8 +80,8 @@ def scan_tile(
         weights = tl.where(reached, CB * tl.exp(decay[:, None] - decay_k[None, :]) * dt_k[None, :], 0.0)
         x_rows = ((first + k) * num_heads + head)[:, None] * head_dim
         x_mask = k_inside[:, None] & (values < head_dim)[None, :]
-        x = tl.load(x_ptr + x_rows + values[None, :], mask=x_mask, other=0.0).to(tl.float32)
-        acc += tl.dot(weights, x, input_precision="ieee")
+        x = tl.load(x_ptr + x_rows + values[None, :], mask=x_mask, other=0.0)
+        acc += tl.dot(weights.to(x.dtype), x, input_precision="ieee")
 
     places = (tokens * num_heads + head)[:, None] * head_dim + values[None, :]
     mask = inside[:, None] & (values < head_dim)[None, :]
@@ -93,7 +97,9 @@ def ssd_chunk_scan(x, dt, dA_cumsum, C, CB, prev_states, D, z, seq_idx, out):
     batch, seq_len, num_heads, head_dim = x.shape
     num_groups, state_dim = C.shape[2:]
     num_chunks, chunk_size = dt.shape[2:]
-    tiles = triton.cdiv(min(seq_len, chunk_size), 32) * triton.cdiv(head_dim, 32)
+    # float32 operands take twice the memory, and their products no matrix units.
+    block = 32 if x.element_size() == 4 else 64
+    tiles = triton.cdiv(min(seq_len, chunk_size), block) * triton.cdiv(head_dim, block)
     scan_tile[(batch * num_chunks, num_heads, tiles)](
         x,
         dt,
@@ -110,7 +116,7 @@ def ssd_chunk_scan(x, dt, dA_cumsum, C, CB, prev_states, D, z, seq_idx, out):
         head_dim,
         state_dim,
         chunk_size,
-        BLOCK_M=32,
-        BLOCK_P=32,
+        BLOCK_M=block,
+        BLOCK_P=block,
         BLOCK_K=32,
     )

@@ -49,13 +49,8 @@ def accumulate_state(
         x = tl.load(x_ptr + x_rows + p[None, :], mask=inside[:, None] & (p < head_dim)[None, :], other=0.0)
         B_rows = ((first + k) * B_stride + group * state_dim)[:, None]
         B = tl.load(B_ptr + B_rows + n[None, :], mask=inside[:, None] & (n < state_dim)[None, :], other=0.0)
-        exact = x.to(tl.float32) * scale[:, None]
-        scaled = exact.to(B.dtype)
+        scaled = (x.to(tl.float32) * scale[:, None]).to(B.dtype)
         acc = tl.dot(tl.trans(scaled), B, acc, input_precision="ieee")
-        if B.dtype == tl.bfloat16:
-            # What eight bits leave out would cost nearly all of the accuracy that the output has.
-            rest = (exact - scaled.to(tl.float32)).to(B.dtype)
-            acc = tl.dot(tl.trans(rest), B, acc)
 
     state_row = ((row * num_chunks + chunk) * num_heads + head) * head_dim
     places = (state_row + p)[:, None] * state_dim + n[None, :]

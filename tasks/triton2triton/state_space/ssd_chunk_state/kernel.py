@@ -48,11 +48,11 @@ def chunk_state_tile(
             weights = tl.where(ids == last, weights, 0.0)
         x_rows = ((first + k) * num_heads + head) * head_dim
         x_mask = (p < head_dim)[:, None] & inside[None, :]
-        x = tl.load(x_ptr + x_rows[None, :] + p[:, None], mask=x_mask, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + x_rows[None, :] + p[:, None], mask=x_mask, other=0.0)
         B_rows = (first + k) * B_stride + group * state_dim
         B_mask = inside[:, None] & (n < state_dim)[None, :]
-        B = tl.load(B_ptr + B_rows[:, None] + n[None, :], mask=B_mask, other=0.0).to(tl.float32)
-        acc += tl.dot(x * weights[None, :], B, input_precision="ieee")
+        B = tl.load(B_ptr + B_rows[:, None] + n[None, :], mask=B_mask, other=0.0)
+        acc += tl.dot((x * weights[None, :]).to(B.dtype), B, input_precision="ieee")
 
     state_row = ((row * num_chunks + chunk) * num_heads + head) * head_dim
     places = (state_row + p)[:, None] * state_dim + n[None, :]
@@ -64,7 +64,9 @@ def ssd_chunk_state(x, dt, dA_cumsum, B, seq_idx, states):
     batch, seq_len, num_heads, head_dim = x.shape
     num_groups, state_dim = B.shape[2:]
     num_chunks, chunk_size = dt.shape[2:]
-    tiles = triton.cdiv(head_dim, 32) * triton.cdiv(state_dim, 32)
+    # float32 operands take twice the memory, and their products no matrix units.
+    block = 32 if x.element_size() == 4 else 64
+    tiles = triton.cdiv(head_dim, block) * triton.cdiv(state_dim, block)
     chunk_state_tile[(batch * num_chunks, num_heads, tiles)](
         x,
         dt,
@@ -79,7 +81,7 @@ def ssd_chunk_state(x, dt, dA_cumsum, B, seq_idx, states):
         head_dim,
         state_dim,
         chunk_size,
-        BLOCK_P=32,
-        BLOCK_N=32,
+        BLOCK_P=block,
+        BLOCK_N=block,
         BLOCK_K=32,
     )

@@ -57,18 +57,20 @@ def last_state_tile(
         weights = tl.load(dt_ptr + steps + t - base, mask=inside, other=0.0) * tl.exp(last - decay)
         x_rows = (t.to(tl.int64) * num_heads + head) * head_dim
         x_mask = (p < head_dim)[:, None] & inside[None, :]
-        x = tl.load(x_ptr + x_rows[None, :] + p[:, None], mask=x_mask, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + x_rows[None, :] + p[:, None], mask=x_mask, other=0.0)
         B_rows = (t.to(tl.int64) * num_groups + group) * state_dim
         B_mask = inside[:, None] & (n < state_dim)[None, :]
-        B = tl.load(B_ptr + B_rows[:, None] + n[None, :], mask=B_mask, other=0.0).to(tl.float32)
-        acc += tl.dot(x * weights[None, :], B, input_precision="ieee")
+        B = tl.load(B_ptr + B_rows[:, None] + n[None, :], mask=B_mask, other=0.0)
+        acc += tl.dot((x * weights[None, :]).to(B.dtype), B, input_precision="ieee")
     tl.store(states_ptr + own, acc.to(states_ptr.dtype.element_ty), mask=mask)
 
 
 def ssd_chunk_state_varlen(x, dt, dA_cumsum, B, prev_states, initial_states, cu_seqlens, states):
     num_seqs, num_heads, head_dim, state_dim = states.shape
     num_chunks, chunk_size = dt.shape[1:]
-    tiles = triton.cdiv(head_dim, 32) * triton.cdiv(state_dim, 32)
+    # float32 operands take twice the memory, and their products no matrix units.
+    block = 32 if x.element_size() == 4 else 64
+    tiles = triton.cdiv(head_dim, block) * triton.cdiv(state_dim, block)
     last_state_tile[(num_seqs, num_heads, tiles)](
         x,
         dt,
@@ -83,7 +85,7 @@ def ssd_chunk_state_varlen(x, dt, dA_cumsum, B, prev_states, initial_states, cu_
         head_dim,
         state_dim,
         chunk_size,
-        BLOCK_P=32,
-        BLOCK_N=32,
-        BLOCK_K=16,
+        BLOCK_P=block,
+        BLOCK_N=block,
+        BLOCK_K=32,
     )
