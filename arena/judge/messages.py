@@ -23,7 +23,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_work: float | None = None
     """skip cases whose operations plus bytes of all tensors exceed this; the CPU platform has `CPU_MAX_WORK`"""
     max_held: int | None = None
-    """skip `large` cases whose tensors hold more bytes than this; None: a seventh of the device's memory"""
+    """skip `large` cases whose tensors hold more bytes than this; None: an eighth of the device's memory"""
     call_timeout_s: float = 60.0
     timing_budget_s: float = 0.16
     """time for sampling one case: ends earlier where the interval is narrow enough, goes on six times as long where

@@ -26,7 +26,7 @@ from arena.judge.worker_program import Program, WorkerProgram, triton_cache
 from arena.judge.workers import CandidateFailed
 from arena.model.check import CheckItem, CheckOutcome, MutantFate, TaskCheck
 from arena.model.portability import BuildOutcome, MachineCodeOutcome
-from arena.model.task import Case, Task, arguments
+from arena.model.task import LARGE, Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.protocol import Language
@@ -202,7 +202,10 @@ class TaskChecker:
             return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
 
         try:
-            findings = dict(share_out(self._cases, crew, run, _discard))
+            ordinary = [case for case in self._cases if case.kind != LARGE]
+            findings = dict(share_out(ordinary, crew, run, _discard))
+            # One at a time: each may need most of the device's memory.
+            findings |= share_out([case for case in self._cases if case.kind == LARGE], crew[:1], run, _discard)
         finally:
             for worker_programs in crew:
                 _discard(worker_programs)

@@ -80,8 +80,9 @@ class SelfTiming:
         yield same_speed(decided)
 
     def note(self, expert: Program, cases: Sequence[Case]) -> None:
-        """Time an expert alone on the largest case."""
-        case = max(cases, key=lambda case: declared_work(arguments(self._task, case)))
+        """Time an expert alone on the largest timed case."""
+        timed_cases = [case for case in cases if case.timed] or cases
+        case = max(timed_cases, key=lambda case: declared_work(arguments(self._task, case)))
         (timed,) = self._alone(expert, [case])
         self.speeds.append(self._speed("expert", case, timed.isolated_ms))
 

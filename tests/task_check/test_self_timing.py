@@ -139,6 +139,9 @@ def test_only_timed_cases_are_measured_and_the_smaller_ones_alone(monkeypatch: p
     items = {item.name: item for item in timing.items(program, cases)}  # type: ignore[arg-type]
     assert (paired, alone) == (["b", "c"], ["a"])
     assert "3 of 3 timed cases" in items["long enough"].detail
+    alone.clear()
+    timing.note(program, cases)  # type: ignore[arg-type]
+    assert alone == ["c"], "an expert is timed on the largest case that is timed at all"
 
 
 def test_without_a_long_case_nothing_is_said_of_a_a() -> None:
