@@ -24,12 +24,8 @@ def test_an_input_in_the_memory_of_another_says_so() -> None:
 
 
 def test_a_hip_prototype_has_strides_but_no_offsets() -> None:
-    assert [axis.name for axis in passed_axes(load_task(TASKS / "hip2hip/modules/gather_rows"))] == [
-        "R",
-        "D",
-        "K",
-        "row_gap",
-    ]
+    sliced = load_task(TASKS / "hip2hip/modules/gather_rows")
+    assert [axis.name for axis in passed_axes(sliced)] == ["R", "D", "K", "row_gap"]
     shifted = load_task(TASKS / "hip2hip/modules/gelu")
     assert [axis.name for axis in passed_axes(shifted)] == ["M", "N"]
     assert views("hip2hip/modules/gelu")["x"].strides == "dense, after shift elements of its memory"
