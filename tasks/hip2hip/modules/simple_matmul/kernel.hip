@@ -4,24 +4,25 @@
 #define ARENA_WORKSPACE
 #include "task.h"
 
-#include <algorithm>
-
 constexpr int kThreads = 256;
 constexpr int kRows = 128, kColumns = 64, kDepth = 16;
 constexpr int kOfA = kRows * kDepth / kThreads, kOfB = kColumns * kDepth / kThreads;  // elements of a thread
-constexpr int64_t kEnough = 128;  // blocks that fill a device
-constexpr int64_t kLeast = 512;   // length of a part
+constexpr int64_t kManyResults = 512 * 1024;  // which fill a device
+constexpr int64_t kPart = 1024;               // about the length of a part
 
 struct Sizes {
     int64_t rows, columns, depth, part;
 };
+
+__device__ inline int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
 
 struct Slice {
     alignas(16) float a[kDepth][kRows + 4];
     alignas(16) float b[kDepth][kColumns + 4];
 };
 
-// A thread's elements of a slice on their way into shared memory: of a along K, of b along the rows.
+// A thread's elements of a slice on their way into shared memory: of a along K, of b along the rows. After the last row
+// or column the last is read again, whose results are not stored; after the end of K, zeros of a.
 template <typename E>
 struct Underway {
     E a[kOfA], b[kOfB];
@@ -30,13 +31,15 @@ struct Underway {
                           const Sizes& sizes) {
 #pragma unroll
         for (int i = 0; i < kOfA; ++i) {
-            const int64_t m = top + threadIdx.x / kDepth + i * kThreads / kDepth, at = k + threadIdx.x % kDepth;
-            a[i] = m < sizes.rows && at < end ? from_a[m * sizes.depth + at] : static_cast<E>(0.0f);
+            const int64_t m = lesser(top + threadIdx.x / kDepth + i * kThreads / kDepth, sizes.rows - 1);
+            const int64_t at = k + threadIdx.x % kDepth;
+            a[i] = at < end ? from_a[m * sizes.depth + at] : static_cast<E>(0.0f);
         }
 #pragma unroll
         for (int i = 0; i < kOfB; ++i) {
-            const int64_t n = side + threadIdx.x % kColumns, at = k + threadIdx.x / kColumns + i * kThreads / kColumns;
-            b[i] = n < sizes.columns && at < end ? from_b[at * sizes.columns + n] : static_cast<E>(0.0f);
+            const int64_t n = lesser(side + threadIdx.x % kColumns, sizes.columns - 1);
+            const int64_t at = lesser(k + threadIdx.x / kColumns + i * kThreads / kColumns, end - 1);
+            b[i] = from_b[at * sizes.columns + n];
         }
     }
     __device__ void keep(Slice& slice) const {
@@ -107,10 +110,9 @@ __global__ void add_kernel(const float* sums, E* c, int64_t parts, int64_t count
 
 static int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece; }
 
-// How long a part is: a multiple of a slice.
+// How long a part is: a multiple of a slice. Many blocks need no parts.
 static int64_t part_length(int64_t M, int64_t N, int64_t K) {
-    const int64_t blocks = pieces(M, kRows) * pieces(N, kColumns);
-    const int64_t parts = blocks >= kEnough ? 1 : std::max<int64_t>(1, std::min(K / kLeast, 2 * kEnough / blocks));
+    const int64_t parts = M * N < kManyResults ? pieces(K, kPart) : 1;
     return pieces(pieces(K, parts), kDepth) * kDepth;
 }
 
