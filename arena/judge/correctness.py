@@ -113,7 +113,7 @@ class CorrectnessCheck:
 
 
 def check_call(canaries: OutputCheck, sets: Sets, inputs: Tensors, reference: Reference) -> OutputCheck:
-    """Check what a call has left in a buffer of one set, of which `canaries` are looked at already."""
+    """Check what a call has left in a buffer of one set, whose canaries have been checked."""
     for finding in (canaries, check_inputs(inputs, sets, 0)):
         if finding.status is not Status.PASSED:
             return finding

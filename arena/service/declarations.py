@@ -55,7 +55,7 @@ def shape_words(sizes: tuple[Expression, ...]) -> str:
 
 
 def layout_words(spec: TensorSpec) -> str:
-    """Strides in elements, and how many elements of its memory lie before the first one."""
+    """Return strides in elements, and how many elements of its memory lie before the first one."""
     strides = shape_words(spec.strides) if spec.strides else "dense"
     if spec.offset is None:
         return strides
@@ -63,7 +63,7 @@ def layout_words(spec: TensorSpec) -> str:
 
 
 def view_words(spec: TensorSpec) -> str:
-    """Whose memory a tensor lies in, if it has none of its own in some case."""
+    """Say whose memory a tensor lies in, if it has none of its own in some case."""
     if spec.view_of is None:
         return ""
     when = "" if spec.view_of.when is None else f" where {spec.view_of.when.text} is not 0"

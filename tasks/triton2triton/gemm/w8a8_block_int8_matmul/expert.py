@@ -20,6 +20,7 @@ def _multiply_tile(
     a_scales_ptr,
     b_scales_ptr,
     out_ptr,
+    a_stride,
     M,
     N,
     K,
@@ -44,7 +45,7 @@ def _multiply_tile(
     for start in range(0, K, PIECE):
         k = start + tl.arange(0, TILE_K)
         inside = k < tl.minimum(start + PIECE, K)
-        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=row_mask[:, None] & inside[None, :], other=0)
+        a = tl.load(a_ptr + rows[:, None] * a_stride + k[None, :], mask=row_mask[:, None] & inside[None, :], other=0)
         b = tl.load(b_ptr + columns[None, :] * K + k[:, None], mask=column_mask[None, :] & inside[:, None], other=0)
         block = start // block_k
         a_scales = tl.load(a_scales_ptr + rows * scale_blocks + block, mask=row_mask, other=0.0)
@@ -65,6 +66,7 @@ def w8a8_block_int8_matmul(a, b, a_scales, b_scales, block_n, block_k, out):
         a_scales,
         b_scales,
         out,
+        a.stride(0),
         M,
         N,
         a.shape[1],
