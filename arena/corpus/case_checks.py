@@ -1,4 +1,4 @@
-"""Whether a case holds what its task declares: sizes, dtypes, scalars, fills, memory and work."""
+"""Check that a case holds what its task declares: sizes, dtypes, scalars, fills, memory and work."""
 
 from __future__ import annotations
 

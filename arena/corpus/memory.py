@@ -1,4 +1,4 @@
-"""Whether strides, offsets and views of a case fit together in memory. Used by the loader."""
+"""Check that strides, offsets and views of a case fit together in memory. Used by the loader."""
 
 from __future__ import annotations
 

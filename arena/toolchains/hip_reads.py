@@ -134,7 +134,7 @@ def _readable(toolchain: HipToolchain, target: Target) -> Readable:
 
 @cache
 def _readable_by(probed: Path) -> Readable:
-    """What a probe's build has read; the build cache names builds by their content."""
+    """Return what a probe's build has read; the build cache names builds by their content."""
     return Readable.of(_read(probed))
 
 

@@ -1,4 +1,4 @@
-"""Where the programs of ROCm and CUDA lie."""
+"""Find the programs of ROCm and CUDA."""
 
 from __future__ import annotations
 
