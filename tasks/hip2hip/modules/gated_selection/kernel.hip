@@ -36,9 +36,10 @@ __global__ void __launch_bounds__(kProductThreads, 2)
 
 extern "C" hipError_t gated_selection(const T* a, const T* b, const T* weight, const T* bias, T* y, int64_t M,
                                       int64_t D, hipStream_t stream) {
-    const int64_t tile = large_tiles(1, M, D) ? 128 : 64;
+    const bool large = large_tiles(1, M, D);
+    const int64_t tile = large ? 128 : 64;
     const dim3 grid(static_cast<unsigned>((M + tile - 1) / tile), static_cast<unsigned>((D + tile - 1) / tile));
-    if (tile == 128) gate_kernel<128><<<grid, kProductThreads, 0, stream>>>(a, b, weight, bias, y, M, D);
-    if (tile == 64) gate_kernel<64><<<grid, kProductThreads, 0, stream>>>(a, b, weight, bias, y, M, D);
+    const auto kernel = large ? gate_kernel<128, T> : gate_kernel<64, T>;
+    kernel<<<grid, kProductThreads, 0, stream>>>(a, b, weight, bias, y, M, D);
     return hipGetLastError();
 }

@@ -11,7 +11,10 @@ struct Sizes {
     int64_t channels, positions, sounds;  // of the image, of the sound
 };
 
-// kDown positions of the image; blocks count (batch, strips, positions / kDown).
+__device__ inline int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
+
+// kDown positions of the image; blocks count (batch, strips, positions / kDown). Past the last position the last is read
+// again, whose results are not stored.
 template <int kDown, typename E>
 __global__ void strip_kernel(const E* image, const E* scale, const E* sound, const E* bias, E* y, Sizes sizes) {
     __shared__ float scaled[kChannels][kDown];
@@ -20,22 +23,19 @@ __global__ void strip_kernel(const E* image, const E* scale, const E* sound, con
     const int64_t start = blockIdx.x / groups % strips * kStrip + threadIdx.x;
     float sums[kDown][kAcross] = {};
     for (int64_t begin = 0; begin < sizes.channels; begin += kChannels) {
-        for (int i = threadIdx.x; i < kChannels * kDown; i += kThreads) {
-            const int64_t channel = begin + i / kDown, position = first + i % kDown;
-            const bool inside = channel < sizes.channels && position < sizes.positions;
+        const int64_t channels = lesser(sizes.channels - begin, kChannels);
+        for (int i = threadIdx.x; i < channels * kDown; i += kThreads) {
+            const int64_t channel = begin + i / kDown, position = lesser(first + i % kDown, sizes.positions - 1);
             const int64_t at = (sample * sizes.channels + channel) * sizes.positions + position;
-            scaled[i / kDown][i % kDown] =
-                inside ? static_cast<float>(image[at]) * static_cast<float>(scale[channel]) : 0.0f;
+            scaled[i / kDown][i % kDown] = static_cast<float>(image[at]) * static_cast<float>(scale[channel]);
         }
         __syncthreads();
-        const int64_t left = sizes.channels - begin, channels = left < kChannels ? left : kChannels;
         const E* of_channel = sound + (sample * sizes.channels + begin) * sizes.sounds;
         for (int64_t c = 0; c < channels; ++c, of_channel += sizes.sounds) {
             float value[kAcross];
 #pragma unroll
             for (int j = 0; j < kAcross; ++j) {
-                const int64_t s = start + j * kThreads;
-                value[j] = s < sizes.sounds ? static_cast<float>(of_channel[s]) : 0.0f;
+                value[j] = static_cast<float>(of_channel[lesser(start + j * kThreads, sizes.sounds - 1)]);
             }
 #pragma unroll
             for (int i = 0; i < kDown * kAcross; ++i) {
