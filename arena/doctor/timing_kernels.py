@@ -75,7 +75,7 @@ class DurationKernel:
     def _case(self, count: int, unit: int, kind: str | None) -> str:
         """One line of a file of cases: with an axis N, `count` times N; else `count` units in one."""
         axes = f"K: {count}, N: {unit}" if "N:" in self.axes else f"K: {count * unit}"
-        return f"- {{{f'kind: {kind}, ' if kind else ''}{axes}}}\n"
+        return f"- {{kind: {kind}, {axes}}}\n" if kind else f"- {{{axes}, timed: true}}\n"
 
     @property
     def file(self) -> str:

@@ -69,6 +69,7 @@ def test_rounds_that_are_wide_or_move_are_doubted() -> None:
 def test_the_kernels_are_tasks_like_others(kernel: DurationKernel, tmp_path: Path) -> None:
     task = load_task(kernel.write(tmp_path, emulated=False))
     assert len(task.seen) == len(COUNTS) and task.entry == kernel.name
+    assert all(case.timed for case in task.seen), "a GPU times no other case"
     assert task.baseline_kernel is not None
     assert task.baseline_kernel.read_text(encoding="utf-8") == kernel.text
 

@@ -7,11 +7,12 @@
 __global__ void row_kernel(const T* x, T* y, int64_t M, int64_t N) {
     const int64_t row = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
     if (row >= M) return;
-    float top = -INFINITY, total = 0.0f;
+    float top = -INFINITY;
+    double total = 0.0;  // a float32 sum of thousands of terms, one by one, is off by more than the tolerance
     for (int64_t i = 0; i < N; ++i) top = fmaxf(top, static_cast<float>(x[row * N + i]));
     for (int64_t i = 0; i < N; ++i) total += expf(static_cast<float>(x[row * N + i]) - top);
     for (int64_t i = 0; i < N; ++i) {
-        y[row * N + i] = static_cast<T>(expf(static_cast<float>(x[row * N + i]) - top) / total);
+        y[row * N + i] = static_cast<T>(expf(static_cast<float>(x[row * N + i]) - top) / static_cast<float>(total));
     }
 }
 

@@ -14,7 +14,7 @@ BLOCKS_PER_PART = 4
 
 @triton.jit
 def _greatest_of_part(
-    logits_ptr, min_p_ptr, idx_mapping_ptr, peaks_ptr, vocab_size, BLOCK: tl.constexpr, BLOCKS: tl.constexpr
+    logits_ptr, min_p_ptr, idx_mapping_ptr, peaks_ptr, vocab_size, row_stride, BLOCK: tl.constexpr, BLOCKS: tl.constexpr
 ):
     req = tl.program_id(0).to(tl.int64)
     if tl.load(min_p_ptr + tl.load(idx_mapping_ptr + req)) > 0:
@@ -22,14 +22,22 @@ def _greatest_of_part(
         peaks = tl.full((BLOCK,), -float("inf"), tl.float32)
         for block in tl.static_range(BLOCKS):
             tokens = first + block * BLOCK
-            x = tl.load(logits_ptr + req * vocab_size + tokens, mask=tokens < vocab_size, other=-float("inf"))
+            x = tl.load(logits_ptr + req * row_stride + tokens, mask=tokens < vocab_size, other=-float("inf"))
             peaks = tl.maximum(peaks, x)
         tl.store(peaks_ptr + req * tl.num_programs(1) + tl.program_id(1), tl.max(peaks, axis=0))
 
 
 @triton.jit
 def _filter_block(
-    logits_ptr, min_p_ptr, idx_mapping_ptr, peaks_ptr, vocab_size, n_parts, PARTS: tl.constexpr, BLOCK: tl.constexpr
+    logits_ptr,
+    min_p_ptr,
+    idx_mapping_ptr,
+    peaks_ptr,
+    vocab_size,
+    row_stride,
+    n_parts,
+    PARTS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     req = tl.program_id(0).to(tl.int64)
     least_share = tl.load(min_p_ptr + tl.load(idx_mapping_ptr + req))
@@ -38,7 +46,7 @@ def _filter_block(
         parts = tl.arange(0, PARTS)
         peaks = tl.load(peaks_ptr + req * n_parts + parts, mask=parts < n_parts, other=-float("inf"))
         limit = tl.max(peaks, axis=0) + tl.log(least_share)
-        places = logits_ptr + req * vocab_size + tokens
+        places = logits_ptr + req * row_stride + tokens
         x = tl.load(places, mask=tokens < vocab_size, other=float("inf"))
         # What stays is in place already.
         tl.store(places, tl.full((BLOCK,), -float("inf"), tl.float32), mask=x < limit)
@@ -49,7 +57,7 @@ def min_p(logits, min_p, idx_mapping):
     n_parts = triton.cdiv(vocab_size, BLOCK * BLOCKS_PER_PART)
     peaks = torch.empty((num_reqs, n_parts), dtype=torch.float32, device=logits.device)
     _greatest_of_part[(num_reqs, n_parts)](
-        logits, min_p, idx_mapping, peaks, vocab_size, BLOCK=BLOCK, BLOCKS=BLOCKS_PER_PART
+        logits, min_p, idx_mapping, peaks, vocab_size, logits.stride(0), BLOCK=BLOCK, BLOCKS=BLOCKS_PER_PART
     )
     _filter_block[(num_reqs, triton.cdiv(vocab_size, BLOCK))](
         logits,
@@ -57,6 +65,7 @@ def min_p(logits, min_p, idx_mapping):
         idx_mapping,
         peaks,
         vocab_size,
+        logits.stride(0),
         n_parts,
         PARTS=triton.next_power_of_2(n_parts),
         BLOCK=BLOCK,
