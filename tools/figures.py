@@ -199,7 +199,7 @@ def _report_tables(out: Drawing) -> None:
         out.text(x, 400, name, size=12, bold=True, ink=QUIET)
     for y, cells in (
         (424, ("softmax", "5.31×", "2.84×", "3.76×, 1 of 6")),
-        (448, ("silu", "2.23×", "2.48×", "2.33×, 1 of 5")),
+        (448, ("simple_matmul", "2.23×", "2.48×", "2.33×, 1 of 5")),
     ):
         for x, cell in zip((56, 230, 320, 410), cells, strict=True):
             out.text(x, y, cell, size=12)
