@@ -5,10 +5,11 @@ import triton.language as tl
 
 
 @triton.jit
-def _quantize(x_ptr, q_ptr, scales_ptr, width, eps, PADDED: tl.constexpr):
+def _quantize(x_ptr, q_ptr, scales_ptr, x_stride, of_token, width, eps, PADDED: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, PADDED)
-    x = tl.load(x_ptr + group * width + lanes, mask=lanes < width, other=0.0).to(tl.float32)
+    x_group = x_ptr + group // of_token * x_stride + group % of_token * width
+    x = tl.load(x_group + lanes, mask=lanes < width, other=0.0).to(tl.float32)
     scale = tl.maximum(tl.max(tl.abs(x), axis=0), eps) / 127.0
     tl.store(q_ptr + group * width + lanes, (x / scale).to(tl.int8), mask=lanes < width)
     tl.store(scales_ptr + group, scale)
@@ -16,5 +17,7 @@ def _quantize(x_ptr, q_ptr, scales_ptr, width, eps, PADDED: tl.constexpr):
 
 def per_token_group_quant_int8(x, eps, q, scales):
     """x, q: (tokens, hidden); scales: (tokens, hidden // group size)."""
-    width = x.shape[1] // scales.shape[1]
-    _quantize[(scales.numel(),)](x, q, scales, width, eps, PADDED=triton.next_power_of_2(width))
+    of_token = scales.shape[1]
+    width = x.shape[1] // of_token
+    padded = triton.next_power_of_2(width)
+    _quantize[(scales.numel(),)](x, q, scales, x.stride(0), of_token, width, eps, PADDED=padded)

@@ -6,11 +6,12 @@ from triton.language.extra import libdevice
 
 
 @triton.jit
-def _quantize_group_of_token(x_ptr, q_ptr, scales_ptr, width, eps, PADDED: tl.constexpr):
+def _quantize_group_of_token(x_ptr, q_ptr, scales_ptr, x_stride, width, eps, PADDED: tl.constexpr):
     token = tl.program_id(0).to(tl.int64)
     index = token * tl.num_programs(1) + tl.program_id(1)
     lanes = tl.arange(0, PADDED)
-    x = tl.load(x_ptr + index * width + lanes, mask=lanes < width, other=0.0).to(tl.float32)
+    x_group = x_ptr + token * x_stride + tl.program_id(1) * width
+    x = tl.load(x_group + lanes, mask=lanes < width, other=0.0).to(tl.float32)
     highest = tl.maximum(tl.max(x, axis=0), -tl.min(x, axis=0))
     scale = tl.maximum(highest, eps) / 127.0
     code = libdevice.rint(x / scale)
@@ -23,4 +24,4 @@ def per_token_group_quant_int8(x, eps, q, scales):
     tokens, groups = scales.shape
     width = x.shape[1] // groups
     padded = triton.next_power_of_2(width)
-    _quantize_group_of_token[(tokens, groups)](x, q, scales, width, eps, PADDED=padded)
+    _quantize_group_of_token[(tokens, groups)](x, q, scales, x.stride(0), width, eps, PADDED=padded)
