@@ -29,12 +29,13 @@ def described(options: Options) -> dict[str, object]:
 def require_same(old: RunInfo, new: RunInfo, folder: Path) -> None:
     """Raise `UsageError` unless a folder was begun with the same trials and evaluation options.
 
-    Heads of older versions do not say which options they had; for these, options are not compared.
+    Heads of older versions do not say which options they had; for these, options are not compared. One that an older
+    version did not have counts as left open.
     """
     if old.planned != new.planned:
         raise UsageError(f"{folder} holds a run of other tasks, agents or attempts; {_ADVICE}")
-    if old.evaluation and old.evaluation != new.evaluation:
-        changes = ", ".join(_changes(old.evaluation, new.evaluation))
+    changes = ", ".join(_changes(old.evaluation, new.evaluation)) if old.evaluation else ""
+    if changes:
         raise UsageError(f"{folder} was recorded with other evaluation options: {changes}; {_ADVICE}")
 
 

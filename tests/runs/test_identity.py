@@ -109,6 +109,16 @@ def test_a_head_that_does_not_say_its_options_is_taken(setting: Setting) -> None
     assert setting.run(seeds=5) == (0, [])
 
 
+def test_an_option_that_a_head_is_too_old_for_counts_as_left_open(setting: Setting) -> None:
+    """`max_held` came later: without it a folder was refused, and the message named no change."""
+    setting.run(seeds=2)
+    head = records.read_head(setting.folder)
+    older = {name: value for name, value in head.evaluation.items() if name != "max_held"}
+    assert len(older) == len(head.evaluation) - 1
+    records.write_head(setting.folder, replace(head, evaluation=older))
+    assert setting.run(seeds=2) == (0, [])
+
+
 def test_a_session_is_not_repeated_unasked(setting: Setting) -> None:
     class Working(Agent):
         name = "noop"
