@@ -120,8 +120,8 @@ class Sets:
             tensor = self.arguments.tensors[name]
             assert tensor is not None
             if not tensor.base:
-                once = tuple(slice(0, 1) if stride == 0 else EVERY for stride in tensor.strides)
-                self.view(name)[(part, *once)].copy_(values[(part, *once)])
+                stored = (part, *tensor.once)
+                self.view(name)[stored].copy_(values[stored])
 
     def scatter_canaries(self) -> None:
         """NaN everywhere, as whatever float it is read, of random payload: reading gaps and guards spoils a result."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
@@ -26,6 +27,9 @@ from arena.numerics.reference import Reference
 from arena.numerics.wrong_elements import locate
 from arena.platforms.base import Platform
 from arena.protocol import Call, Prepare
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -98,10 +102,7 @@ class CorrectnessCheck:
 
     def _once(self, worker: Worker, sets: Sets, inputs: Tensors) -> OutputCheck:
         """One call on fresh buffers; the judge looks while the worker is stopped."""
-        sets.scatter_canaries()
-        sets.write({name: values[None] for name, values in inputs.items()})
-        sets.poison()
-        before = sets.raw.clone()
+        before = prepare_call(sets, inputs)
         self.platform.synchronize()
         self.platform.release_cached_memory()
         worker.ask(Prepare(), self.timeout_s)
@@ -110,6 +111,14 @@ class CorrectnessCheck:
         canaries = check_canaries(before, sets)
         del before  # as large as the buffer, and the reference needs room
         return check_call(canaries, sets, inputs, self.reference)
+
+
+def prepare_call(sets: Sets, inputs: Tensors) -> torch.Tensor:
+    """Fill a buffer of one set with canaries, inputs and poison, and return a copy of its bytes."""
+    sets.scatter_canaries()
+    sets.write({name: values[None] for name, values in inputs.items()})
+    sets.poison()
+    return sets.raw.clone()
 
 
 def check_call(canaries: OutputCheck, sets: Sets, inputs: Tensors, reference: Reference) -> OutputCheck:

@@ -85,8 +85,7 @@ def _as_stored(drawn: dict[str, torch.Tensor], arguments: Arguments) -> dict[str
     for tensor in arguments.inputs:
         values = drawn.get(tensor.name)
         if values is not None and tensor.stored < tensor.numel and not tensor.base:
-            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in tensor.strides)
-            drawn[tensor.name] = values[(slice(None), *once)].expand_as(values).contiguous()
+            drawn[tensor.name] = values[(slice(None), *tensor.once)].expand_as(values).contiguous()
     for tensor in arguments.inputs:
         base = arguments.tensors.get(tensor.base)
         if base is not None and base.name in drawn:

@@ -246,6 +246,11 @@ class Tensor:
         return count
 
     @property
+    def once(self) -> tuple[slice, ...]:
+        """The part that memory holds: of what a stride of 0 repeats the first alone."""
+        return tuple(slice(0, 1) if stride == 0 else slice(None) for stride in self.strides)
+
+    @property
     def item_bytes(self) -> int:
         """Bytes per element."""
         return DTYPE_BYTES[self.dtype]
@@ -346,7 +351,7 @@ def _concrete(task: Task, spec: TensorSpec, case: Case, names: Mapping[str, Numb
     if spec.strides:
         strides = tuple(stride.integer(names) for stride in spec.strides)
     else:
-        strides = _contiguous(shape)
+        strides = contiguous(shape)
     dtype = str(case.values[spec.dtype[1:]]) if spec.dtype.startswith("$") else spec.dtype
     offset = spec.offset.integer(names) if spec.offset is not None else 0
     view = spec.view_of
@@ -354,7 +359,8 @@ def _concrete(task: Task, spec: TensorSpec, case: Case, names: Mapping[str, Numb
     return Tensor(spec, shape, strides, task.format(dtype), offset, base)
 
 
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of a tensor whose elements lie side by side in row-major order."""
     strides = []
     step = 1
     for size in reversed(shape):

@@ -6,10 +6,8 @@ A rule returns an empty string where the fault can occur, else why it cannot.
 from __future__ import annotations
 
 from arena.model.expression import Expression, Number
-from arena.model.task import Case, ScalarSpec, Task, Tensor, TensorSpec, arguments
+from arena.model.task import LARGE_ELEMENTS, Case, ScalarSpec, Task, Tensor, TensorSpec, arguments
 
-LARGE = 1 << 31
-"""elements from which on an offset does not fit into 32 bits"""
 VECTOR_BYTES = 16
 _COUNTS = ("lens", "num_tokens", "counts")
 _NO_COUNTS = ("min_lens", "output_counts", "num_tokens_post_padded")
@@ -20,7 +18,7 @@ def int32_case(task: Task) -> str:
     """Return the case in which an offset of some tensor exceeds 32 bits, or why none does."""
     for case in task.heldout:
         tensors = arguments(task, case).tensors.values()
-        if any(tensor is not None and tensor.offset + tensor.span > LARGE for tensor in tensors):
+        if any(tensor is not None and tensor.offset + tensor.span > LARGE_ELEMENTS for tensor in tensors):
             return case.id
     return "" if admits_large(task) else "- no tensor that the domain admits has 2³¹ elements"
 
@@ -30,7 +28,7 @@ def admits_large(task: Task) -> bool:
 
     Axes with a default stay as they are.
     """
-    return any(_grown(task, case, spec.name) > LARGE for case in task.cases[-3:] for spec in task.tensors)
+    return any(_grown(task, case, spec.name) > LARGE_ELEMENTS for case in task.cases[-3:] for spec in task.tensors)
 
 
 def _grown(task: Task, case: Case, name: str) -> int:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from arena.errors import FileError
 from arena.judge.buffers import Sets
-from arena.judge.correctness import check_call
+from arena.judge.correctness import check_call, prepare_call
 from arena.judge.selection import emulation_work
 from arena.judge.verify import check_canaries, compared
 from arena.model.expression import Expression, ExpressionError, Number
-from arena.model.task import DTYPE_BYTES, Arguments, Case, Task, Tensor, arguments
+from arena.model.task import DTYPE_BYTES, Arguments, Case, Task, Tensor, arguments, contiguous
 from arena.model.verdict import Status
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.reference import Reference
@@ -119,10 +119,7 @@ def rejects(
     draw = Draw.of(reference, worked_out, generator)
     sets = Sets(CpuPlatform(), worked_out, 1)
     try:
-        sets.scatter_canaries()
-        sets.write({name: values[None] for name, values in draw.inputs.items()})
-        sets.poison()
-        before = sets.raw.clone()
+        before = prepare_call(sets, draw.inputs)
         call = ProbedCall(task, draw, sets)
         try:
             for answers in probe(call):
@@ -231,10 +228,10 @@ def _contiguity(call: ProbedCall) -> Iterator[Answers | None]:
     """Tensors are read and written as if their elements lay side by side."""
     changed = {}
     for tensor in call.arguments.inputs:
-        if tensor.span != tensor.numel or tensor.strides != _dense(tensor.shape):
+        if tensor.span != tensor.numel or tensor.strides != contiguous(tensor.shape):
             flat, first = call.in_memory(tensor)
             changed[tensor.name] = flat[first : first + tensor.numel].reshape(tensor.shape).clone()
-    outputs = [tensor for tensor in call.arguments.outputs if tensor.strides != _dense(tensor.shape)]
+    outputs = [tensor for tensor in call.arguments.outputs if tensor.strides != contiguous(tensor.shape)]
     if changed or outputs:
         answers = dict(call.answers_to(changed))
         for tensor in outputs:
@@ -325,13 +322,6 @@ def _wave_size(call: ProbedCall) -> Iterator[Answers | None]:
             changed[tensor.name] = torch.where(lost, values.new_zeros(()), values)
     if changed:
         yield call.answers_to(changed)
-
-
-def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    steps = [1]
-    for size in reversed(shape[1:]):
-        steps.append(steps[-1] * max(size, 1))
-    return tuple(reversed(steps))[: len(shape)] if shape else ()
 
 
 PROBES: dict[str, tuple[Callable[[Task], str], Probe]] = {
