@@ -147,8 +147,8 @@ _NOTES = [
     (430, "Every task.", "A name opens cases, code, transcript."),
 ]
 _RESULTS = [
-    ("fast", "4/4", 3.35, (2.48, 4.64), "0 %", "#3b6fb6"),
-    ("honest", "4/4", 1.68, (1.05, 2.70), "0 %", "#d9822b"),
+    ("fast", "4/4", 3.33, (1.66, 5.74), "0 %", "#3b6fb6"),
+    ("honest", "4/4", 1.07, (0.45, 2.37), "0 %", "#d9822b"),
     ("hardcoded", "0/4", 1.00, (1.00, 1.00), "100 %", "#2f9e77"),
 ]
 
@@ -160,7 +160,7 @@ def report() -> Drawing:
     out.text(46, 50, "quickstart", size=16, bold=True)
     out.box((46, 62, 468, 62), "", (), "plain")
     for number, (question, answer) in enumerate(
-        [("Which agent is best?", "fast"), ("By how much, really?", "3.35×"), ("What does it lose?", "0 of 4")]
+        [("Which agent is best?", "fast"), ("By how much, really?", "3.33×"), ("What does it lose?", "0 of 4")]
     ):
         out.text(56 + 158 * number, 84, question, size=12, ink=QUIET)
         out.text(56 + 158 * number, 108, answer, size=15, bold=True)
@@ -171,8 +171,8 @@ def report() -> Drawing:
         y = 176 + 24 * number
         for x in (56, 298):
             out.text(x, y + 4, name, size=11)
-        out.bar(92 + 38 * low, y - 1, 38 * max(high - low, 0.05), 2, color)
-        out.bar(88 + 38 * speedup, y - 4, 8, 8, color)
+        out.bar(92 + 28 * low, y - 1, 28 * max(high - low, 0.05), 2, color)
+        out.bar(88 + 28 * speedup, y - 4, 8, 8, color)
         unseen = 380 + 24 * int(solved[0])
         out.bar(unseen, y - 1, 476 - unseen, 2, "#8c959f")
         out.bar(472, y - 5, 10, 10, "#8c959f")
@@ -198,8 +198,8 @@ def _report_tables(out: Drawing) -> None:
     for x, name in ((230, "fast"), (320, "honest"), (410, "hardcoded")):
         out.text(x, 400, name, size=12, bold=True, ink=QUIET)
     for y, cells in (
-        (424, ("softmax", "5.31×", "2.84×", "3.76×, 1 of 6")),
-        (448, ("simple_matmul", "2.23×", "2.48×", "2.33×, 1 of 5")),
+        (424, ("softmax", "6.42×", "3.25×", "3.91×, 2 of 7")),
+        (448, ("simple_matmul", "1.22×", "0.33×", "0.95×, 1 of 6")),
     ):
         for x, cell in zip((56, 230, 320, 410), cells, strict=True):
             out.text(x, y, cell, size=12)
