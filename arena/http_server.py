@@ -7,14 +7,13 @@ limits, bodies a size, connections that have sent no request a number. A connect
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import logging
 import os
 import secrets
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -128,10 +127,13 @@ class EvaluationServer:
             raise UsageError(f"{self._path}: too long for a Unix socket; set TMPDIR to a shorter path")
         listener = socket.socket(socket.AF_UNIX if self._path else socket.AF_INET, socket.SOCK_STREAM)
         try:
-            with _created_with(self._mode):
-                if self._path is None:
-                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                listener.bind(str(self._path) if self._path else (LOOPBACK, self._port))
+            if self._path is None:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((LOOPBACK, self._port))
+            else:
+                os.fchmod(listener.fileno(), self._mode)  # Linux gives the file no more than this from its first moment
+                listener.bind(str(self._path))
+                self._path.chmod(self._mode)  # and less where the umask says so
             listener.listen(MAX_SILENT)
         except OSError as problem:
             listener.close()
@@ -254,13 +256,3 @@ def _connections(head_s: float) -> type[H11Protocol]:
             self._deadline = self.loop.call_later(_ANSWER_S, self.transport.abort)
 
     return Connection
-
-
-@contextlib.contextmanager
-def _created_with(mode: int) -> Iterator[None]:
-    """Create files with this mode from their first moment."""
-    before = os.umask(0o777 & ~mode)
-    try:
-        yield
-    finally:
-        os.umask(before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import re
 import socket
 import subprocess
@@ -285,6 +286,29 @@ def test_a_unix_socket_is_for_its_owner(tmp_path: Path) -> None:
         assert server.address == str(path) and path.stat().st_mode & 0o777 == 0o600
         assert client.task("scale").task == TASK
     assert not path.exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_a_socket_has_its_mode_from_the_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
+) -> None:
+    """The umask is left alone: it is the process's, and folders that other threads make meanwhile had no way in."""
+    before, seen, chmod = os.umask(umask), [], Path.chmod
+
+    def noted(path: Path, mode: int) -> None:
+        seen.append(path.stat().st_mode & 0o777)
+        chmod(path, mode)
+
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "chmod", noted)
+            patched.setattr(os, "umask", lambda _: pytest.fail("the umask was changed"))
+            path = tmp_path / "arena.sock"
+            with EvaluationServer({}, path=path, mode=0o666):
+                assert path.stat().st_mode & 0o777 == 0o666
+    finally:
+        os.umask(before)
+    assert seen == [0o666 & ~umask]
 
 
 def test_a_place_that_is_taken(tmp_path: Path) -> None:
