@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -47,6 +48,7 @@ class JudgeClient:
         self._platform = platform
         self._device = device
         self._environment: Environment | None = None
+        self._one_greets = threading.Lock()
         self._killed = False
         self._start()
 
@@ -73,18 +75,22 @@ class JudgeClient:
     @property
     def environment(self) -> Environment:
         """Device and versions; waits until the judge is warm."""
-        if not self._greeted:
-            try:
-                answer = self._receive(_START_S)
-            except InfrastructureError as problem:
-                raise JudgeUnavailable(f"the judge did not start: {problem}") from None
-            if isinstance(answer, HarnessFailed):
-                raise JudgeUnavailable(f"the judge did not start: {answer.detail}")
-            if not isinstance(answer, Hello):
-                raise JudgeUnavailable("the judge sent a message that nothing asked for")
-            self._environment, self._greeted = answer.environment, True
+        with self._one_greets:
+            if not self._greeted:
+                self._environment, self._greeted = self._greeting().environment, True
         assert self._environment is not None
         return self._environment
+
+    def _greeting(self) -> Hello:
+        try:
+            answer = self._receive(_START_S)
+        except InfrastructureError as problem:
+            raise JudgeUnavailable(f"the judge did not start: {problem}") from None
+        if isinstance(answer, HarnessFailed):
+            raise JudgeUnavailable(f"the judge did not start: {answer.detail}")
+        if not isinstance(answer, Hello):
+            raise JudgeUnavailable("the judge sent a message that nothing asked for")
+        return answer
 
     def evaluate(
         self,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -15,10 +17,11 @@ from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
 from arena.judge import service
 from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
+from arena.judge.messages import FromJudge, Hello, Options, Progress
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
 from tests.corpus.folders import TASK, write_task
+from tests.reporting import builders
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 START = RMS_NORM / "kernel.py"
@@ -137,3 +140,23 @@ def test_a_judge_may_share_an_empty_network_with_its_workers(tmp_path: Path, mon
         done = evaluate(judge, tmp_path, "import socket")
     assert done.status is Status.PASSED
     assert done.environment.isolation.startswith("session+shared-network+")
+
+
+def test_a_judge_greets_once_however_many_ask_where_it_is() -> None:
+    """Candidates that are handed in while it starts all ask, to compile for its device."""
+
+    class Starting(JudgeClient):
+        said = 0
+
+        def _start(self) -> None:
+            self._greeted = False
+
+        def _receive(self, timeout_s: float) -> FromJudge:
+            time.sleep(0.05)
+            self.said += 1
+            return Hello(builders.environment()) if self.said == 1 else Progress(Stage.COMPILE, 0, 1)
+
+    judge = Starting("cpu")
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(lambda _: judge.environment.device.name, range(4)))) == 1
+    assert judge.said == 1
