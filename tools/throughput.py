@@ -4,26 +4,33 @@
     python tools/throughput.py --platform cuda --devices all             and on all of them
     python tools/throughput.py --platform cuda --effort screen --in-flight 1       latency instead of throughput
     python tools/throughput.py --platform cpu --candidate expert 'hip2hip/*'       these tasks, their experts
+    python tools/throughput.py --platform cuda --effort screen --hostile           beside programs that load all cores
 
 Each chosen task's kernel is judged once a round. A comment makes its text unique, so that no cache has seen it.
 `--in-flight` candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes
 its wait for a device. Before the clock starts, each judge evaluates the first task; nothing else is warm.
 In the first round baselines are measured, too; in further ones (`--rounds 2`) one device knows them, as in training.
+A judged kernel is the task's own, unless experts are: how far its speedups are from 1 says what disturbs a measurement.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
+
+from msgspec import structs
 
 from arena.cli.devices import chosen_devices
 from arena.corpus.corpora import open_corpora
@@ -37,6 +44,14 @@ from arena.model.task import Task
 from arena.service.judge_pool import JudgePool, started
 
 MOST_TASKS = 60
+HOSTILE_TASK = "triton2triton/fundamentals/add"
+HOSTILE_S = 20.0
+"""until a builder gives up a hostile candidate, which never gets to a device"""
+HOSTILE = """import hashlib, os, threading, time
+for _ in range(4 * os.cpu_count()):
+    threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"", b"", 2**31 - 1), daemon=True).start()
+time.sleep(3600)
+"""
 STAGES = ("compile", "correctness", "performance", "heldout")
 _copies = count()
 
@@ -50,6 +65,9 @@ class Judged:
     latency_s: float
     passes_s: float
     stages_s: dict[str, float]
+    speedups: tuple[float, ...] = ()
+    detail: str = ""
+    """what was wrong with it"""
 
 
 @dataclass(frozen=True)
@@ -77,6 +95,35 @@ class Throughput:
     def timed(self) -> float:
         """Share of the devices' time that is timed passes, of baselines or of candidates."""
         return sum(one.passes_s for one in self.judged) / (self.wall_s * self.devices)
+
+    @property
+    def speedups(self) -> tuple[float, ...]:
+        """Of all timed cases, ascending."""
+        return tuple(sorted(speedup for one in self.judged for speedup in one.speedups))
+
+
+class HostileNeighbour:
+    """While entered: a candidate that takes every core it can get, asked for again whenever it was refused."""
+
+    def __init__(self, pool: JudgePool, task: Task, options: Options) -> None:
+        self._pool, self._task = pool, task
+        self._options = structs.replace(options, call_timeout_s=HOSTILE_S)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def _work(self) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / self._task.task_type.kernel_file
+            file.write_text(HOSTILE, encoding="utf-8")
+            while not self._over.is_set():
+                judged(self._pool, self._task, unseen_copy(file, Path(place)), self._options)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
 
 def unseen_copy(candidate: Path, folder: Path) -> Path:
@@ -109,7 +156,9 @@ def judged(pool: JudgePool, task: Task, candidate: Path, options: Options) -> Ju
         return Judged(task.id, "no verdict", time.monotonic() - began, 0.0, dict.fromkeys(STAGES, 0.0))
     latency_s = time.monotonic() - began
     stages_s = {name: evaluation.seconds.get(name, 0.0) for name in STAGES}
-    return Judged(task.id, evaluation.status.value, latency_s, passes_s(evaluation), stages_s)
+    speedups = tuple(case.timing.speedup.value for case in evaluation.cases if case.timing is not None)
+    detail = next((verdict.detail for verdict in evaluation.verdicts if verdict.detail), "")
+    return Judged(task.id, evaluation.status.value, latency_s, passes_s(evaluation), stages_s, speedups, detail)
 
 
 def measure(
@@ -136,7 +185,8 @@ def measure(
 def shown(done: Iterator[Judged], of: int) -> Iterator[Judged]:
     """Print a line for each candidate."""
     for number, one in enumerate(done, 1):
-        print(f"{number:4} of {of} {one.latency_s:7.2f} s  {one.status:<14} {one.task}", file=sys.stderr, flush=True)
+        said = f"{one.status:<14} {one.task} {one.detail}".rstrip()
+        print(f"{number:4} of {of} {one.latency_s:7.2f} s  {said}", file=sys.stderr, flush=True)
         yield one
 
 
@@ -155,6 +205,10 @@ def text(found: Throughput) -> str:
     for name in STAGES:
         seconds = [one.stages_s[name] for one in found.judged]
         lines.append(f"    {name:<12} median {statistics.median(seconds):6.2f} s, most {max(seconds):6.2f} s")
+    if found.speedups:
+        worst = max(found.speedups, key=lambda speedup: abs(math.log(speedup)))
+        middle = statistics.median(found.speedups)
+        lines.append(f"speedups: median {middle:.4f}, furthest from 1 is {worst:.4f}, of {len(found.speedups)} cases")
     return "\n".join(lines)
 
 
@@ -177,6 +231,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=3, help="candidates at the same time, for each device")
     parser.add_argument("--most", type=int, default=MOST_TASKS, help="so many tasks at most, spread evenly")
     parser.add_argument("--rounds", type=int, default=1, help="judge each task so many times, one after the other")
+    parser.add_argument("--hostile", action="store_true", help="beside a candidate that loads all cores")
     parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file, a line a round")
     given = parser.parse_args()
     candidates = chosen_candidates(given.tasks, given.candidate, given.most)
@@ -185,11 +240,13 @@ def main() -> None:
     devices = chosen_devices(given.devices)
     with started(given.platform, devices, builds=True) as pool:
         options = options_of({"effort": given.effort})
-        for found in measure(pool, candidates, options, len(devices), given.in_flight, given.rounds):
-            print(text(found), flush=True)
-            if given.json:
-                with given.json.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(found)) + "\n")
+        neighbour = HostileNeighbour(pool, load_task(TASKS / HOSTILE_TASK), options) if given.hostile else nullcontext()
+        with neighbour:
+            for found in measure(pool, candidates, options, len(devices), given.in_flight, given.rounds):
+                print(text(found), flush=True)
+                if given.json:
+                    with given.json.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(asdict(found)) + "\n")
 
 
 if __name__ == "__main__":

@@ -90,6 +90,20 @@ def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
     assert "4 evaluations (4 passed), effort full, on 1 device(s), 2 in flight for each: 0.8 s" in said
     assert "18000 evaluations an hour" in said and "judging 40% of the devices' time, timed passes 21%" in said
     assert "performance  median   0.06 s" in said
+    first = found.judged[0]
+    apart = replace(found, judged=(replace(first, speedups=(1.002, 0.99)), replace(first, speedups=(1.0,))))
+    assert "speedups: median 1.0000, furthest from 1 is 0.9900, of 3 cases" in tool.text(apart)
+
+
+def test_a_hostile_neighbour_is_asked_for_until_the_end(tool: ModuleType) -> None:
+    pool, task = FakePool(1), load_task(TASKS / "triton2triton/fundamentals/add")
+    with tool.HostileNeighbour(pool, task, Options()):
+        while len(pool.texts) < 2:
+            time.sleep(0.01)
+    ended = len(pool.texts)
+    assert all("pbkdf2_hmac" in text for text in pool.texts) and len(set(pool.texts)) == ended
+    time.sleep(2 * SECONDS_JUDGED)
+    assert len(pool.texts) == ended
 
 
 def test_the_same_tasks_are_taken_each_time(tool: ModuleType) -> None:
