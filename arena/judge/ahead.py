@@ -9,15 +9,16 @@ away, and those that are given held-out cases never see a folder that the seen o
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from arena.cross import triton as triton_cross
+from arena.judge import scheduling
 from arena.judge.cross_compile import CrossCompilation, Limit, arguments_only
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.judge.workers import CandidateFailed, ForkServers
@@ -45,12 +46,19 @@ class TritonKernel:
 
 
 class AheadCompiler:
-    """Compiles Triton kernels without a device. Thread-safe: all that ask share the processors."""
+    """Compiles Triton kernels without a device. Thread-safe: all that ask share the processors.
+
+    Each worker has a processor of its own, which it cannot leave: threads that a candidate starts take no more.
+    """
 
     def __init__(self, cross_compilation: CrossCompilation) -> None:
         """`cross_compilation`: has the processes that workers come from."""
         self._cross_compilation = cross_compilation
-        self._free = threading.Semaphore(max(1, (os.cpu_count() or 1) - _LEFT_CORES))
+        usable = scheduling.usable()
+        self._free: SimpleQueue[int] = SimpleQueue()
+        for processor in usable[: max(1, len(usable) - _LEFT_CORES)]:
+            self._free.put(processor)
+        self._most_workers = max(1, len(usable) // _CORES_A_WORKER)
 
     def compile(
         self, kernel: TritonKernel, cases: Sequence[Case], limit: Limit, cache: Path | None, over: threading.Event
@@ -71,11 +79,16 @@ class AheadCompiler:
         if kernel.target not in TARGETS or triton_cross.missing(kernel.target):
             return None
         queue = _CaseQueue(kernel, cases, over)
-        count = max(1, min(len(cases), (os.cpu_count() or 1) // _CORES_A_WORKER))
+        count = max(1, min(len(cases), self._most_workers))
+        fork_servers = self._cross_compilation.fork_servers  # of all processors, if it is started here
 
         def work(_: int) -> None:
-            with self._free:
-                queue.work(self._cross_compilation.fork_servers, limit, cache)
+            processor = self._free.get()
+            scheduling.keep_to(processor)  # for good: the thread ends with its work
+            try:
+                queue.work(fork_servers, limit, cache)
+            finally:
+                self._free.put(processor)
 
         with ThreadPoolExecutor(max_workers=count) as pool:
             list(pool.map(work, range(count)))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 @dataclass(frozen=True)
@@ -16,8 +20,26 @@ class Choice:
     policy: int
 
 
+def usable() -> tuple[int, ...]:
+    """Return the processors of this thread, no more of them than its control group has processor time for."""
+    processors = sorted(os.sched_getaffinity(0))
+    return tuple(processors[: max(1, min(len(processors), _quota()))])
+
+
+def _quota() -> int:
+    with suppress(OSError, ValueError):  # "max" is no number
+        most_us, period_us = map(int, _QUOTA.read_text(encoding="ascii").split())
+        return most_us // period_us
+    return sys.maxsize
+
+
+def keep_to(processor: int) -> None:
+    """Have this thread, and the workers that it asks for from now on, run on one processor."""
+    os.sched_setaffinity(0, {processor})
+
+
 def choose(process: int) -> Choice:
-    """Have a new worker, whose threads are still to come, run on the judge's processors; say what holds from now on."""
+    """Have a new worker, whose threads are still to come, run where this thread may; say what holds from now on."""
     choice = Choice(frozenset(os.sched_getaffinity(0)), os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))
     with suppress(OSError):  # it has ended
         os.sched_setaffinity(process, choice.processors)

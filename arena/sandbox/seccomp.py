@@ -209,7 +209,7 @@ def _worker_argument_rules(pid: int) -> list[tuple[str, list[_Line]]]:
         ("prctl", [_argument(0), *_refused_values(PROCESS_OPTIONS.values())]),
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES | _CLONE_PARENT), *_SIGNAL_AT_ITS_END]),
         ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
-        ("sched_setaffinity", [_argument(0), _Line(_JUMP_EQUAL, 2, 0, 0), _Line(_JUMP_EQUAL, 1, 0, pid), _PRETEND]),
+        ("sched_setaffinity", [_PRETEND]),
         *((name, own) for name in (*_LIMITS, *_SCHEDULING)),
         *((name, [_argument(0), *_refused_values((users,)), *_own_only(1, pid)]) for name, users in _OF_A_USER.items()),
         # SIGCONT has one use: to go on where the judge has stopped a worker.

@@ -107,6 +107,17 @@ def test_a_kernel_that_fails_on_heldout_cases_alone_is_not_refused(
     assert found is not None and found.status is Status.COMPILE_ERROR and "only there" in found.verdicts[0].detail
 
 
+def test_a_candidate_gets_one_processor_whatever_it_asks_for(
+    builder: BuilderClient, tmp_path: Path, into: Path
+) -> None:
+    """Threads that load all processors of a machine whose control group has a quota would hold up the judge."""
+    asks = (
+        "import os\nos.sched_setaffinity(0, range(os.cpu_count()))\n"
+        "if len(os.sched_getaffinity(0)) != 1:\n    raise SyntaxError(os.sched_getaffinity(0))\n"
+    )
+    assert builder.compile(RMS_NORM, candidate(tmp_path, asks), OPTIONS, GPU, None, into) is None
+
+
 @pytest.mark.slow
 def test_the_cases_of_another_file_are_compiled(builder: BuilderClient, tmp_path: Path, into: Path) -> None:
     """A private draw of held-out cases comes as a file in place of the task's own: here one that is malformed."""

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from arena.judge import scheduling
 from arena.judge.scheduling import Choice, choose, difference
 
 _TWO_THREADS = """
@@ -71,3 +73,19 @@ def test_a_worker_that_has_ended_is_not_moved(worker: subprocess.Popen[bytes]) -
     worker.kill()
     worker.wait()
     assert difference(worker.pid, choice, exactly=True) == "" and choose(worker.pid) == choice
+
+
+@pytest.mark.parametrize(
+    ("quota", "most"), [("100000 100000", 1), ("50000 100000", 1), ("max 100000", None), ("250000 100000", 2)]
+)
+def test_processors_that_may_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, most: int | None
+) -> None:
+    """A container has as much processor time as its control group, however many processors it sees."""
+    file = tmp_path / "cpu.max"
+    file.write_text(quota + "\n", encoding="ascii")
+    monkeypatch.setattr(scheduling, "_QUOTA", file)
+    every = sorted(os.sched_getaffinity(0))
+    assert list(scheduling.usable()) == every[:most]
+    monkeypatch.setattr(scheduling, "_QUOTA", tmp_path / "absent")
+    assert list(scheduling.usable()) == every
