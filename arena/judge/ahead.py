@@ -19,7 +19,7 @@ from queue import SimpleQueue
 
 from arena.cross import triton as triton_cross
 from arena.judge import scheduling
-from arena.judge.cross_compile import CrossCompilation, Limit, arguments_only
+from arena.judge.cross_compile import CrossCompilation, KnownIndices, Limit, arguments_only
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.judge.workers import CandidateFailed, ForkServers
 from arena.model.task import Case, Task
@@ -58,6 +58,7 @@ class AheadCompiler:
         self._free: SimpleQueue[int] = SimpleQueue()
         for processor in usable[: max(1, len(usable) - _LEFT_CORES)]:
             self._free.put(processor)
+        self._indices = KnownIndices()
         self._most_workers = max(1, len(usable) // _CORES_A_WORKER)
 
     def compile(
@@ -78,15 +79,14 @@ class AheadCompiler:
         """
         if kernel.target not in TARGETS or triton_cross.missing(kernel.target):
             return None
-        queue = _CaseQueue(kernel, cases, over)
+        queue = _CaseQueue(kernel, cases, over, self._indices)
         count = max(1, min(len(cases), self._most_workers))
-        fork_servers = self._cross_compilation.fork_servers  # of all processors, if it is started here
+        fork_servers = self._cross_compilation.fork_servers
 
         def work(_: int) -> None:
             processor = self._free.get()
-            scheduling.keep_to(processor)  # for good: the thread ends with its work
             try:
-                queue.work(fork_servers, limit, cache)
+                queue.work(fork_servers, limit, cache, processor)
             finally:
                 self._free.put(processor)
 
@@ -98,20 +98,26 @@ class AheadCompiler:
 class _CaseQueue:
     """The cases of one kernel, and the workers that take them one by one."""
 
-    def __init__(self, kernel: TritonKernel, cases: Sequence[Case], over: threading.Event) -> None:
-        self._task = kernel.task
+    def __init__(
+        self, kernel: TritonKernel, cases: Sequence[Case], over: threading.Event, indices: KnownIndices
+    ) -> None:
+        self._task, self._indices = kernel.task, indices
         self._program = Program(self._task, Language.TRITON, {"": kernel.file}, target=kernel.target, ahead=True)
         self._reference = Reference(self._task.reference_path)
         self._waiting, self._over = deque(cases), over
         self.failure: CandidateFailed | None = None
 
-    def work(self, fork_servers: ForkServers, limit: Limit, cache: Path | None) -> None:
-        """Compile until no case is left, or one has failed: what comes after a failure may hang as long again."""
+    def work(self, fork_servers: ForkServers, limit: Limit, cache: Path | None, processor: int) -> None:
+        """Compile until no case is left, or one has failed: what comes after a failure may hang as long again.
+
+        The worker has one `processor`.
+        """
         worker_program = WorkerProgram(fork_servers, cache, limit.hide, limit.timeout_s).adopt(self._program)
         loaded = False
         try:
             while case := self._next():
-                worker_program.ready(case)
+                with scheduling.on(processor):  # where a worker stays that is started now
+                    worker_program.ready(case)
                 loaded = True
                 self._launch(worker_program, case, limit.timeout_s)
         except CandidateFailed as failure:
@@ -129,7 +135,7 @@ class _CaseQueue:
             return None
 
     def _launch(self, worker_program: WorkerProgram, case: Case, timeout_s: float) -> None:
-        sets = arguments_only(self._task, case, self._reference)
+        sets = arguments_only(self._task, case, self._reference, self._indices)
         try:
             worker = worker_program.worker
             worker.ask(sets.bind_message(), timeout_s, sets.files)

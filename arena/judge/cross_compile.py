@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arena.cross import triton as triton_cross
 from arena.cross.compilers import hip_cross_toolchain
@@ -35,7 +36,12 @@ from arena.sandbox.compiling import run_confined
 from arena.toolchains.base import BuildFailed, Built, Target
 from arena.toolchains.targets import TARGETS
 
+if TYPE_CHECKING:
+    import torch
+
 Report = Callable[[int, int], None]
+_MOST_KEPT, _MOST_KEPT_BYTES = 1024, 1 << 20
+"""cases whose indices are kept, and bytes of each"""
 
 
 class CrossCompilation:
@@ -155,13 +161,43 @@ def _compile_triton(
     return lanes
 
 
-def arguments_only(task: Task, case: Case, reference: Reference) -> Sets:
-    """Buffers of the right shapes with valid indices in them; other contents are never read by what is not run."""
+def arguments_only(task: Task, case: Case, reference: Reference, known: KnownIndices | None = None) -> Sets:
+    """Buffers of the right shapes with valid indices in them; other contents are never read by what is not run.
+
+    `known`: has the indices, or will have them.
+    """
     device = platform("cpu")
     worked_out = arguments(task, case)
     sets = Sets(device, worked_out, 1)
-    sets.write(draw_secret(worked_out, reference, 1, device.torch_device, data=False))
+    drawn = known.of(task, case) if known is not None else None
+    if drawn is None:
+        drawn = draw_secret(worked_out, reference, 1, device.torch_device, data=False)
+        if known is not None:
+            known.keep(task, case, drawn)
+    sets.write(drawn)
     return sets
+
+
+class KnownIndices:
+    """Indices that were drawn for cases: where nothing runs, any will do, and some tasks take seconds to draw theirs.
+
+    What floating-point tensors hold is not kept. A case whose indices are large is drawn each time.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Mapping[str, torch.Tensor]] = {}
+
+    def of(self, task: Task, case: Case) -> Mapping[str, torch.Tensor] | None:
+        """Return what is known of a case."""
+        return self._known.get((task.content_hash, case.id))
+
+    def keep(self, task: Task, case: Case, drawn: Mapping[str, torch.Tensor]) -> None:
+        """Keep what was drawn for a case, in place of what has been known for longest."""
+        indices = {name: values for name, values in drawn.items() if not values.is_floating_point()}
+        if sum(values.nbytes for values in indices.values()) <= _MOST_KEPT_BYTES:
+            while len(self._known) >= _MOST_KEPT:
+                self._known.pop(next(iter(self._known)), None)
+            self._known[task.content_hash, case.id] = indices
 
 
 class _Lane:

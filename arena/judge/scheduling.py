@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,9 +34,15 @@ def _quota() -> int:
     return sys.maxsize
 
 
-def keep_to(processor: int) -> None:
-    """Have this thread, and the workers that it asks for from now on, run on one processor."""
+@contextmanager
+def on(processor: int) -> Iterator[None]:
+    """While this lasts, this thread is on one processor, and so are workers that it asks for, these for good."""
+    before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {processor})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def choose(process: int) -> Choice:

@@ -6,18 +6,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from arena.corpus.task_folder import TASKS, load_task
 from arena.cross.compilers import hip_cross_toolchain
 from arena.errors import InfrastructureError
+from arena.judge import cross_compile
 from arena.judge.client import JudgeClient
-from arena.judge.cross_compile import CrossCompilation, Limit, _compile_triton
+from arena.judge.cross_compile import CrossCompilation, KnownIndices, Limit, _compile_triton, arguments_only
+from arena.judge.inputs import draw_secret
 from arena.judge.messages import Options
 from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only
-from arena.model.task import Case, Task, TaskType
+from arena.model.task import Arguments, Case, Task, TaskType
 from arena.model.verdict import Status
+from arena.numerics.reference import Reference
 from tests.candidates import TASK_OF, assembled, candidates, name
 
 FILES = candidates("portability")
@@ -156,3 +161,33 @@ def test_targets_are_no_gate(cpu_judge: JudgeClient, tmp_path: Path) -> None:
     assert (amd.outcome, nvidia.outcome) == (BuildOutcome.FAILED, BuildOutcome.BUILT)
     assert nvidia.builds == len(load_task(TASKS / TASK_OF["rms_norm"]).seen), "every seen case, however large"
     assert one_vendor_only(evaluation.targets) == "nvidia"
+
+
+def test_indices_of_a_case_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing runs, it is enough that they are valid; data are zeros, drawn or not."""
+    task = load_task(TASKS / "triton2triton/linear_attention/kda_gla_fwd_o")
+    reference, known = Reference(task.reference_path), KnownIndices()
+    drawn: list[str] = []
+
+    def noted(arguments: Arguments, *given: Any, **more: Any) -> dict[str, torch.Tensor]:
+        drawn.append(arguments.case.id)
+        return draw_secret(arguments, *given, **more)
+
+    monkeypatch.setattr(cross_compile, "draw_secret", noted)
+    for case in (task.seen[0], task.seen[0], task.heldout[1]):
+        sets = arguments_only(task, case, reference, known)
+        lengths = sets.view("cu_seqlens")[0]
+        assert int(lengths[-1]) == int(case.values["num_tokens"])
+        sets.close()
+    assert drawn == [task.seen[0].id, task.heldout[1].id]
+
+
+def test_what_is_large_or_was_known_for_longest_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_compile, "_MOST_KEPT", 2)
+    task, known = load_task(TASKS / "triton2triton/normalization/rms_norm"), KnownIndices()
+    first, second, third, *_ = task.seen
+    for case in (first, second, third):
+        known.keep(task, case, {"rows": torch.arange(8), "x": torch.ones(8)})
+    assert known.of(task, first) is None and list(known.of(task, third) or ()) == ["rows"]
+    known.keep(task, first, {"rows": torch.zeros((1 << 20) + 1, dtype=torch.int8)})
+    assert known.of(task, first) is None

@@ -89,3 +89,11 @@ def test_processors_that_may_be_used(
     assert list(scheduling.usable()) == every[:most]
     monkeypatch.setattr(scheduling, "_QUOTA", tmp_path / "absent")
     assert list(scheduling.usable()) == every
+
+
+def test_a_worker_stays_where_it_was_asked_for(worker: subprocess.Popen[bytes]) -> None:
+    every = os.sched_getaffinity(0)
+    with scheduling.on(max(every)):
+        choice = choose(worker.pid)
+    assert os.sched_getaffinity(0) == every, "whoever asked for it draws inputs on all processors"
+    assert choice.processors == os.sched_getaffinity(worker.pid) == {max(every)}
