@@ -8,6 +8,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
+_MOST_NUMBERS = 1 << 26
+"""that a reference keeps at a time: 512 MiB in float64, and temporaries beside them"""
+
+
+def at_once(numbers: int) -> int:
+    """Return how many items a reference computes at a time, so that intermediate tensors fit into memory.
+
+    Args:
+        numbers: Numbers of all intermediate tensors for one item, such as a chunk or a sequence.
+
+    Returns:
+        At least 1.
+    """
+    return max(1, _MOST_NUMBERS // max(1, numbers))
+
 
 def spans(cu_seqlens: torch.Tensor) -> list[tuple[int, int]]:
     """(begin, end) of every sequence; cu_seqlens: (num_seqs + 1,), ascending, from 0."""

@@ -4,8 +4,9 @@ from typing import Any
 
 import torch
 
-from arena.semantics.chunks import chunk_rows
+from arena.semantics.chunks import chunk_rows, gather_chunks, scatter_chunks
 from arena.semantics.decay import draw_gated_chunks
+from arena.semantics.ragged import at_once
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -24,11 +25,12 @@ def reference(
     chunk_size: int,
 ) -> torch.Tensor:
     """query, g: (num_tokens, num_heads, head_dim); scores: (…, chunk_size); value, out: (…, value_dim)."""
-    outs = []
     rows = chunk_rows(cu_seqlens, chunk_size)
-    for state, tokens, length in zip(states, rows, (rows >= 0).sum(dim=1).tolist(), strict=False):
-        chunk = slice(int(tokens[0]), int(tokens[0]) + length)
-        earlier = torch.einsum("thd,hde->the", query[chunk] * torch.exp(g[chunk]), state)
-        inside = scores[chunk, :, :length].transpose(0, 1).tril()
-        outs.append(sm_scale * earlier + torch.einsum("htu,uhe->the", inside, value[chunk]))
-    return torch.cat(outs)
+    some = at_once(2 * chunk_size * query.shape[1] * (query.shape[2] + value.shape[2] + chunk_size))
+    outs = []
+    for tokens, state in zip(rows.split(some), states[: len(rows)].split(some), strict=True):
+        queries, gates, values, products = (gather_chunks(x, tokens) for x in (query, g, value, scores))
+        earlier = torch.einsum("cthd,chde->cthe", queries * torch.exp(gates), state)
+        inside = products.transpose(1, 2).tril()
+        outs.append(sm_scale * earlier + torch.einsum("chtu,cuhe->cthe", inside, values))
+    return scatter_chunks(torch.cat(outs), rows, len(query))

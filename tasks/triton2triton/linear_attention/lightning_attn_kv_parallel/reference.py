@@ -5,6 +5,8 @@ from typing import Any
 import torch
 
 from arena.semantics.decay import head_slopes
+from arena.semantics.ragged import at_once
+from arena.semantics.state_space import chunked
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -14,9 +16,12 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
 
 def reference(key: torch.Tensor, value: torch.Tensor, slopes: torch.Tensor, chunk_size: int) -> torch.Tensor:
     """key: (batch, seq_len, num_heads, head_dim); kv: (batch, num_heads, num_chunks, head_dim, value_dim)."""
-    chunks = []
-    for keys, values in zip(key.split(chunk_size, dim=1), value.split(chunk_size, dim=1), strict=True):
-        age = torch.arange(keys.shape[1] - 1, -1, -1, device=key.device)
-        decay = torch.exp(-age[:, None] * slopes)
-        chunks.append(torch.einsum("bthd,bthe->bhde", keys * decay[..., None], values))
-    return torch.stack(chunks, dim=2)
+    batch, seq_len, num_heads, head_dim = key.shape
+    some = at_once(2 * batch * num_heads * chunk_size * (head_dim + value.shape[3])) * chunk_size
+    parts = []
+    for keys, values in zip(key.split(some, dim=1), value.split(some, dim=1), strict=True):
+        tokens = torch.arange(keys.shape[1], device=key.device)
+        last = (tokens // chunk_size * chunk_size + chunk_size).clamp(max=keys.shape[1]) - 1
+        decayed = keys * torch.exp(-(last - tokens)[:, None] * slopes)[..., None]
+        parts.append(torch.einsum("bcthd,bcthe->bhcde", chunked(decayed, chunk_size), chunked(values, chunk_size)))
+    return torch.cat(parts, dim=2)

@@ -16,9 +16,11 @@ def reference(
     slopes: torch.Tensor, kv: torch.Tensor, state: torch.Tensor, seq_len: int, chunk_size: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """kv: (batch, num_heads, num_chunks, head_dim, value_dim); state: (batch, num_heads, head_dim, value_dim)."""
+    num_chunks = kv.shape[2]
+    tokens = (seq_len - chunk_size * torch.arange(num_chunks, device=kv.device)).clamp(max=chunk_size)
+    decays = torch.exp(-tokens[:, None] * slopes)[..., None, None]
     before = []
-    for chunk in range(kv.shape[2]):
+    for decay, added in zip(decays.unbind(), kv.unbind(dim=2), strict=True):
         before.append(state)
-        tokens = min(chunk_size, seq_len - chunk * chunk_size)
-        state = torch.exp(-slopes * tokens)[:, None, None] * state + kv[:, :, chunk]
+        state = torch.addcmul(added, decay, state)
     return torch.stack(before, dim=2), state

@@ -1,10 +1,10 @@
-"""Causal depthwise convolution of ragged sequences (as in Gu and Dao, Mamba, 2023), one sequence after the other."""
+"""Causal depthwise convolution of ragged sequences (as in Gu and Dao, Mamba, 2023)."""
 
 from typing import Any
 
 import torch
 
-from arena.semantics.ragged import spans
+from arena.semantics.ragged import at_once, owners
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -27,13 +27,17 @@ def reference(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """x, y: (num_tokens, hidden); weight: (hidden, width); conv_state: (num_slots, width - 1, hidden)."""
     width = weight.shape[1]
+    slots, starts = idx_mapping.long(), torch.arange(width - 1, device=x.device)
+    # Each sequence's first `width - 1` rows of `padded` are its state, the next its tokens.
+    firsts = cu_seqlens.long() + torch.arange(len(cu_seqlens), device=x.device) * (width - 1)
+    padded = x.new_empty(len(x) + len(slots) * (width - 1), x.shape[1])
+    padded[firsts[:-1, None] + starts] = conv_state[slots] * has_initial_state[:, None, None]
+    windows = torch.arange(len(x), device=x.device) + owners(cu_seqlens) * (width - 1)
+    padded[windows + width - 1] = x
     y = torch.empty_like(x)
-    starts = conv_state[idx_mapping.long()] * has_initial_state[:, None, None]
-    slots = idx_mapping.tolist()
-    for start, slot, (begin, end) in zip(starts, slots, spans(cu_seqlens), strict=True):
-        padded = torch.cat([start, x[begin:end]])
-        y[begin:end] = sum(weight[:, tap] * padded[tap : tap + end - begin] for tap in range(width))
-        conv_state[slot] = padded[end - begin :]
+    for rows, part in zip(windows.split(at_once(4 * x.shape[1])), y.split(at_once(4 * x.shape[1])), strict=True):
+        part.copy_(sum(weight[:, tap] * padded[rows + tap] for tap in range(width)))
+    conv_state[slots] = padded[firsts[1:, None] - (width - 1) + starts]
     if bias is not None:
         y = y + bias
     return torch.nn.functional.silu(y) if silu else y, conv_state
