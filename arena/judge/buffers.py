@@ -137,7 +137,7 @@ class Sets:
         for tensor in self.arguments.outputs:
             pattern = _pattern(tensor, secrets.randbits(31))
             self._poison[tensor.name] = pattern
-            self._strided(tensor, _integer_dtype(tensor.item_bytes))[part].fill_(pattern)
+            self._strided(tensor, integer_dtype(tensor.item_bytes))[part].fill_(pattern)
 
     def wipe(self, part: slice) -> None:
         """Overwrite all that a call may have answered with, mutable inputs too, once it has been checked.
@@ -147,7 +147,7 @@ class Sets:
         self.poison(part)
         for tensor in self.arguments.inputs:
             if tensor.spec.mutable:
-                self._strided(tensor, _integer_dtype(tensor.item_bytes))[part].zero_()
+                self._strided(tensor, integer_dtype(tensor.item_bytes))[part].zero_()
 
     def unwritten(self, used: Sequence[int]) -> str:
         """The name of an output that still holds poison in one of the sets `used`, or nothing."""
@@ -155,7 +155,7 @@ class Sets:
             return ""
         first, end = min(used), max(used) + 1
         for tensor in self.arguments.outputs:
-            bits = self._strided(tensor, _integer_dtype(tensor.item_bytes))[first:end]
+            bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[first:end]
             held = (bits == self._poison[tensor.name]).reshape(end - first, -1)
             if tensor.dtype in FLOATING and tensor.item_bytes > 1:
                 by_set = held.any(dim=1)
@@ -171,7 +171,29 @@ class Sets:
         """For one set: True at the elements of output `name` that still hold poison."""
         tensor = self.arguments.tensors[name]
         assert tensor is not None
-        return self._strided(tensor, _integer_dtype(tensor.item_bytes))[index] == self._poison[name]
+        return self._strided(tensor, integer_dtype(tensor.item_bytes))[index] == self._poison[name]
+
+    def outside(self, index: int) -> torch.Tensor:
+        """Return a copy of the bytes that no element of set `index` has: around it, in its gaps, and at both edges.
+
+        Shape (bytes,), dtype uint8. Elements among gaps count as 0; a tensor that lies in another adds nothing.
+        """
+        import torch
+
+        parts = [self.raw[:_EDGE_BYTES], self.raw[-_EDGE_BYTES:]]
+        for tensor in (*self.arguments.inputs, *self.arguments.outputs):
+            if tensor.base:
+                continue
+            place, item = self._places[tensor.name], tensor.item_bytes
+            before, length = tensor.offset * item, tensor.span * item
+            whole = self.raw[place.offset - before + index * place.pitch :][: place.pitch]
+            parts += [whole[:before], whole[before + length :]]
+            if tensor.span > tensor.stored:
+                gaps = whole[before : before + length].clone()
+                strides = (*(stride * item for stride in tensor.strides), 1)
+                gaps.as_strided((*tensor.shape, item), strides).zero_()
+                parts.append(gaps)
+        return torch.cat(parts)
 
     def element_mask(self, name: str) -> torch.Tensor:
         """For set 0: True at the bytes of the buffer that are elements of the tensor `name`."""
@@ -223,7 +245,8 @@ class Sets:
         )
 
 
-def _integer_dtype(item_bytes: int) -> torch.dtype:
+def integer_dtype(item_bytes: int) -> torch.dtype:
+    """Return the signed integer dtype of this many bytes."""
     return torch_dtype({8: "int64", 4: "int32", 2: "int16", 1: "int8"}[item_bytes])
 
 

@@ -15,7 +15,7 @@ from arena.judge.inputs import draw_secret
 from arena.judge.plausibility import PLAUSIBILITY_CHECKS, Timing, failed_check
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
 from arena.judge.timer import Placement, Timer, TimingConfig
-from arena.judge.verify import OutputCheck, check_inputs, check_outputs, compared
+from arena.judge.verify import OutputCheck, check_inputs, check_outputs, check_outside, compared
 from arena.judge.workers import CandidateFailed
 from arena.model.effort import Effort
 from arena.model.record import CaseTiming, Estimate, Round
@@ -226,11 +226,12 @@ class PerformanceCheck:
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
                 side.refresh(inputs, plan.part(name))
+                around = {index: side.sets.outside(index) for index in plan.indices(name) if index in secret}
                 with candidate.worker.still() if side is baseline else nullcontext():
                     times[name, side], worker_clock = self._pass(side, name)
                 if side is candidate:
                     side.collect(name)
-                finding, outputs = self._check_outputs(side.sets, plan.indices(name), secret, inputs)
+                finding, outputs = self._check_outputs(side.sets, plan.indices(name), around, inputs)
                 side.sets.wipe(plan.part(name))
                 if side is candidate:
                     if finding.status is not Status.PASSED:
@@ -258,21 +259,22 @@ class PerformanceCheck:
 
     @staticmethod
     def _check_outputs(
-        sets: Sets, indices: tuple[int, ...], secret: frozenset[int], inputs: dict[str, torch.Tensor]
+        sets: Sets, indices: tuple[int, ...], around: dict[int, torch.Tensor], inputs: dict[str, torch.Tensor]
     ) -> tuple[OutputCheck, dict[int, dict[str, torch.Tensor]]]:
-        """No call of the pass may have been skipped, and none in the secret sample have changed its inputs.
+        """No call of the pass may have been skipped, and none in the secret sample have changed what is no output.
 
+        `around`: for each call of the sample, what `Sets.outside` returned before the pass.
         Also returns what those left behind, by call and by output, which is to be compared with the reference.
         """
-        judged, specs = [index for index in indices if index in secret], compared(sets.arguments)
-        left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in judged}
+        specs = compared(sets.arguments)
+        left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in around}
         unwritten = sets.unwritten(indices)
         if unwritten:
             return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it"), left
-        for index in judged:
-            finding = check_inputs(_of_set(inputs, index), sets, index)
-            if finding.status is not Status.PASSED:
-                return _in_a_pass(finding), left
+        for index, before in around.items():
+            for finding in (check_inputs(_of_set(inputs, index), sets, index), check_outside(before, sets, index)):
+                if finding.status is not Status.PASSED:
+                    return _in_a_pass(finding), left
         return OutputCheck(Status.PASSED), left
 
     @staticmethod

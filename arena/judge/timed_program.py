@@ -116,6 +116,8 @@ class TimedProgram:
         self._worker_program.ready(arguments.case)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
         self._sets = Sets(self._platform, arguments, count, arena)
+        if arena is None:  # an arena holds the data of earlier cases
+            self._sets.scatter_canaries()
         once = draw_secret(arguments, reference, 1, self._platform.torch_device)
         self._sets.write({name: values.expand(count, *values.shape[1:]) for name, values in once.items()})
         self._sets.poison()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from arena.judge.buffers import Sets
+from arena.judge.buffers import Sets, integer_dtype
 from arena.judge.conditioning import MARGIN, leeway, may_be_rounding
 from arena.model.task import Arguments, OutputComparison, Tensor, TensorSpec, Tolerance
 from arena.model.verdict import Status
@@ -130,6 +130,14 @@ def check_canaries(before: torch.Tensor, sets: Sets) -> OutputCheck:
     return GOOD
 
 
+def check_outside(before: torch.Tensor, sets: Sets, index: int) -> OutputCheck:
+    """For a buffer of many sets: no byte that `Sets.outside` returned before a pass may differ."""
+    changed = int((before != sets.outside(index)).sum())
+    if changed:
+        return OutputCheck(Status.OUT_OF_BOUNDS, f"{changed} bytes outside every argument changed")
+    return GOOD
+
+
 def _near(sets: Sets, byte: int) -> str:
     """Which argument a stray write lies closest behind."""
     nearest = ""
@@ -148,12 +156,11 @@ def _as_written(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _same_bits(shared: torch.Tensor, own: torch.Tensor) -> bool:
+    """Compare as integers: as numbers -0 equals 0, and NaN differs from itself."""
     import torch
 
-    same = torch.equal(shared, own)
-    if same or not shared.is_floating_point():
-        return same
-    return torch.equal(shared.contiguous().view(torch.uint8), own.contiguous().view(torch.uint8))
+    bits = integer_dtype(own.element_size())
+    return torch.equal(shared.view(bits), own.view(bits))
 
 
 def _regret(regret: torch.Tensor, tolerance: Tolerance) -> tuple[float, str]:

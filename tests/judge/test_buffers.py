@@ -10,7 +10,7 @@ import torch
 from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.buffers import Sets, lay_out
 from arena.judge.inputs import draw_inputs, secret_generator
-from arena.judge.verify import check_canaries, check_inputs, check_results, compared
+from arena.judge.verify import GOOD, check_canaries, check_inputs, check_results, compared
 from arena.model.task import Arguments, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -126,6 +126,16 @@ def test_one_stray_byte_is_found(task: Task, name: str, side: str) -> None:
 def test_one_flipped_bit_of_an_input_is_found(task: Task) -> None:
     sets, own, _ = single(task)
     sets.raw[sets.offset("weight") + 5] ^= 1
+    assert check_inputs(own, sets, 0).status is Status.INPUT_MUTATED
+
+
+def test_the_sign_of_a_zero_is_a_bit_of_an_input(task: Task) -> None:
+    """As numbers the two zeros are equal, so that a candidate could mark what it has seen."""
+    sets, own, _ = single(task)
+    own["weight"][3] = 0.0
+    sets.view("weight")[0, 3] = 0.0
+    assert check_inputs(own, sets, 0) == GOOD
+    sets.view("weight")[0, 3] = -0.0
     assert check_inputs(own, sets, 0).status is Status.INPUT_MUTATED
 
 

@@ -11,7 +11,7 @@ from arena.corpus.task_folder import load_task
 from arena.errors import FileError
 from arena.judge.buffers import Sets, lay_out
 from arena.judge.inputs import draw_inputs, secret_generator
-from arena.judge.verify import GOOD, check_canaries, check_inputs
+from arena.judge.verify import GOOD, check_canaries, check_inputs, check_outside
 from arena.model.task import Arguments, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -162,3 +162,19 @@ def test_seen_cases_have_the_default_too(task: Task) -> None:
     assert len(task.seen) == SEEN.count("- {")
     assert {case.values["shared"] for case in task.seen} == {0}
     assert isinstance(arguments(task, task.seen[0]), Arguments)
+
+
+def test_around_one_set_of_many_are_its_offset_its_gaps_and_its_guards(task: Task) -> None:
+    sets, _ = filled(task, 0)
+    before, index = sets.outside(1), 1
+    places, size = lay_out(sets.arguments, 2)
+    x, y = (places[name].offset + index * places[name].pitch for name in "xy")
+    row, gap, count = 16 * 4, 7 * 4, 3
+    end = x + count * row + (count - 1) * gap
+    for stray in (0, size - 1, x - 1, x + row, x + row + gap - 1, end, y - 1, y + count * row):
+        sets.raw[stray] ^= 1
+        assert check_outside(before, sets, index).status is Status.OUT_OF_BOUNDS, stray
+        sets.raw[stray] ^= 1
+    for element in (x, x + row - 1, x + row + gap, end - 1, y, y + count * row - 1):
+        sets.raw[element] ^= 1
+    assert check_outside(before, sets, index) == GOOD
