@@ -173,20 +173,22 @@ class Sets:
         assert tensor is not None
         return self._strided(tensor, integer_dtype(tensor.item_bytes))[index] == self._poison[name]
 
-    def outside(self, index: int) -> torch.Tensor:
+    def outside(self, index: int, raw: torch.Tensor | None = None) -> torch.Tensor:
         """Return a copy of the bytes that no element of set `index` has: around it, in its gaps, and at both edges.
 
-        Shape (bytes,), dtype uint8. Elements among gaps count as 0; a tensor that lies in another adds nothing.
+        Shape (bytes,), dtype uint8. Elements among gaps count as 0; a tensor that lies in another adds nothing. `raw`:
+        an earlier copy of the buffer to take them from.
         """
         import torch
 
-        parts = [self.raw[:_EDGE_BYTES], self.raw[-_EDGE_BYTES:]]
+        raw = self.raw if raw is None else raw
+        parts = [raw[:_EDGE_BYTES], raw[-_EDGE_BYTES:]]
         for tensor in (*self.arguments.inputs, *self.arguments.outputs):
             if tensor.base:
                 continue
             place, item = self._places[tensor.name], tensor.item_bytes
             before, length = tensor.offset * item, tensor.span * item
-            whole = self.raw[place.offset - before + index * place.pitch :][: place.pitch]
+            whole = raw[place.offset - before + index * place.pitch :][: place.pitch]
             parts += [whole[:before], whole[before + length :]]
             if tensor.span > tensor.stored:
                 gaps = whole[before : before + length].clone()
