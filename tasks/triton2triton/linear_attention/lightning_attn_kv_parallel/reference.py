@@ -16,7 +16,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
 
 def reference(key: torch.Tensor, value: torch.Tensor, slopes: torch.Tensor, chunk_size: int) -> torch.Tensor:
     """key: (batch, seq_len, num_heads, head_dim); kv: (batch, num_heads, num_chunks, head_dim, value_dim)."""
-    batch, seq_len, num_heads, head_dim = key.shape
+    batch, _, num_heads, head_dim = key.shape
     some = at_once(2 * batch * num_heads * chunk_size * (head_dim + value.shape[3])) * chunk_size
     parts = []
     for keys, values in zip(key.split(some, dim=1), value.split(some, dim=1), strict=True):
