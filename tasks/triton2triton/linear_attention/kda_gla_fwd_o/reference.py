@@ -26,7 +26,7 @@ def reference(
 ) -> torch.Tensor:
     """query, g: (num_tokens, num_heads, head_dim); scores: (…, chunk_size); value, out: (…, value_dim)."""
     rows = chunk_rows(cu_seqlens, chunk_size)
-    some = at_once(2 * chunk_size * query.shape[1] * (query.shape[2] + value.shape[2] + chunk_size))
+    some = at_once(4 * chunk_size * query.shape[1] * (query.shape[2] + value.shape[2] + chunk_size))
     out = torch.zeros_like(value)
     for tokens, state in zip(rows.split(some), states[: len(rows)].split(some), strict=True):
         queries, gates, values, products = (gather_chunks(x, tokens) for x in (query, g, value, scores))
