@@ -1,17 +1,19 @@
-"""Attention of one sequence, whole or in parts, and batches that mix prefills and decodes over a paged cache."""
+"""Attention of ragged sequences, whole or in parts, and batches that mix prefills and decodes over a paged cache."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from arena.semantics.ragged import draw_offsets
+from arena.semantics.chunks import gather_chunks
+from arena.semantics.ragged import at_once, draw_offsets, similar, spans
 
 if TYPE_CHECKING:
     import torch
 
-_MOST_SCORES = 1 << 26
+_COPIES = 4
+"""of all scores, which lie in memory at a time"""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Rule:
 class Partial(NamedTuple):
     """Attention over one part of the keys before it is normalised; a part without keys has 0, -inf and 0.
 
-    acc: (queries, num_heads, parts, value_dim), sums of values times exp(score - maximum). maxima, sums:
-    (queries, num_heads, parts), the greatest score and the sum of exp(score - maximum).
+    acc: (num_tokens, num_heads, parts, value_dim), sums of values times exp(score - maximum). maxima, sums:
+    (num_tokens, num_heads, parts), the greatest score and the sum of exp(score - maximum).
     """
 
     acc: torch.Tensor
@@ -41,65 +43,137 @@ class Partial(NamedTuple):
     sums: torch.Tensor
 
 
-def scores_of(query: torch.Tensor, key: torch.Tensor, positions: torch.Tensor, rule: Rule) -> torch.Tensor:
-    """(num_heads, queries, keys), -inf where a query does not see a key.
+class Sequences(NamedTuple):
+    """Ragged queries, and where the keys of their sequences lie.
 
-    query: (queries, num_heads, head_dim); key: (keys, num_kv_heads, head_dim), from position 0 on; positions:
-    (queries,), those of the queries.
+    query: (num_tokens, num_heads, head_dim). cu_seqlens: (num_seqs + 1,), of the queries. lengths: (num_seqs,), keys of
+    each sequence; the last query stands at the last key. read: keys and values, (seqs, keys, num_kv_heads, head_dim or
+    value_dim), of sequences (seqs,) at positions (seqs, keys), zero where the position is -1.
+    """
+
+    query: torch.Tensor
+    cu_seqlens: torch.Tensor
+    lengths: torch.Tensor
+    read: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+    num_kv_heads: int
+    value_dim: int
+
+
+class Queries(NamedTuple):
+    """Queries of some sequences that are computed together, padded to the longest.
+
+    sequences: (seqs,). tokens: (seqs, queries), their rows, -1 past the last. positions: (seqs, queries), within the
+    keys. most_keys: keys of the longest sequence.
+    """
+
+    sequences: torch.Tensor
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    most_keys: int
+
+
+def scores_of(
+    query: torch.Tensor, key: torch.Tensor, positions: torch.Tensor, key_positions: torch.Tensor, rule: Rule
+) -> torch.Tensor:
+    """(seqs, num_heads, queries, keys), -inf where a query does not see a key.
+
+    query: (seqs, queries, num_heads, head_dim); key: (seqs, keys, num_kv_heads, head_dim); positions: (seqs, queries);
+    key_positions: (seqs, keys), -1 where there is no key.
     """
     import torch
 
-    queries, num_heads, head_dim = query.shape
-    num_kv_heads = key.shape[1]
-    grouped = query.view(queries, num_kv_heads, num_heads // num_kv_heads, head_dim)
-    scores = torch.einsum("qhgd,khd->hgqk", grouped, key).flatten(0, 1) * rule.sm_scale
+    grouped = torch.unflatten(query, 2, (key.shape[2], -1))
+    scores = torch.einsum("sqhgd,skhd->shgqk", grouped, key).flatten(1, 2) * rule.sm_scale
     if rule.softcap:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)
-    behind = positions[:, None] - torch.arange(key.shape[0], device=key.device)
+    behind = (positions[:, :, None] - key_positions[:, None])[:, None]
     if rule.slopes is not None:
         scores = scores - rule.slopes[:, None, None] * behind
-    hidden = torch.zeros_like(behind, dtype=torch.bool)
+    hidden = (key_positions < 0)[:, None, None]
     if rule.causal:
-        hidden |= behind < 0
+        hidden = hidden | (behind < 0)
     if rule.window:
-        hidden |= behind >= rule.window
+        hidden = hidden | (behind >= rule.window)
     return scores.masked_fill(hidden, -torch.inf)
 
 
-def attend(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, positions: torch.Tensor, rule: Rule
-) -> torch.Tensor:
-    """(queries, num_heads, value_dim): softmax of the scores, applied to the values; 0 where a query sees nothing."""
-    import torch
+def attend(sequences: Sequences, rule: Rule) -> torch.Tensor:
+    """Apply the softmax of the scores to the values: (num_tokens, num_heads, value_dim).
 
-    num_kv_heads = value.shape[1]
-    rows = max(1, _MOST_SCORES // max(1, query.shape[1] * key.shape[0]))
-    parts = []
-    for start in range(0, max(1, query.shape[0]), rows):
-        some = slice(start, start + rows)
-        weights = torch.softmax(scores_of(query[some], key, positions[some], rule), dim=-1).nan_to_num(0.0)
-        grouped = weights.view(num_kv_heads, -1, *weights.shape[1:])
-        part = torch.einsum("hgqk,khd->qhgd", grouped, value)
-        parts.append(part.flatten(1, 2))
-    return torch.cat(parts)
-
-
-def attend_in_parts(scores: torch.Tensor, value: torch.Tensor, parts: int, part_length: int) -> Partial:
-    """Part p has the keys from p * part_length up to the next part's; past the last key there are none.
-
-    scores: (num_heads, queries, keys); value: (keys, num_kv_heads, value_dim).
+    A query that sees no key gets 0.
     """
     import torch
-    from torch.nn.functional import pad
 
-    missing = parts * part_length - scores.shape[-1]
-    cut = pad(scores, (0, missing), value=-torch.inf).reshape(*scores.shape[:2], parts, part_length)
-    values = pad(value, (0, 0, 0, 0, 0, missing)).view(parts, part_length, *value.shape[1:])
-    maxima = cut.amax(dim=-1)
-    weights = torch.exp(cut - maxima.masked_fill(maxima == -torch.inf, 0.0)[..., None])
-    grouped = weights.view(value.shape[1], -1, *weights.shape[1:])
-    acc = torch.einsum("hgqpk,pkhd->qhgpd", grouped, values).flatten(1, 2)
-    return Partial(acc, maxima.transpose(0, 1), weights.sum(dim=-1).transpose(0, 1))
+    out = sequences.query.new_zeros(*sequences.query.shape[:2], sequences.value_dim)
+    for some in _query_groups(sequences, sequences.lengths):
+        steps = torch.arange(some.most_keys, device=out.device)
+        places = torch.where(steps < sequences.lengths[some.sequences, None], steps, -1)
+        keys, values = sequences.read(some.sequences, places)
+        query = gather_chunks(sequences.query, some.tokens)
+        scores = scores_of(query, keys, some.positions, places, rule)
+        sees_nothing = scores.amax(dim=-1, keepdim=True) == -torch.inf
+        weights = torch.softmax(scores, dim=-1).masked_fill(sees_nothing, 0.0)
+        grouped = torch.unflatten(weights, 1, (sequences.num_kv_heads, -1))
+        attended = torch.einsum("shgqk,skhd->sqhgd", grouped, values).flatten(2, 3)
+        out[some.tokens[some.tokens >= 0]] = attended[some.tokens >= 0]
+    return out
+
+
+def attend_in_parts(sequences: Sequences, rule: Rule, parts: int, part_lengths: torch.Tensor) -> Partial:
+    """Attend to `parts` parts of the keys, each on its own; past the last key there are none.
+
+    part_lengths: (num_seqs,), keys of each part of a sequence; part p begins at p times as many.
+    """
+    import torch
+
+    query, lengths = sequences.query, sequences.lengths
+    acc = query.new_zeros(*query.shape[:2], parts, sequences.value_dim)
+    maxima, sums = (query.new_zeros(*query.shape[:2], parts) for _ in range(2))
+    for some in _query_groups(sequences, part_lengths * parts):
+        steps = torch.arange(some.most_keys // parts, device=query.device)
+        length = part_lengths[some.sequences, None, None]
+        places = torch.arange(parts, device=query.device)[:, None] * length + steps
+        missing = (steps >= length) | (places >= lengths[some.sequences, None, None])
+        places = places.masked_fill(missing, -1).flatten(1)
+        keys, values = sequences.read(some.sequences, places)
+        scores = scores_of(gather_chunks(query, some.tokens), keys, some.positions, places, rule)
+        scores = torch.unflatten(scores, -1, (parts, -1))
+        highest = scores.amax(dim=-1)
+        weights = torch.exp(scores - highest.masked_fill(highest == -torch.inf, 0.0)[..., None])
+        grouped = torch.unflatten(weights, 1, (sequences.num_kv_heads, -1))
+        summed = torch.einsum("shgqpk,spkhd->sqhgpd", grouped, torch.unflatten(values, 1, (parts, -1))).flatten(2, 3)
+        present = some.tokens >= 0
+        tokens = some.tokens[present]
+        acc[tokens] = summed[present]
+        maxima[tokens] = highest.transpose(1, 2)[present]
+        sums[tokens] = weights.sum(dim=-1).transpose(1, 2)[present]
+    return Partial(acc, maxima, sums)
+
+
+def _query_groups(sequences: Sequences, most_keys: torch.Tensor) -> Iterator[Queries]:
+    """Cut queries of long sequences, and group those that have similar numbers of queries and keys.
+
+    most_keys: (num_seqs,), keys of each sequence with padding inside it.
+    """
+    import torch
+
+    num_heads, head_dim = sequences.query.shape[1:]
+    of_key = 2 * sequences.num_kv_heads * (head_dim + sequences.value_dim)
+    pieces = []
+    sizes = zip(spans(sequences.cu_seqlens), sequences.lengths.tolist(), most_keys.tolist(), strict=True)
+    for sequence, ((begin, end), length, keys) in enumerate(sizes):
+        rows = at_once(_COPIES * num_heads * keys)
+        firsts = range(begin, end, rows)
+        pieces += [(sequence, first, min(rows, end - first), length - (end - first), keys) for first in firsts]
+    for group in similar(
+        [(rows, keys) for _, _, rows, _, keys in pieces],
+        lambda rows, keys: keys * (of_key + _COPIES * num_heads * rows),
+    ):
+        chosen = torch.tensor([pieces[item] for item in group], device=most_keys.device)
+        numbers, begins, counts, positions, widths = chosen.unbind(dim=1)
+        steps = torch.arange(int(counts.max()), device=chosen.device)
+        tokens = torch.where(steps < counts[:, None], begins[:, None] + steps, -1)
+        yield Queries(numbers, tokens, positions[:, None] + steps, int(widths.max()))
 
 
 def mixed_batch(case: Mapping[str, int], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:

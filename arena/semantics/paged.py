@@ -8,13 +8,16 @@ if TYPE_CHECKING:
     import torch
 
 
-def tokens_of(cache: torch.Tensor, blocks: torch.Tensor, length: int) -> torch.Tensor:
-    """The first `length` tokens of one sequence, in order: (length, *row).
+def tokens_at(cache: torch.Tensor, blocks: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Tokens of several sequences: (num_seqs, tokens, *row), zero where the position is -1.
 
-    cache: (num_blocks, block_size, *row); blocks: (max_blocks,), the sequence's row of the block table.
+    cache: (num_blocks, block_size, *row); blocks: (num_seqs, max_blocks), rows of the block table; positions:
+    (num_seqs, tokens), int64.
     """
-    used = -(-length // cache.shape[1])
-    return cache[blocks[:used].long()].flatten(0, 1)[:length]
+    block_size = cache.shape[1]
+    places = positions.clamp(min=0)
+    tokens = cache[blocks.long().gather(1, places // block_size), places % block_size]
+    return tokens.masked_fill((positions < 0).view(*positions.shape, *[1] * (cache.dim() - 2)), 0)
 
 
 def draw_slots(places: int, num_tokens: int, count: int, generator: torch.Generator) -> torch.Tensor:

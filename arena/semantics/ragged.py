@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
 
-_MOST_NUMBERS = 1 << 26
-"""that a reference keeps at a time: 512 MiB in float64, and temporaries beside them"""
+_MOST_NUMBERS = 3 << 26
+"""that a reference keeps at a time: 1.5 GiB in float64; copies that operators make take up to a third more"""
+_MOST_PADDING = 2
+"""Numbers of a padded group, by those of its items alone, at most."""
 
 
 def at_once(numbers: int) -> int:
@@ -22,6 +25,34 @@ def at_once(numbers: int) -> int:
         At least 1.
     """
     return max(1, _MOST_NUMBERS // max(1, numbers))
+
+
+def similar(sizes: Sequence[tuple[int, ...]], numbers: Callable[..., int]) -> list[list[int]]:
+    """Group items that are computed together, padded to the greatest sizes of their group.
+
+    Args:
+        sizes: Sizes of each item, such as its queries and its keys.
+        numbers: Numbers of all intermediate tensors for one item of given sizes, ascending in each of them.
+
+    Returns:
+        Indices into `sizes` by group, each once. A group fits into memory unless it has one item, and padding at most
+        doubles its numbers.
+    """
+    groups: list[list[int]] = []
+    greatest: tuple[int, ...] = ()
+    alone = 0
+    for item in sorted(range(len(sizes)), key=lambda item: (numbers(*sizes[item]), sizes[item]), reverse=True):
+        size, own = sizes[item], numbers(*sizes[item])
+        if groups:
+            padded = tuple(map(max, greatest, size))
+            total = numbers(*padded) * (len(groups[-1]) + 1)
+            if total <= min(_MOST_NUMBERS, _MOST_PADDING * (alone + own)):
+                groups[-1].append(item)
+                greatest, alone = padded, alone + own
+                continue
+        groups.append([item])
+        greatest, alone = size, own
+    return groups
 
 
 def spans(cu_seqlens: torch.Tensor) -> list[tuple[int, int]]:

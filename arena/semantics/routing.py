@@ -30,6 +30,18 @@ class Routing(NamedTuple):
     num_tokens_post_padded: torch.Tensor
 
 
+class Blocks(NamedTuple):
+    """Blocks of rows that one expert computes.
+
+    routings: (num_blocks,), which of several routings each is of. experts: (num_blocks,). choices: (num_blocks,
+    block_m), -1 where a row is padding.
+    """
+
+    routings: torch.Tensor
+    experts: torch.Tensor
+    choices: torch.Tensor
+
+
 def permutations(count: int, size: int, generator: torch.Generator) -> torch.Tensor:
     """`count` random orders of 0 … size-1: (count, size), int64."""
     import torch
@@ -161,6 +173,20 @@ def choices_by_expert(routing: Routing, num_choices: int) -> Iterator[tuple[int,
     for expert in sorted(set(experts.tolist())):
         chosen = rows[experts == expert].flatten()
         yield expert, chosen[chosen < num_choices]
+
+
+def used_blocks(routing: Routing, num_choices: int) -> Blocks:
+    """Return the blocks among the rows in use of several routings."""
+    import torch
+
+    blocks = routing.expert_ids.shape[1]
+    block_m = routing.sorted_token_ids.shape[1] // blocks
+    used = (
+        torch.arange(blocks, device=routing.expert_ids.device) < routing.num_tokens_post_padded.view(-1, 1) // block_m
+    )
+    choices = routing.sorted_token_ids.reshape(-1, blocks, block_m)[used].long()
+    choices = choices.masked_fill(choices >= num_choices, -1)
+    return Blocks(used.nonzero()[:, 0], routing.expert_ids[used].long(), choices)
 
 
 def tokens_per_expert(

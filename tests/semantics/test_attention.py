@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 
-from arena.semantics.attention import Rule, attend, attend_in_parts, block_tables, mixed_batch, scores_of
+from arena.semantics import ragged
+from arena.semantics.attention import Rule, Sequences, attend, attend_in_parts, block_tables, mixed_batch, scores_of
+from arena.semantics.chunks import gather_chunks
 from arena.semantics.ragged import spans
 
 BATCH = {
@@ -22,6 +25,9 @@ BATCH = {
 }
 
 
+PLACES = torch.arange(11)[None]
+
+
 def drawn(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Three queries at the end of eleven keys; four heads on two key heads."""
     generator = torch.Generator().manual_seed(seed)
@@ -31,50 +37,86 @@ def drawn(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torc
     return query, key, value, torch.tensor([8, 9, 10])
 
 
+def batch(queries: list[int], lengths: list[int], seed: int = 0) -> tuple[Sequences, list[torch.Tensor]]:
+    """Ragged sequences with as many queries and keys, and the keys of each; infinities lie beside the keys."""
+    generator = torch.Generator().manual_seed(seed)
+    query = torch.randn(sum(queries), 4, 5, generator=generator, dtype=torch.float64)
+    keys = [torch.randn(length, 2, 5, generator=generator, dtype=torch.float64) for length in lengths]
+    starts = torch.tensor([0, *itertools.accumulate(length + 1 for length in lengths)])
+    stored = torch.cat([torch.cat([key, torch.full((1, 2, 5), torch.inf, dtype=torch.float64)]) for key in keys])
+
+    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        found = gather_chunks(stored, torch.where(positions < 0, -1, starts[seqs, None] + positions))
+        return found, 2 * found
+
+    offsets = torch.tensor([0, *itertools.accumulate(queries)])
+    return Sequences(query, offsets, torch.tensor(lengths), read, 2, 5), keys
+
+
 def spelt_out(row: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, seen: range) -> torch.Tensor:
+    if not seen:
+        return torch.zeros_like(values[0])
     weights = [math.exp(0.3 * float(row @ keys[place])) for place in seen]
     mixed = torch.stack([weight * values[place] for weight, place in zip(weights, seen, strict=True)]).sum(0)
     return mixed / sum(weights)
 
 
 @pytest.mark.parametrize(("causal", "window"), [(True, 0), (True, 4), (False, 0)])
-def test_attention_is_a_weighted_mean_of_the_values_a_query_sees(causal: bool, window: int) -> None:
-    query, key, value, positions = drawn()
-    out = attend(query, key, value, positions, Rule(0.3, causal=causal, window=window))
-    for row, position in enumerate(positions.tolist()):
-        seen = range(position - window + 1 if window else 0, position + 1 if causal else 11)
-        for head in range(4):
-            expected = spelt_out(query[row, head], key[:, head // 2], value[:, head // 2], seen)
-            torch.testing.assert_close(out[row, head], expected)
+@pytest.mark.parametrize("memory", [1 << 27, 200])
+def test_attention_is_a_weighted_mean_of_the_values_a_query_sees(
+    causal: bool, window: int, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ragged, "_MOST_NUMBERS", memory)
+    queries, lengths = [3, 0, 1, 5, 2], [11, 4, 7, 6, 1]
+    sequences, keys = batch(queries, lengths)
+    out = attend(sequences, Rule(0.3, causal=causal, window=window))
+    token = 0
+    for count, length, key in zip(queries, lengths, keys, strict=True):
+        for position in range(length - count, length):
+            seen = range(max(0, position - window + 1) if window else 0, max(0, position + 1) if causal else length)
+            for head in range(4):
+                expected = spelt_out(sequences.query[token, head], key[:, head // 2], 2 * key[:, head // 2], seen)
+                torch.testing.assert_close(out[token, head], expected)
+            token += 1
 
 
 def test_a_softcap_bounds_scores_and_alibi_falls_with_the_distance() -> None:
     query, key, _, positions = drawn()
-    plain = scores_of(query, key, positions, Rule(0.3, causal=False))
-    capped = scores_of(query, key, positions, Rule(0.3, causal=False, softcap=0.5))
+
+    def scores(rule: Rule) -> torch.Tensor:
+        return scores_of(query[None], key[None], positions[None], PLACES, rule)[0]
+
+    plain = scores(Rule(0.3, causal=False))
+    capped = scores(Rule(0.3, causal=False, softcap=0.5))
     torch.testing.assert_close(capped, 0.5 * torch.tanh(plain / 0.5))
     slopes = torch.tensor([1.0, 0.5, 0.25, 0.125], dtype=torch.float64)
-    tilted = scores_of(query, key, positions, Rule(0.3, causal=False, slopes=slopes))
+    tilted = scores(Rule(0.3, causal=False, slopes=slopes))
     assert float(tilted[1, 2, 4] - plain[1, 2, 4]) == pytest.approx(0.5 * (4 - 10))
 
 
-def test_a_query_that_sees_nothing_gets_zeros() -> None:
-    query, key, value, _ = drawn()
-    out = attend(query, key, value, torch.tensor([-2, -1, 0]), Rule(0.3))
-    assert out[:2].eq(0).all()
-    torch.testing.assert_close(out[2], value[0].repeat_interleave(2, 0))
+def test_no_query_sees_a_place_without_a_key() -> None:
+    query, key, _, positions = drawn()
+    places = PLACES.masked_fill(PLACES == 2, -1)
+    scores = scores_of(query[None], key[None], positions[None], places, Rule(0.3, causal=False))
+    assert (scores == -torch.inf).any(1).nonzero().tolist() == [[0, row, 2] for row in range(3)]
 
 
-def test_parts_add_up_to_the_whole_and_parts_without_keys_are_empty() -> None:
-    query, key, value, positions = drawn()
+@pytest.mark.parametrize("memory", [1 << 27, 200])
+def test_parts_add_up_to_the_whole_and_parts_without_keys_are_empty(
+    memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ragged, "_MOST_NUMBERS", memory)
+    sequences, _ = batch([3, 0, 1], [11, 4, 9])
     rule = Rule(0.3, window=6)
-    found = attend_in_parts(scores_of(query, key, positions, rule), value, parts=5, part_length=3)
+    found = attend_in_parts(sequences, rule, parts=5, part_lengths=torch.tensor([3, 1, 2]))
     weights = torch.exp(found.maxima)[..., None]
     whole = (found.acc * weights).sum(2) / (found.sums[..., None] * weights).sum(2)
-    torch.testing.assert_close(whole, attend(query, key, value, positions, rule))
-    # Keys end at 11, and the last query's window starts at 5: parts 0 and 4 hold nothing for it.
+    torch.testing.assert_close(whole, attend(sequences, rule))
+    # Keys end at 11, and the third query's window starts at 5: parts 0 and 4 hold nothing for it.
     assert found.sums[2, 0].eq(0).tolist() == [True, False, False, False, True]
     assert found.maxima[2, 0, 0] == -torch.inf and found.acc[2, 0, 0].eq(0).all()
+    # Of 9 keys in parts of 2, the window has those from 3 on.
+    assert found.sums[3, 0].eq(0).tolist() == [True, False, False, False, False]
 
 
 def test_a_mixed_batch_has_its_decodes_its_tokens_and_blocks_of_its_own() -> None:

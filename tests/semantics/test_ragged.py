@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from arena.semantics.ragged import draw_offsets, draw_requests
+from arena.semantics import ragged
+from arena.semantics.ragged import at_once, draw_offsets, draw_requests, similar
 
 
 def test_drawn_offsets_keep_to_the_least_length() -> None:
@@ -44,3 +46,26 @@ def test_the_last_slot_often_ends_a_prompt_that_fills_it() -> None:
     computed, prompt = drawn["num_computed_tokens"][:, 2], drawn["prefill_lens"][:, 2]
     ending = (prompt == 8) & (computed + lengths == 8)
     assert 0.4 < float(ending.float().mean()) < 0.7
+
+
+def test_as_many_items_are_computed_at_a_time_as_fit_and_at_least_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ragged, "_MOST_NUMBERS", 100)
+    assert [at_once(numbers) for numbers in (0, 7, 50, 1000)] == [100, 14, 2, 1]
+
+
+def test_items_of_similar_sizes_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ragged, "_MOST_NUMBERS", 100)
+    sizes = [(1, 3), (9, 8), (2, 3), (30, 30), (8, 9), (1, 2), (0, 5)]
+    groups = similar(sizes, lambda rows, columns: rows * columns)
+    assert sorted(item for group in groups for item in group) == list(range(7))
+    # 900 numbers are too many but cannot be divided; (9, 8) and (8, 9) would be 162 together.
+    assert groups[:3] == [[3], [1], [4]]
+    # Each of (2, 3), (1, 3), (1, 2) and (0, 5) fits, but padding to (2, 5) would more than double 11 numbers.
+    assert groups[3:] == [[2, 0, 5], [6]]
+
+
+def test_padding_at_most_doubles_what_a_group_computes() -> None:
+    sizes = [(length,) for length in (1, 2, 3, 5, 8, 40, 100, 90, 0)]
+    for group in similar(sizes, lambda length: length):
+        lengths = [sizes[item][0] for item in group]
+        assert max(lengths) * len(lengths) <= 2 * sum(lengths)

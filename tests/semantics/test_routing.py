@@ -20,6 +20,7 @@ from arena.semantics.routing import (
     permutations,
     sort_by_expert,
     tokens_per_expert,
+    used_blocks,
     with_stale_tail,
 )
 
@@ -87,6 +88,18 @@ def test_choices_by_expert_give_back_the_choices() -> None:
     found = {expert: sorted(choices.tolist()) for expert, choices in choices_by_expert(routing, 74)}
     flat = chosen[2].flatten()
     assert found == {expert: torch.nonzero(flat == expert)[:, 0].tolist() for expert in set(flat.tolist())}
+
+
+def test_used_blocks_hold_the_choices_of_each_routing_and_expert() -> None:
+    routings = Routing(**draw_routings(CASE, _generator(), 3))
+    blocks = used_blocks(routings, 74)
+    assert blocks.choices.shape == (len(blocks.experts), 16) and len(blocks.routings) == len(blocks.experts)
+    for index in range(3):
+        one = Routing(*(values[index] for values in routings))
+        for expert, choices in choices_by_expert(one, 74):
+            found = blocks.choices[(blocks.routings == index) & (blocks.experts == expert)]
+            assert found[found >= 0].tolist() == choices.tolist()
+        assert sorted(blocks.choices[blocks.routings == index].clamp(min=-1).flatten().tolist())[-74:] == [*range(74)]
 
 
 @pytest.mark.parametrize("counts", [[1, 1, 1], [17, 1, 1], [16, 16], [33], [1, 0, 16]])

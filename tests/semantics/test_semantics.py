@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from arena.semantics.packed import AWQ_ORDER, unpack_int4
-from arena.semantics.paged import draw_slots, tokens_of
+from arena.semantics.paged import draw_slots, tokens_at
 from arena.semantics.philox import normal, random_words, uniform
 from arena.semantics.quantize import blockwise, fp8_codes, int8_codes, scales_of
 from arena.semantics.ragged import owners, spans
@@ -43,9 +43,13 @@ def test_int4_fields_come_out_in_the_order_asked_for() -> None:
     assert unpack_int4(packed[1:], AWQ_ORDER)[0].tolist() == codes.tolist()
 
 
-def test_tokens_of_a_sequence_follow_its_block_table() -> None:
-    cache = torch.arange(12).view(4, 3, 1)
-    assert tokens_of(cache, torch.tensor([2, 0, 3], dtype=torch.int32), 5).flatten().tolist() == [6, 7, 8, 0, 1]
+def test_tokens_of_sequences_follow_their_block_tables_and_are_zero_where_there_is_none() -> None:
+    cache = torch.arange(1, 13).view(4, 3, 1)
+    blocks = torch.tensor([[2, 0, 3], [1, 1, 1]], dtype=torch.int32)
+    positions = torch.tensor([[0, 1, 2, 3, 4], [2, 0, -1, -1, -1]])
+    found = tokens_at(cache, blocks, positions)
+    assert found.shape == (2, 5, 1)
+    assert found.flatten(1).tolist() == [[7, 8, 9, 1, 2], [6, 4, 0, 0, 0]]
 
 
 @pytest.mark.parametrize(("num_tokens", "padding"), [(2, 0), (3, 1), (20, 3)])

@@ -2,8 +2,8 @@
 
 import torch
 
-from arena.semantics.attention import Rule, attend_in_parts, scores_of
-from arena.semantics.paged import tokens_of
+from arena.semantics.attention import Rule, Sequences, attend_in_parts
+from arena.semantics.paged import tokens_at
 
 
 def reference(
@@ -16,12 +16,13 @@ def reference(
     num_splits: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """query: (num_seqs, num_heads, head_dim); partial: (num_seqs, num_heads, num_splits, value_dim)."""
-    rule = Rule(sm_scale, causal=False)
-    partials, lses = [], []
-    for row, length, blocks in zip(query, seq_lens.tolist(), block_table, strict=True):
-        keys, values = tokens_of(key_cache, blocks, length), tokens_of(value_cache, blocks, length)
-        scores = scores_of(row[None], keys, torch.tensor([length - 1], device=query.device), rule)
-        acc, maxima, sums = attend_in_parts(scores, values, num_splits, -(-length // num_splits))
-        partials.append(acc / sums.masked_fill(sums == 0, 1.0)[..., None])
-        lses.append(maxima + sums.log())
-    return torch.cat(partials), torch.cat(lses)
+
+    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        blocks = block_table[seqs]
+        return tokens_at(key_cache, blocks, positions), tokens_at(value_cache, blocks, positions)
+
+    offsets = torch.arange(len(query) + 1, device=query.device)
+    sequences = Sequences(query, offsets, seq_lens, read, *value_cache.shape[2:])
+    part_lengths = -(-seq_lens // num_splits)
+    acc, maxima, sums = attend_in_parts(sequences, Rule(sm_scale, causal=False), num_splits, part_lengths)
+    return acc / sums.masked_fill(sums == 0, 1.0)[..., None], maxima + sums.log()

@@ -1,9 +1,9 @@
-"""The split half of Flash-Decoding (Dao et al., 2023), one sequence after the other."""
+"""The split half of Flash-Decoding (Dao et al., 2023)."""
 
 import torch
 
-from arena.semantics.attention import Rule, attend_in_parts, scores_of
-from arena.semantics.ragged import spans
+from arena.semantics.attention import Rule, Sequences, attend_in_parts
+from arena.semantics.chunks import gather_chunks
 
 
 def reference(
@@ -17,14 +17,14 @@ def reference(
     num_splits: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """query: (num_seqs, num_heads, head_dim); partial: (num_seqs, num_heads, num_splits, head_dim)."""
+
+    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        slots = kv_indices[cu_seqlens[seqs, None] + positions.clamp(min=0)]
+        rows = torch.where(positions < 0, -1, slots)
+        return gather_chunks(key_cache, rows), gather_chunks(value_cache, rows)
+
+    offsets, lengths = torch.arange(len(query) + 1, device=query.device), cu_seqlens.diff()
+    sequences = Sequences(query, offsets, lengths, read, *value_cache.shape[1:])
     rule = Rule(sm_scale, causal=False, softcap=softcap)
-    partials, lses = [], []
-    for index, (begin, end) in enumerate(spans(cu_seqlens)):
-        rows = kv_indices[begin:end].long()
-        last = torch.tensor([end - begin - 1], device=query.device)
-        scores = scores_of(query[index : index + 1], key_cache[rows], last, rule)
-        part_length = -(-(end - begin) // num_splits)
-        acc, maxima, sums = attend_in_parts(scores, value_cache[rows], num_splits, part_length)
-        partials.append(acc / sums.masked_fill(sums == 0, 1.0)[..., None])
-        lses.append(maxima + sums.log())
-    return torch.cat(partials), torch.cat(lses)
+    acc, maxima, sums = attend_in_parts(sequences, rule, num_splits, -(-lengths // num_splits))
+    return acc / sums.masked_fill(sums == 0, 1.0)[..., None], maxima + sums.log()

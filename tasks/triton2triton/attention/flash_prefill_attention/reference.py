@@ -1,9 +1,9 @@
-"""Softmax attention (Vaswani et al., 2017), one sequence after the other."""
+"""Softmax attention (Vaswani et al., 2017) of ragged sequences."""
 
 import torch
 
-from arena.semantics.attention import Rule, attend
-from arena.semantics.ragged import spans
+from arena.semantics.attention import Rule, Sequences, attend
+from arena.semantics.chunks import gather_chunks
 
 
 def reference(
@@ -15,10 +15,11 @@ def reference(
     causal: bool,
 ) -> torch.Tensor:
     """query, key: (num_tokens, heads, head_dim); value: (num_tokens, num_kv_heads, value_dim)."""
-    out = query.new_zeros(*query.shape[:2], value.shape[2])
-    rule = Rule(sm_scale, causal=causal)
-    for begin, end in spans(cu_seqlens):
-        if begin < end:
-            positions = torch.arange(end - begin, device=query.device)
-            out[begin:end] = attend(query[begin:end], key[begin:end], value[begin:end], positions, rule)
-    return out
+
+    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = torch.where(positions < 0, -1, cu_seqlens[seqs, None] + positions)
+        return gather_chunks(key, rows), gather_chunks(value, rows)
+
+    lengths = cu_seqlens.diff()
+    sequences = Sequences(query, cu_seqlens, lengths, read, *value.shape[1:])
+    return attend(sequences, Rule(sm_scale, causal=causal))

@@ -2,9 +2,9 @@
 
 import torch
 
-from arena.semantics.attention import Rule, attend
-from arena.semantics.paged import tokens_of
-from arena.semantics.ragged import spans
+from arena.semantics.attention import Rule, Sequences, attend
+from arena.semantics.chunks import gather_chunks
+from arena.semantics.paged import tokens_at
 
 
 def reference(
@@ -20,12 +20,14 @@ def reference(
     sliding_window: int,
 ) -> torch.Tensor:
     """query, out: (num_tokens, num_heads, head_dim); caches: (num_blocks, block_size, num_kv_heads, head_dim)."""
-    out = torch.zeros_like(query)
-    rule = Rule(sm_scale, window=sliding_window)
-    for (begin, end), context, blocks in zip(spans(cu_seqlens), context_lens.tolist(), block_table, strict=True):
-        if begin < end:
-            keys = torch.cat([tokens_of(key_cache, blocks, context), key[begin:end]])
-            values = torch.cat([tokens_of(value_cache, blocks, context), value[begin:end]])
-            positions = torch.arange(context, context + end - begin, device=query.device)
-            out[begin:end] = attend(query[begin:end], keys, values, positions, rule)
-    return out
+
+    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        context, blocks = context_lens[seqs, None], block_table[seqs]
+        cached = torch.where(positions < context, positions, -1)
+        rows = torch.where(positions < context, -1, cu_seqlens[seqs, None] + positions - context)
+        keys = tokens_at(key_cache, blocks, cached) + gather_chunks(key, rows)
+        return keys, tokens_at(value_cache, blocks, cached) + gather_chunks(value, rows)
+
+    lengths = context_lens + cu_seqlens.diff()
+    sequences = Sequences(query, cu_seqlens, lengths, read, *value.shape[1:])
+    return attend(sequences, Rule(sm_scale, window=sliding_window))

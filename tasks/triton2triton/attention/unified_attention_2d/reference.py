@@ -1,12 +1,11 @@
-"""Attention over a paged cache (Kwon et al., PagedAttention, 2023), one sequence after the other."""
+"""Attention over a paged cache (Kwon et al., PagedAttention, 2023)."""
 
 from typing import Any
 
 import torch
 
-from arena.semantics.attention import Rule, attend, mixed_batch
-from arena.semantics.paged import tokens_of
-from arena.semantics.ragged import spans
+from arena.semantics.attention import Rule, Sequences, attend, mixed_batch
+from arena.semantics.paged import tokens_at
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -26,11 +25,10 @@ def reference(
     sliding_window: int,
 ) -> torch.Tensor:
     """query, out: (num_tokens, num_heads, head_dim); caches: (num_blocks, block_size, num_kv_heads, head_dim)."""
-    out = torch.zeros_like(query)
-    rule = Rule(sm_scale, softcap=softcap, window=sliding_window)
-    for (begin, end), length, blocks in zip(spans(cu_seqlens), seq_lens.tolist(), block_table, strict=True):
-        if begin < end:
-            keys, values = tokens_of(key_cache, blocks, length), tokens_of(value_cache, blocks, length)
-            positions = torch.arange(length - (end - begin), length, device=query.device)
-            out[begin:end] = attend(query[begin:end], keys, values, positions, rule)
-    return out
+
+    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        blocks = block_table[seqs]
+        return tokens_at(key_cache, blocks, positions), tokens_at(value_cache, blocks, positions)
+
+    sequences = Sequences(query, cu_seqlens, seq_lens, read, *value_cache.shape[2:])
+    return attend(sequences, Rule(sm_scale, softcap=softcap, window=sliding_window))

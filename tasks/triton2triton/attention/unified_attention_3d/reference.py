@@ -1,12 +1,11 @@
-"""Attention over a paged cache (Kwon et al., PagedAttention, 2023) in parts, one sequence after the other."""
+"""Attention over a paged cache (Kwon et al., PagedAttention, 2023) in parts."""
 
 from typing import Any
 
 import torch
 
-from arena.semantics.attention import Rule, attend_in_parts, mixed_batch, scores_of
-from arena.semantics.paged import tokens_of
-from arena.semantics.ragged import spans
+from arena.semantics.attention import Rule, Sequences, attend_in_parts, mixed_batch
+from arena.semantics.paged import tokens_at
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -27,17 +26,14 @@ def reference(
     num_segments: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """query: (num_tokens, num_heads, head_dim); segment_acc: (num_tokens, num_heads, num_segments, head_dim)."""
-    num_tokens, num_heads, head_dim = query.shape
+
+    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        blocks = block_table[seqs]
+        return tokens_at(key_cache, blocks, positions), tokens_at(value_cache, blocks, positions)
+
+    sequences = Sequences(query, cu_seqlens, seq_lens, read, *value_cache.shape[2:])
     block_size = key_cache.shape[1]
-    acc = query.new_zeros(num_tokens, num_heads, num_segments, head_dim)
-    maxima, sums = (query.new_zeros(num_tokens, num_heads, num_segments) for _ in range(2))
-    rule = Rule(sm_scale, softcap=softcap, window=sliding_window)
-    for (begin, end), length, blocks in zip(spans(cu_seqlens), seq_lens.tolist(), block_table, strict=True):
-        if begin < end:
-            keys, values = tokens_of(key_cache, blocks, length), tokens_of(value_cache, blocks, length)
-            positions = torch.arange(length - (end - begin), length, device=query.device)
-            part_length = block_size * -(-length // (block_size * num_segments))
-            scores = scores_of(query[begin:end], keys, positions, rule)
-            parts = attend_in_parts(scores, values, num_segments, part_length)
-            acc[begin:end], maxima[begin:end], sums[begin:end] = parts
-    return acc, maxima, sums
+    part_lengths = block_size * -(-seq_lens // (block_size * num_segments))
+    return attend_in_parts(
+        sequences, Rule(sm_scale, softcap=softcap, window=sliding_window), num_segments, part_lengths
+    )

@@ -1,10 +1,10 @@
-"""Staged writes, one slice assignment each."""
+"""Staged writes of slices of rows."""
 
 from typing import Any
 
 import torch
 
-from arena.semantics.ragged import spans
+from arena.semantics.ragged import owners
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -19,6 +19,8 @@ def reference(
     contents: torch.Tensor, rows: torch.Tensor, starts: torch.Tensor, cu_lens: torch.Tensor, state: torch.Tensor
 ) -> torch.Tensor:
     """contents: (num_writes * max_length,); rows, starts: (num_writes,); state: (num_rows, row_length)."""
-    for row, start, (begin, end) in zip(rows.tolist(), starts.tolist(), spans(cu_lens), strict=True):
-        state[row, start : start + end - begin] = contents[begin:end]
+    writes = owners(cu_lens)
+    places = torch.arange(len(writes), device=state.device)
+    columns = starts.long()[writes] + places - cu_lens[writes]
+    state[rows.long()[writes], columns] = contents[places]
     return state

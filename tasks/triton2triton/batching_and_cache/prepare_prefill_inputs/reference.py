@@ -1,10 +1,10 @@
-"""Chunks of prompts, one slice assignment for each request in prefill."""
+"""Chunks of the prompts of requests in prefill."""
 
 from typing import Any
 
 import torch
 
-from arena.semantics.ragged import draw_requests, spans
+from arena.semantics.ragged import draw_requests, owners
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -24,13 +24,13 @@ def reference(
     next_prefill_tokens: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """token_ids: (num_slots, max_len); input_ids: (num_reqs * max_query,); next_prefill_tokens: (num_slots,)."""
-    slots = idx_mapping.tolist()
-    computed = num_computed_tokens[idx_mapping.long()].tolist()
-    lengths = prefill_lens[idx_mapping.long()].tolist()
-    for slot, first, length, (begin, end) in zip(slots, computed, lengths, spans(cu_seqlens), strict=True):
-        if first < length:
-            after = first + end - begin
-            input_ids[begin:end] = token_ids[slot, first:after]
-            if after < length:
-                next_prefill_tokens[slot] = token_ids[slot, after]
+    slots, starts = idx_mapping.long(), cu_seqlens[:-1]
+    first, length = num_computed_tokens[slots], prefill_lens[slots]
+    after = first + cu_seqlens.diff()
+    requests = owners(cu_seqlens)
+    tokens = (first < length)[requests].nonzero().flatten()
+    requests = requests[tokens]
+    input_ids[tokens] = token_ids[slots[requests], first[requests] + tokens - starts[requests]]
+    unfinished = after < length
+    next_prefill_tokens[slots[unfinished]] = token_ids[slots[unfinished], after[unfinished]]
     return input_ids, next_prefill_tokens

@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 
-from arena.semantics.ragged import spans
+from arena.semantics.chunks import gather_chunks
+from arena.semantics.ragged import similar, spans
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -30,8 +31,19 @@ def reference(
 ) -> torch.Tensor:
     """x: (num_slices, num_tokens, rank); weight: (num_loras, out_features, rank); out: (num_tokens, out_features)."""
     out = out.clone()
-    for adapter in range(weight.shape[0]):
-        tokens = (token_lora_ids == adapter).nonzero().squeeze(-1)
+    counts = (token_lora_ids == torch.arange(len(weight), device=out.device)[:, None]).sum(dim=1)
+    order = token_lora_ids.argsort(stable=True)[len(token_lora_ids) - int(counts.sum()) :]
+    begins = counts.cumsum(0) - counts
+    used = counts.nonzero().flatten()
+    width = weight.shape[1] * weight.shape[2]
+    for group in similar(
+        [(count,) for count in counts[used].tolist()], lambda count: width + 2 * count * weight.shape[1]
+    ):
+        adapters = used[group]
+        steps = torch.arange(int(counts[adapters].max()), device=out.device)
+        present = steps < counts[adapters, None]
+        tokens = torch.where(present, order[(begins[adapters, None] + steps).clamp(max=len(order) - 1)], -1)
         for values, (begin, end) in zip(x, spans(slice_offsets), strict=True):
-            out[tokens, begin:end] += values[tokens] @ weight[adapter, begin:end].T
+            added = torch.einsum("atr,aor->ato", gather_chunks(values, tokens), weight[adapters, begin:end])
+            out[tokens[present], begin:end] += added[present]
     return out

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from arena.semantics.chunks import chunk_rows, gather_chunks, scatter_chunks
+from arena.semantics.chunks import chunk_rows, gather_chunks
 from arena.semantics.decay import draw_gated_chunks
 from arena.semantics.ragged import at_once
 
@@ -26,11 +26,12 @@ def reference(
 ) -> torch.Tensor:
     """query, g: (num_tokens, num_heads, head_dim); scores: (…, chunk_size); value, out: (…, value_dim)."""
     rows = chunk_rows(cu_seqlens, chunk_size)
-    some = at_once(2 * chunk_size * query.shape[1] * (query.shape[2] + value.shape[2] + chunk_size))
-    outs = []
+    some = at_once(4 * chunk_size * query.shape[1] * (query.shape[2] + value.shape[2] + chunk_size))
+    out = torch.zeros_like(value)
     for tokens, state in zip(rows.split(some), states[: len(rows)].split(some), strict=True):
         queries, gates, values, products = (gather_chunks(x, tokens) for x in (query, g, value, scores))
         earlier = torch.einsum("cthd,chde->cthe", queries * torch.exp(gates), state)
         inside = products.transpose(1, 2).tril()
-        outs.append(sm_scale * earlier + torch.einsum("chtu,cuhe->cthe", inside, values))
-    return scatter_chunks(torch.cat(outs), rows, len(query))
+        attended = sm_scale * earlier + torch.einsum("chtu,cuhe->cthe", inside, values)
+        out[tokens[tokens >= 0]] = attended[tokens >= 0]
+    return out

@@ -4,6 +4,8 @@ from typing import Any
 
 import torch
 
+from arena.semantics.ragged import at_once
+
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """idx_mapping: distinct slots in random order, with -1 in num_padded random places."""
@@ -25,11 +27,11 @@ def reference(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """query, key: (num_reqs, num_heads, head_dim); out: (num_reqs, num_heads, value_dim)."""
     out, after = torch.zeros_like(value), kv_cache.clone()
-    for request, slot in enumerate(idx_mapping.tolist()):
-        if slot < 0:
-            continue
-        state = torch.exp(-slopes)[:, None, None] * kv_cache[slot]
-        state = state + key[request][:, :, None] * value[request][:, None, :]
-        after[slot] = state
-        out[request] = (query[request][:, :, None] * state).sum(dim=1)
+    decay = torch.exp(-slopes)[:, None, None]
+    used = (idx_mapping >= 0).nonzero().flatten()
+    for requests in used.split(at_once(4 * kv_cache[0].numel())):
+        slots = idx_mapping[requests].long()
+        state = decay * kv_cache[slots] + key[requests][..., None] * value[requests][:, :, None]
+        after[slots] = state
+        out[requests] = (query[requests][..., None] * state).sum(dim=2)
     return out, after

@@ -4,7 +4,9 @@ from typing import Any
 
 import torch
 
-from arena.semantics.routing import Routing, choices_by_expert, draw_routings
+from arena.semantics.chunks import gather_chunks
+from arena.semantics.ragged import at_once
+from arena.semantics.routing import Routing, draw_routings, used_blocks
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -32,16 +34,19 @@ def reference(
     """x: (num_tokens, K); scales: (num_experts, N, groups); out: (num_tokens, top_k, N)."""
     num_tokens, top_k = topk_weights.shape
     _, n, groups = scales.shape
+    routing = Routing(sorted_token_ids[None], expert_ids[None], num_tokens_post_padded)
+    _, experts, choices = used_blocks(routing, num_tokens * top_k)
+    some = at_once(4 * n * x.shape[1] + 2 * choices.shape[1] * (n + x.shape[1]))
     out = x.new_zeros(num_tokens * top_k, n)
-    routing = Routing(sorted_token_ids, expert_ids, num_tokens_post_padded)
-    for expert, choices in choices_by_expert(routing, num_tokens * top_k):
-        codes = qweight[expert] if bits == 8 else halves(qweight[expert], 1)
+    for expert, rows in zip(experts.split(some), choices.split(some), strict=True):
+        codes = qweight[expert] if bits == 8 else halves(qweight[expert], 2)
         zeros: torch.Tensor | float = float(2 ** (bits - 1))
         if qzeros is not None:
-            unpacked = qzeros[expert] if bits == 8 else halves(qzeros[expert], 0)[:n]
+            unpacked = qzeros[expert] if bits == 8 else halves(qzeros[expert], 1)[:, :n]
             zeros = unpacked.to(x.dtype).unsqueeze(-1)
-        weight = (codes.to(x.dtype).unflatten(1, (groups, -1)) - zeros) * scales[expert].unsqueeze(-1)
-        out[choices] = x[choices // top_k] @ weight.flatten(1).T
+        weight = (codes.to(x.dtype).unflatten(2, (groups, -1)) - zeros) * scales[expert].unsqueeze(-1)
+        products = torch.bmm(gather_chunks(x, rows // top_k), weight.flatten(2).transpose(1, 2))
+        out[rows[rows >= 0]] = products[rows >= 0]
     if mul_routed_weight:
         out = out * topk_weights.flatten().unsqueeze(1)
     return out.view(num_tokens, top_k, n)

@@ -4,14 +4,16 @@ from typing import Any
 
 import torch
 
+from arena.semantics.chunks import gather_chunks
+from arena.semantics.ragged import at_once
 from arena.semantics.routing import (
     Routing,
-    choices_by_expert,
     choose_experts,
     in_parts,
     most_blocks,
     permutations,
     sort_by_expert,
+    used_blocks,
     with_stale_tail,
 )
 
@@ -49,12 +51,16 @@ def reference(
 ) -> torch.Tensor:
     """x: (num_tokens, K); lora_a, lora_b: (slices, loras, experts, rank, K) and (…, N, rank)."""
     num_tokens, top_k = topk_weights.shape
+    slices, _, _, rank, K = lora_a.shape
+    loras, experts, choices = used_blocks(
+        Routing(sorted_token_ids, expert_ids, num_tokens_post_padded), num_tokens * top_k
+    )
+    some = at_once(2 * slices * rank * (K + lora_b.shape[3]) + 2 * choices.shape[1] * (K + out.shape[2]))
     added = torch.zeros_like(out).view(num_tokens * top_k, -1)
-    for lora, in_use in enumerate(num_tokens_post_padded):
-        routing = Routing(sorted_token_ids[lora], expert_ids[lora], in_use)
-        for expert, choices in choices_by_expert(routing, num_tokens * top_k):
-            shrunk = x[choices // top_k] @ lora_a[:, lora, expert].transpose(-1, -2)
-            added[choices] = (shrunk @ lora_b[:, lora, expert].transpose(-1, -2)).transpose(0, 1).flatten(1)
+    for lora, expert, rows in zip(*(numbers.split(some) for numbers in (loras, experts, choices)), strict=True):
+        shrunk = torch.einsum("bmk,sbrk->sbmr", gather_chunks(x, rows // top_k), lora_a[:, lora, expert])
+        grown = torch.einsum("sbmr,sbnr->bmsn", shrunk, lora_b[:, lora, expert]).flatten(2)
+        added[rows[rows >= 0]] = grown[rows >= 0]
     if mul_routed_weight:
         added = added * topk_weights.flatten().unsqueeze(1)
     return out + added.view_as(out)

@@ -5,9 +5,7 @@ from typing import Any
 import torch
 
 from arena.semantics.paged import draw_slots
-
-SEQUENCES = 32
-"""How many are computed at a time, so that large states fit into memory."""
+from arena.semantics.ragged import at_once
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -37,7 +35,7 @@ def reference(
     if dt_softplus:
         steps = torch.logaddexp(steps, torch.zeros_like(steps))
     used = (idx_mapping >= 0).nonzero().flatten()
-    for seqs in used.split(SEQUENCES):
+    for seqs in used.split(at_once(5 * A.numel())):
         slots, step = idx_mapping[seqs].long(), steps[seqs][..., None]
         inputs, outputs = (factor[seqs].repeat_interleave(share, dim=1) for factor in (B, C))
         new = (step * A).exp() * state[slots] + step * x[seqs][..., None] * inputs[:, :, None]
