@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -18,7 +19,26 @@ def resource(name: str) -> Path:
     Returns:
         An absolute path, whether or not anything lies there.
     """
-    return _DATA / name if _DATA.is_dir() else PACKAGE.parent / name
+    return _beside(PACKAGE, name)
+
+
+def other_copies() -> tuple[Path, ...]:
+    """Return the folders of other copies of the package that modules are imported from.
+
+    One checkout may be installed while another one runs. Both hold the same held-out cases.
+    """
+    packages = (Path(entry).resolve() / PACKAGE.name for entry in sys.path if entry)
+    return tuple(p for p in dict.fromkeys(packages) if p != PACKAGE and (p / "__init__.py").is_file())
+
+
+def tasks_of_other_copies() -> tuple[Path, ...]:
+    """Return their corpora."""
+    return tuple(folder for folder in (_beside(package, "tasks") for package in other_copies()) if folder.is_dir())
+
+
+def _beside(package: Path, name: str) -> Path:
+    data = package / "data"
+    return data / name if data.is_dir() else package.parent / name
 
 
 def own_folders() -> tuple[Path, ...]:

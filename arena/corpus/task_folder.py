@@ -12,7 +12,7 @@ from arena.corpus import strict_yaml
 from arena.corpus.build import Identity, build_task
 from arena.errors import FileError
 from arena.model.task import Task, TaskType
-from arena.resources import PACKAGE, resource
+from arena.resources import PACKAGE, resource, tasks_of_other_copies
 
 TASKS = resource("tasks")
 DEFINITION = "task.yaml"
@@ -63,9 +63,10 @@ def _definition(folder: Path) -> strict_yaml.Document:
 
 
 def hidden_from_candidates(task: Task) -> tuple[Path, ...]:
-    """Return the folders that no candidate of `task` may see: its own corpus, the shipped one, and those of `HIDE`."""
+    """Return the folders that no candidate of `task` may see: its own corpus, the shipped ones, and those of `HIDE`."""
     others = (Path(folder) for folder in os.environ.get(HIDE, "").split(os.pathsep) if folder)
-    return tuple(dict.fromkeys((task.path.parents[2], TASKS, *(folder for folder in others if folder.is_dir()))))
+    shipped = (TASKS, *tasks_of_other_copies())
+    return tuple(dict.fromkeys((task.path.parents[2], *shipped, *(folder for folder in others if folder.is_dir()))))
 
 
 def content_hash(folder: Path, heldout: Path | None = None, definition: Path | None = None) -> str:

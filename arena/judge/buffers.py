@@ -80,7 +80,7 @@ class Sets:
         self._places, num_bytes = lay_out(arguments, count)
         self._owned = arena is None or arena.handle.num_bytes < num_bytes
         self._buffer = platform.allocate(num_bytes) if arena is None or self._owned else arena
-        self._poison: dict[str, int] = {}
+        self._poison: dict[str, int | torch.Tensor] = {}
         self.raw = self._buffer.tensor[:num_bytes]
 
     def close(self) -> None:
@@ -136,8 +136,14 @@ class Sets:
         """
         for tensor in self.arguments.outputs:
             pattern = _pattern(tensor, secrets.randbits(31))
-            self._poison[tensor.name] = pattern
-            self._strided(tensor, integer_dtype(tensor.item_bytes))[part].fill_(pattern)
+            bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[part]
+            if tensor.item_bytes == 1 and tensor.dtype != "bool" and tensor.shape:
+                varied = _varied(tensor, self.raw.device)
+                self._poison[tensor.name] = varied
+                bits.copy_(varied.expand_as(bits))
+            else:
+                self._poison[tensor.name] = pattern
+                bits.fill_(pattern)
 
     def wipe(self, part: slice) -> None:
         """Overwrite all that a call may have answered with, mutable inputs too, once it has been checked.
@@ -157,7 +163,7 @@ class Sets:
         for tensor in self.arguments.outputs:
             bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[first:end]
             held = (bits == self._poison[tensor.name]).reshape(end - first, -1)
-            if tensor.dtype in FLOATING and tensor.item_bytes > 1:
+            if tensor.dtype == "bool" or (tensor.dtype in FLOATING and tensor.item_bytes > 1):
                 by_set = held.any(dim=1)
             elif tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES:
                 by_set = held.all(dim=1)
@@ -256,10 +262,20 @@ def _pattern(tensor: Tensor, secret: int) -> int:
     """The poison of one output as a signed integer of the item's size."""
     item = tensor.item_bytes
     if tensor.dtype == "bool":
-        return secret & 1
+        return 2 + secret % 126  # neither false nor true
     if tensor.dtype in FLOATING and item > 1:
         fixed, free = _HALF_POISON if tensor.dtype == "float16" else _NAN_POISON[item]
         return fixed | (1 + secret % free)
     bits = 8 * item
     pattern = (secret * 0x9E3779B97F4A7C15) & ((1 << bits) - 1)
     return pattern - (1 << bits) if pattern >> (bits - 1) else pattern
+
+
+def _varied(tensor: Tensor, device: torch.device) -> torch.Tensor:
+    """Return secret bytes along the longest axis of an output: one byte for all would be a constant that is right."""
+    import torch
+
+    shape = [1] * len(tensor.shape)
+    longest = max(range(len(shape)), key=lambda axis: tensor.shape[axis])
+    shape[longest] = tensor.shape[longest]
+    return torch.randint(-128, 128, shape, dtype=torch.int8, device=device, generator=secret_generator(str(device)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from arena.resources import PACKAGE
+from arena.resources import PACKAGE, other_copies
 from arena.sandbox import landlock, visible
 from arena.sandbox.landlock import Allowed
 from arena.sandbox.mounts import SHARED_MEMORY
@@ -68,12 +68,16 @@ def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: s
 
 
 def _import_folders() -> list[str]:
-    """Where modules are imported from, but for a folder around the package that holds more than modules: a checkout."""
+    """Where modules are imported from, but for a folder around the package that holds more than modules: a checkout.
+
+    A checkout of another copy, which is installed while this one runs, is left out too.
+    """
     entries = [Path(entry).resolve() for entry in sys.path if entry]
+    packages = (PACKAGE, *other_copies())
     return [
         str(entry)
         for entry in entries
-        if entry.exists() and (entry.name in _INSTALLED or not PACKAGE.is_relative_to(entry))
+        if entry.exists() and (entry.name in _INSTALLED or not any(copy.is_relative_to(entry) for copy in packages))
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -69,6 +70,35 @@ def test_poison_changes_every_time(sets: Sets) -> None:
         sets.poison()
         seen.add(int(sets.view("y").view(torch.int32)[0, 0, 0]))
     assert len(seen) > 4
+
+
+def test_a_constant_of_one_byte_is_no_poison() -> None:
+    """One byte for a whole output was right by chance, once in 256 calls."""
+    task = load_task(TASKS / "triton2triton/quantization/per_token_quant_int8")
+    one = replace(task.heldout[0], values={**task.heldout[0].values, "hidden": 64})
+    sets = Sets(CpuPlatform(), arguments(task, one), 1)
+    said = []
+    for _ in range(2000):
+        sets.poison()
+        assert sets.unwritten([0]) == "q"
+        for name in ("q", "scales", "sums"):
+            sets.view(name).fill_(1)
+        said.append(sets.unwritten([0]))
+    assert set(said) == {""}
+
+
+def test_poison_of_a_bool_is_neither_true_nor_false(task: Task) -> None:
+    case = arguments(task, task.seen[0])
+    y = case.tensors["y"]
+    assert y is not None
+    sets = Sets(CpuPlatform(), replace(case, tensors={**case.tensors, "y": replace(y, dtype="bool")}), 1)
+    for value in (True, False, True, False):
+        sets.poison()
+        sets.view("y").fill_(value)
+        assert sets.unwritten([0]) == ""
+        sets.poison()
+        sets.view("y")[0, 0] = value
+        assert sets.unwritten([0]) == "y", "a part that is not written is seen"
 
 
 @pytest.mark.parametrize("name", ["fundamentals/small_dot", "normalization/fla_layernorm"])

@@ -121,7 +121,7 @@ def test_every_draw_has_a_state_of_its_own(case: Arguments, task: Task, monkeypa
     rounds = PerformanceCheck(timer, reference, 1.0)
     for _ in range(3):
         rounds._draw(case, PassPlan(1, 3))
-    assert len(made) == 7 + 1 + 3
+    assert len(made) == 7 + 2 + 3, "a warm-up and its canaries, and the draws of three rounds"
     assert len({made_one.get_state().numpy().tobytes() for made_one in made}) == len(made)
 
 

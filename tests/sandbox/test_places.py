@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from arena.corpus.task_folder import TASKS, hidden_from_candidates, load_task
+from arena.resources import tasks_of_other_copies
 from arena.sandbox import places, visible
 
 
@@ -18,6 +20,24 @@ def test_of_a_checkout_only_the_package_is_shown(monkeypatch: pytest.MonkeyPatch
     allowed = places.for_python_worker((), (), ())
     assert str(package) in allowed.read
     assert not {str(package.parent), str(tmp_path)} & {*allowed.read, *allowed.listed}
+
+
+def test_a_checkout_that_is_installed_while_another_one_runs_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its corpus has the held-out cases of the one that runs."""
+    other, data = tmp_path / "other", tmp_path / "site-packages/arena/data"
+    for folder in (other / "arena", other / "tasks", data / "tasks", tmp_path / "modules"):
+        folder.mkdir(parents=True)
+    for package in (other / "arena", data.parent):
+        (package / "__init__.py").write_text("")
+    monkeypatch.setattr(sys, "path", [str(other), str(tmp_path / "modules"), str(data.parents[1])])
+    allowed = places.for_python_worker((), (), ())
+    assert str(tmp_path / "modules") in allowed.read
+    assert str(other) not in {*allowed.read, *allowed.listed}
+    assert tasks_of_other_copies() == (other / "tasks", data / "tasks")
+    task = load_task(TASKS / "triton2triton/normalization/rms_norm")
+    assert {other / "tasks", data / "tasks"} <= set(hidden_from_candidates(task))
 
 
 def test_of_an_installation_all_but_the_tasks_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
