@@ -14,9 +14,7 @@ ENOUGH_PROGRAMS = 2048
 
 
 @triton.jit
-def _tile_maxima(
-    x_ptr, y_ptr, x_stride, rows, columns, part_length, n_parts, ROWS: tl.constexpr, WIDTH: tl.constexpr
-):
+def _tile_maxima(x_ptr, y_ptr, x_stride, rows, columns, part_length, n_parts, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     row = (tl.program_id(0) // n_parts).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     part = tl.program_id(0) % n_parts
     begin = part * part_length

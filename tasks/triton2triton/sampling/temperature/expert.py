@@ -1,6 +1,6 @@
 """Temperature in tiles of 2048 logits: each thread of four warps has four vectors of 16 bytes on the way.
 
-The baseline's 256 logits give a thread two of 4 bytes, too few to keep memory busy. A row's reciprocal is computed once.
+The baseline's 256 logits give a thread two of 4 bytes, too few to keep memory busy. A tile has one reciprocal.
 """
 
 import triton
