@@ -1,15 +1,15 @@
 """Layer normalization forward and backward in one walk over x and dy: a program keeps sums of its rows in registers.
 
 The baseline reads x six times and dy three times. Here a row, its gradient, and the sums for weight and bias stay in
-registers, 16 to 32 values of each a thread; a second launch adds the sums of all programs up. Only rows of more than
-16384 values are walked along several times.
+registers, 16 values of each a thread; a second launch adds the sums of all programs up. More values a thread would
+spill, so that rows of more than 8192 are walked along, and their sums for weight and bias are a launch of their own.
 """
 
 import torch
 import triton
 import triton.language as tl
 
-LONGEST_HELD = 16384
+LONGEST_HELD = 8192
 TILE_ELEMENTS = 2048
 LONG_TILE = 4096
 COLUMNS = 128
@@ -194,7 +194,7 @@ def layernorm(x, weight, bias, dy, eps, y, mean, rstd, dx, dweight, dbias):
         n_parts = min(triton.cdiv(n_rows, rows), 264 if block > LONG_TILE else 528)
         parts = _parts(n_parts, x)
         # The next row is loaded meanwhile where both buffers fit; AMD's 64 KiB are left to reductions.
-        ahead = torch.version.hip is None and block * x.element_size() <= 32768
+        ahead = torch.version.hip is None and block * x.element_size() <= 16384
         _both_ways[(n_parts,)](
             *tensors,
             *parts,
