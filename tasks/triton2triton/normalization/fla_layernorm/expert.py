@@ -124,6 +124,6 @@ def fla_layernorm(x, gate, weight, bias, residual, eps, y, mean, rstd):
         eps,
         ROWS=rows,
         BLOCK=block,
-        # Stream, offsets, weight and gate are live at once: 32 of each a thread would spill registers of unaligned rows.
+        # Stream, offsets, weight and gate are live at once: 32 of each a thread would spill registers.
         num_warps=min(16, max(4, block // 512)),
     )

@@ -1,7 +1,7 @@
 """Mean over the middle dimension by tiles of 8 or 16 KiB whose sums are combined once, at the end.
 
-The baseline sums 32 x 32 elements, across threads, after every step: 2 KiB on the way, of 64 bytes a row. Rows of a tile
-are 256 bytes here, or 128 with twice as many summands where that gives every multiprocessor a program.
+The baseline sums 32 x 32 elements, across threads, after every step: 2 KiB on the way, of 64 bytes a row. Rows of a
+tile are 256 bytes here, or 128 with four times as many summands where programs would be few.
 """
 
 import triton
