@@ -45,15 +45,19 @@ def _multiply_tile(
     band = tl.program_id(0) // (SHARING * tiles_across)
     within = tl.program_id(0) % (SHARING * tiles_across)
     height = tl.minimum(tl.cdiv(M, TILE_M) - band * SHARING, SHARING)
-    rows = (band * SHARING + within % height) * TILE_M + tl.arange(0, TILE_M)
+    first_row = (band * SHARING + within % height) * TILE_M
     first_column = within // height * TILE_N
+    rows = first_row + tl.arange(0, TILE_M)
     columns = first_column + tl.arange(0, TILE_N)
     # Rows and columns beyond the end repeat the last one and are not stored.
     some_rows = tl.minimum(rows, M - 1)
     some_columns = tl.minimum(columns, N - 1)
     lanes = tl.arange(0, TILE_K)
-    a_ptrs = a_ptr + some_rows.to(tl.int64)[:, None] * K + lanes[None, :]
-    b_ptrs = b_ptr + some_columns.to(tl.int64)[None, :] * K + lanes[:, None]
+    # Offsets within a tile have 32 bits, and need half the registers of pointers.
+    a_ptr += first_row.to(tl.int64) * K
+    b_ptr += first_column.to(tl.int64) * K
+    a_offsets = (some_rows - first_row)[:, None] * K + lanes[None, :]
+    b_offsets = (some_columns - first_column)[None, :] * K + lanes[:, None]
     a_scale_ptrs = a_scales_ptr + some_rows
     pieces: tl.constexpr = (BLOCK_K + TILE_K - 1) // TILE_K
     acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
@@ -63,11 +67,11 @@ def _multiply_tile(
         k = block * BLOCK_K + piece % pieces * TILE_K
         if BLOCK_K < TILE_K:
             # fp8 products have 32 terms at least: those behind a shorter block are zero.
-            a = tl.load(a_ptrs + k, mask=lanes[None, :] < BLOCK_K, other=0.0)
-            b = tl.load(b_ptrs + k, mask=lanes[:, None] < BLOCK_K, other=0.0)
+            a = tl.load(a_ptr + k + a_offsets, mask=lanes[None, :] < BLOCK_K, other=0.0)
+            b = tl.load(b_ptr + k + b_offsets, mask=lanes[:, None] < BLOCK_K, other=0.0)
         else:
-            a = tl.load(a_ptrs + k)
-            b = tl.load(b_ptrs + k)
+            a = tl.load(a_ptr + k + a_offsets)
+            b = tl.load(b_ptr + k + b_offsets)
         a_scales = tl.load(a_scale_ptrs + block.to(tl.int64) * scale_stride)
         if WIDEN:
             part = tl.dot(a.to(tl.float16), b.to(tl.float16))
