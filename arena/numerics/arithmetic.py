@@ -95,7 +95,15 @@ def truncated(product: torch.Tensor, lost: float) -> torch.Tensor:
     return (product - product.sign() * shares * size).reshape(product.shape)
 
 
-class RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode whose operators nobody compiles: PyTorch's compiler, which takes seconds to import, is left alone."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class RoundedProducts(_UncompiledMode):
     """Rounds the floating-point operands of every matrix product, and adds up as a matrix unit; `products` counts."""
 
     def __init__(self, number_format: str, sums: Accumulation = FLOAT32_SUMS) -> None:
@@ -122,7 +130,7 @@ class RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return truncated(product, self._sums.lost(last[0].numel() if name == "convolution" else first.shape[-1]))
 
 
-class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class RoundedResults(_UncompiledMode):
     """Rounds the floating-point result of every operator: intermediate values that are kept in a shorter format."""
 
     def __init__(self, number_format: str) -> None:
