@@ -168,8 +168,9 @@ def measure(
     devices: int,
     in_flight: int,
     rounds: int = 1,
+    seconds: float = math.inf,
 ) -> Iterator[Throughput]:
-    """Judge all candidates in each round, `in_flight` at a time for each device."""
+    """Judge all candidates in each round, `in_flight` at a time for each device; none is begun after some seconds."""
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(devices * in_flight) as threads:
         folder = Path(place)
         warm_task, warm = candidates[0]
@@ -178,7 +179,12 @@ def measure(
         for number in range(1, rounds + 1):
             copies = [(task, unseen_copy(kernel, folder)) for task, kernel in candidates]
             began = time.monotonic()
-            done = tuple(shown(threads.map(lambda one: judged(pool, one[0], one[1], options), copies), len(copies)))
+            until = began + seconds
+
+            def in_time(one: tuple[Task, Path], until: float = until) -> Judged | None:
+                return judged(pool, *one, options) if time.monotonic() < until else None
+
+            done = tuple(shown(filter(None, threads.map(in_time, copies)), len(copies)))
             yield Throughput(number, devices, in_flight, options.effort.value, time.monotonic() - began, done)
 
 
@@ -231,6 +237,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=3, help="candidates at the same time, for each device")
     parser.add_argument("--most", type=int, default=MOST_TASKS, help="so many tasks at most, spread evenly")
     parser.add_argument("--rounds", type=int, default=1, help="judge each task so many times, one after the other")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="of a round, after which nothing is begun")
     parser.add_argument("--hostile", action="store_true", help="beside a candidate that loads all cores")
     parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file, a line a round")
     given = parser.parse_args()
@@ -242,7 +249,7 @@ def main() -> None:
         options = options_of({"effort": given.effort})
         neighbour = HostileNeighbour(pool, load_task(TASKS / HOSTILE_TASK), options) if given.hostile else nullcontext()
         with neighbour:
-            for found in measure(pool, candidates, options, len(devices), given.in_flight, given.rounds):
+            for found in measure(pool, candidates, options, len(devices), given.in_flight, given.rounds, given.seconds):
                 print(text(found), flush=True)
                 if given.json:
                     with given.json.open("a", encoding="utf-8") as file:

@@ -80,6 +80,14 @@ def test_each_round_judges_each_task_with_a_text_of_its_own(tool: ModuleType) ->
     assert len(set(pool.texts)) == 1 + 2 * 3
 
 
+def test_after_some_seconds_nothing_is_begun(tool: ModuleType) -> None:
+    pool, task = FakePool(1), load_task(TASKS / "triton2triton/normalization/rms_norm")
+    kernels = [(task, task.baseline_kernel)] * 20
+    (found,) = tool.measure(pool, kernels, Options(), 1, 2, 1, 2.5 * SECONDS_JUDGED)
+    assert 2 <= len(found.judged) < 10
+    assert f"{len(found.judged)} evaluations" in tool.text(found)
+
+
 def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
     found = replace(measured(tool, FakePool(1), 1, 2, 4), wall_s=0.8)
     assert found.an_hour == pytest.approx(4 / 0.8 * 3600)
