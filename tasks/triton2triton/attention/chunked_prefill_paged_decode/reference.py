@@ -3,7 +3,7 @@
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend
-from arena.semantics.paged import tokens_at
+from arena.semantics.paged import cached_tokens
 
 
 def reference(
@@ -15,10 +15,6 @@ def reference(
     sm_scale: float,
 ) -> torch.Tensor:
     """query, out: (num_seqs, num_heads, head_dim); caches: (num_blocks, block_size, num_kv_heads, head_dim)."""
-
-    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        blocks = block_table[seqs]
-        return tokens_at(key_cache, blocks, positions), tokens_at(value_cache, blocks, positions)
-
+    read = cached_tokens(key_cache, value_cache, block_table)
     offsets = torch.arange(len(query) + 1, device=query.device)
     return attend(Sequences(query, offsets, seq_lens, read, *value_cache.shape[2:]), Rule(sm_scale))

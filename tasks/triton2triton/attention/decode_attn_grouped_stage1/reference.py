@@ -3,7 +3,7 @@
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend_in_parts
-from arena.semantics.paged import tokens_at
+from arena.semantics.paged import cached_tokens
 
 
 def reference(
@@ -16,11 +16,7 @@ def reference(
     num_splits: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """query: (num_seqs, num_heads, head_dim); partial: (num_seqs, num_heads, num_splits, value_dim)."""
-
-    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        blocks = block_table[seqs]
-        return tokens_at(key_cache, blocks, positions), tokens_at(value_cache, blocks, positions)
-
+    read = cached_tokens(key_cache, value_cache, block_table)
     offsets = torch.arange(len(query) + 1, device=query.device)
     sequences = Sequences(query, offsets, seq_lens, read, *value_cache.shape[2:])
     part_lengths = -(-seq_lens // num_splits)

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend
-from arena.semantics.chunks import gather_chunks
-from arena.semantics.paged import tokens_at
+from arena.semantics.paged import after_prefix, cached_tokens
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -28,14 +27,8 @@ def reference(
     sm_scale: float,
 ) -> torch.Tensor:
     """query, out: (num_tokens, num_heads, head_dim); caches: (num_blocks, block_size, num_kv_heads, head_dim)."""
-
-    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        context, blocks = context_lens[seqs, None], block_table[seqs]
-        cached = torch.where(positions < context, positions, -1)
-        rows = torch.where(positions < context, -1, cu_seqlens[seqs, None] + positions - context)
-        keys = tokens_at(key_cache, blocks, cached) + gather_chunks(key, rows)
-        return keys, tokens_at(value_cache, blocks, cached) + gather_chunks(value, rows)
-
+    prefix = cached_tokens(key_cache, value_cache, block_table)
+    read = after_prefix(prefix, context_lens, key, value, cu_seqlens)
     lengths = context_lens + cu_seqlens.diff()
     sequences = Sequences(query, cu_seqlens, lengths, read, *value.shape[1:])
     return attend(sequences, Rule(sm_scale, slopes=alibi_slopes))

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend, mixed_batch
-from arena.semantics.paged import tokens_at
+from arena.semantics.paged import cached_tokens
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -25,10 +25,6 @@ def reference(
     sliding_window: int,
 ) -> torch.Tensor:
     """query, out: (num_tokens, num_heads, head_dim); caches: (num_blocks, block_size, num_kv_heads, head_dim)."""
-
-    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        blocks = block_table[seqs]
-        return tokens_at(key_cache, blocks, positions), tokens_at(value_cache, blocks, positions)
-
+    read = cached_tokens(key_cache, value_cache, block_table)
     sequences = Sequences(query, cu_seqlens, seq_lens, read, *value_cache.shape[2:])
     return attend(sequences, Rule(sm_scale, softcap=softcap, window=sliding_window))

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend_in_parts, mixed_batch
-from arena.semantics.paged import tokens_at
+from arena.semantics.paged import cached_tokens
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
@@ -26,11 +26,7 @@ def reference(
     num_segments: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """query: (num_tokens, num_heads, head_dim); segment_acc: (num_tokens, num_heads, num_segments, head_dim)."""
-
-    def read(seqs: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        blocks = block_table[seqs]
-        return tokens_at(key_cache, blocks, positions), tokens_at(value_cache, blocks, positions)
-
+    read = cached_tokens(key_cache, value_cache, block_table)
     sequences = Sequences(query, cu_seqlens, seq_lens, read, *value_cache.shape[2:])
     block_size = key_cache.shape[1]
     part_lengths = block_size * -(-seq_lens // (block_size * num_segments))
