@@ -127,17 +127,17 @@ def check_canaries(before: torch.Tensor, sets: Sets) -> OutputCheck:
     for tensor in (*sets.arguments.inputs, *sets.arguments.outputs):
         changed &= ~sets.element_mask(tensor.name)
     first = int(changed.to(dtype=before.dtype).argmax())
-    return OutputCheck(
-        Status.OUT_OF_BOUNDS, f"{int(changed.sum())} bytes outside every argument changed {_near(sets, first)}"
-    )
+    return _stray(int(changed.sum()), _near(sets, first))
 
 
 def check_outside(before: torch.Tensor, sets: Sets, index: int) -> OutputCheck:
     """For a buffer of many sets: no byte that `Sets.outside` returned before a pass may differ."""
     changed = int((before != sets.outside(index)).sum())
-    if changed:
-        return OutputCheck(Status.OUT_OF_BOUNDS, f"{changed} bytes outside every argument changed")
-    return GOOD
+    return _stray(changed) if changed else GOOD
+
+
+def _stray(count: int, where: str = "") -> OutputCheck:
+    return OutputCheck(Status.OUT_OF_BOUNDS, f"{count} bytes outside every argument changed {where}".rstrip())
 
 
 def _near(sets: Sets, byte: int) -> str:

@@ -14,6 +14,7 @@ from arena.judge.inputs import draw_inputs, secret_generator
 from arena.judge.verify import GOOD, check_canaries, check_inputs, check_results, compared
 from arena.model.task import Arguments, Task, arguments
 from arena.model.verdict import Status
+from arena.numerics.dtypes import torch_dtype
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
 
@@ -62,6 +63,33 @@ def test_poison_is_seen_until_every_element_is_written(task: Task, dtype: str) -
     assert sets.unwritten([0, 1, 2]) == "y"
     sets.view("y")[2] = float("nan")
     assert sets.unwritten([2]) == "", "a NaN that was computed is not poison"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bool"])
+@pytest.mark.parametrize(("offset", "width"), [(0, 256), (1, 256), (0, 255), (3, 5)])
+def test_sets_are_written_and_poisoned_alone_however_they_lie(task: Task, dtype: str, offset: int, width: int) -> None:
+    """Whatever the words are in which memory is written: 8 bytes at once, or as few as an element has."""
+    case = arguments(task, task.seen[0])
+    changed = {
+        name: replace(tensor, dtype=dtype, offset=offset, shape=(4, width), strides=(width, 1))
+        for name in ("x", "y")
+        if (tensor := case.tensors[name]) is not None
+    }
+    sets = Sets(CpuPlatform(), replace(case, tensors={**case.tensors, **changed}), COUNT)
+    sets.scatter_canaries()
+    around = [sets.outside(index) for index in range(COUNT)]
+    values = torch.randint(0, 2, (COUNT, 4, width)).to(torch_dtype(dtype))
+    sets.write({"x": values})
+    sets.poison()
+    assert torch.equal(sets.view("x"), values)
+    assert all(bool(sets.held_poison("y", index).all()) for index in range(COUNT))
+    sets.view("y").fill_(1)
+    sets.poison(slice(1, 2))
+    assert [bool(sets.held_poison("y", index).any()) for index in range(COUNT)] == [False, True, False]
+    sets.write({"x": ~values if dtype == "bool" else -values - 1}, slice(2, 3))
+    assert torch.equal(sets.view("x")[:2], values[:2])
+    assert not bool((sets.view("x")[2] == values[2]).any())
+    assert all(torch.equal(before, sets.outside(index)) for index, before in enumerate(around))
 
 
 def test_poison_changes_every_time(sets: Sets) -> None:
