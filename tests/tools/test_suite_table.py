@@ -1,0 +1,61 @@
+"""The table by suite: figures from rows of cases, and which bounds a task does not keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from arena.corpus.task_folder import TASKS, load_task
+from arena.platforms.peaks import Peaks
+from arena.yardstick.table import COLUMNS
+from tests.tools import load
+
+tool = load("suite_table")
+SUBTRACT, SMALL = "triton2triton/fundamentals/subtract", "triton2triton/speculative_decoding/expand"
+PEAKS = Peaks("a GPU", "sm_90", 1000.0, 0, {"float16": 100.0, "float32": 100.0}, "this test")
+
+
+def case(task: str, agent: str, number: int, speedup: float, baseline_ms: float, of_roofline: float) -> dict[str, str]:
+    timed = [one.id for one in load_task(TASKS / task).seen if one.timed]
+    figures = {"baseline_ms": baseline_ms, "candidate_ms": baseline_ms / speedup, "roofline_fraction": of_roofline}
+    named = {"task": task, "agent": agent, "case": timed[number], "split": "seen", "speedup": speedup}
+    return {name: str(value) for name, value in {**named, **figures}.items()}
+
+
+def engine(task: str, speedup: float) -> dict[str, str]:
+    given = {"task": task, "case": "seen-01", "speedup": str(speedup), "status": "passed"}
+    return dict.fromkeys(COLUMNS, "") | given
+
+
+def found(*rows: dict[str, str], engines: tuple[dict[str, str], ...] = ()) -> list[object]:
+    return list(tool.measured(rows, engines, lambda name: load_task(TASKS / name), PEAKS))
+
+
+def test_figures_are_means_over_cases_and_those_of_the_largest() -> None:
+    rows = [
+        case(SUBTRACT, "noop", 0, 1.0, 1.0, 0.5),
+        case(SUBTRACT, "noop", 1, 1.0, 4.0, 0.25),
+        case(SUBTRACT, "expert", 0, 2.0, 1.0, 0.9),
+        case(SUBTRACT, "expert", 1, 0.5, 4.0, 0.7),
+    ]
+    one = found(*rows, engines=(engine(SUBTRACT, 2.0), engine(SUBTRACT, 8.0)))[0]
+    assert isinstance(one, tool.Measured)
+    assert one.bound == "memory"
+    assert one.figures[:3] == pytest.approx((4.0, 1.0, 0.7))
+    assert one.outside()[:3] == ["engine 8.00 × baseline", "expert 0.50 × baseline", "expert at 0.70 of the roofline"]
+    text = tool.page([one], "a GPU")
+    assert "1 of 1 tasks are outside of a bound" in text
+    assert "| triton2triton/fundamentals | 1 | 4.00, 4.00 (1) | 1.00, 1.00 (1) | 0.70, 0.70 (1) |" in text
+
+
+def test_a_task_within_its_bounds_is_not_listed() -> None:
+    rows = [case(SUBTRACT, "noop", 0, 1.0, 0.1, 0.6), case(SUBTRACT, "expert", 0, 1.5, 0.1, 0.9)]
+    text = tool.page(found(*rows), "a GPU")
+    assert "0 of 1 tasks are outside of a bound" in text
+    assert f"| {SUBTRACT} |" not in text
+
+
+def test_a_launch_bounds_what_moves_few_bytes() -> None:
+    one = found(case(SMALL, "noop", 0, 1.0, 10 * tool.LAUNCH_MS, 0.001))[0]
+    assert isinstance(one, tool.Measured)
+    assert (one.bound, one.off) == ("launch", pytest.approx(10.0))
+    assert one.outside() == ["no expert was timed"]

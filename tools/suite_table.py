@@ -1,0 +1,170 @@
+"""Say how far baselines and experts are from production kernels and from the roofline, suite by suite.
+
+    python tools/suite_table.py runs/full/cases.csv > reports/tables/suites.md
+
+Read are the cases of one run with the agents `noop` and `expert` on one device, of which timed, seen cases count, and
+the table of `arena yardstick`. A case is limited by arithmetic where its operations take longer than its bytes, and by
+launches where a launch takes longer than both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arena.corpus.corpora import open_corpora
+from arena.errors import UsageError
+from arena.model.task import Task, arguments
+from arena.platforms.peaks import Peaks, find_peaks
+from arena.yardstick.table import MEAN, Row, read_table
+
+PRODUCTION = Path(__file__).resolve().parents[1] / "reports" / "production-h200.csv"
+MOST_OF_ENGINE, MOST_OFF = 1.5, 50.0
+MOST_OFF_HIP = {"memory": 10.0, "arithmetic": 25.0}
+LEAST_OF_ROOFLINE = {"memory": 0.75, "arithmetic": 0.5}
+LAUNCH_MS = 0.00087
+"""of an empty node of a graph on an H200, as `arena tasks check` measures it"""
+NAMES = ("engine / baseline", "expert / baseline", "expert / roofline", "baseline / bound")
+
+
+@dataclass
+class Measured:
+    """What the timed cases of one task say; a figure is None where nothing was measured."""
+
+    task: str
+    bound: str
+    """`memory`, `arithmetic` or `launch`: what limits the largest case"""
+    engine: list[float] = field(default_factory=list)
+    expert: list[float] = field(default_factory=list)
+    """speedups over the baseline, a case each"""
+    of_roofline: float | None = None
+    """of the expert, on the largest case"""
+    off: float | None = None
+    """latency of the baseline over the larger of roofline and launch, on the largest case"""
+
+    @property
+    def figures(self) -> tuple[float | None, ...]:
+        """One for each of `NAMES`; speedups as geometric means."""
+        means = [statistics.geometric_mean(values) if values else None for values in (self.engine, self.expert)]
+        return (*means, self.of_roofline, self.off)
+
+    def outside(self) -> list[str]:
+        """Say which bounds it does not keep."""
+        hip = not self.task.startswith("triton2triton")
+        checks: list[tuple[bool, str]] = [
+            (max(self.engine, default=0) > MOST_OF_ENGINE, f"engine {max(self.engine, default=0):.2f} × baseline"),
+            (min(self.expert, default=1) < 1, f"expert {min(self.expert, default=1):.2f} × baseline"),
+            (not self.expert, "no expert was timed"),
+        ]
+        if self.of_roofline is not None:
+            least = LEAST_OF_ROOFLINE.get(self.bound, 0.0)
+            checks.append((self.of_roofline < least, f"expert at {self.of_roofline:.2f} of the roofline"))
+        if self.off is not None:
+            most = MOST_OFF_HIP.get(self.bound, MOST_OFF) if hip else MOST_OFF
+            checks.append((self.off > most, f"baseline {self.off:.1f} × its bound"))
+        return [said for is_outside, said in checks if is_outside]
+
+
+def bound_of(task: Task, case_id: str, peaks: Peaks) -> tuple[str, float]:
+    """Return what limits a case on a device, and the milliseconds that it takes at least."""
+    worked_out = arguments(task, next(case for case in task.cases if case.id == case_id))
+    rate = peaks.tflops.get(worked_out.number_format, 0.0)
+    least_ms = {
+        "memory": worked_out.num_bytes / (peaks.bandwidth_gbs * 1e6),
+        "arithmetic": worked_out.flops / (rate * 1e9) if rate else 0.0,
+        "launch": LAUNCH_MS,
+    }
+    limit = max(least_ms, key=lambda name: least_ms[name])
+    return limit, least_ms[limit]
+
+
+def measured(cases: Iterable[Row], engines: Sequence[Row], load: Callable[[str], Task], peaks: Peaks) -> list[Measured]:
+    """Gather the rows of a run and of the yardsticks, task by task."""
+    rows: dict[str, dict[tuple[str, str], Row]] = defaultdict(dict)
+    for row in cases:
+        if row["split"] == "seen" and row["speedup"]:
+            rows[row["task"]][row["agent"], row["case"]] = row
+    found = []
+    for name, of_task in sorted(rows.items()):
+        task = load(name)
+        timed = {case.id for case in task.seen if case.timed}
+        own = {key: row for key, row in of_task.items() if key[1] in timed}
+        if own:
+            found.append(_gathered(task, own, engines, peaks))
+    return found
+
+
+def _gathered(task: Task, rows: Mapping[tuple[str, str], Row], engines: Sequence[Row], peaks: Peaks) -> Measured:
+    largest = max(rows.values(), key=lambda row: float(row["baseline_ms"]))["case"]
+    limit, least_ms = bound_of(task, largest, peaks)
+    one = Measured(task.id, limit)
+    one.expert = [float(row["speedup"]) for (agent, _), row in rows.items() if agent == "expert"]
+    mine = [row for row in engines if row["task"] == task.id and row["case"] != MEAN and row["status"] == "passed"]
+    one.engine = [float(row["speedup"]) for row in mine if row["speedup"]]
+    expert, noop = rows.get(("expert", largest)), rows.get(("noop", largest))
+    if expert and expert["roofline_fraction"]:
+        one.of_roofline = float(expert["roofline_fraction"])
+    if noop and not task.task_type.from_pytorch:
+        one.off = float(noop["candidate_ms"]) / least_ms
+    return one
+
+
+def page(found: Sequence[Measured], device: str) -> str:
+    """Return the tables as Markdown."""
+    suites: dict[str, list[Measured]] = defaultdict(list)
+    for one in found:
+        task_type, suite, _ = one.task.split("/")
+        suites[f"{task_type}/{suite}"].append(one)
+    beyond = [(one, one.outside()) for one in found]
+    lines = [
+        "# Baselines, experts and production kernels by suite",
+        "",
+        f"Made by `tools/suite_table.py` from kept cases on {device}. Each cell: median over tasks, and the worst.",
+        f"{sum(bool(said) for _, said in beyond)} of {len(found)} tasks are outside of a bound; they are listed below.",
+        "",
+        f"| suite | tasks | {' | '.join(NAMES)} |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *(f"| {name} | {len(tasks)} | {' | '.join(_cells(tasks))} |" for name, tasks in sorted(suites.items())),
+        "",
+        "| task | limited by | outside of its bounds |",
+        "| --- | --- | --- |",
+        *(f"| {one.task} | {one.bound} | {'; '.join(said)} |" for one, said in beyond if said),
+    ]
+    return "\n".join(lines)
+
+
+def _cells(tasks: Sequence[Measured]) -> list[str]:
+    """Median and worst of each figure: the greatest of an engine's speedup and of a distance, the least of experts'."""
+    cells = []
+    for place, worst in enumerate((max, min, min, max)):
+        values = [value for one in tasks if (value := one.figures[place]) is not None]
+        cells.append(f"{statistics.median(values):.2f}, {worst(values):.2f} ({len(values)})" if values else "–")
+    return cells
+
+
+def main() -> None:
+    """Print the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", type=Path, nargs="+", help="cases.csv of reports of runs on one device")
+    parser.add_argument("--yardstick", type=Path, default=PRODUCTION, help="the CSV file of `arena yardstick`")
+    parser.add_argument("--device", default="NVIDIA H200", help="its product name")
+    parser.add_argument("--arch", default="sm_90", help="its architecture")
+    asked = parser.parse_args()
+    peaks = find_peaks(asked.device, asked.arch)
+    if peaks is None:
+        sys.exit(f"no peaks are known of {asked.device} ({asked.arch}); see arena/platforms/peaks.py")
+    try:
+        rows = [row for path in asked.cases for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+        print(page(measured(rows, read_table(asked.yardstick), open_corpora(()).load, peaks), asked.device))
+    except (OSError, UsageError) as problem:
+        sys.exit(str(problem))
+
+
+if __name__ == "__main__":
+    main()
