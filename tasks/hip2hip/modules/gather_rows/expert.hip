@@ -20,11 +20,10 @@ __global__ void __launch_bounds__(kThreads)
     const Word* from = table + index[row] * pitch + first;
     Word* to = y + row * width + first;
     const int left = width - first;
+    if (left <= 0) return;
     Word held[kItems];
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-        if (i * lanes < left) held[i] = from[i * lanes];
-    }
+    for (int i = 0; i < kItems; ++i) held[i] = from[i * lanes < left ? i * lanes : 0];
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
         if (i * lanes < left) to[i * lanes] = held[i];
