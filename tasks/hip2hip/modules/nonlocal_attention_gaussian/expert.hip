@@ -309,7 +309,7 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
 }
 
 constexpr int kRowThreads = 256;
-static bool few(int64_t B, int64_t C, int64_t N) { return B * C * N <= 256; }  // outputs: they may cancel
+static bool few(int64_t B, int64_t C, int64_t N) { return B * C * N <= 4096; }  // outputs: they may cancel
 
 // A 1×1 convolution's bias, the map that the block was given, division by the sum of a column's weights; where given.
 struct Finish {
