@@ -46,7 +46,7 @@ def _copy_words(source, target, words, first, step, WORDS: tl.constexpr):
         i = tile + tl.arange(0, WORDS)
         low = tl.load(source_ptr + i, mask=i < words, other=0)
         high = tl.load(source_ptr + i + 1, mask=(i < words) & (skipped > 0), other=0)
-        # Shifted by 32 in two parts where nothing is skipped, since high is 0 there.
+        # Where nothing is skipped, high is 0, and its shift by 32 bits in two steps gives 0.
         tl.store(target_ptr + i, (low >> shift) | (high << (31 - shift) << 1), mask=i < words)
 
 

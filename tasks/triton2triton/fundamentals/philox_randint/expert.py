@@ -1,6 +1,7 @@
-"""Random integers stored as vectors: the four numbers of a Philox block become neighbours in one store of 16 bytes.
+"""Random integers stored as vectors: the four numbers of a Philox block become neighbours in one store.
 
 The baseline stores each word with a stride of 16 bytes: four stores a block, each of which covers every line in part.
+The one store has 16 bytes where rows are multiples of 16 bytes; elsewhere its accesses are narrower, but neighbours.
 """
 
 import triton
