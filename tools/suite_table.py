@@ -20,8 +20,9 @@ from pathlib import Path
 
 from arena.corpus.corpora import open_corpora
 from arena.errors import UsageError
+from arena.model.environment import DeviceFacts
 from arena.model.task import Task, arguments
-from arena.platforms.peaks import Peaks, find_peaks
+from arena.platforms.peaks import find_peaks
 from arena.yardstick.table import MEAN, Row, read_table
 
 PRODUCTION = Path(__file__).resolve().parents[1] / "reports" / "production-h200.csv"
@@ -71,20 +72,21 @@ class Measured:
         return [said for is_outside, said in checks if is_outside]
 
 
-def bound_of(task: Task, case_id: str, peaks: Peaks) -> tuple[str, float]:
+def bound_of(task: Task, case_id: str, facts: DeviceFacts) -> tuple[str, float]:
     """Return what limits a case on a device, and the milliseconds that it takes at least."""
     worked_out = arguments(task, next(case for case in task.cases if case.id == case_id))
-    rate = peaks.tflops.get(worked_out.number_format, 0.0)
-    least_ms = {
-        "memory": worked_out.num_bytes / (peaks.bandwidth_gbs * 1e6),
-        "arithmetic": worked_out.flops / (rate * 1e9) if rate else 0.0,
-        "launch": LAUNCH_MS,
-    }
-    limit = max(least_ms, key=lambda name: least_ms[name])
-    return limit, least_ms[limit]
+    bytes_ms, least_ms = (
+        facts.roofline_ms(flops, worked_out.num_bytes, worked_out.number_format) or 0.0
+        for flops in (0.0, worked_out.flops)
+    )
+    if least_ms < LAUNCH_MS:
+        return "launch", LAUNCH_MS
+    return "arithmetic" if least_ms > bytes_ms else "memory", least_ms
 
 
-def measured(cases: Iterable[Row], engines: Sequence[Row], load: Callable[[str], Task], peaks: Peaks) -> list[Measured]:
+def measured(
+    cases: Iterable[Row], engines: Sequence[Row], load: Callable[[str], Task], facts: DeviceFacts
+) -> list[Measured]:
     """Gather the rows of a run and of the yardsticks, task by task."""
     rows: dict[str, dict[tuple[str, str], Row]] = defaultdict(dict)
     for row in cases:
@@ -96,13 +98,13 @@ def measured(cases: Iterable[Row], engines: Sequence[Row], load: Callable[[str],
         timed = {case.id for case in task.seen if case.timed}
         own = {key: row for key, row in of_task.items() if key[1] in timed}
         if own:
-            found.append(_gathered(task, own, engines, peaks))
+            found.append(_gathered(task, own, engines, facts))
     return found
 
 
-def _gathered(task: Task, rows: Mapping[tuple[str, str], Row], engines: Sequence[Row], peaks: Peaks) -> Measured:
+def _gathered(task: Task, rows: Mapping[tuple[str, str], Row], engines: Sequence[Row], facts: DeviceFacts) -> Measured:
     largest = max(rows.values(), key=lambda row: float(row["baseline_ms"]))["case"]
-    limit, least_ms = bound_of(task, largest, peaks)
+    limit, least_ms = bound_of(task, largest, facts)
     one = Measured(task.id, limit)
     one.expert = [float(row["speedup"]) for (agent, _), row in rows.items() if agent == "expert"]
     mine = [row for row in engines if row["task"] == task.id and row["case"] != MEAN and row["status"] == "passed"]
@@ -159,9 +161,12 @@ def main() -> None:
     peaks = find_peaks(asked.device, asked.arch)
     if peaks is None:
         sys.exit(f"no peaks are known of {asked.device} ({asked.arch}); see arena/platforms/peaks.py")
+    facts = DeviceFacts(
+        "", "", asked.arch, asked.device, 0, 0, 0, peak_bandwidth_gbs=peaks.bandwidth_gbs, peak_tflops=peaks.tflops
+    )
     try:
         rows = [row for path in asked.cases for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
-        print(page(measured(rows, read_table(asked.yardstick), open_corpora(()).load, peaks), asked.device))
+        print(page(measured(rows, read_table(asked.yardstick), open_corpora(()).load, facts), asked.device))
     except (OSError, UsageError) as problem:
         sys.exit(str(problem))
 

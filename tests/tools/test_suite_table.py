@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from arena.corpus.task_folder import TASKS, load_task
-from arena.platforms.peaks import Peaks
+from arena.model.environment import DeviceFacts
+from arena.model.task import arguments
 from arena.yardstick.table import COLUMNS
 from tests.tools import load
 
 tool = load("suite_table")
 SUBTRACT, SMALL = "triton2triton/fundamentals/subtract", "triton2triton/speculative_decoding/expand"
-PEAKS = Peaks("a GPU", "sm_90", 1000.0, 0, {"float16": 100.0, "float32": 100.0}, "this test")
+FACTS = DeviceFacts("cuda", "", "sm_90", "a GPU", 32, 0, 0, peak_bandwidth_gbs=1000.0, peak_tflops={"float32": 100.0})
 
 
 def case(task: str, agent: str, number: int, speedup: float, baseline_ms: float, of_roofline: float) -> dict[str, str]:
@@ -27,7 +30,7 @@ def engine(task: str, speedup: float) -> dict[str, str]:
 
 
 def found(*rows: dict[str, str], engines: tuple[dict[str, str], ...] = ()) -> list[object]:
-    return list(tool.measured(rows, engines, lambda name: load_task(TASKS / name), PEAKS))
+    return list(tool.measured(rows, engines, lambda name: load_task(TASKS / name), FACTS))
 
 
 def test_figures_are_means_over_cases_and_those_of_the_largest() -> None:
@@ -59,3 +62,13 @@ def test_a_launch_bounds_what_moves_few_bytes() -> None:
     assert isinstance(one, tool.Measured)
     assert (one.bound, one.off) == ("launch", pytest.approx(10.0))
     assert one.outside() == ["no expert was timed"]
+
+
+def test_operations_limit_a_product_by_the_rates_of_the_roofline() -> None:
+    """A float32 product may be three of bfloat16: at 900 TFLOP/s of those it has 300."""
+    task = load_task(TASKS / "hip2hip/modules/simple_matmul")
+    timed = [one for one in task.seen if one.timed and one.values["dtype"] == "float32"]
+    facts = replace(FACTS, peak_bandwidth_gbs=1e6, peak_tflops={"float32": 100.0, "bfloat16": 900.0})
+    limit, least_ms = tool.bound_of(task, timed[-1].id, facts)
+    worked_out = arguments(task, timed[-1])
+    assert (limit, least_ms) == ("arithmetic", pytest.approx(worked_out.flops / 300e9))
