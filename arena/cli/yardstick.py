@@ -118,7 +118,7 @@ def _measure(
     rows = read_table(out_file)
     if effort is not Effort.CORRECTNESS:
         warn_before(platform)
-    with judge_pool.started(platform, builds=platform != "cpu") as judges:
+    with judge_pool.started(platform, builds=None) as judges:
         device = judges.environment.device.name
         left = [one for one in chosen if not has_rows(rows, digest=one.digest, device=device, effort=str(effort))]
 

@@ -20,7 +20,7 @@ class JudgesWanted:
     devices: Sequence[int | None] = (None,)
     """numbers of GPUs of this machine; None is the first, or the CPU"""
     builds: bool = False
-    """whether candidates are also compiled without a device, as sessions of agents want"""
+    """whether candidates are also compiled without a device, as sessions want; for GPUs here they always are"""
     corpora: tuple[Path, ...] = ()
     """folders of tasks; none: the shipped ones"""
     tasks: Mapping[str, Path] = field(default_factory=dict)

@@ -18,4 +18,4 @@ class LocalExecutor:
 
     def judges(self, wanted: JudgesWanted) -> AbstractContextManager[JudgePool]:
         """Start a judge for each device."""
-        return judge_pool.started(wanted.platform, wanted.devices, builds=wanted.builds)
+        return judge_pool.started(wanted.platform, wanted.devices, builds=wanted.builds or None)

@@ -35,6 +35,7 @@ from arena.sharing import share_out
 from arena.transcripts import transcript_path
 
 HANDED_IN = "handed_in.json"
+_TRIALS_A_GPU = 3
 TrialKey = tuple[str, str, int]
 """Agent, task id, attempt."""
 
@@ -144,9 +145,9 @@ def run(
 ) -> records.RunRecords:
     """Run every planned trial that has no record yet; an interrupted run goes on where it stopped.
 
-    Trials run side by side as the configuration says, else one for each judge; for judges they take turns. `judges`:
-    by platform, where tasks are measured on several. Raises `UsageError` where another process writes this folder, and
-    `StorageError` where it cannot be written.
+    Trials run side by side as the configuration says, else as `side_by_side` does; for judges they take turns.
+    `judges`: by platform, where tasks are measured on several. Raises `UsageError` where another process writes this
+    folder, and `StorageError` where it cannot be written.
     """
     watcher = watcher or Watcher()
     pools = dict.fromkeys(plan.tasks_of(), judges) if isinstance(judges, JudgePool) else judges
@@ -164,11 +165,20 @@ def run(
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
         by_task = {task: pools[platform] for platform, tasks in plan.tasks_of().items() for task in tasks}
         stages = Stages(plan, folder, info, by_task, watcher)
-        places = range(plan.config.jobs or sum(len(pool.environments) for pool in pools.values()))
+        places = range(plan.config.jobs or side_by_side(plan, pools))
         for trial in share_out(missing, places, lambda key, _: stages.trial(key), lambda _: _cancel(pools)):
             records.write_trial(folder, trial)
             watcher.finished(trial)
         return records.read_run(folder)
+
+
+def side_by_side(plan: RunPlan, pools: Mapping[str, JudgePool]) -> int:
+    """How many trials go on at once: one for each judge. A GPU has more, so that it need not wait for compilers.
+
+    But not where agents have sessions, which stand still while another's kernel is measured.
+    """
+    judges = [environment for pool in pools.values() for environment in pool.environments]
+    return sum(1 if plan.has_sessions or one.device.emulated else _TRIALS_A_GPU for one in judges)
 
 
 def _in_turn(plan: RunPlan, keys: Sequence[TrialKey]) -> list[TrialKey]:

@@ -300,18 +300,22 @@ class _Ticket:
 
 
 @contextmanager
-def started(platform: str, devices: Sequence[int | None] = (None,), *, builds: bool = False) -> Iterator[JudgePool]:
+def started(
+    platform: str, devices: Sequence[int | None] = (None,), *, builds: bool | None = False
+) -> Iterator[JudgePool]:
     """Start a judge for each device, and stop them at the end; kill them when interrupted.
 
     Args:
         platform: `cpu`, `cuda`, `rocm` or `auto`.
         devices: numbers of GPUs; None is the first, or the CPU.
-        builds: whether candidates are also compiled without a device, as sessions of agents want.
+        builds: whether candidates are also compiled without a device, as sessions of agents want; None: on GPUs.
     """
     from arena.judge.builder_client import BuilderClient
 
     with ExitStack() as judges:
         evaluators = [judges.enter_context(JudgeClient(platform, device)) for device in devices]
+        if builds is None:
+            builds = not evaluators[0].environment.device.emulated
         pool = JudgePool(evaluators, judges.enter_context(BuilderClient()) if builds else None)
         try:
             yield pool

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from arena.agents.base import AgentSpec
 from arena.cli.report import write_and_show
 from arena.errors import FileError, RecordError, UsageError
+from arena.model.session import Limits
 from arena.reporting.rows import trial_rows
 from arena.runs import records, runner
 from arena.runs.config import Overrides, RunConfig, load_config, override
@@ -121,3 +123,11 @@ def test_a_mapping_in_a_configuration(tasks: Path, tmp_path: Path) -> None:
     file.write_text(text + "platform: {half: metal}\n", encoding="utf-8")
     with pytest.raises(FileError, match="'metal' is not one of"):
         load_config(file)
+
+
+def test_a_gpu_has_more_trials_than_it_can_measure(tasks: Path) -> None:
+    two_gpus = {"cuda": JudgePool([FakeEvaluator(H200), FakeEvaluator(H200)])}
+    assert runner.side_by_side(plan(tasks), two_gpus) == 6
+    assert runner.side_by_side(plan(tasks), {"cpu": JudgePool([FakeEvaluator(HERE)])}) == 1
+    with_session = replace(plan(tasks), agents={"one": SimpleNamespace(limits=Limits())})
+    assert runner.side_by_side(with_session, two_gpus) == 2
