@@ -3,6 +3,11 @@
     python tools/chance_failures.py                             all tasks whose reference runs in float64, small cases
     python tools/chance_failures.py 'triton2triton/gemm/*' --draws 1000 --seconds 60
     python tools/chance_failures.py --elements 4 --draws 10000 --seconds 20         the likeliest cases, thoroughly
+    python tools/chance_failures.py --timed --megabytes 512 --gigaflops 200 --draws 20       larger ones
+    python tools/chance_failures.py --timed --megabytes 8192 --gigaflops 1e5 --device cuda   all timed ones
+
+Two kernels are judged: the reference in float32, and with the operands of its products rounded, where the task allows
+that. Few draws of a production case see as much as many of a small one: the worst of millions of elements counts.
 
 A result that is nothing but the rounding of what cancels (the gradient of a normalization of two equal values) has
 errors as large as itself, and where an output has few elements nothing larger stands beside it. The judge looks closer
@@ -34,8 +39,6 @@ from arena.model.task import Arguments, Precision, Task, arguments
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.reference import Reference
 
-_MOST_BYTES = 1 << 20
-_MOST_FLOPS = 1e8
 _AT_ONCE = 25
 
 
@@ -59,26 +62,38 @@ class Effort:
     draws: int
     seconds: float
     elements: int
+    most_bytes: float = 1 << 20
+    most_flops: float = 1e8
+    device: str = "cpu"
+    timed: bool = False
 
     def takes(self, given: Arguments) -> bool:
-        """Whether the reference takes it within milliseconds, and a result is small enough."""
+        """Whether the case is small enough, and a result of it too."""
+        if self.timed and not given.case.timed:
+            return False
         sizes = [tensor.numel for spec in compared(given) if (tensor := given.tensors[spec.name])]
-        return given.held_bytes <= _MOST_BYTES and given.flops <= _MOST_FLOPS and min(sizes) <= self.elements
+        return given.held_bytes <= self.most_bytes and given.flops <= self.most_flops and min(sizes) <= self.elements
 
 
-def errors_of_one_draw(given: Arguments, in_float32: Arguments, reference: Reference) -> tuple[float, str]:
-    """Error over allowed error of the reference in float32, rounded to the dtypes of the outputs."""
-    drawn = draw_inputs(given, reference, 1, secret_generator("cpu"))
+def errors_of_one_draw(
+    given: Arguments, in_float32: Arguments, reference: Reference, device: str = "cpu"
+) -> tuple[float, str]:
+    """Error over allowed error of the reference in both arithmetics, rounded to the outputs' dtypes: the worse."""
+    drawn = draw_inputs(given, reference, 1, secret_generator(device))
     inputs = {name: values[0] for name, values in drawn.items()}
-    found = reference(in_float32, inputs)
     dtypes = {spec.name: tensor.dtype for spec in compared(given) if (tensor := given.tensors[spec.name])}
-    outputs = {name: found[name].to(torch_dtype(dtype)) for name, dtype in dtypes.items()}
-    finding = check_outputs(given, reference, inputs, outputs)
-    return finding.error_ratio or 0.0, finding.detail
+    expected, found = reference(given, inputs), [reference(in_float32, inputs)]
+    if given.operand_format != "float32":
+        found.append(reference.in_arithmetic(given, inputs, given.operand_format))
+    findings = []
+    for results in found:
+        outputs = {name: results[name].to(torch_dtype(dtype)) for name, dtype in dtypes.items()}
+        findings.append(check_outputs(given, reference, inputs, outputs, expected))
+    return max((finding.error_ratio or 0.0, finding.detail) for finding in findings)
 
 
 def sweep(task: Task, effort: Effort) -> Iterator[Worst]:
-    """Every small case of a task, at most so often as `effort` says, and its share of the seconds."""
+    """Every case of a task that is small enough, at most so often as `effort` says, and its share of the seconds."""
     reference = Reference(task.reference_path)
     rough = replace(task, precision=Precision.FLOAT32)
     cases = [case for case in task.cases if effort.takes(arguments(task, case))]
@@ -86,8 +101,10 @@ def sweep(task: Task, effort: Effort) -> Iterator[Worst]:
     for case in cases:
         given, in_float32 = arguments(task, case), arguments(rough, case)
         began, errors = time.monotonic(), list[tuple[float, str]]()
-        while len(errors) < effort.draws and (len(errors) < _AT_ONCE or time.monotonic() - began < share_s):
-            errors.append(errors_of_one_draw(given, in_float32, reference))
+        at_once = _AT_ONCE if given.held_bytes <= Effort.most_bytes and given.flops <= Effort.most_flops else 1
+        while len(errors) < effort.draws and (not errors or time.monotonic() - began < share_s):
+            more = range(min(at_once, effort.draws - len(errors)))
+            errors += [errors_of_one_draw(given, in_float32, reference, effort.device) for _ in more]
         above = sum(error > MARGIN for error, _ in errors)
         yield Worst(case.id, case.label, len(errors), above, *max(errors))
 
@@ -105,6 +122,12 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=400, help="of each case, at most")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each task")
     parser.add_argument("--elements", type=int, default=sys.maxsize, help="only cases with a result of at most so many")
+    parser.add_argument(
+        "--megabytes", type=float, default=Effort.most_bytes / 2**20, help="of a case's tensors, at most"
+    )
+    parser.add_argument("--gigaflops", type=float, default=Effort.most_flops / 1e9, help="of a case, at most")
+    parser.add_argument("--timed", action="store_true", help="only cases that are timed: those of production")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda: where PyTorch draws and computes")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     asked = parser.parse_args()
     try:
@@ -112,7 +135,9 @@ def main() -> int:
     except UsageError as problem:
         parser.error(str(problem))
     wanted = [i for i in chosen if load_task(TASKS / i).precision is Precision.FLOAT64]
-    one = partial(swept, effort=Effort(asked.draws, asked.seconds, asked.elements))
+    limits = asked.megabytes * 2**20, asked.gigaflops * 1e9
+    effort = Effort(asked.draws, asked.seconds, asked.elements, *limits, asked.device, asked.timed)
+    one = partial(swept, effort=effort)
     draws = cases = found = 0
     with ProcessPoolExecutor(asked.processes) as pool:
         for task_id, worst in zip(wanted, pool.map(one, wanted), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from arena.corpus.task_folder import load_task
@@ -35,3 +36,14 @@ def test_what_does_not_cancel_is_let_be(tmp_path: Path) -> None:
 def test_only_cases_with_small_outputs_can_be_asked_for(tmp_path: Path) -> None:
     found = tool.sweep(written(tmp_path, "x * 2"), tool.Effort(draws=1, seconds=1.0, elements=8))
     assert [one.case for one in found] == ["seen-01", "heldout-01"]
+
+
+def test_rounded_operands_are_judged_too(tmp_path: Path) -> None:
+    step = written(tmp_path, "(1e3 * (x @ x.mT @ x)).sigmoid()")  # where the sum is near 0, all depends on roundings
+    half, single = ([one for one in tool.sweep(step, EFFORT) if dtype in one.label] for dtype in ("float16", "float32"))
+    assert half and any(one.above for one in half) and not any(one.above for one in single)
+
+
+def test_only_timed_cases_can_be_asked_for(tmp_path: Path) -> None:
+    found = tool.sweep(written(tmp_path, "x * 2"), replace(EFFORT, timed=True, elements=10**5))
+    assert [one.case for one in found] == ["seen-04", "seen-05", "heldout-05"]
