@@ -11,7 +11,6 @@ import triton.language as tl
 
 ENOUGH_PROGRAMS = 1024
 MAX_PARTS = 64
-TILES_PER_PART = 4
 TILE_BYTES = 16384
 ACC_ELEMENTS = 8192
 LOG2_E = 1.4426950408889634
@@ -36,8 +35,12 @@ def _attend(
     TILE: tl.constexpr,
     DIM: tl.constexpr,
     PARTS: tl.constexpr,
+    ALONE: tl.constexpr,
 ):
-    """Part of a sequence for up to ROWS query heads of one group. With one part, `out` is final; scores are base 2."""
+    """Part of a sequence for up to ROWS query heads of one group. With one part, `out` is final; scores are base 2.
+
+    ALONE: the group has one head, whose products are sums over a row, in place of a product with 15 rows of padding.
+    """
     seq = tl.program_id(0).to(tl.int64)
     group = num_heads // num_kv_heads
     row_tiles = tl.cdiv(group, ROWS)
@@ -65,12 +68,18 @@ def _attend(
         mask = inside[:, None] & (dims < head_dim)[None, :]
         keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0)
         values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0)
-        scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
+        if ALONE:
+            scores = tl.sum(query * keys, axis=1)[None, :] * scale
+        else:
+            scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
         scores = tl.where(inside[None, :], scores, -float("inf"))
         new_peak = tl.maximum(peak, tl.max(scores, axis=1))
         weights = tl.exp2(scores - new_peak[:, None])
         shrink = tl.exp2(peak - new_peak)
-        acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
+        if ALONE:
+            acc = acc * shrink[:, None] + tl.sum(tl.trans(weights) * values, axis=0)[None, :]
+        else:
+            acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         total = total * shrink + tl.sum(weights, axis=1)
         peak = new_peak
 
@@ -102,7 +111,7 @@ def _merge(partial_ptr, lse_ptr, out_ptr, head_dim, PARTS: tl.constexpr, DIM: tl
 def _parts(programs: int, max_tokens: int, tile: int) -> int:
     """Into how many parts to cut each sequence; a power of two."""
     wanted = triton.cdiv(ENOUGH_PROGRAMS, programs)
-    useful = triton.cdiv(max_tokens, TILES_PER_PART * tile)
+    useful = triton.cdiv(max_tokens, tile)
     limit = max(1, min(wanted, useful, MAX_PARTS))
     return 1 << (limit.bit_length() - 1)
 
@@ -113,7 +122,8 @@ def chunked_prefill_paged_decode(query, key_cache, value_cache, block_table, seq
     max_blocks = block_table.shape[1]
     group = num_heads // num_kv_heads
     dim = max(16, triton.next_power_of_2(head_dim))
-    rows = max(16, min(ACC_ELEMENTS // dim, triton.next_power_of_2(group)))
+    alone = group == 1 and query.element_size() == 4  # with 16 bits, matrix units multiply the padding
+    rows = 1 if alone else max(16, min(ACC_ELEMENTS // dim, triton.next_power_of_2(group)))
     tile = max(16, min(64, TILE_BYTES // (dim * query.element_size())))
     programs = num_kv_heads * triton.cdiv(group, rows)
     parts = _parts(num_seqs * programs, max_blocks * block_size, tile)
@@ -139,6 +149,7 @@ def chunked_prefill_paged_decode(query, key_cache, value_cache, block_table, seq
         TILE=tile,
         DIM=dim,
         PARTS=parts,
+        ALONE=alone,
         num_warps=4,
         num_stages=2,
     )

@@ -108,11 +108,18 @@ def attend(
     tl.store(lse_ptr + head * seq_len + i, (peak + tl.log2(total)) * LN_2, mask=i < seq_len)
 
 
+def _tile(dim: int, item_bytes: int) -> tuple[int, int, int]:
+    """Queries, keys and warps of a program. Without matrix units, for float32, a wide tile only costs registers."""
+    if item_bytes == 4:
+        return 32, 32, 4
+    return (64, 32, 4) if dim > 128 else (128, 64, 8)
+
+
 def flash_attention_fwd(query, key, value, sm_scale, causal, out, lse):
     batch, num_heads, seq_len, head_dim = query.shape
     dim = max(16, triton.next_power_of_2(head_dim))
-    small = dim * query.element_size() > 256
-    queries = min(64 if small else 128, max(16, triton.next_power_of_2(seq_len)))
+    queries, keys, num_warps = _tile(dim, query.element_size())
+    queries = min(queries, max(16, triton.next_power_of_2(seq_len)))
     attend[(triton.cdiv(seq_len, queries) * num_heads * batch,)](
         query,
         key,
@@ -127,8 +134,8 @@ def flash_attention_fwd(query, key, value, sm_scale, causal, out, lse):
         CAUSAL=causal,
         WHOLE_HEAD=dim == head_dim,
         QUERIES=queries,
-        KEYS=32 if small else 64,
+        KEYS=keys,
         DIM=dim,
-        num_warps=8 if queries == 128 else 4,
+        num_warps=num_warps if queries == 128 else 4,
         num_stages=2,
     )

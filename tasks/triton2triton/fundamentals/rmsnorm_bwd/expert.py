@@ -1,7 +1,9 @@
 """Gradients of RMSNorm that read dy and x once: few programs, each with many rows and its own sum of dweight.
 
-Rows of up to 16384 values stay in registers, as does the sum; of longer ones, blocks are read again from the cache, and
-the sum lies in scratch memory that no other program touches. A second launch adds the sums.
+Rows of up to 16384 values stay in registers, as does the sum, and the next rows are on their way while one tile is
+summed over all threads: a program alone on its multiprocessor would wait for each in turn. Of longer rows, blocks are
+read again from the cache, and the sum lies in scratch memory that no other program touches. A second launch adds the
+sums.
 """
 
 import torch
@@ -14,19 +16,31 @@ PROGRAMS = 512
 
 
 @triton.jit
+def _places(m, n, n_rows, n_columns):
+    """Offsets of rows m and columns n, and which are inside."""
+    inside = (m < n_rows)[:, None] & (n < n_columns)[None, :]
+    return m.to(tl.int64)[:, None] * n_columns + n[None, :], inside
+
+
+@triton.jit
 def gradient_of_tiles(
     dy_ptr, x_ptr, weight_ptr, dx_ptr, sums_ptr, n_rows, n_columns, eps, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
-    """Every so many-th tile of ROWS whole rows."""
+    """Every so many-th tile of ROWS whole rows, each loaded one round before it is used."""
     n = tl.arange(0, COLUMNS)
     weight = tl.load(weight_ptr + n, mask=n < n_columns, other=0.0).to(tl.float32)[None, :]
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for first in range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
-        m = first + tl.arange(0, ROWS)
-        inside = (m < n_rows)[:, None] & (n < n_columns)[None, :]
-        offsets = m.to(tl.int64)[:, None] * n_columns + n[None, :]
-        x = tl.load(x_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + offsets, mask=inside, other=0.0).to(tl.float32)
+    m = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    offsets, inside = _places(m, n, n_rows, n_columns)
+    next_x = tl.load(x_ptr + offsets, mask=inside, other=0.0)
+    next_dy = tl.load(dy_ptr + offsets, mask=inside, other=0.0)
+    for _ in range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
+        x, dy = next_x.to(tl.float32), next_dy.to(tl.float32)
+        offsets, inside = _places(m, n, n_rows, n_columns)
+        m += tl.num_programs(0) * ROWS
+        next_offsets, next_inside = _places(m, n, n_rows, n_columns)
+        next_x = tl.load(x_ptr + next_offsets, mask=next_inside, other=0.0)
+        next_dy = tl.load(dy_ptr + next_offsets, mask=next_inside, other=0.0)
         inverse_rms = 1.0 / tl.sqrt(tl.sum(x * x, axis=1) / n_columns + eps)
         normed = x * inverse_rms[:, None]
         scaled = dy * weight

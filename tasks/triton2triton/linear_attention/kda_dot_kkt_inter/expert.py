@@ -96,6 +96,10 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
     later = chunk_size // sub_block - 1
     if later == 0:
         return
+    halves = key.element_size() == 2
+    rows = max(16, triton.next_power_of_2(sub_block))
+    # Without matrix units wider blocks of columns only cost registers.
+    widest = 64 if halves else rows
     _products[(chunk_indices.shape[0] * num_heads * later,)](
         query,
         key,
@@ -111,10 +115,10 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
         head_dim,
         chunk_size,
         later,
-        ROWS=max(16, triton.next_power_of_2(sub_block)),
-        COLUMNS=max(16, min(64, triton.next_power_of_2(later * sub_block))),
+        ROWS=rows,
+        COLUMNS=max(16, min(widest, triton.next_power_of_2(later * sub_block))),
         KEYS=32,
-        HALVES=key.element_size() == 2,
+        HALVES=halves,
         num_warps=4,
-        num_stages=2,
+        num_stages=2 if halves else 3,
     )

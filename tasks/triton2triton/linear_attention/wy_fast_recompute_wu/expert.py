@@ -64,7 +64,7 @@ def _chunk_vectors(
 def wy_fast_recompute_wu(key, value, beta, g, a, cu_seqlens, chunk_indices, w, u):
     _, num_value_heads, chunk_size = a.shape
     head_dim, value_dim = key.shape[2], value.shape[2]
-    widest = 32 if key.element_size() == 4 else 128
+    widest = 32 if key.element_size() == 4 else 64 if chunk_size == 64 else 128
     columns = min(widest, max(16, triton.next_power_of_2(max(head_dim, value_dim))))
     _chunk_vectors[(chunk_indices.shape[0] * num_value_heads,)](
         key,
@@ -82,6 +82,6 @@ def wy_fast_recompute_wu(key, value, beta, g, a, cu_seqlens, chunk_indices, w, u
         value_dim,
         CHUNK=chunk_size,
         COLUMNS=columns,
-        num_warps=8 if chunk_size == 64 else 4,
+        num_warps=8 if chunk_size == 64 and key.element_size() == 4 else 4,
         num_stages=1 if key.element_size() == 4 else 2,
     )
