@@ -8,7 +8,7 @@
 
 Each chosen task's kernel is judged once a round. A comment makes its text unique, so that no cache has seen it.
 `--in-flight` candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes
-its wait for a device. Before the clock starts, each judge evaluates the first task; nothing else is warm.
+its wait for a device. An interrupted round counts what was judged. Before the clock starts, each judge evaluates the first task; nothing else is warm.
 In the first round baselines are measured, too; in further ones (`--rounds 2`) one device knows them, as in training.
 A judged kernel is the task's own, unless experts are: how far its speedups are from 1 says what disturbs a measurement.
 """
@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -68,6 +68,8 @@ class Judged:
     speedups: tuple[float, ...] = ()
     detail: str = ""
     """what was wrong with it"""
+    done_s: float = 0.0
+    """when it was judged, since the round began"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,18 @@ class Throughput:
     def an_hour(self) -> float:
         """Evaluations an hour."""
         return 3600 * len(self.judged) / self.wall_s
+
+    @property
+    def begun_s(self) -> float:
+        """When the last candidate was begun: until then the queue was full."""
+        return max(one.done_s - one.latency_s for one in self.judged)
+
+    @property
+    def steady_an_hour(self) -> float:
+        """Evaluations an hour between the first that was judged and the last that was begun; nan for few."""
+        first = min(one.done_s for one in self.judged)
+        within = sum(first < one.done_s <= self.begun_s for one in self.judged)
+        return 3600 * within / (self.begun_s - first) if within else math.nan
 
     @property
     def judging(self) -> float:
@@ -179,13 +193,26 @@ def measure(
         for number in range(1, rounds + 1):
             copies = [(task, unseen_copy(kernel, folder)) for task, kernel in candidates]
             began = time.monotonic()
-            until = began + seconds
 
-            def in_time(one: tuple[Task, Path], until: float = until) -> Judged | None:
-                return judged(pool, *one, options) if time.monotonic() < until else None
+            def in_time(one: tuple[Task, Path], began: float = began) -> Judged | None:
+                if time.monotonic() >= began + seconds:
+                    return None
+                found = judged(pool, *one, options)
+                return replace(found, done_s=time.monotonic() - began)
 
-            done = tuple(shown(filter(None, threads.map(in_time, copies)), len(copies)))
-            yield Throughput(number, devices, in_flight, options.effort.value, time.monotonic() - began, done)
+            done: list[Judged] = []
+            interrupted = False
+            try:
+                done.extend(shown(filter(None, threads.map(in_time, copies)), len(copies)))
+            except KeyboardInterrupt:  # what was judged stays in the list, and counts
+                interrupted = True
+                threads.shutdown(wait=False, cancel_futures=True)
+                pool.cancel()
+            if len(done) > 1:
+                wall_s = max(one.done_s for one in done)
+                yield Throughput(number, devices, in_flight, options.effort.value, wall_s, tuple(done))
+            if interrupted:
+                return
 
 
 def shown(done: Iterator[Judged], of: int) -> Iterator[Judged]:
@@ -205,6 +232,8 @@ def text(found: Throughput) -> str:
         f"on {found.devices} device(s), "
         f"{found.in_flight} in flight for each: {found.wall_s:.1f} s",
         f"{found.an_hour:.0f} evaluations an hour, {found.an_hour / found.devices:.0f} for each device",
+        f"{found.steady_an_hour:.0f} an hour from the first that was judged to the last that was begun, at "
+        f"{found.begun_s:.0f} s: while the queue was full",
         f"latency: median {cuts[9]:.2f} s, 90 % within {cuts[17]:.2f} s, 95 % within {cuts[18]:.2f} s",
         f"judging {found.judging:.0%} of the devices' time, timed passes {found.timed:.0%}",
     ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -133,3 +135,29 @@ def test_two_tasks_by_the_real_judge(
     judged = json.loads(kept.read_text(encoding="utf-8"))["judged"]
     assert [one["task"] for one in judged] == sorted(chosen) and all(one["passes_s"] == 0.0 for one in judged)
     assert all(one["latency_s"] >= one["stages_s"]["correctness"] > 0.0 for one in judged)
+
+
+def test_an_interrupted_round_counts_what_was_judged(tool: ModuleType) -> None:
+    class Interrupted(FakePool):
+        cancelled = False
+
+        def evaluate(self, task: object, candidate: Path, options: Options) -> Evaluation:
+            if len(self.texts) == 5:
+                signal.raise_signal(signal.SIGINT)
+            return super().evaluate(task, candidate, options)
+
+        def cancel(self) -> None:
+            self.cancelled = True
+
+    pool = Interrupted(1)
+    (found,) = rounds(tool, pool, 1, 1, 8, 2)
+    assert pool.cancelled and 2 <= len(found.judged) <= 5
+
+
+def test_the_steady_rate_leaves_out_the_start_and_the_end(tool: ModuleType) -> None:
+    found = measured(tool, FakePool(1), 1, 2, 4)
+    times = zip((8.0, 9.0, 10.0, 11.0), (8.0, 6.0, 2.0, 2.0), strict=True)
+    judged = [replace(found.judged[0], done_s=done, latency_s=latency) for done, latency in times]
+    steady = replace(found, judged=tuple(judged))
+    assert steady.begun_s == 9.0 and steady.steady_an_hour == 3600.0
+    assert math.isnan(replace(found, judged=tuple(judged[:1])).steady_an_hour)
