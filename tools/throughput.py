@@ -8,9 +8,10 @@
 
 Each chosen task's kernel is judged once a round. A comment makes its text unique, so that no cache has seen it.
 `--in-flight` candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes
-its wait for a device. An interrupted round counts what was judged. Before the clock starts, each judge evaluates the first task; nothing else is warm.
+its wait for a device. Before the clock starts, each judge evaluates the first task; nothing else is warm.
 In the first round baselines are measured, too; in further ones (`--rounds 2`) one device knows them, as in training.
 A judged kernel is the task's own, unless experts are: how far its speedups are from 1 says what disturbs a measurement.
+An interrupted round counts what was judged.
 """
 
 from __future__ import annotations
