@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena.errors import UsageError
+from arena.service.judge_pool import QUEUED_A_GPU
 
 CPU_RESOURCE = "arena_judge"
 """the resource by which a node says how many judges of the CPU platform it takes"""
@@ -21,6 +22,11 @@ class JudgePlaces:
     platform: str
     accelerator: str
     count: int
+
+    @property
+    def queued(self) -> int:
+        """How many requests each judge is given at once: on a GPU it compiles one while it measures another."""
+        return 1 if self.platform == "cpu" else QUEUED_A_GPU
 
     @property
     def demand(self) -> dict[str, Any]:

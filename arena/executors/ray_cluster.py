@@ -85,7 +85,8 @@ class RayExecutor:
             chosen = judge_places(nodes, wanted.platform, self._accelerator)
             actors = Actors(self.actor, chosen, (chosen.platform, [str(folder) for folder in wanted.corpora]), tasks)
             try:
-                with _interruptible(JudgePool(actors.start(), replace=actors.instead)) as pool:
+                pool = JudgePool(actors.start(), replace=actors.instead, queued=chosen.queued)
+                with _interruptible(pool):
                     yield pool
             except BaseException:
                 actors.close(kill=True)
@@ -166,7 +167,9 @@ class Actors:
         import ray
 
         self._chosen, self._arguments, self._tasks = chosen, arguments, tasks
-        self._kind = ray.remote(kind).options(**chosen.demand, max_restarts=0, max_task_retries=0)
+        threads = chosen.queued + 1  # the last to end it
+        options = {**chosen.demand, "max_restarts": 0, "max_task_retries": 0, "max_concurrency": threads}
+        self._kind = ray.remote(kind).options(**options)
         self._transports: list[RayTransport] = []
         self._lock, self._closed = threading.Lock(), False
         self._threads = ThreadPoolExecutor(max_workers=chosen.count)

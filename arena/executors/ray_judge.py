@@ -16,9 +16,10 @@ import msgspec
 from arena.corpus.corpora import Corpora, open_corpora
 from arena.corpus.task_folder import HIDE
 from arena.errors import ArenaError, JudgeUnavailable
+from arena.judge.builder_client import BuilderClient
 from arena.judge.client import JudgeClient
 from arena.scratch import sweep
-from arena.service.judge_pool import Evaluator
+from arena.service.judge_pool import Evaluator, KernelBuilder
 from arena.service.remote import RemoteJudge, Unfit
 
 TASKS_VARIABLE = "ARENA_TASKS_DIR"
@@ -30,11 +31,16 @@ _THREADS = "OMP_NUM_THREADS"
 
 
 class JudgeActor:
-    """One judge process for one platform, on the device that Ray shows. It starts when it is first asked."""
+    """One judge process for one platform, on the device that Ray shows. It starts when it is first asked.
+
+    Ray calls its methods in several threads. On a GPU it has a builder, too, which compiles on the node's processors.
+    """
 
     def __init__(self, platform: str, folders: list[str]) -> None:
         self.platform, self._folders = platform, folders
         self._client: Evaluator | None = None
+        self._builder: KernelBuilder | None = None
+        self._one_starts = threading.Lock()
         self.judge: RemoteJudge | None = None
 
     def where(self) -> bytes:
@@ -62,23 +68,30 @@ class JudgeActor:
         """End the judge, which takes its workers with it."""
         if isinstance(self._client, JudgeClient):
             self._client.close()
+        if isinstance(self._builder, BuilderClient):
+            self._builder.close()
         return b""
 
     def start_judge(self) -> Evaluator:
         """Start the process that judges."""
         return JudgeClient(self.platform)
 
+    def start_builder(self) -> KernelBuilder | None:
+        """Start the process that compiles ahead of a GPU; None on the CPU platform."""
+        return None if self.platform == "cpu" else BuilderClient()
+
     def _started(self) -> RemoteJudge:
-        if self.judge is None:
-            sweep()
-            _require_priority()
-            with suppress(OSError):  # of all processes, Ray would have the judge killed first for memory
-                Path("/proc/self/oom_score_adj").write_text("0", encoding="ascii")
-            corpora = _corpora(self._folders)
-            with _own_environment():
-                self._client = self.start_judge()
-            self.judge = RemoteJudge(self._client, corpora)
-        return self.judge
+        with self._one_starts:
+            if self.judge is None:
+                sweep()
+                _require_priority()
+                with suppress(OSError):  # of all processes, Ray would have the judge killed first for memory
+                    Path("/proc/self/oom_score_adj").write_text("0", encoding="ascii")
+                corpora = _corpora(self._folders)
+                with _own_environment():
+                    self._client, self._builder = self.start_judge(), self.start_builder()
+                self.judge = RemoteJudge(self._client, corpora, self._builder)
+            return self.judge
 
 
 def _require_priority() -> None:

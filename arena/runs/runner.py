@@ -28,14 +28,13 @@ from arena.runs import records
 from arena.runs.config import RunConfig
 from arena.runs.identity import described, outdated, require_same
 from arena.scratch import scratch, sweep
-from arena.service.judge_pool import JudgePool
+from arena.service.judge_pool import QUEUED_A_GPU, JudgePool
 from arena.service.trial import TrialService
 from arena.service.workspace import prepare
 from arena.sharing import share_out
 from arena.transcripts import transcript_path
 
 HANDED_IN = "handed_in.json"
-_TRIALS_A_GPU = 3
 TrialKey = tuple[str, str, int]
 """Agent, task id, attempt."""
 
@@ -178,7 +177,7 @@ def side_by_side(plan: RunPlan, pools: Mapping[str, JudgePool]) -> int:
     But not where agents have sessions, which stand still while another's kernel is measured.
     """
     judges = [environment for pool in pools.values() for environment in pool.environments]
-    return sum(1 if plan.has_sessions or one.device.emulated else _TRIALS_A_GPU for one in judges)
+    return sum(1 if plan.has_sessions or one.device.emulated else QUEUED_A_GPU for one in judges)
 
 
 def _in_turn(plan: RunPlan, keys: Sequence[TrialKey]) -> list[TrialKey]:

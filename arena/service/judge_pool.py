@@ -25,6 +25,8 @@ from arena.model.task import Task
 from arena.scratch import prefix, remove
 
 _GIVEN_UP = "the run was given up"
+QUEUED_A_GPU = 3
+"""requests for each GPU at once: one is measured, while others are compiled or wait"""
 _MOST_MOVES = 2
 """to other judges, of one evaluation whose judge was lost"""
 
@@ -87,7 +89,8 @@ class JudgePool:
     """Thread-safe. `builder`: sees to it that only what compiles takes a turn; without one, everything does.
 
     `replace` returns a judge in place of one that was lost, or raises `InfrastructureError`; it may take minutes.
-    Without it, a lost judge is one judge less.
+    Without it, a lost judge is one judge less. `queued`: how many requests a judge is given at once, where it compiles
+    one while it measures another.
     """
 
     def __init__(
@@ -95,12 +98,16 @@ class JudgePool:
         evaluators: Sequence[Evaluator],
         builder: KernelBuilder | None = None,
         replace: Callable[[Evaluator], Evaluator] | None = None,
+        *,
+        queued: int = 1,
     ) -> None:
         self._evaluators = list(evaluators)
+        self._queued = queued
+        self._lost: list[Evaluator] = []
         self._builder = builder
         self._replace = replace
         self._lock = threading.Lock()
-        self._free = deque(self._evaluators)
+        self._free = deque(self._evaluators * queued)
         self._waiting: deque[_Ticket] = deque()
         self._present: list[Attended] = []
         self._measuring = 0
@@ -220,12 +227,25 @@ class JudgePool:
         try:
             yield ticket.evaluator
         except JudgeLost as problem:
-            threading.Thread(target=self._replace_lost, args=(ticket.evaluator, problem), daemon=True).start()
+            if self._is_first_loss(ticket.evaluator):
+                threading.Thread(target=self._replace_lost, args=(ticket.evaluator, problem), daemon=True).start()
             raise
         except BaseException:
             self._pass_on(ticket.evaluator)
             raise
         self._pass_on(ticket.evaluator)
+
+    def _is_first_loss(self, lost: Evaluator) -> bool:
+        """Note that a judge is lost, which several requests may find; it gets no more."""
+        with self._lock:
+            if self._is_lost(lost):
+                return False
+            self._lost.append(lost)
+            self._free = deque(one for one in self._free if one is not lost)
+            return True
+
+    def _is_lost(self, evaluator: Evaluator) -> bool:
+        return any(one is evaluator for one in self._lost)
 
     def _replace_lost(self, lost: Evaluator, problem: InfrastructureError) -> None:
         """Look for a judge in place of one that was lost; where none is left, whoever waits gets an error."""
@@ -244,12 +264,14 @@ class JudgePool:
                 self._end(f"no judge is left: {reason}")
             return
         with self._lock:
+            self._lost = [one for one in self._lost if one is not fresh]
             self._evaluators.append(fresh)
             over = self._over
         if over:
             fresh.kill()
         else:
-            self._pass_on(fresh)
+            for _ in range(self._queued):
+                self._pass_on(fresh)
 
     def _end(self, why: str) -> None:
         """Whoever waits for a turn, now or later, gets an `InfrastructureError`."""
@@ -263,6 +285,8 @@ class JudgePool:
     def _pass_on(self, evaluator: Evaluator) -> None:
         """Give an evaluator to whoever has waited longest."""
         with self._lock:
+            if self._is_lost(evaluator):
+                return
             if not self._waiting:
                 self._free.append(evaluator)
                 return

@@ -7,6 +7,9 @@ content hash and carries the kernel; each side has the task's files itself. Mess
 from __future__ import annotations
 
 import hashlib
+import logging
+import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -30,8 +33,8 @@ from arena.model.verdict import Stage, Verdict
 from arena.printable import shortened
 from arena.resources import code_hash
 from arena.sandbox.namespaces import OWN_NETWORK, parts_of
-from arena.scratch import scratch
-from arena.service.judge_pool import Evaluator
+from arena.scratch import prefix, remove, scratch
+from arena.service.judge_pool import Evaluator, KernelBuilder
 from arena.wire import MAX_FRAME_BYTES
 
 _HASH_CHARACTERS = 16
@@ -215,10 +218,14 @@ def _decoded(data: bytes) -> FromRemote:
 
 
 class RemoteJudge:
-    """The judge's side: finds the tasks in its own corpora, and refuses what differs from the runner's."""
+    """The judge's side: finds the tasks in its own corpora, and refuses what differs from the runner's.
 
-    def __init__(self, judge: Evaluator, corpora: Corpora) -> None:
-        self._judge, self.corpora = judge, corpora
+    Thread-safe. With a `builder` it compiles one kernel while another is measured.
+    """
+
+    def __init__(self, judge: Evaluator, corpora: Corpora, builder: KernelBuilder | None = None) -> None:
+        self._judge, self.corpora, self._builder = judge, corpora, builder
+        self._one_measures = threading.Lock()
 
     def answer(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
         """Answer one request; never raises, since an exception would have to be pickled."""
@@ -241,17 +248,48 @@ class RemoteJudge:
                 heldout.write_bytes(request.heldout or b"")
             task = self._same_task(request.task, request.task_hash, heldout)
             if isinstance(request, CheckBaselineThere):
-                return BaselineChecked(self._judge.check_baseline(task.path, heldout, request.options))
+                with self._one_measures:
+                    return BaselineChecked(self._judge.check_baseline(task.path, heldout, request.options))
             if len(request.kernel) > KERNEL_LIMIT_BYTES:
                 raise InfrastructureError(
                     f"the kernel has {len(request.kernel)} bytes, of at most {KERNEL_LIMIT_BYTES}"
                 )
             candidate = Path(place, task.task_type.kernel_file)
             candidate.write_bytes(request.kernel)
-            found = self._judge.evaluate(
-                task.path, candidate, request.options, lambda step: on_progress(msgspec.json.encode(step)), heldout
-            )
-            return EvaluationAnswer(found)
+            return EvaluationAnswer(self._evaluated(task, candidate, request.options, on_progress, heldout))
+
+    def _evaluated(
+        self,
+        task: Task,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[bytes], None],
+        heldout: Path | None,
+    ) -> Evaluation:
+        """Compile where there is a builder, and evaluate what compiles."""
+        compiled = None if self._builder is None else Path(tempfile.mkdtemp(prefix=prefix("kernels")))
+        try:
+            if self._builder is not None:
+                environment = self._judge.environment
+                try:
+                    refused = self._builder.compile(task.path, candidate, options, environment, heldout, compiled)
+                except InfrastructureError as problem:
+                    logging.getLogger(__name__).warning("the builder failed, the judge compiles: %s", problem)
+                    refused = None
+                if refused is not None:
+                    return refused
+            with self._one_measures:
+                return self._judge.evaluate(
+                    task.path,
+                    candidate,
+                    options,
+                    lambda step: on_progress(msgspec.json.encode(step)),
+                    heldout,
+                    compiled,
+                )
+        finally:
+            if compiled is not None:
+                remove(compiled)
 
     def _join(self, request: Join) -> Joined:
         """Raises `JudgeLost` where a verdict from here could differ from one of the runner's machine."""

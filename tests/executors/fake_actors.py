@@ -44,6 +44,9 @@ class FakeActor(JudgeActor):
             changes["device"] = replace(CLOSED.device, platform=self.platform, name=f"a {self.platform} device")
         return Noting(environment=replace(CLOSED, **changes))
 
+    def start_builder(self) -> None:
+        return None
+
 
 class FakeExecutor(RayExecutor):
     """Ray, with judges that need no device."""

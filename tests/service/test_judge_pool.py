@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -311,3 +312,40 @@ def test_a_judge_that_comes_after_the_end_is_killed(task: Task, tmp_path: Path) 
             return
         time.sleep(0.05)
     raise AssertionError("the late judge is still there")
+
+
+@dataclass
+class Together(FakeEvaluator):
+    """Answers two requests at once, or none; as one that is lost where told so."""
+
+    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2, timeout=10))
+    lost: bool = False
+
+    def begin(self) -> None:
+        self.barrier.wait()
+        if self.lost:
+            raise JudgeLost("the judge on node-7: it is gone")
+
+
+def both(judge_pool: JudgePool, task: Task, tmp_path: Path) -> list[Status]:
+    """What two requests at once come to."""
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(judge_pool.evaluate, task, kernel(tmp_path, f"k{i}"), Options()) for i in range(2)]
+        return [one.result().status for one in asked]
+
+
+def test_a_judge_that_compiles_for_itself_is_given_two_requests(task: Task, tmp_path: Path) -> None:
+    assert both(JudgePool([Together()], queued=2), task, tmp_path) == [Status.PASSED, Status.PASSED]
+
+
+def test_a_judge_that_two_requests_find_lost_is_replaced_once(task: Task, tmp_path: Path) -> None:
+    replaced: list[Evaluator] = []
+
+    def replace(lost: Evaluator) -> Evaluator:
+        replaced.append(lost)
+        return Together()
+
+    lost = Together(lost=True)
+    judge_pool = JudgePool([lost], replace=replace, queued=2)
+    assert both(judge_pool, task, tmp_path) == [Status.PASSED, Status.PASSED] and replaced == [lost]
+    assert both(judge_pool, task, tmp_path) == [Status.PASSED, Status.PASSED]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,10 +16,12 @@ from arena.corpus.corpora import open_corpora
 from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable
 from arena.judge.messages import Options, Progress
+from arena.judge.refusals import refusal
+from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import Task
-from arena.model.verdict import Status
+from arena.model.verdict import Stage, Status, Verdict
 from arena.resources import code_hash
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
@@ -295,3 +299,78 @@ def test_a_task_that_has_become_malformed_ends_no_run(there: FakeEvaluator, task
     (task.path / "seen.yaml").write_text("- {M: what}\n", encoding="utf-8")
     with pytest.raises(InfrastructureError, match=r"seen\.yaml"):
         evaluator.evaluate(task.path, task.path / "kernel.py", Options(), lambda step: None)
+
+
+@dataclass
+class Compiling:
+    """A builder that refuses `REFUSED`, leaves a file of what it compiled, and lets a judge go on at the second."""
+
+    go: threading.Event
+    count: int = 0
+
+    def compile(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        environment: Environment,
+        heldout: Path | None = None,
+        into: Path | None = None,
+    ) -> Evaluation | None:
+        self.count += 1
+        if self.count == 2:
+            self.go.set()
+        if "REFUSED" in candidate.read_text(encoding="utf-8"):
+            verdict = Verdict(Stage.COMPILE, Status.COMPILE_ERROR, "no")
+            return refusal(load_task(task), candidate, (), environment, verdict)
+        assert into is not None
+        (into / "compiled").write_text(candidate.read_text(encoding="utf-8"), encoding="utf-8")
+        if "BROKEN" in candidate.read_text(encoding="utf-8"):
+            raise InfrastructureError("the builder ended")
+        return None
+
+    def kill(self) -> None:
+        """Nothing in hand."""
+
+
+@dataclass
+class OneByOne(FakeEvaluator):
+    """Waits to go on, measures one at a time, and reads what was compiled."""
+
+    go: threading.Event = field(default_factory=threading.Event)
+    alone: threading.Lock = field(default_factory=threading.Lock)
+    compiled: list[str] = field(default_factory=list)
+
+    def evaluate(
+        self,
+        task: Path,
+        candidate: Path,
+        options: Options,
+        on_progress: Callable[[Progress], None],
+        heldout: Path | None = None,
+        compiled: Path | None = None,
+    ) -> Evaluation:
+        assert self.alone.acquire(blocking=False) and compiled is not None
+        try:
+            assert self.go.wait(10)
+            self.compiled.append((compiled / "compiled").read_text(encoding="utf-8"))
+            return super().evaluate(task, candidate, options, on_progress, heldout, compiled)
+        finally:
+            self.alone.release()
+
+
+def test_one_kernel_is_compiled_there_while_another_is_measured(tasks: Path, task: Task, tmp_path: Path) -> None:
+    judge = OneByOne(environment=CLOSED)
+    there = RemoteJudge(judge, open_corpora([tasks]), Compiling(judge.go))
+    evaluator = joined(InProcess(there), hashes(tasks))
+
+    def status(text: str) -> Status:
+        folder = tmp_path / text
+        folder.mkdir()
+        return evaluator.evaluate(task.path, kernel(folder, f"# {text}"), Options(), lambda step: None).status
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(status, ("first", "WRONG", "REFUSED", "BROKEN"))) == [
+            *(Status.PASSED, Status.WRONG_RESULT, Status.COMPILE_ERROR, Status.PASSED)
+        ]
+    assert sorted(judge.compiled) == ["# BROKEN", "# WRONG", "# first"]
