@@ -67,6 +67,8 @@ class Judged:
     passes_s: float
     stages_s: dict[str, float]
     speedups: tuple[float, ...] = ()
+    hold_one: int = 0
+    """of how many of these the interval holds 1"""
     detail: str = ""
     """what was wrong with it"""
     done_s: float = 0.0
@@ -171,9 +173,11 @@ def judged(pool: JudgePool, task: Task, candidate: Path, options: Options) -> Ju
         return Judged(task.id, "no verdict", time.monotonic() - began, 0.0, dict.fromkeys(STAGES, 0.0))
     latency_s = time.monotonic() - began
     stages_s = {name: evaluation.seconds.get(name, 0.0) for name in STAGES}
-    speedups = tuple(case.timing.speedup.value for case in evaluation.cases if case.timing is not None)
+    estimates = [case.timing.speedup for case in evaluation.cases if case.timing is not None]
+    speedups, hold_one = tuple(one.value for one in estimates), sum(one.low <= 1 <= one.high for one in estimates)
     detail = next((verdict.detail for verdict in evaluation.verdicts if verdict.detail), "")
-    return Judged(task.id, evaluation.status.value, latency_s, passes_s(evaluation), stages_s, speedups, detail)
+    status, timed_s = evaluation.status.value, passes_s(evaluation)
+    return Judged(task.id, status, latency_s, timed_s, stages_s, speedups, hold_one, detail)
 
 
 def measure(
@@ -244,7 +248,9 @@ def text(found: Throughput) -> str:
     if found.speedups:
         worst = max(found.speedups, key=lambda speedup: abs(math.log(speedup)))
         middle = statistics.median(found.speedups)
+        held = sum(one.hold_one for one in found.judged)
         lines.append(f"speedups: median {middle:.4f}, furthest from 1 is {worst:.4f}, of {len(found.speedups)} cases")
+        lines.append(f"{held} of their intervals hold 1")
     return "\n".join(lines)
 
 

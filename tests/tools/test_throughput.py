@@ -27,7 +27,8 @@ SECONDS_JUDGED = 0.1
 class FakePool:
     """Judges, as many as there are devices, whose answer takes a tenth of a second."""
 
-    def __init__(self, devices: int) -> None:
+    def __init__(self, devices: int, speedup: float = 2.0) -> None:
+        self._speedup = speedup
         self._free = threading.Semaphore(devices)
         self._lock = threading.Lock()
         self._here = 0
@@ -43,7 +44,7 @@ class FakePool:
             time.sleep(SECONDS_JUDGED)
         with self._lock:
             self._here -= 1
-        case = b.case()
+        case = b.case(speedup=self._speedup)
         assert isinstance(case.timing, CaseTiming)
         timed = replace(case, timing=replace(case.timing, rounds=(ROUND, ROUND)))
         trial = b.trial(cases=[timed])
@@ -101,8 +102,14 @@ def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
     assert "18000 evaluations an hour" in said and "judging 40% of the devices' time, timed passes 21%" in said
     assert "performance  median   0.06 s" in said
     first = found.judged[0]
-    apart = replace(found, judged=(replace(first, speedups=(1.002, 0.99)), replace(first, speedups=(1.0,))))
-    assert "speedups: median 1.0000, furthest from 1 is 0.9900, of 3 cases" in tool.text(apart)
+    same = measured(tool, FakePool(1, speedup=1.0), 1, 1, 2).judged[0]
+    assert (first.speedups, first.hold_one) == ((2.0,), 0) and (same.speedups, same.hold_one) == ((1.0,), 1)
+    apart = replace(
+        found, judged=(replace(first, speedups=(1.002, 0.99), hold_one=1), replace(first, speedups=(1.0,), hold_one=1))
+    )
+    assert "speedups: median 1.0000, furthest from 1 is 0.9900, of 3 cases\n2 of their intervals hold 1" in tool.text(
+        apart
+    )
 
 
 def test_a_hostile_neighbour_is_asked_for_until_the_end(tool: ModuleType) -> None:
