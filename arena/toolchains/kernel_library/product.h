@@ -106,9 +106,11 @@ __global__ void __launch_bounds__(kProductThreads, 2)
     }
 }
 
-// The type in which matrix units multiply a and b: that of an operand of 16 bits; float where there is none.
-template <typename A, typename B>
-using UnitOperand = std::conditional_t<sizeof(A) == 2, A, std::conditional_t<sizeof(B) == 2, B, float>>;
+// The type in which a and b are multiplied: what is asked for, else that of an operand of 16 bits, else float. float,
+// and few results, leave matrix units out.
+template <typename Asked, typename A, typename B>
+using UnitOperand = std::conditional_t<
+    !std::is_void_v<Asked>, Asked, std::conditional_t<sizeof(A) == 2, A, std::conditional_t<sizeof(B) == 2, B, float>>>;
 
 // A slice of an operand for matrix units: for each line, its k side by side, and 16 bytes more, so that what is read at
 // once lies in different banks.
@@ -137,11 +139,10 @@ __device__ void load_unit_slice(UnitSlice<Tile, T>& slice, const E* from, int64_
 }
 
 // Two rows of waves share a tile; each wave has kDown × kAcross tiles of 16 × 16.
-template <int Tile, typename A, typename B, typename C, typename Finish>
+template <int Tile, typename T, typename A, typename B, typename C, typename Finish>
 __global__ void __launch_bounds__(kProductThreads, 2)
     unit_product_kernel(Matrices<const A> a, Matrices<const B> b, Matrices<C> c, int64_t batch, int64_t rows,
                         int64_t columns, int64_t depth, Finish finish) {
-    using T = UnitOperand<A, B>;
     __shared__ UnitSlice<Tile, T> left, right;
     constexpr int kWide = kProductThreads / matrix::kLanes / 2, kDown = Tile / 32, kAcross = Tile / 16 / kWide;
     const int wave = threadIdx.x / matrix::kLanes;
@@ -193,20 +194,22 @@ inline bool large_tiles(int64_t batch, int64_t rows, int64_t columns) {
 }
 
 // c[z] = finish(a[z] @ b[z]) for z below `batch`; a is (rows, depth), b (depth, columns), c (rows, columns).
-template <typename A, typename B, typename C, typename Finish>
+// product<T>(...) rounds both operands to T where there are many results.
+template <typename Asked = void, typename A, typename B, typename C, typename Finish>
 hipError_t product(Matrices<const A> a, Matrices<const B> b, Matrices<C> c, int64_t batch, int64_t rows,
                    int64_t columns, int64_t depth, Finish finish, hipStream_t stream) {
     const int64_t tile = large_tiles(batch, rows, columns) ? 128 : 64;
     const dim3 grid(static_cast<unsigned>((rows + tile - 1) / tile), static_cast<unsigned>((columns + tile - 1) / tile),
                     static_cast<unsigned>(batch < 65535 ? batch : 65535));
-    if constexpr (sizeof(UnitOperand<A, B>) == 2) {
+    using T = UnitOperand<Asked, A, B>;
+    if constexpr (sizeof(T) == 2) {
         if (batch * rows * columns >= kUnitResults) {
             if (tile == 128) {
-                unit_product_kernel<128><<<grid, kProductThreads, 0, stream>>>(a, b, c, batch, rows, columns, depth,
-                                                                               finish);
+                unit_product_kernel<128, T><<<grid, kProductThreads, 0, stream>>>(a, b, c, batch, rows, columns, depth,
+                                                                                  finish);
             } else {
-                unit_product_kernel<64><<<grid, kProductThreads, 0, stream>>>(a, b, c, batch, rows, columns, depth,
-                                                                              finish);
+                unit_product_kernel<64, T><<<grid, kProductThreads, 0, stream>>>(a, b, c, batch, rows, columns, depth,
+                                                                                 finish);
             }
             return hipGetLastError();
         }
