@@ -17,6 +17,12 @@ def test_a_header_takes_the_place_of_its_include_and_lines_still_count() -> None
     assert text.endswith('\n#line 3 "kernel.hip"\nint x;\n')
 
 
+def test_a_header_s_own_includes_are_put_in_too() -> None:
+    text = inlined('#include "product.h"\nint x;\n', "kernel.hip")
+    assert headers()["matrix.h"].rstrip() in text and '#include "matrix.h"' not in text
+    assert text.startswith('#line 1 "product.h"\n') and text.endswith('\n#line 2 "kernel.hip"\nint x;\n')
+
+
 def test_other_includes_stay() -> None:
     text = '#include "task.h"\n#include <block.h>\n// #include "block.h"\n#include "blocks.h"\n'
     assert inlined(text, "kernel.hip") == text

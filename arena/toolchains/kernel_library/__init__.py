@@ -19,14 +19,14 @@ def headers() -> dict[str, str]:
 
 
 def inlined(text: str, name: str) -> str:
-    """A candidate's text with the library's headers in it; line numbers still count in the file called `name`."""
+    """A text with the library's headers in it, and theirs; line numbers still count in the file called `name`."""
 
     def replace(found: re.Match[str]) -> str:
         header = _headers().get(found[1])
         if header is None:
             return found[0]
         line = text.count("\n", 0, found.start()) + 2
-        return f'#line 1 "{found[1]}"\n{header.rstrip()}\n#line {line} "{name}"'
+        return f'#line 1 "{found[1]}"\n{inlined(header, found[1]).rstrip()}\n#line {line} "{name}"'
 
     return _INCLUDE.sub(replace, text)
 

@@ -59,8 +59,8 @@ extern "C" hipError_t nonlocal_attention_dot(const T* x, const T* theta_weight, 
         convolve(x, theta_weight, theta, B, C, D, N, BiasElu<T>{theta_bias}, stream),
         convolve(x, phi_weight, phi, B, C, D, N, BiasElu<T>{phi_bias}, stream),
         convolve(x, g_weight, g, B, C, D, N, BiasElu<T>{g_bias}, stream),
-        product(queries, keys, Matrices<float>{attention, N * N, N, 1}, B, N, N, D, Divide{positions}, stream),
-        product(values, transposed, Matrices<float>{attended, D * N, N, 1}, B, D, N, N, Plain(), stream),
+        product<T>(queries, keys, Matrices<float>{attention, N * N, N, 1}, B, N, N, D, Divide{positions}, stream),
+        product<T>(values, transposed, Matrices<float>{attended, D * N, N, 1}, B, D, N, N, Plain(), stream),
         convolve(attended, out_weight, y, B, D, C, N, BiasResidual<T>{out_bias, x, C, N}, stream),
     };
     for (const hipError_t outcome : outcomes) {

@@ -74,7 +74,7 @@ extern "C" hipError_t nonlocal_attention_gaussian(const T* x, const T* theta_wei
         convolve(x, g_weight, g, B, C, D, N, Bias<T>{g_bias}, stream),
         product(queries, keys, Matrices<float>{attention, N * N, N, 1}, B, N, N, D, Plain(), stream),
         softmax(attention, B * N, N, stream),
-        product(values, transposed, Matrices<float>{attended, D * N, N, 1}, B, D, N, N, Plain(), stream),
+        product<T>(values, transposed, Matrices<float>{attended, D * N, N, 1}, B, D, N, N, Plain(), stream),
         convolve(attended, out_weight, y, B, D, C, N, BiasResidual<T>{out_bias, x, C, N}, stream),
     };
     for (const hipError_t outcome : outcomes) {
