@@ -66,19 +66,20 @@ def update_tile(
     m = (first + within % height) * BLOCK_M + tl.arange(0, BLOCK_M)
     n = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
     k = tl.arange(0, BLOCK_K)
-    a_block = a_ptr + ((m % M)[:, None] * a_stride + k[None, :])
-    b_block = b_ptr + (k[:, None] * b_stride + (n % b_columns)[None, :])
+    # Offsets have 32 bits, and need half the registers of pointers.
+    a_offsets = (m % M)[:, None] * a_stride + k[None, :]
+    b_offsets = k[:, None] * b_stride + (n % b_columns)[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_BLOCKS:
-            a = tl.load(a_block)
-            b = tl.load(b_block)
+            a = tl.load(a_ptr + a_offsets)
+            b = tl.load(b_ptr + b_offsets)
         else:
-            a = tl.load(a_block, mask=(k < K - start)[None, :], other=0.0)
-            b = tl.load(b_block, mask=(k < K - start)[:, None], other=0.0)
+            a = tl.load(a_ptr + a_offsets, mask=(k < K - start)[None, :], other=0.0)
+            b = tl.load(b_ptr + b_offsets, mask=(k < K - start)[:, None], other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee")
-        a_block += BLOCK_K
-        b_block += BLOCK_K * b_stride
+        a_offsets += BLOCK_K
+        b_offsets += BLOCK_K * b_stride
     acc *= alpha
     c_block = c_ptr + (m[:, None] * c_stride + n[None, :])
     inside = (m < M)[:, None] & (n < N)[None, :]

@@ -61,21 +61,20 @@ def multiply_tile(
     rows = (first + within % height) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
     k = tl.arange(0, BLOCK_K)
-    # Rows and columns beyond the end repeat others and are not stored.
-    a_block = a_ptr + ((rows % M)[:, None] * a_stride + k[None, :])
-    b_block = b_ptr + (k[:, None] * b_row_stride + (columns % b_columns)[None, :] * b_column_stride)
-    step = BLOCK_K * b_row_stride
+    # Rows and columns beyond the end repeat others and are not stored. Offsets need half the registers of pointers.
+    a_offsets = (rows % M)[:, None] * a_stride + k[None, :]
+    b_offsets = k[:, None] * b_row_stride + (columns % b_columns)[None, :] * b_column_stride
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_BLOCKS:
-            a = tl.load(a_block)
-            b = tl.load(b_block)
+            a = tl.load(a_ptr + a_offsets)
+            b = tl.load(b_ptr + b_offsets)
         else:
-            a = tl.load(a_block, mask=(k < K - start)[None, :], other=0.0)
-            b = tl.load(b_block, mask=(k < K - start)[:, None], other=0.0)
+            a = tl.load(a_ptr + a_offsets, mask=(k < K - start)[None, :], other=0.0)
+            b = tl.load(b_ptr + b_offsets, mask=(k < K - start)[:, None], other=0.0)
         acc = tl.dot(a.to(common), b.to(common), acc, input_precision="ieee")
-        a_block += BLOCK_K
-        b_block += step
+        a_offsets += BLOCK_K
+        b_offsets += BLOCK_K * b_row_stride
     out = out_ptr + (rows[:, None] * N + columns[None, :])
     tl.store(out, acc.to(common), mask=(rows < M)[:, None] & (columns < N)[None, :])
 
