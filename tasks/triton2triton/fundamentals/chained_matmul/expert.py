@@ -6,9 +6,11 @@ all loads.
 
 Here the order is that of fewer operations. With 16 bits, a tile of 128 × 256 reads 3 elements for 256 multiply-adds and
 one of 128 × 128 reads 4, in steps of 64. `_tile` takes the one of least cost for the shape: tiles of the busiest
-multiprocessor times multiply-adds and loads of a tile. Rows and columns beyond the end repeat others and are not
-stored, so that only a last, partial block needs a mask. Programs go down eight tiles before they go to the right, so
-that their operands are in the L2 cache together.
+multiprocessor times multiply-adds and loads of a tile. It takes 64 × 64 where tiles are too few to hide each other's
+loads, so that five steps of these are under way. Rows and columns beyond the end repeat others and are not stored, so
+that only a last, partial block needs a mask. Programs go down eight tiles before they go to the right, so that their
+operands are in the L2 cache together. A result of up to 64 × 64 has 16 programs, in
+steps of 256, where its sums are long.
 
 Rows that are no multiple of 16 elements allow loads of one element only, which pass through registers. Operands of 16
 bits are then copied with zeros at their ends, if many tiles read them; the result between the two products has whole
@@ -20,7 +22,7 @@ import triton
 import triton.language as tl
 
 TOGETHER = 8
-TILES = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4))  # rows, columns, warps
+TILES = ((128, 256, 8, 3), (128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
 DEPTH = 64
 VECTOR = 16
 FEW = 256  # the least dimension of a chain whose operands are worth a copy
@@ -78,17 +80,20 @@ def product(
     tl.store(out_ptr + (i[:, None] * width + j[None, :]), acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
-def _tile(height, width, dtype):
-    """Return the tile's rows, columns and depth, and warps."""
+def _tile(height, depth, width, dtype):
+    """Return the tile's rows, columns and depth, warps and stages."""
     if height <= 16 and width <= 16:
-        return 16, 16, 64, 4
+        return 16, 16, 64, 4, 3
     if dtype == torch.float32:
-        return 64, 64, 32, 4
+        return 64, 64, 32, 4, 3
+    if height * width <= 64 * 64 and depth >= 1024:
+        # So few tiles take the time of their steps along the summed dimension.
+        return 16, 16, 256, 4, 3
     units = 304 if torch.version.hip else 132  # of an MI300X and an H200
     # Where results are stored by single elements, the widest tile has no registers for their addresses.
     tiles = TILES if width % VECTOR == 0 else TILES[1:]
-    rows, columns, warps = min(tiles, key=lambda tile: _cost(height, width, *tile[:2], units))
-    return rows, columns, DEPTH, warps
+    rows, columns, warps, stages = min(tiles, key=lambda tile: _cost(height, width, *tile[:2], units))
+    return rows, columns, DEPTH, warps, stages
 
 
 def _cost(height, width, rows, columns, units):
@@ -98,7 +103,7 @@ def _cost(height, width, rows, columns, units):
 
 def _multiply(left, right, out):
     (height, depth), width = left.shape, out.shape[1]
-    rows, columns, step, warps = _tile(height, width, out.dtype)
+    rows, columns, step, warps, stages = _tile(height, depth, width, out.dtype)
     product[(triton.cdiv(height, rows) * triton.cdiv(width, columns),)](
         left,
         right,
@@ -113,8 +118,8 @@ def _multiply(left, right, out):
         COLUMNS=columns,
         DEPTH=step,
         num_warps=warps,
-        # Three stages of up to 48 KiB fit an H200's shared memory. On AMD two are one buffer in 64 KiB of LDS.
-        num_stages=2 if torch.version.hip else 3,
+        # All stages take up to 144 KiB of an H200's shared memory. On AMD two are one buffer in 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else stages,
     )
     return out
 
