@@ -1,0 +1,130 @@
+"""A linear layer for few rows: long stretches of the weight in flight, and K in parts where columns are too few.
+
+The weight bounds the time, so what counts is how much of it is on its way. The baseline has 32 columns and 32 places
+of K a step: 2 KiB of 16-bit weights, of which each row is one request of 64 bytes. Here a step has 128 places, and 64
+columns where these make at least 256 programs: 8 or 16 KiB, in rows of 256 bytes, without masks. Two to four programs
+fit an H200's multiprocessor, so that each has 48 KiB or more in flight.
+
+Fewer than 256 programs leave multiprocessors with one or none. K is then split until there are 512, and a second
+launch adds their sums. float32 keeps the baseline's tile, whose steps no matrix unit takes: there, and where rows are
+no whole vectors, latency is hidden by more programs alone, up to 2048.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+ENOUGH_COLUMNS = 256
+FEWEST_STEPS = 8
+
+
+@triton.jit
+def _columns_of_all_rows(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    out_ptr,
+    parts_ptr,
+    weight_row_stride,
+    weight_column_stride,
+    M,
+    N,
+    K,
+    part_depth,
+    WHOLE_BLOCKS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """Multiply all rows with some columns over one part of K."""
+    m = tl.arange(0, ROWS)
+    n = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    begin = tl.program_id(1) * part_depth
+    end = tl.minimum(begin + part_depth, K)
+    k = tl.arange(0, DEPTH)
+    x_at = x_ptr + m[:, None] * K + begin + k[None, :]
+    # Columns beyond the end begin again, which needs no mask. They are not stored.
+    columns = (n % N).to(tl.int64)[None, :] * weight_row_stride
+    weight_at = weight_ptr + columns + (begin + k).to(tl.int64)[:, None] * weight_column_stride
+    step = DEPTH * weight_column_stride
+    acc = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(begin, end, DEPTH):
+        if WHOLE_BLOCKS:
+            x = tl.load(x_at, mask=(m < M)[:, None], other=0.0)
+            weight = tl.load(weight_at)
+        else:
+            x = tl.load(x_at, mask=(m < M)[:, None] & (k < end - start)[None, :], other=0.0)
+            weight = tl.load(weight_at, mask=(k < end - start)[:, None], other=0.0)
+        acc = tl.dot(x, weight, acc, input_precision="ieee")
+        x_at += DEPTH
+        weight_at += step
+    inside = (m < M)[:, None] & (n < N)[None, :]
+    places = m.to(tl.int64)[:, None] * N + n[None, :]
+    if parts_ptr is None:
+        if bias_ptr is not None:
+            acc += tl.load(bias_ptr + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
+        tl.store(out_ptr + places, acc.to(out_ptr.dtype.element_ty), mask=inside)
+    else:
+        tl.store(parts_ptr + tl.program_id(1).to(tl.int64) * M * N + places, acc, mask=inside)
+
+
+@triton.jit
+def _add_parts(parts_ptr, bias_ptr, out_ptr, N, size, parts, BLOCK: tl.constexpr):
+    """Add the sums of all parts of K, and the bias, for a block of results."""
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = places < size
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for part in range(parts):
+        acc += tl.load(parts_ptr + tl.cast(part, tl.int64) * size + places, mask=inside, other=0.0)
+    if bias_ptr is not None:
+        acc += tl.load(bias_ptr + places % N, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out_ptr + places, acc.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def _tile(N, rows, narrow, odd):
+    """Return columns, depth, stages and the number of programs that are enough."""
+    if not narrow:
+        return 32, 32, 3, 2048
+    if odd:
+        return 64, 64, 2, 1024
+    columns = 32 if rows == 16 and triton.cdiv(N, 64) < ENOUGH_COLUMNS else 64
+    # 48 to 96 KiB of shared memory a program: products of fewer than 64 rows have a buffer less than stages.
+    return columns, 128, 3 if rows == 64 else (5 if columns == 32 else 4), 512
+
+
+def small_m_gemm_dot(x, weight, bias, out):
+    M, K = x.shape
+    N = weight.shape[0]
+    rows = max(16, triton.next_power_of_2(M))
+    odd = K % 16 != 0 if weight.stride(1) == 1 else N % 16 != 0
+    columns, depth, num_stages, enough = _tile(N, rows, x.element_size() == 2, odd)
+    programs, steps, parts = triton.cdiv(N, columns), triton.cdiv(K, depth), 1
+    if programs < ENOUGH_COLUMNS or enough > 512:
+        parts = max(1, min(enough // programs, steps // FEWEST_STEPS))
+    part_depth = triton.cdiv(steps, parts) * depth
+    parts = triton.cdiv(K, part_depth)
+    sums = None
+    if parts > 1:
+        sums = torch.empty((parts, M, N), dtype=torch.float32, device=x.device)
+    _columns_of_all_rows[(programs, parts)](
+        x,
+        weight,
+        bias,
+        out,
+        sums,
+        *weight.stride(),
+        M,
+        N,
+        K,
+        part_depth,
+        WHOLE_BLOCKS=K % depth == 0,
+        ROWS=rows,
+        COLUMNS=columns,
+        DEPTH=depth,
+        num_warps=4,
+        # AMD devices have 64 KiB of shared memory.
+        num_stages=2 if torch.version.hip else num_stages,
+    )
+    if parts > 1:
+        block = 256 if M * N < 262144 else 1024
+        _add_parts[(triton.cdiv(M * N, block),)](sums, bias, out, N, M * N, parts, BLOCK=block)
