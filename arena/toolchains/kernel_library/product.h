@@ -1,4 +1,4 @@
-// A matrix product for starting kernels: slices of both operands in shared memory, tiles of 64 × 64 or 128 × 128
+// A matrix product for baseline kernels: slices of both operands in shared memory, tiles of 64 × 64 or 128 × 128
 // results a block, summed in float32. Where an operand has 16 bits and there are many results, the other is rounded to
 // its type and matrix units multiply; else a thread has 16 or 64 results. Nothing is loaded ahead, or in vectors.
 // A candidate may include it as "product.h", or write its own.
