@@ -16,18 +16,27 @@ import triton.language as tl
 
 
 @triton.jit
+def _cut(values):
+    """The upper half of each float32, which is a number of bfloat16, and what is left of it."""
+    bits = values.to(tl.uint32, bitcast=True)
+    upper = (bits >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)
+    return upper, values - (bits & 0xFFFF0000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def _product(a, b, acc, EXACT: tl.constexpr):
     """acc + a @ b of float32 batches: to 16 bits of every product, or with EXACT to all of them."""
-    a_high = a.to(tl.bfloat16)
-    b_high = b.to(tl.bfloat16)
-    a_rest = a - a_high.to(tl.float32)
-    b_rest = b - b_high.to(tl.float32)
-    a_low = a_rest.to(tl.bfloat16)
-    b_low = b_rest.to(tl.bfloat16)
+    a_high, a_rest = _cut(a)
+    b_high, b_rest = _cut(b)
     if EXACT:
-        acc = tl.dot((a_rest - a_low.to(tl.float32)).to(tl.bfloat16), b_high, acc)
-        acc = tl.dot(a_high, (b_rest - b_low.to(tl.float32)).to(tl.bfloat16), acc)
+        a_low, a_rest = _cut(a_rest)
+        b_low, b_rest = _cut(b_rest)
+        acc = tl.dot(a_rest.to(tl.bfloat16), b_high, acc)
+        acc = tl.dot(a_high, b_rest.to(tl.bfloat16), acc)
         acc = tl.dot(a_low, b_low, acc)
+    else:
+        a_low = a_rest.to(tl.bfloat16)
+        b_low = b_rest.to(tl.bfloat16)
     acc = tl.dot(a_low, b_high, acc)
     acc = tl.dot(a_high, b_low, acc)
     return tl.dot(a_high, b_high, acc)
