@@ -1,0 +1,176 @@
+"""Attention inside chunks on matrix units, whose decay between tiles is the product of a column's and a row's.
+
+What the baseline wastes, and what is done instead:
+
+- It multiplies scores by values as float32, without matrix units on NVIDIA. Here scores are the sum of two numbers of
+  the values' dtype, and both halves run on matrix units, with float32 sums.
+- It takes an exponential for every pair of tokens. Here that is so only in the tile on the diagonal. Before it, decay
+  from token j to token i of a tile that starts at f is exp(-s * (i - f)) * exp(-s * (f - j)), neither above 1.
+- It masks every tile, and has 32 rows. Keys of 192 values are padded to 256. Here those are 128
+  and 64, only the tile on the diagonal has a mask, and 64 rows make wgmma apply.
+- Its programs of one chunk are launched far from one another, each reading the same keys and values from memory. Here
+  they are neighbours, and find them in the cache.
+"""
+
+import triton
+import triton.language as tl
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+
+
+@triton.jit
+def _load_rows(
+    ptr, rows, exists, stride, MASKED: tl.constexpr, FIRST: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr
+):
+    """Columns FIRST … FIRST + WIDTH - 1 of rows of SIZE values; those past the end are zeros."""
+    columns = FIRST + tl.arange(0, WIDTH)
+    pointers = ptr + rows[:, None] * stride + columns[None, :]
+    if MASKED:
+        return tl.load(pointers, mask=exists[:, None] & (columns < SIZE)[None, :], other=0.0)
+    if FIRST + WIDTH > SIZE:
+        return tl.load(pointers, mask=(columns < SIZE)[None, :], other=0.0)
+    return tl.load(pointers)
+
+
+@triton.jit
+def _weigh(weights, values, acc):
+    """acc + weights @ values to float32 accuracy."""
+    high = weights.to(values.dtype)
+    acc = tl.dot(high, values, acc, input_precision="ieee")
+    if values.dtype != tl.float32:
+        acc = tl.dot((weights - high.to(tl.float32)).to(values.dtype), values, acc)
+    return acc
+
+
+@triton.jit
+def _scores(
+    query,
+    query_rest,
+    key_ptr,
+    j,
+    exists,
+    MASKED: tl.constexpr,
+    STRIDE: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    KEY_DIM: tl.constexpr,
+    REST: tl.constexpr,
+):
+    """Products of a tile of queries and one of keys, whose rows are KEY_DIM and REST values long."""
+    keys = _load_rows(key_ptr, j, exists, STRIDE, MASKED, 0, KEY_DIM, HEAD_DIM)
+    scores = tl.dot(query, keys.T, input_precision="ieee")
+    if REST:
+        keys = _load_rows(key_ptr, j, exists, STRIDE, MASKED, KEY_DIM, REST, HEAD_DIM)
+        scores = tl.dot(query_rest, keys.T, scores, input_precision="ieee")
+    return scores
+
+
+@triton.jit
+def _attend_inside_chunk(
+    query_ptr,
+    key_ptr,
+    value_ptr,
+    slopes_ptr,
+    out_ptr,
+    seq_len,
+    num_chunks,
+    CHUNK: tl.constexpr,
+    NUM_HEADS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    VALUE_HEAD_DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    KEY_DIM: tl.constexpr,
+    REST: tl.constexpr,
+    VALUE_DIM: tl.constexpr,
+):
+    TILES: tl.constexpr = (CHUNK + ROWS - 1) // ROWS
+    # The last tiles have the most keys and start first.
+    first = (TILES - 1 - tl.program_id(0) % TILES) * ROWS
+    head = tl.program_id(0) // TILES % NUM_HEADS
+    chunk = tl.program_id(0) // TILES // NUM_HEADS
+    begin = chunk % num_chunks * CHUNK
+    length = tl.minimum(seq_len - begin, CHUNK)
+    if first >= length:
+        return
+    origin = ((chunk // num_chunks).to(tl.int64) * seq_len + begin) * NUM_HEADS + head
+    query_ptr += origin * HEAD_DIM
+    key_ptr += origin * HEAD_DIM
+    value_ptr += origin * VALUE_HEAD_DIM
+    out_ptr += origin * VALUE_HEAD_DIM
+    slope = tl.load(slopes_ptr + head) * LOG2_E
+    offsets = tl.arange(0, ROWS)
+    i = first + offsets
+    STRIDE: tl.constexpr = NUM_HEADS * HEAD_DIM
+    VALUE_STRIDE: tl.constexpr = NUM_HEADS * VALUE_HEAD_DIM
+    query = _load_rows(query_ptr, i, i < length, STRIDE, True, 0, KEY_DIM, HEAD_DIM)
+    query_rest = query
+    if REST:
+        query_rest = _load_rows(query_ptr, i, i < length, STRIDE, True, KEY_DIM, REST, HEAD_DIM)
+    acc = tl.zeros((ROWS, VALUE_DIM), tl.float32)
+    # A second copy of the products would cost float32 more registers than there are.
+    diagonal = first
+    if query.dtype == tl.float32:
+        diagonal = 0
+    else:
+        for start in range(0, first, ROWS):
+            j = start + offsets
+            scores = _scores(query, query_rest, key_ptr, j, j < length, False, STRIDE, HEAD_DIM, KEY_DIM, REST)
+            values = _load_rows(value_ptr, j, j < length, VALUE_STRIDE, False, 0, VALUE_DIM, VALUE_HEAD_DIM)
+            acc = _weigh(scores * tl.exp2(slope * (j - first))[None, :], values, acc)
+        acc *= tl.exp2(-slope * offsets)[:, None]
+    for start in range(diagonal, first + ROWS, ROWS):
+        j = start + offsets
+        scores = _scores(query, query_rest, key_ptr, j, j < length, True, STRIDE, HEAD_DIM, KEY_DIM, REST)
+        values = _load_rows(value_ptr, j, j < length, VALUE_STRIDE, True, 0, VALUE_DIM, VALUE_HEAD_DIM)
+        age = i[:, None] - j[None, :]
+        scores = tl.where(age >= 0, scores * tl.exp2(-slope * tl.maximum(age, 0)), 0.0)
+        acc = _weigh(scores, values, acc)
+    columns = tl.arange(0, VALUE_DIM)
+    mask = (i < length)[:, None] & (columns < VALUE_HEAD_DIM)[None, :]
+    places = i[:, None] * (NUM_HEADS * VALUE_HEAD_DIM) + columns[None, :]
+    tl.store(out_ptr + places, acc.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def _split_row(head_dim: int) -> tuple[int, int]:
+    """Return two powers of two that hold a row, the second 0 where one alone is no longer than both."""
+    whole = max(16, triton.next_power_of_2(head_dim))
+    half = whole // 2
+    rest = max(16, triton.next_power_of_2(max(1, head_dim - half)))
+    return (half, rest) if half >= 32 and half + rest < whole else (whole, 0)
+
+
+def _rows(chunk_size: int, value_dim: int, item_bytes: int) -> int:
+    """Return the tokens of a tile.
+
+    float32 is multiplied without matrix units on NVIDIA, from registers: tiles stay as small as the baseline's. Of long
+    rows, 64 keys and values would not fit into the 64 KiB that a workgroup has on AMD.
+    """
+    if item_bytes == 4 or value_dim > 128:
+        return 32
+    return min(64, max(16, triton.next_power_of_2(chunk_size)))
+
+
+def lightning_attn_diag(query, key, value, slopes, chunk_size, out):
+    batch, seq_len, num_heads, head_dim = query.shape
+    value_dim = value.shape[3]
+    num_chunks = triton.cdiv(seq_len, chunk_size)
+    dim, rest = _split_row(head_dim)
+    rows = _rows(chunk_size, value_dim, query.element_size())
+    _attend_inside_chunk[(batch * num_chunks * num_heads * triton.cdiv(chunk_size, rows),)](
+        query,
+        key,
+        value,
+        slopes,
+        out,
+        seq_len,
+        num_chunks,
+        CHUNK=chunk_size,
+        NUM_HEADS=num_heads,
+        HEAD_DIM=head_dim,
+        VALUE_HEAD_DIM=value_dim,
+        ROWS=rows,
+        KEY_DIM=dim,
+        REST=rest,
+        VALUE_DIM=max(16, triton.next_power_of_2(value_dim)),
+        num_warps=4,
+        num_stages=2,
+    )
