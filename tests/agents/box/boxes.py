@@ -39,7 +39,9 @@ def make(kind: str, plan: BoxPlan) -> Box:
 
 def python(kind: str) -> str:
     """A Python that can be run in the box: under the fallback, root's agent is `nobody` and needs one it may read."""
-    if kind == "bubblewrap" or os.geteuid() != 0:
+    ours = Path(sys.executable).resolve()
+    readable = all(folder.stat().st_mode & 0o001 for folder in (ours, *ours.parents))
+    if kind == "bubblewrap" or os.geteuid() != 0 or readable:
         return sys.executable
     found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if found is None:
