@@ -145,8 +145,8 @@ class JudgePool:
         finally:
             remove(compiled)
 
-    def check_baseline(self, task: Task, heldout: Path, options: Options) -> dict[str, str]:
-        """Wait for a turn, and check a task's baseline on these held-out cases."""
+    def check_baseline(self, task: Task, heldout: Path | None, options: Options) -> dict[str, str]:
+        """Wait for a turn, and check a task's baseline on its held-out cases, or on these."""
         return self._asked(lambda one: one.check_baseline(task.path, heldout, options))
 
     def _asked(self, ask: Callable[[Evaluator], T]) -> T:
@@ -264,7 +264,6 @@ class JudgePool:
                 self._end(f"no judge is left: {reason}")
             return
         with self._lock:
-            self._lost = [one for one in self._lost if one is not fresh]
             self._evaluators.append(fresh)
             over = self._over
         if over:

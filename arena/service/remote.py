@@ -7,9 +7,6 @@ content hash and carries the kernel; each side has the task's files itself. Mess
 from __future__ import annotations
 
 import hashlib
-import logging
-import tempfile
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -33,8 +30,8 @@ from arena.model.verdict import Stage, Verdict
 from arena.printable import shortened
 from arena.resources import code_hash
 from arena.sandbox.namespaces import OWN_NETWORK, parts_of
-from arena.scratch import prefix, remove, scratch
-from arena.service.judge_pool import Evaluator, KernelBuilder
+from arena.scratch import scratch
+from arena.service.judge_pool import Evaluator, JudgePool, KernelBuilder
 from arena.wire import MAX_FRAME_BYTES
 
 _HASH_CHARACTERS = 16
@@ -224,8 +221,7 @@ class RemoteJudge:
     """
 
     def __init__(self, judge: Evaluator, corpora: Corpora, builder: KernelBuilder | None = None) -> None:
-        self._judge, self.corpora, self._builder = judge, corpora, builder
-        self._one_measures = threading.Lock()
+        self._judges, self.corpora = JudgePool([judge], builder), corpora
 
     def answer(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
         """Answer one request; never raises, since an exception would have to be pickled."""
@@ -248,48 +244,17 @@ class RemoteJudge:
                 heldout.write_bytes(request.heldout or b"")
             task = self._same_task(request.task, request.task_hash, heldout)
             if isinstance(request, CheckBaselineThere):
-                with self._one_measures:
-                    return BaselineChecked(self._judge.check_baseline(task.path, heldout, request.options))
+                return BaselineChecked(self._judges.check_baseline(task, heldout, request.options))
             if len(request.kernel) > KERNEL_LIMIT_BYTES:
                 raise InfrastructureError(
                     f"the kernel has {len(request.kernel)} bytes, of at most {KERNEL_LIMIT_BYTES}"
                 )
             candidate = Path(place, task.task_type.kernel_file)
             candidate.write_bytes(request.kernel)
-            return EvaluationAnswer(self._evaluated(task, candidate, request.options, on_progress, heldout))
-
-    def _evaluated(
-        self,
-        task: Task,
-        candidate: Path,
-        options: Options,
-        on_progress: Callable[[bytes], None],
-        heldout: Path | None,
-    ) -> Evaluation:
-        """Compile where there is a builder, and evaluate what compiles."""
-        compiled = None if self._builder is None else Path(tempfile.mkdtemp(prefix=prefix("kernels")))
-        try:
-            if self._builder is not None:
-                environment = self._judge.environment
-                try:
-                    refused = self._builder.compile(task.path, candidate, options, environment, heldout, compiled)
-                except InfrastructureError as problem:
-                    logging.getLogger(__name__).warning("the builder failed, the judge compiles: %s", problem)
-                    refused = None
-                if refused is not None:
-                    return refused
-            with self._one_measures:
-                return self._judge.evaluate(
-                    task.path,
-                    candidate,
-                    options,
-                    lambda step: on_progress(msgspec.json.encode(step)),
-                    heldout,
-                    compiled,
-                )
-        finally:
-            if compiled is not None:
-                remove(compiled)
+            found = self._judges.evaluate(
+                task, candidate, request.options, lambda step: on_progress(msgspec.json.encode(step)), heldout
+            )
+            return EvaluationAnswer(found)
 
     def _join(self, request: Join) -> Joined:
         """Raises `JudgeLost` where a verdict from here could differ from one of the runner's machine."""
@@ -300,7 +265,7 @@ class RemoteJudge:
             )
         for name, wanted in request.tasks.items():
             self._same_task(name, wanted)
-        environment = self._judge.environment
+        environment = self._judges.environment
         if lacking := lacks(environment.isolation):
             raise JudgeLost(f"its sandbox lacks {lacking} (isolation {environment.isolation}); see isolation.md")
         return Joined(environment)
