@@ -1,8 +1,8 @@
 """Row-wise subtraction by tiles of 2048 elements or one longer row, so that short rows share a program.
 
-The baseline has a program for each row. One of 64 float32 values moves 768 bytes, half a load of 16 bytes for each of
-its threads' three tensors, and a million of such programs cost their starts. Here 32 such rows are one program, in
-which every thread has four loads of 16 bytes on their way. Rows of 2048 elements and more are as in the baseline.
+The baseline has a program for each row. One of 64 float32 values moves 768 bytes, for which 16 of its 128 threads would
+do, and a million of such programs cost their starts. Here 32 such rows are one program, in which every thread has four
+loads of 16 bytes of each input on their way. Rows of 2048 elements and more are as in the baseline.
 """
 
 import triton
