@@ -1,9 +1,9 @@
 """Byte copies in words, on a grid over copies and strips of their rows.
 
-The baseline has one program per copy, which moves 1024 bytes in a step, one byte an access: 16 copies of 16 MiB keep 16
-programs busy for 16384 steps each. Here several programs share a copy, and an access moves 16 bytes where both
-addresses are multiples of 16. Elsewhere words of 4 bytes are aligned at the target, and each is put together from the
-two source words that it lies in; the second of these is the neighbour's first, so that memory sees every byte once.
+The baseline moves one byte an access, in strips of 64 KiB, so that 16 copies of 256 KiB keep 64 programs busy. Here the
+strips are as many as a device needs, and an access moves 16 bytes where both addresses are multiples of 16. Elsewhere
+words of 4 bytes are aligned at the target, and each is put together from the two source words that it lies in; the
+second of these is the neighbour's first, so that memory sees every byte once.
 """
 
 import triton

@@ -40,5 +40,5 @@ def gemm_fusion(x, down, up, out):
     (M, K), (N, rank) = x.shape, up.shape
     padded = max(16, triton.next_power_of_2(rank))
     through_waist[(triton.cdiv(M, 16),)](
-        x, down, up, out, x.stride(0), M, N, K, rank, ROWS=16, RANK=padded, BLOCK_N=32, BLOCK_K=32
+        x, down, up, out, x.stride(0), M, N, K, rank, ROWS=16, RANK=padded, BLOCK_N=64, BLOCK_K=64
     )

@@ -65,8 +65,9 @@ def multiply_tile(
 def matmul_mxfp(a, b, a_scales, b_scales, out):
     M, N = out.shape
     K = a_scales.shape[1] * 32
-    height = 128 if M > 64 else 64
-    multiply_tile[(triton.cdiv(M, height) * triton.cdiv(N, 128),)](
+    # Few rows have narrow tiles: 5760 columns are 180 of them, and more stages hide what memory takes.
+    height, width, warps, stages = (128, 128, 8, 2) if M > 64 else (64, 32, 4, 3)
+    multiply_tile[(triton.cdiv(M, height) * triton.cdiv(N, width),)](
         a,
         b,
         a_scales,
@@ -79,8 +80,8 @@ def matmul_mxfp(a, b, a_scales, b_scales, out):
         B_BITS=b.shape[1] * 8 // K,
         GROUP=8,
         BLOCK_M=height,
-        BLOCK_N=128,
+        BLOCK_N=width,
         BLOCK_K=128,
-        num_warps=8,
-        num_stages=2,
+        num_warps=warps,
+        num_stages=stages,
     )

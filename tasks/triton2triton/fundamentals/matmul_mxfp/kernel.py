@@ -1,25 +1,37 @@
-"""Matrix product of microscaling operands: one tile per program, one block of 32 elements at a time.
+"""Matrix product of microscaling operands: one tile per program, 64 elements along K at a time.
 
-Elements of both formats are exact in bfloat16, and the scales of a block apply to the whole product of its elements.
+Elements of both formats are exact in bfloat16, and remain so when the power of two of their block multiplies them.
 """
 
 import triton
 import triton.language as tl
 
+BLOCK_K = 64
+
 
 @triton.jit
-def load_elements(row_ptr, mask, block, bits: tl.constexpr):
-    """Elements 32 * block … 32 * block + 31 of every row: (rows, 32), bfloat16."""
-    k = block * 32 + tl.arange(0, 32)
-    if bits == 8:
-        codes = tl.load(row_ptr[:, None] + k[None, :], mask=mask[:, None], other=0)
-        return codes.to(tl.float8e4nv, bitcast=True).to(tl.bfloat16)
-    packed = tl.load(row_ptr[:, None] + (k // 2)[None, :], mask=mask[:, None], other=0).to(tl.int32)
-    codes = (packed >> (k % 2 * 4)[None, :]) & 15
-    exponent = (codes >> 1) & 3
-    fraction = (codes & 1) * 0.5
-    magnitude = tl.where(exponent == 0, fraction, (1.0 + fraction) * tl.exp2(exponent - 1.0))
-    return ((1.0 - (codes >> 3) * 2.0) * magnitude).to(tl.bfloat16)
+def load_operand(ptr, scales_ptr, rows, height, start, K, BITS: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr):
+    """Scaled elements start … start + DEPTH - 1 of every row: (ROWS, DEPTH), bfloat16."""
+    k = start + tl.arange(0, DEPTH)
+    row_mask = (rows < height)[:, None]
+    mask = row_mask & (k < K)[None, :]
+    row_bytes = (rows * (K * BITS // 8))[:, None]
+    if BITS == 8:
+        codes = tl.load(ptr + row_bytes + k[None, :], mask=mask, other=0)
+        elements = codes.to(tl.float8e4nv, bitcast=True).to(tl.float32)
+    else:
+        packed = tl.load(ptr + row_bytes + (k // 2)[None, :], mask=mask, other=0).to(tl.uint32)
+        codes = packed >> (k % 2 * 4).to(tl.uint32)[None, :]
+        # Twice the magnitudes of the eight codes are the digits of this number, from the last on.
+        digits = tl.full((1, 1), 0xC8643210, tl.uint32)
+        magnitude = ((digits >> (codes & 7) * 4) & 15).to(tl.float32) * 0.5
+        elements = tl.where((codes & 8) == 8, -magnitude, magnitude)
+    block = start // 32 + tl.arange(0, DEPTH // 32)
+    scale_mask = row_mask & (block < K // 32)[None, :]
+    scales = tl.load(scales_ptr + (rows * (K // 32))[:, None] + block[None, :], mask=scale_mask, other=127)
+    factors = tl.exp2(scales.to(tl.float32) - 127.0)
+    blocks = tl.reshape(elements, (ROWS, DEPTH // 32, 32)) * factors[:, :, None]
+    return tl.reshape(blocks, (ROWS, DEPTH)).to(tl.bfloat16)
 
 
 @triton.jit
@@ -36,19 +48,15 @@ def multiply_tile(
     B_BITS: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
 ):
-    rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
-    blocks = K // 32
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for block in range(blocks):
-        a = load_elements(a_ptr + rows * (K * A_BITS // 8), rows < M, block, A_BITS)
-        b = load_elements(b_ptr + columns * (K * B_BITS // 8), columns < N, block, B_BITS)
-        a_scales = tl.load(a_scales_ptr + rows * blocks + block, mask=rows < M, other=0)
-        b_scales = tl.load(b_scales_ptr + columns * blocks + block, mask=columns < N, other=0)
-        a_factors = tl.exp2(a_scales.to(tl.float32) - 127.0)
-        b_factors = tl.exp2(b_scales.to(tl.float32) - 127.0)
-        acc += tl.dot(a, b.T) * a_factors[:, None] * b_factors[None, :]
+    for start in range(0, K, BLOCK_K):
+        a = load_operand(a_ptr, a_scales_ptr, rows, M, start, K, A_BITS, BLOCK_M, BLOCK_K)
+        b = load_operand(b_ptr, b_scales_ptr, columns, N, start, K, B_BITS, BLOCK_N, BLOCK_K)
+        acc = tl.dot(a, b.T, acc)
     inside = (rows < M)[:, None] & (columns < N)[None, :]
     tl.store(out_ptr + rows[:, None] * N + columns[None, :], acc.to(out_ptr.dtype.element_ty), mask=inside)
 
@@ -56,9 +64,8 @@ def multiply_tile(
 def matmul_mxfp(a, b, a_scales, b_scales, out):
     M, N = out.shape
     K = a_scales.shape[1] * 32
-    height = 128 if M > 64 else 64
-    grid = (triton.cdiv(M, height), triton.cdiv(N, 128))
-    multiply_tile[grid](
+    height, width, warps = (128, 128, 8) if M > 64 else (64, 32, 4)
+    multiply_tile[(triton.cdiv(M, height), triton.cdiv(N, width))](
         a,
         b,
         a_scales,
@@ -70,6 +77,7 @@ def matmul_mxfp(a, b, a_scales, b_scales, out):
         A_BITS=a.shape[1] * 8 // K,
         B_BITS=b.shape[1] * 8 // K,
         BLOCK_M=height,
-        BLOCK_N=128,
-        num_warps=8,
+        BLOCK_N=width,
+        BLOCK_K=BLOCK_K,
+        num_warps=warps,
     )

@@ -1,10 +1,9 @@
-"""LoRA expand with a tile of neighbouring tokens a program, on matrix units, one adapter of the tile after the other.
+"""LoRA expand with tiles of 32 tokens that start from what is in out, or a token a program in a short batch.
 
-In prefill the tokens of a tile mostly share an adapter: its weight is read once for 32 tokens, where the baseline reads
-it for each, and one product of the tile replaces a sum over the rank for every token. In a short batch each token may
-have an adapter of its own: there a program has one token and sums over the rank, as in the baseline, but for four times
-as many columns. The baseline's programs have 8 KiB of the weight each: they wait for adapter and offsets as long as for
-it.
+The baseline's tiles have 16 tokens, and wait for out when their products are done. In prefill the tokens of a tile
+mostly share an adapter: a tile of 32 reads its weight half as often. out is read first, and is under way together with
+the adapters' weight. In a short batch each token may have an adapter of its own, and a tile of 16 waits for 16 weights,
+one after the other. There a program has one token, and sums over the rank for up to 512 columns.
 """
 
 import triton
@@ -75,18 +74,17 @@ def _expand_tile(
         x_mask = (adapters >= 0)[:, None] & (ranks < rank)[None, :]
         x = tl.load(x_rows + ranks[None, :], mask=x_mask, other=0.0).to(weight_ptr.dtype.element_ty)
         weight_mask = (columns < end)[None, :] & (ranks < rank)[:, None]
-        acc = tl.zeros((TOKENS, COLUMNS), tl.float32)
+        places = out_ptr + tokens.to(tl.int64)[:, None] * out_features + columns[None, :]
+        inside = (adapters >= 0)[:, None] & (columns < end)[None, :]
+        acc = tl.load(places, mask=inside, other=0.0).to(tl.float32)
         adapter = tl.max(adapters, axis=0)
         while adapter >= 0:
             rows = adapter.to(tl.int64) * out_features + columns
             weight = tl.load(weight_ptr + rows[None, :] * rank + ranks[:, None], mask=weight_mask, other=0.0)
             own = tl.where((adapters == adapter)[:, None], x, 0.0)
-            acc += tl.dot(own, weight, input_precision="ieee")
+            acc = tl.dot(own, weight, acc, input_precision="ieee")
             adapter = tl.max(tl.where(adapters < adapter, adapters, -1), axis=0)
-        places = out_ptr + tokens.to(tl.int64)[:, None] * out_features + columns[None, :]
-        inside = (adapters >= 0)[:, None] & (columns < end)[None, :]
-        result = tl.load(places, mask=inside, other=0.0).to(tl.float32) + acc
-        tl.store(places, result.to(out_ptr.dtype.element_ty), mask=inside)
+        tl.store(places, acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 def lora_expand(x, weight, token_lora_ids, slice_offsets, out):

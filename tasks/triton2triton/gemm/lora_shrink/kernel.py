@@ -66,5 +66,5 @@ def lora_shrink(x, weight, token_order, lora_offsets, scaling, out):
         rank,
         num_loras,
         TILE=16,
-        BLOCK=64,
+        BLOCK=128,
     )

@@ -1,10 +1,10 @@
 """Linear layer in tiles of 128 × 256 without masks, a program for each, in an order that reuses the cache.
 
-The baseline's tiles of 128 × 128 have 64 products for each value that is loaded, a tile of 128 × 256 has 85. Its
-programs go along a row of tiles, so that all columns of b pass through the cache for every 128 rows; here eight rows
-of tiles share them. Rows and columns beyond the end are read from others instead of masked. Operands whose rows are
-no whole vectors are loaded value by value in the baseline, for every tile. Large ones are copied here to rows of whole
-blocks, which reads each value once.
+The baseline's programs go along a row of tiles, so that all columns of b pass through the cache for every 128 rows;
+here eight rows of tiles share them. Where tiles of 128 × 256 are fewer than a device has room for, they are narrower.
+Rows and columns beyond the end are read from others instead of masked. Operands whose rows are no whole vectors are
+loaded value by value in the baseline, for every tile. Large ones are copied here to rows of whole blocks, which reads
+each value once.
 
 float32 keeps the baseline's tile, but not its one program of four warps for each multiprocessor: units that multiply
 float32 as it is need more warps to choose from.

@@ -1,11 +1,9 @@
-"""Block-scaled int8 product in one loop over pieces of K, tiles in an order that shares b.
+"""Block-scaled int8 product with one scale an element of a tile, and tiles in an order that shares b.
 
-The baseline has a loop over the pieces of each block of K inside one over the blocks. A block of 128 is two steps of
-the inner loop: too few for its loads to run ahead of its products. Here a piece is a whole block of up to 128, and the
-loads of the next pieces are on their way while one is multiplied. Tiles that are neighbours in the grid have the same
-columns, so that b comes from memory once. Each sum of a piece is converted and scaled, which takes as long as the
-matrix units do: where all columns of a tile share their scales, that is one multiplication an element in place of two.
-Tiles of 128 × 128 took 1.2 times as long as the baseline's of 64 × 128 on an H200, so these are used.
+Each sum of a piece is converted and scaled, which takes as long as the matrix units do: where all columns of a tile
+share their scales, that is one multiplication an element in place of two. Tiles that are neighbours in the grid have
+the same columns, so that b comes from memory once. Few rows have tiles of as many, and of 64 columns: more programs
+load at once. Tiles of 128 × 128 took 1.2 times as long as those of 64 × 128 on an H200, so the latter are used.
 """
 
 import torch

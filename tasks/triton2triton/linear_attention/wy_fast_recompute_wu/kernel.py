@@ -1,4 +1,4 @@
-"""WY vectors of a chunk: one program per chunk and value head, first u and then w, 64 columns at a time."""
+"""WY vectors of a chunk: one program per chunk and value head, first u and then w, 32 or 64 columns at a time."""
 
 import triton
 import triton.language as tl
@@ -57,6 +57,7 @@ def chunk_vectors(
 
 def wy_fast_recompute_wu(key, value, beta, g, a, cu_seqlens, chunk_indices, w, u):
     _, num_value_heads, chunk_size = a.shape
+    single = value.element_size() == 4  # products of float32 need more registers
     chunk_vectors[(chunk_indices.shape[0], num_value_heads)](
         key,
         value,
@@ -72,5 +73,7 @@ def wy_fast_recompute_wu(key, value, beta, g, a, cu_seqlens, chunk_indices, w, u
         key.shape[2],
         value.shape[2],
         CHUNK=chunk_size,
-        COLUMNS=64,
+        COLUMNS=32 if single else 64,
+        num_warps=8 if single else 4,
+        num_stages=1 if single else 3,
     )
