@@ -14,18 +14,15 @@ from arena.cross.compilers import hip_cross_toolchain
 from arena.cross.hip_clang import find_clang
 from arena.emulation.amd_isa.hip_host import HipHost, build_runtime
 from arena.emulation.amd_isa.memory import DeviceMemory
-from arena.emulation.hip.toolchain import HipCpuToolchain
 from arena.errors import InfrastructureError
 from arena.judge.hip_toolchains import toolchain_for
-from arena.toolchains.base import Built, HipToolchain, Source, Target
+from arena.toolchains.base import Built, HipToolchain, Target
 from arena.toolchains.build_cache import BuildCache
 from arena.toolchains.hip_build import default_cache_root
 from arena.toolchains.hip_compilers import find
-from arena.toolchains.kernel_library import inlined
 from arena.toolchains.targets import TARGETS
+from tests.toolchains.cpu_library import Array, CpuLibrary, aligned, source
 
-Array = Any
-HEADER = "#pragma once\n#include <stdint.h>\n#include <hip/hip_runtime.h>\n"
 KERNELS = Path(__file__).with_suffix(".hip")
 KINDS: tuple[Any, ...] = (
     *(np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2),
@@ -39,10 +36,6 @@ CALLS = ((BOUNDED, (21, 35, 41)), (BOUNDED, (1, 1, 1)), (WHOLE, (48, 32, 64)), (
 RDNA3 = "#define __GFX11__ 1\n"  # on the CPU: take the other layout of waves of 32 lanes
 
 
-def source(defines: str = "") -> Source:
-    return Source(defines + inlined(KERNELS.read_text(encoding="utf-8"), "kernel.hip"), HEADER)
-
-
 def operands(m: int, n: int, k: int, kind: int, layouts: int, *, whole: bool) -> tuple[Array, Array, Array]:
     """Return a and b as they lie in memory, and the float64 result. `whole`: integers, whose sums are exact."""
     rng = np.random.default_rng(m * n * k + kind)
@@ -53,50 +46,32 @@ def operands(m: int, n: int, k: int, kind: int, layouts: int, *, whole: bool) ->
     return aligned(left), aligned(right), wanted
 
 
-def aligned(values: Array) -> Array:
-    """Return a copy at an address that is a multiple of 16 bytes."""
-    room = np.empty(values.size + 16, values.dtype)
-    start = -room.ctypes.data % 16 // values.itemsize
-    kept = room[start : start + values.size].reshape(values.shape)
-    kept[...] = values
-    return kept
-
-
-class CpuLibrary:
-    def __init__(self, wave_size: int, defines: str = "") -> None:
-        toolchain = HipCpuToolchain(BuildCache(default_cache_root()))
-        built = toolchain.build(source(defines), Target("cpu", wave_size))
-        assert isinstance(built, Built), built.log
-        assert built.log == ""
-        ctypes.CDLL(str(toolchain.runtime), ctypes.RTLD_GLOBAL)
-        self._entry = ctypes.CDLL(str(built.library)).entry
-
-    def product(self, m: int, n: int, k: int, kind: int, layouts: int, way: int, *, whole: bool) -> tuple[Array, Array]:
-        a, b, wanted = operands(m, n, k, kind, layouts, whole=whole)
-        c = np.full((m, n), np.nan, np.float32)
-        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (a, b, c)]
-        numbers = [ctypes.c_int64(number) for number in (m, n, k, kind, layouts, way)]
-        assert self._entry(*pointers, *numbers, ctypes.c_void_p(None)) == 0
-        return c, wanted
+def product(
+    library: CpuLibrary, m: int, n: int, k: int, kind: int, layouts: int, way: int, *, whole: bool
+) -> tuple[Array, Array]:
+    a, b, wanted = operands(m, n, k, kind, layouts, whole=whole)
+    c = np.full((m, n), np.nan, np.float32)
+    library.entry((a, b, c), m, n, k, kind, layouts, way)
+    return c, wanted
 
 
 @pytest.fixture(scope="module", params=[(64, ""), (32, ""), (32, RDNA3)], ids=["wave64", "wave32", "rdna3"])
 def library(request: pytest.FixtureRequest) -> CpuLibrary:
     if find()[0].missing:
         pytest.skip("no C++ compiler on this machine")
-    return CpuLibrary(*request.param)
+    return CpuLibrary(KERNELS, *request.param)
 
 
 @pytest.mark.parametrize("kind", range(4), ids=NAMES)
 @pytest.mark.parametrize("layouts", range(4), ids=["rr", "rc", "cr", "cc"])
 def test_products_of_integers_are_exact_however_they_are_loaded(library: CpuLibrary, kind: int, layouts: int) -> None:
     for way, (m, n, k) in CALLS:
-        result, wanted = library.product(m, n, k, kind, layouts, way, whole=True)
+        result, wanted = product(library, m, n, k, kind, layouts, way, whole=True)
         np.testing.assert_array_equal(result, wanted)
 
 
 def test_rows_of_a_tile_are_reduced_over_lanes(library: CpuLibrary) -> None:
-    result, wanted = library.product(32, 48, 16, F16, 1, LARGEST, whole=True)
+    result, wanted = product(library, 32, 48, 16, F16, 1, LARGEST, whole=True)
     np.testing.assert_array_equal(result, less_the_largest(wanted))
 
 
@@ -108,9 +83,9 @@ def less_the_largest(values: Array) -> Array:
 
 @pytest.mark.parametrize("kind", range(4), ids=NAMES)
 def test_a_sum_is_rounded_once_an_operation(library: CpuLibrary, kind: int) -> None:
-    result, wanted = library.product(16, 16, 16, kind, 1, BOUNDED, whole=False)
+    result, wanted = product(library, 16, 16, 16, kind, 1, BOUNDED, whole=False)
     np.testing.assert_allclose(result, wanted, rtol=2**-23, atol=1e-6)
-    result, wanted = library.product(40, 24, 512, kind, 1, BOUNDED, whole=False)
+    result, wanted = product(library, 40, 24, 512, kind, 1, BOUNDED, whole=False)
     np.testing.assert_allclose(result, wanted, rtol=2e-6, atol=1e-4)
 
 
@@ -145,7 +120,7 @@ def test_machine_code_gives_exact_products_of_integers(
 
 
 def machine_call(arch: str, kind: int, layouts: int, way: int) -> tuple[HipHost, Array, Array]:
-    built = cross(arch).build(source(), Target(arch, 64))
+    built = cross(arch).build(source(KERNELS), Target(arch, 64))
     assert isinstance(built, Built), built.log
     clang = find_clang()
     assert clang is not None
@@ -166,7 +141,7 @@ def machine_call(arch: str, kind: int, layouts: int, way: int) -> tuple[HipHost,
 @pytest.mark.slow(but=["gfx1201"])
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_80", "sm_90"])
 def test_it_builds_without_a_word(arch: str) -> None:
-    built = cross(arch).build(source(), Target(arch, TARGETS[arch].wave_size))
+    built = cross(arch).build(source(KERNELS), Target(arch, TARGETS[arch].wave_size))
     assert isinstance(built, Built), built.log
     assert built.log == ""
 
@@ -178,7 +153,9 @@ def test_products_on_the_gpu_of_this_machine_are_exact(kind: int) -> None:
     import torch
 
     arch = native_arch()
-    built = toolchain_for(Target(arch, TARGETS[arch].wave_size)).build(source(), Target(arch, TARGETS[arch].wave_size))
+    built = toolchain_for(Target(arch, TARGETS[arch].wave_size)).build(
+        source(KERNELS), Target(arch, TARGETS[arch].wave_size)
+    )
     assert isinstance(built, Built), built.log
     entry = ctypes.CDLL(str(built.library)).entry
     for layouts in range(4):

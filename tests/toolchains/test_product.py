@@ -1,71 +1,64 @@
-"""`product.h`: by matrix units where an operand has 16 bits and there are many results, else in float32."""
+"""`product.h`, the matrix product of baseline kernels: right in each of its ways, and when it rounds operands."""
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
-from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from arena.emulation.hip.toolchain import HipCpuToolchain
-from arena.toolchains.base import Built, Source, Target
-from arena.toolchains.build_cache import BuildCache
-from arena.toolchains.hip_build import default_cache_root
 from arena.toolchains.hip_compilers import find
-from arena.toolchains.kernel_library import inlined
+from tests.toolchains.cpu_library import Array, CpuLibrary, aligned
 
-HEADER = "#pragma once\n#include <stdint.h>\n#include <hip/hip_runtime.h>\n"
 KERNELS = Path(__file__).with_suffix(".hip")
-HALVES, MIXED, FLOATS = range(3)
-FEW, MANY = (1, 33, 70, 35), (2, 300, 130, 35)
-"""Batch, rows, columns and depth: below and above as many results as matrix units are used for."""
+HALVES, MIXED, ROUNDED, SINGLE = range(4)
+OPERANDS = (
+    (np.float16, np.float16),
+    (np.float32, ml_dtypes.bfloat16),
+    (np.float32, np.float32),
+    (np.float32, np.float32),
+)
+FEW, MANY, MANY_TILES = (2, 67, 35, 41), (1, 300, 257, 41), (256, 17, 16, 5)
+"""batch, rows, columns and depth: without matrix units, with them, and in tiles of 128 × 128"""
 
 
 @pytest.fixture(scope="module", params=[64, 32], ids=["wave64", "wave32"])
-def entry(request: pytest.FixtureRequest) -> Any:
+def library(request: pytest.FixtureRequest) -> CpuLibrary:
     if find()[0].missing:
         pytest.skip("no C++ compiler on this machine")
-    toolchain = HipCpuToolchain(BuildCache(default_cache_root()))
-    text = inlined(KERNELS.read_text(encoding="utf-8"), "kernel.hip")
-    built = toolchain.build(Source(text, HEADER), Target("cpu", request.param))
-    assert isinstance(built, Built), built.log
-    ctypes.CDLL(str(toolchain.runtime), ctypes.RTLD_GLOBAL)
-    return ctypes.CDLL(str(built.library)).entry
+    return CpuLibrary(KERNELS, request.param)
 
 
-def product(entry: Any, sizes: tuple[int, int, int, int], kind: int, across: int, step: float) -> tuple[Any, Any]:
-    """Return c and what it should be, for operands that are multiples of `step` near 1; `across`: both transposed."""
-    batch, m, n, k = sizes
-    rng = np.random.default_rng(m + kind)
-    a = 1 + step * rng.integers(-4, 5, (batch, m, k)).astype(np.float64)
-    b = rng.integers(-4, 5, (batch, k, n)).astype(np.float64)
-    kinds = {HALVES: (np.float16, np.float16), MIXED: (np.float32, np.float16), FLOATS: (np.float32, np.float32)}[kind]
-    stored = [np.swapaxes(x, 1, 2) if across else x for x in (a, b)]
-    held = [np.ascontiguousarray(x, dtype) for x, dtype in zip(stored, kinds, strict=True)]
-    c = np.full((batch, m, n), np.nan, np.float32)
-    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*held, c)]
-    numbers = [ctypes.c_int64(number) for number in (batch, m, n, k, kind, across)]
-    assert entry(*pointers, *numbers, ctypes.c_void_p(None)) == 0
-    return c, a @ b
+def multiply(library: CpuLibrary, a: Array, b: Array, kind: int, layouts: int = 0) -> tuple[Array, Array]:
+    """Return what `product` finds less what it adds by place, and the product of the operands as they are."""
+    (batch, rows, depth), columns = a.shape, b.shape[2]
+    a, b = (values.astype(dtype) for values, dtype in zip((a, b), OPERANDS[kind], strict=True))
+    c = np.full((batch, rows, columns), np.nan, np.float32)
+    left, right = (values.transpose(0, 2, 1) if layouts & bit else values for values, bit in ((a, 2), (b, 1)))
+    library.entry((aligned(left), aligned(right), c), batch, rows, columns, depth, layouts, kind)
+    z, m, n = np.ogrid[:batch, :rows, :columns]
+    return c - (1000 * z + 10 * m + n), a.astype(np.float64) @ b.astype(np.float64)
 
 
-@pytest.mark.parametrize("kind", [HALVES, MIXED, FLOATS], ids=["halves", "mixed", "floats"])
-@pytest.mark.parametrize("sizes", [FEW, MANY], ids=["few", "many"])
-@pytest.mark.parametrize("across", [0, 1], ids=["rows", "columns"])
-def test_products_of_what_16_bits_hold_are_exact(
-    entry: Any, sizes: tuple[int, int, int, int], kind: int, across: int
+@pytest.mark.parametrize("kind", range(4), ids=["halves", "mixed", "rounded", "single"])
+@pytest.mark.parametrize("sizes", [FEW, MANY, MANY_TILES], ids=["few", "many", "many_tiles"])
+def test_products_of_integers_are_exact(library: CpuLibrary, sizes: tuple[int, int, int, int], kind: int) -> None:
+    batch, rows, columns, depth = sizes
+    rng = np.random.default_rng(kind)
+    a, b = rng.integers(-4, 5, (batch, rows, depth)), rng.integers(-4, 5, (batch, depth, columns))
+    for layouts in range(4):
+        np.testing.assert_array_equal(*multiply(library, a, b, kind, layouts))
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "rounds"), [(ROUNDED, MANY, True), (ROUNDED, FEW, False), (SINGLE, MANY, False)]
+)
+def test_operands_are_rounded_where_asked_and_results_are_many(
+    library: CpuLibrary, kind: int, sizes: tuple[int, int, int, int], *, rounds: bool
 ) -> None:
-    result, wanted = product(entry, sizes, kind, across, 0.25)
-    np.testing.assert_array_equal(result, wanted)
-
-
-def test_only_many_results_round_the_wider_operand(entry: Any) -> None:
-    fine = 2.0**-16  # which float16 does not hold near 1
-    few, wanted = product(entry, FEW, MIXED, 0, fine)
-    np.testing.assert_array_equal(few, wanted)
-    many, wanted = product(entry, MANY, MIXED, 0, fine)
-    assert np.abs(many - wanted).max() > 0 and np.abs(many - wanted).max() < 35 * 4 * 2.0**-11
-    floats, wanted = product(entry, MANY, FLOATS, 0, fine)
-    np.testing.assert_array_equal(floats, wanted)
+    batch, rows, columns, depth = sizes
+    a = np.full((batch, rows, depth), 1 + 2.0**-12)  # 1 in float16
+    result, wanted = multiply(library, a, np.ones((batch, depth, columns)), kind)
+    np.testing.assert_allclose(result, depth if rounds else wanted, rtol=0, atol=1e-3)
+    assert wanted[0, 0, 0] - depth > 5e-3

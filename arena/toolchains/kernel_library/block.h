@@ -1,4 +1,4 @@
-// What many starting kernels need, once: reductions over the threads of a one-dimensional block.
+// What many baseline kernels need, once: reductions over the threads of a one-dimensional block.
 // A candidate may include it as "block.h", or write its own.
 #ifndef ARENA_BLOCK_H
 #define ARENA_BLOCK_H
