@@ -16,7 +16,7 @@ struct Matrices {
     int64_t batch, row, column;
 };
 
-// What is stored for the float32 sum of element (z, m, n): by itself the sum; see with_bias for another.
+// What is stored for the float32 sum of element (z, m, n): by itself the sum; see WithBias for another.
 struct Plain {
     __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return sum; }
 };

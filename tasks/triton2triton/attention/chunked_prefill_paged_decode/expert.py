@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_PROGRAMS = 1024
 MAX_PARTS = 64
 TILE_BYTES = 16384
@@ -71,7 +72,7 @@ def _attend(
         if ALONE:
             scores = tl.sum(query * keys, axis=1)[None, :] * scale
         else:
-            scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
+            scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION) * scale
         scores = tl.where(inside[None, :], scores, -float("inf"))
         new_peak = tl.maximum(peak, tl.max(scores, axis=1))
         weights = tl.exp2(scores - new_peak[:, None])
@@ -79,7 +80,7 @@ def _attend(
         if ALONE:
             acc = acc * shrink[:, None] + tl.sum(tl.trans(weights) * values, axis=0)[None, :]
         else:
-            acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
+            acc = acc * shrink[:, None] + tl.dot(weights.to(values.dtype), values, input_precision=PRECISION)
         total = total * shrink + tl.sum(weights, axis=1)
         peak = new_peak
 

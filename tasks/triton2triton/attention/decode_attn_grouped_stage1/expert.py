@@ -16,6 +16,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 LOG2_E = 1.4426950408889634
 LN_2 = tl.constexpr(0.6931471805599453)
 
@@ -69,10 +70,10 @@ def _attend_keys(
             blocks = tl.load(table_row + tokens // BLOCK_SIZE)
         slots = blocks.to(tl.int64) * BLOCK_SIZE + tokens % BLOCK_SIZE
         keys = _load_columns(key_cache_ptr, slots * KEY_STRIDE, inside, MASKED, 0, DIM, HEAD_DIM)
-        scores = tl.dot(query, keys.T, input_precision="ieee")
+        scores = tl.dot(query, keys.T, input_precision=PRECISION)
         if REST:
             rest = _load_columns(key_cache_ptr, slots * KEY_STRIDE, inside, MASKED, DIM, REST, HEAD_DIM)
-            scores = tl.dot(query_rest, rest.T, scores, input_precision="ieee")
+            scores = tl.dot(query_rest, rest.T, scores, input_precision=PRECISION)
         if LATENT:
             values = keys
         else:
@@ -84,7 +85,7 @@ def _attend_keys(
         weights = tl.exp2(scores - new_peak[:, None])
         shrink = tl.exp2(peak - new_peak)
         total = total * shrink + tl.sum(weights, axis=1)
-        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision="ieee")
+        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
         peak = new_peak
     return peak, total, acc
 

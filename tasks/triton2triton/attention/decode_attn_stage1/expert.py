@@ -4,9 +4,11 @@ Products run on matrix units, with the query's row repeated. Weights stay exact 
 cache's dtype, so that the results are those of float32.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 LOG2_E = 1.4426950408889634
 LN_2 = tl.constexpr(0.6931471805599453)
 
@@ -19,7 +21,7 @@ def _weigh(weights, values, HALVES: tl.constexpr):
         low = (weights - high.to(tl.float32)).to(values.dtype)
         weighed = tl.dot(low, values, tl.dot(high, values))
     else:
-        weighed = tl.dot(weights, values, input_precision="ieee")
+        weighed = tl.dot(weights, values, input_precision=PRECISION)
     return weighed
 
 
@@ -69,7 +71,7 @@ def _decode_split(
         mask = inside[:, None] & inside_dims
         keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0)
         values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0)
-        scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
+        scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION) * scale
         if CAPPED:
             scores = softcap * (1.0 - 2.0 * tl.sigmoid(-2.0 * scores / softcap))
         scores = tl.where(inside[None, :], scores, -float("inf"))

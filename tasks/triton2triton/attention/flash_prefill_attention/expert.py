@@ -12,9 +12,11 @@ What the baseline wastes, and what is done instead:
 Scores are in base 2, whose exponential is one instruction. The tiles with the most keys start first.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 LOG2_E = 1.4426950408889634
 
 
@@ -61,10 +63,10 @@ def _attend_keys(
         tokens = start + tl.arange(0, KEYS)
         inside = tokens < last
         keys = _load_rows(key_ptr, tokens, inside, key_stride, MASKED, 0, DIM, HEAD_DIM)
-        scores = tl.dot(query, keys.T, input_precision="ieee")
+        scores = tl.dot(query, keys.T, input_precision=PRECISION)
         if REST:
             keys = _load_rows(key_ptr, tokens, inside, key_stride, MASKED, DIM, REST, HEAD_DIM)
-            scores = tl.dot(query_rest, keys.T, scores, input_precision="ieee")
+            scores = tl.dot(query_rest, keys.T, scores, input_precision=PRECISION)
         values = _load_rows(value_ptr, tokens, inside, value_stride, MASKED, 0, VALUE_DIM, VALUE_HEAD_DIM)
         scores = scores * scale
         if MASKED:
@@ -76,7 +78,7 @@ def _attend_keys(
         shrink = tl.exp2(peak - new_peak)
         weights = tl.exp2(scores - new_peak[:, None])
         total = total * shrink + tl.sum(weights, axis=1)
-        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision="ieee")
+        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
         peak = new_peak
     return peak, total, acc
 

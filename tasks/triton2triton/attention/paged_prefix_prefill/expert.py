@@ -17,6 +17,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_PROGRAMS = 512
 MAX_PARTS = 64
 TILES_PER_PART = 8
@@ -83,10 +84,10 @@ def _attend_keys(
             key_rows = tl.where(cached, key_rows, key_ptr + new_places)
             value_rows = tl.where(cached, value_rows, value_ptr + new_places)
         keys = _load_columns(key_rows, inside, MASKED, 0, DIM, HEAD_DIM)
-        scores = tl.dot(query, keys.T, input_precision="ieee")
+        scores = tl.dot(query, keys.T, input_precision=PRECISION)
         if REST:
             keys = _load_columns(key_rows, inside, MASKED, DIM, REST, HEAD_DIM)
-            scores = tl.dot(query_rest, keys.T, scores, input_precision="ieee")
+            scores = tl.dot(query_rest, keys.T, scores, input_precision=PRECISION)
         values = _load_columns(value_rows, inside, MASKED, 0, WHOLE, HEAD_DIM)
         scores = scores * scale
         if MASKED:
@@ -96,7 +97,7 @@ def _attend_keys(
         shrink = tl.exp2(peak - new_peak)
         weights = tl.exp2(scores - new_peak[:, None])
         total = total * shrink + tl.sum(weights, axis=1)
-        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision="ieee")
+        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
         peak = new_peak
     return peak, total, acc
 

@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_PROGRAMS = 512
 MAX_PARTS = 64
 TILES_PER_PART = 8
@@ -34,7 +35,7 @@ def _find_tile(cu_seqlens_ptr, tile, num_seqs, TOKENS, STEPS: tl.constexpr):
 def _weigh(weights, values, acc):
     """acc + weights @ values, the weights being split in two: one number of the values' dtype is not exact enough."""
     high = weights.to(values.dtype)
-    acc = tl.dot(high, values, acc, input_precision="ieee")
+    acc = tl.dot(high, values, acc, input_precision=PRECISION)
     if values.dtype != tl.float32:
         low = (weights - high.to(tl.float32)).to(values.dtype)
         acc = tl.dot(low, values, acc)
@@ -101,7 +102,7 @@ def _attend_rows(
         kv_mask = inside[:, None] & inside_dims
         keys = tl.load(key_cache_ptr + offsets, mask=kv_mask, other=0.0)
         values = tl.load(value_cache_ptr + offsets, mask=kv_mask, other=0.0)
-        scores = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
+        scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION) * scale
         if CAPPED:
             scores = softcap * (1.0 - 2.0 * tl.sigmoid(-2.0 * scores / softcap))
         behind = positions[:, None] - tokens[None, :]

@@ -13,9 +13,11 @@ Scores are in base 2, whose exponential is one instruction. Tiles and products a
 which 16 keys a step in place of 32 take 72 registers in place of 127, and no more instructions a key.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TILE_BYTES = 16384
 LOG2_E = 1.4426950408889634
 LN_2 = tl.constexpr(0.6931471805599453)
@@ -69,7 +71,7 @@ def _attend_keys(
         places = (blocks.to(tl.int64) * BLOCK_SIZE + tokens % BLOCK_SIZE) * SLOT_STRIDE
         keys = _load_columns(key_cache_ptr + places, inside, MASKED, 0, DIM, HEAD_DIM)
         values = _load_columns(value_cache_ptr + places, inside, MASKED, 0, DIM, HEAD_DIM)
-        scores = tl.dot(query, keys.T, input_precision="ieee") * scale
+        scores = tl.dot(query, keys.T, input_precision=PRECISION) * scale
         if CAPPED:
             scores = softcap * (1.0 - 2.0 * tl.sigmoid(-2.0 * scores / softcap))
         if MASKED:
@@ -79,7 +81,7 @@ def _attend_keys(
         weights = tl.exp2(scores - new_peak[:, None])
         shrink = tl.exp2(peak - new_peak)
         total = total * shrink + tl.sum(weights, axis=1)
-        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision="ieee")
+        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
         peak = new_peak
     return peak, total, acc
 

@@ -21,6 +21,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TOGETHER = 8
 TILES = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4))  # rows, columns, warps
 DEPTH = 64
@@ -77,7 +78,7 @@ def update_tile(
         else:
             a = tl.load(a_ptr + a_offsets, mask=(k < K - start)[None, :], other=0.0)
             b = tl.load(b_ptr + b_offsets, mask=(k < K - start)[:, None], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
         a_offsets += BLOCK_K
         b_offsets += BLOCK_K * b_stride
     acc *= alpha

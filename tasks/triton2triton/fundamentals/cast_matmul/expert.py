@@ -18,6 +18,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TOGETHER = 8
 TILES = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4))  # rows, columns, warps
 DEPTH = 64
@@ -72,7 +73,7 @@ def multiply_tile(
         else:
             a = tl.load(a_ptr + a_offsets, mask=(k < K - start)[None, :], other=0.0)
             b = tl.load(b_ptr + b_offsets, mask=(k < K - start)[:, None], other=0.0)
-        acc = tl.dot(a.to(common), b.to(common), acc, input_precision="ieee")
+        acc = tl.dot(a.to(common), b.to(common), acc, input_precision=PRECISION)
         a_offsets += BLOCK_K
         b_offsets += BLOCK_K * b_row_stride
     out = out_ptr + (rows[:, None] * N + columns[None, :])

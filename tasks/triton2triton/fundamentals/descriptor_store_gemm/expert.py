@@ -17,8 +17,10 @@ twentieth of the product's time. AMD's matrix instructions take float32, and b a
 import torch
 import triton
 import triton.language as tl
+
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TOGETHER = 8
 TILES = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4))  # rows, columns, warps
 DEPTH = 64
@@ -100,7 +102,7 @@ def multiply_float32(
         else:
             a = tl.load(a_block, mask=(k < K - start)[None, :], other=0.0)
             b = tl.load(b_block, mask=(k < K - start)[:, None], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
         a_block += BLOCK_K
         b_block += step
     places = m[:, None] * N + n[None, :]

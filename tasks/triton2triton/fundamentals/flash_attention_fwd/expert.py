@@ -4,9 +4,11 @@ Scores are in base 2, whose exponential is one instruction. Blocks with the most
 over at the end.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 LOG2_E = 1.4426950408889634
 LN_2 = tl.constexpr(0.6931471805599453)
 
@@ -46,7 +48,7 @@ def attend_keys(
         else:
             key = tl.load(key_ptr + offsets, mask=(dims < head_dim)[None, :], other=0.0)
             value = tl.load(value_ptr + offsets, mask=(dims < head_dim)[None, :], other=0.0)
-        scores = tl.dot(query, key.T, input_precision="ieee") * scale
+        scores = tl.dot(query, key.T, input_precision=PRECISION) * scale
         if MASKED:
             visible = (j < seq_len)[None, :]
             if CAUSAL:
@@ -56,7 +58,7 @@ def attend_keys(
         shrink = tl.exp2(peak - new_peak)
         weights = tl.exp2(scores - new_peak[:, None])
         total = total * shrink + tl.sum(weights, axis=1)
-        acc = tl.dot(weights.to(value.dtype), value, acc * shrink[:, None], input_precision="ieee")
+        acc = tl.dot(weights.to(value.dtype), value, acc * shrink[:, None], input_precision=PRECISION)
         peak = new_peak
     return peak, total, acc
 

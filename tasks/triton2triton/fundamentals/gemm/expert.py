@@ -4,9 +4,11 @@ Rows and columns beyond the end are read from the beginning again instead of mas
 block is not whole.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 LINE_BYTES = 128
 TILES = (
     # rows, columns, warps, stages
@@ -64,7 +66,7 @@ def multiply_tile(
         else:
             a = tl.load(a_block, mask=(k < K - start)[None, :], other=0.0)
             b = tl.load(b_block, mask=(k < K - start)[:, None], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
         a_block += BLOCK_K
         b_block += step
     if a_scales_ptr is not None:

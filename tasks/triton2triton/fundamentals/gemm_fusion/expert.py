@@ -22,6 +22,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TILES = ((128, 256, 8, 3), (128, 128, 8, 4), (64, 128, 4, 6), (64, 64, 4, 6))  # rows, columns, warps, stages
 VECTOR = 16
 FEW = 256  # rows of an x whose operands are not worth a copy
@@ -79,7 +80,7 @@ def product(
         else:
             left = tl.load(left_ptr + left_offsets, mask=(d < depth - start)[None, :], other=0.0)
             right = tl.load(right_ptr + right_offsets, mask=(d < depth - start)[:, None], other=0.0)
-        acc = tl.dot(left, right, acc, input_precision="ieee")
+        acc = tl.dot(left, right, acc, input_precision=PRECISION)
         left_offsets += DEPTH
         right_offsets += DEPTH * right_row_stride
     if SILU:

@@ -21,6 +21,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TOGETHER = 8
 TILES = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4))  # rows, columns, warps
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
@@ -68,7 +69,7 @@ def sum_over_listed_blocks(
         else:
             a = tl.load(a_ptr + (a_offsets + place[None, :]), mask=(k < K - start)[None, :], other=0.0)
             b = tl.load(b_ptr + (place[:, None] * N + b_offsets), mask=(k < K - start)[:, None], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
     inside = (m < M)[:, None] & (n < N)[None, :]
     tl.store(out_ptr + (m[:, None] * N + n[None, :]), acc.to(out_ptr.dtype.element_ty), mask=inside)
 

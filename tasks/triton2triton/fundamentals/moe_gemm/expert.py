@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 MANY_ROWS = 64
 
 
@@ -72,7 +73,7 @@ def _multiply_rows_of_expert(
         if TURNED:
             acc = tl.dot(weight.to(x.dtype), x.T, acc)
         else:
-            acc = tl.dot(x, weight.to(x.dtype).T, acc, input_precision="ieee")
+            acc = tl.dot(x, weight.to(x.dtype).T, acc, input_precision=PRECISION)
         x_at += BLOCK_K
         weight_at += BLOCK_K
     if TURNED:

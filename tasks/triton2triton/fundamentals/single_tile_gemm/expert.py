@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 MOST_TOGETHER = 8
 ENOUGH_PROGRAMS = 2048
 
@@ -115,7 +116,7 @@ def _scores_of_window(
     pairs = tokens[:, None] * seq_len + tokens[None, :]
     pair_mask = (tokens < seq_len)[:, None] & (tokens < seq_len)[None, :]
     bias = tl.load(bias_ptr + place % num_heads * seq_len * seq_len + pairs, mask=pair_mask, other=0.0).to(tl.float32)
-    scores = tl.dot(query, key.T, input_precision="ieee") * sm_scale + bias
+    scores = tl.dot(query, key.T, input_precision=PRECISION) * sm_scale + bias
     tl.store(out_ptr + place * seq_len * seq_len + pairs, scores.to(out_ptr.dtype.element_ty), mask=pair_mask)
 
 

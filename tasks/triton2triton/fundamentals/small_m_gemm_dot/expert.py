@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_COLUMNS = 256
 FEWEST_STEPS = 8
 
@@ -55,7 +56,7 @@ def _columns_of_all_rows(
         else:
             x = tl.load(x_at, mask=(m < M)[:, None] & (k < end - start)[None, :], other=0.0)
             weight = tl.load(weight_at, mask=(k < end - start)[:, None], other=0.0)
-        acc = tl.dot(x, weight, acc, input_precision="ieee")
+        acc = tl.dot(x, weight, acc, input_precision=PRECISION)
         x_at += DEPTH
         weight_at += step
     inside = (m < M)[:, None] & (n < N)[None, :]

@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_PROGRAMS = 512
 MAX_PARTS = 16
 BLOCKS_OF_A_PART = 8
@@ -61,9 +62,9 @@ def _multiply_part(
         centred = ((codes[:, :, None] >> shifts) & 15) - ((zeros[:, :, None] >> shifts) & 15)
         weight = tl.reshape(centred, (BLOCK_K, WORDS * 8))
         if ONE_GROUP:
-            acc += tl.dot(a, weight.to(a.dtype), input_precision="ieee") * scales
+            acc += tl.dot(a, weight.to(a.dtype), input_precision=PRECISION) * scales
         else:
-            acc += tl.dot(a, (weight * scales).to(a.dtype), input_precision="ieee")
+            acc += tl.dot(a, (weight * scales).to(a.dtype), input_precision=PRECISION)
     out_ptrs = out_ptr + (part * M + rows) * N + columns
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=row_mask & column_mask)
 

@@ -6,9 +6,11 @@ the adapters' weight. In a short batch each token may have an adapter of its own
 one after the other. There a program has one token, and sums over the rank for up to 512 columns.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 SHORT_BATCH = 1024
 WEIGHT_ELEMENTS = 8192
 ROW_ELEMENTS = 16384
@@ -82,7 +84,7 @@ def _expand_tile(
             rows = adapter.to(tl.int64) * out_features + columns
             weight = tl.load(weight_ptr + rows[None, :] * rank + ranks[:, None], mask=weight_mask, other=0.0)
             own = tl.where((adapters == adapter)[:, None], x, 0.0)
-            acc = tl.dot(own, weight, acc, input_precision="ieee")
+            acc = tl.dot(own, weight, acc, input_precision=PRECISION)
             adapter = tl.max(tl.where(adapters < adapter, adapters, -1), axis=0)
         tl.store(places, acc.to(out_ptr.dtype.element_ty), mask=inside)
 

@@ -7,6 +7,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_PROGRAMS = 512
 MAX_PARTS = 32
 BLOCKS_OF_A_PART = 4
@@ -57,7 +58,7 @@ def _shrink_tile(
         x = tl.load(x_ptr + tokens[:, None] * x_stride + h[None, :], mask=x_mask, other=0.0)
         weight_mask = column_mask[None, :] & inside[:, None]
         weight = tl.load(weight_ptr + weight_rows[None, :] * hidden + h[:, None], mask=weight_mask, other=0.0)
-        acc += tl.dot(x, weight, input_precision="ieee")
+        acc += tl.dot(x, weight, input_precision=PRECISION)
     out_rows = (part.to(tl.int64) * tl.cdiv(total_rank, rank) + layers)[None, :] * num_tokens + tokens[:, None]
     out_ptrs = out_ptr + out_rows * rank + ranks[None, :]
     tl.store(out_ptrs, acc * scaling, mask=token_mask[:, None] & column_mask[None, :])

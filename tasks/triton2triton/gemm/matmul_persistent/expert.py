@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_TILES = 264
 WORTH_A_COPY = 256
 GROUP = 8
@@ -66,7 +67,7 @@ def _multiply_tile(
         else:
             a = tl.load(a_at, mask=(k < K - start)[None, :], other=0.0)
             b = tl.load(b_at, mask=(k < K - start)[:, None], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
         a_at += BLOCK_K
         b_at += step
     if bias_ptr is not None:

@@ -4,8 +4,11 @@ The baseline computes the scores of a chunk anew for every 64 columns. Where hea
 mask is needed along it, and sums start from what was there before.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -61,8 +64,8 @@ def _chunk_output(
             query = tl.load(query_ptr + key_rows[:, None] + dims[None, :], mask=mask, other=0.0)
             key = tl.load(key_ptr + key_rows[:, None] + dims[None, :], mask=mask, other=0.0)
             state = tl.load(state_base + dims[:, None] * value_dim + columns[None, :], mask=state_mask, other=0.0)
-            scores = tl.dot(query, tl.trans(key), scores, input_precision="ieee")
-            carried = tl.dot(query, state, carried, input_precision="ieee")
+            scores = tl.dot(query, tl.trans(key), scores, input_precision=PRECISION)
+            carried = tl.dot(query, state, carried, input_precision=PRECISION)
 
         causal = rows[:, None] >= rows[None, :]
         value = tl.load(value_ptr + value_offsets, mask=value_mask, other=0.0)
@@ -70,7 +73,7 @@ def _chunk_output(
             carried *= tl.exp(g)[:, None]
             scores *= tl.exp(tl.where(causal, g[:, None] - g[None, :], 0.0))
         scores = tl.where(causal, scores * sm_scale, 0.0)
-        out = tl.dot(scores.to(value.dtype), value, carried * sm_scale, input_precision="ieee")
+        out = tl.dot(scores.to(value.dtype), value, carried * sm_scale, input_precision=PRECISION)
         tl.store(out_ptr + value_offsets, out.to(out_ptr.dtype.element_ty), mask=value_mask)
 
 

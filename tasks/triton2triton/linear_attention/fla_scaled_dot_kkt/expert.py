@@ -1,8 +1,10 @@
 """Beta-scaled, gated K Kᵀ of a chunk: one program per chunk and key head, one product for all its value heads."""
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_PROGRAMS = 2048
 
 
@@ -40,7 +42,7 @@ def _chunk_products(
         for start in range(0, head_dim, DIMS):
             mask = inside[:, None] & (start + dims < head_dim)[None, :]
             key = tl.load(key_ptr + key_rows[:, None] + (start + dims)[None, :], mask=mask, other=0.0)
-            products = tl.dot(key, tl.trans(key), products, input_precision="ieee")
+            products = tl.dot(key, tl.trans(key), products, input_precision=PRECISION)
         below = rows[:, None] > rows[None, :]
         first = tl.program_id(2) * heads_each
         for index in range(first, tl.minimum(first + heads_each, group)):

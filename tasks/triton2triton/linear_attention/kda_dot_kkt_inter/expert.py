@@ -5,8 +5,11 @@ has none. A decayed vector is the sum of its rounding to bfloat16 and of the rou
 halves keep 16 bits, which the float32 result needs.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -82,8 +85,8 @@ def _products(
                 kk = _halves_product(row_keys, keys, kk)
                 qk = _halves_product(row_queries, keys, qk)
             else:
-                kk = tl.dot(row_keys, keys, kk, input_precision="ieee")
-                qk = tl.dot(row_queries, keys, qk, input_precision="ieee")
+                kk = tl.dot(row_keys, keys, kk, input_precision=PRECISION)
+                qk = tl.dot(row_queries, keys, qk, input_precision=PRECISION)
         out = rows[:, None] * chunk_size + c[None, :]
         mask = row_mask[:, None] & column_mask[None, :]
         tl.store(kk_ptr + out, kk * beta[:, None], mask=mask)

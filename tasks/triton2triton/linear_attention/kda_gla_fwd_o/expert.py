@@ -4,8 +4,11 @@ The baseline has 64 values a program and loads and scales the queries anew for t
 are neighbours in the grid, so that its state comes out of the cache.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -53,7 +56,7 @@ def _chunk_output(
         state_mask = (d < head_dim)[:, None] & (e < value_dim)[None, :]
         states = tl.load(states_ptr + (state + d)[:, None] * value_dim + e[None, :], mask=state_mask, other=0.0)
         decayed = query * tl.exp(gates) * sm_scale
-        acc = tl.dot(decayed.to(states.dtype), states, acc, input_precision="ieee")
+        acc = tl.dot(decayed.to(states.dtype), states, acc, input_precision=PRECISION)
     for first in range(0, tl.minimum(length, tile * TOKENS + TOKENS), KEYS):
         j = first + tl.arange(0, KEYS)
         seen = (i < length)[:, None] & (j[None, :] <= i[:, None])
@@ -61,7 +64,7 @@ def _chunk_output(
         others = (begin + j).to(tl.int64) * num_heads + head
         value_mask = (j < length)[:, None] & (e < value_dim)[None, :]
         values = tl.load(value_ptr + others[:, None] * value_dim + e[None, :], mask=value_mask, other=0.0)
-        acc = tl.dot(scores, values, acc, input_precision="ieee")
+        acc = tl.dot(scores, values, acc, input_precision=PRECISION)
     out_mask = (i < length)[:, None] & (e < value_dim)[None, :]
     tl.store(out_ptr + rows[:, None] * value_dim + e[None, :], acc.to(out_ptr.dtype.element_ty), mask=out_mask)
 

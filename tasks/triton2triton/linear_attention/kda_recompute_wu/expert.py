@@ -8,8 +8,11 @@ shared memory as they are. Only the tile on the diagonal has a triangular mask. 
 loop, whose buffers take most of the shared memory and, with float32, most of the registers.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -82,10 +85,10 @@ def _factors(
             others = (begin + j) * num_heads + head
             inverse = tl.load(inverse_rows + j[None, :], mask=inside[:, None], other=0.0)
             _, _, decayed = _decayed_keys(key_ptr, g_ptr, beta_ptr, others, j < length, d, head_dim)
-            acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision="ieee")
+            acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision=PRECISION)
         inverse = tl.load(inverse_rows + i[None, :], mask=triangle, other=0.0)
         keys, gates, decayed = _decayed_keys(key_ptr, g_ptr, beta_ptr, rows, inside, d, head_dim)
-        acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision="ieee")
+        acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision=PRECISION)
         last = (begin + length - 1) * num_heads + head
         end_gates = tl.load(g_ptr + last * head_dim + d, mask=d < head_dim, other=0.0)
         mask = inside[:, None] & (d < head_dim)[None, :]
@@ -100,10 +103,10 @@ def _factors(
             others = (begin + j) * num_heads + head
             inverse = tl.load(inverse_rows + j[None, :], mask=inside[:, None], other=0.0)
             values, inverse = _scaled_values(value_ptr, beta_ptr, inverse, others, j < length, e, value_dim)
-            acc = tl.dot(inverse, values, acc, input_precision="ieee")
+            acc = tl.dot(inverse, values, acc, input_precision=PRECISION)
         inverse = tl.load(inverse_rows + i[None, :], mask=triangle, other=0.0)
         values, inverse = _scaled_values(value_ptr, beta_ptr, inverse, rows, inside, e, value_dim)
-        acc = tl.dot(inverse, values, acc, input_precision="ieee")
+        acc = tl.dot(inverse, values, acc, input_precision=PRECISION)
         mask = inside[:, None] & (e < value_dim)[None, :]
         tl.store(u_ptr + rows[:, None] * value_dim + e[None, :], acc.to(u_ptr.dtype.element_ty), mask=mask)
 

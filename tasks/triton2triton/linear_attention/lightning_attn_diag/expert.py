@@ -12,9 +12,11 @@ What the baseline wastes, and what is done instead:
   they are neighbours, and find them in the cache.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 
@@ -36,7 +38,7 @@ def _load_rows(
 def _weigh(weights, values, acc):
     """acc + weights @ values to float32 accuracy."""
     high = weights.to(values.dtype)
-    acc = tl.dot(high, values, acc, input_precision="ieee")
+    acc = tl.dot(high, values, acc, input_precision=PRECISION)
     if values.dtype != tl.float32:
         acc = tl.dot((weights - high.to(tl.float32)).to(values.dtype), values, acc)
     return acc
@@ -57,10 +59,10 @@ def _scores(
 ):
     """Products of a tile of queries and one of keys, whose rows are KEY_DIM and REST values long."""
     keys = _load_rows(key_ptr, j, exists, STRIDE, MASKED, 0, KEY_DIM, HEAD_DIM)
-    scores = tl.dot(query, keys.T, input_precision="ieee")
+    scores = tl.dot(query, keys.T, input_precision=PRECISION)
     if REST:
         keys = _load_rows(key_ptr, j, exists, STRIDE, MASKED, KEY_DIM, REST, HEAD_DIM)
-        scores = tl.dot(query_rest, keys.T, scores, input_precision="ieee")
+        scores = tl.dot(query_rest, keys.T, scores, input_precision=PRECISION)
     return scores
 
 

@@ -4,8 +4,11 @@ Keys and values come in 16 bits, but a decayed key needs more. Its rounded value
 bits of a bfloat16 key and 22 of a float16 one, so that two fast products serve as one in float32.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -50,10 +53,10 @@ def _chunk_product(
         if SPLIT:
             high = decayed.to(values.dtype)
             low = (decayed - high.to(tl.float32)).to(values.dtype)
-            acc = tl.dot(low, values, acc, input_precision="ieee")
-            acc = tl.dot(high, values, acc, input_precision="ieee")
+            acc = tl.dot(low, values, acc, input_precision=PRECISION)
+            acc = tl.dot(high, values, acc, input_precision=PRECISION)
         else:
-            acc = tl.dot(decayed, values, acc, input_precision="ieee")
+            acc = tl.dot(decayed, values, acc, input_precision=PRECISION)
     out = (index * head_dim + d)[:, None] * value_dim + e[None, :]
     tl.store(kv_ptr + out, acc, mask=(d < head_dim)[:, None] & (e < value_dim)[None, :])
 

@@ -4,8 +4,11 @@ The state is float32, the query 16 bits. The state is split into its rounding to
 products replace one in float32.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -46,10 +49,10 @@ def _earlier_chunks(
         if SPLIT:
             high = states.to(queries.dtype)
             low = (states - high.to(tl.float32)).to(queries.dtype)
-            acc = tl.dot(queries, low, acc, input_precision="ieee")
-            acc = tl.dot(queries, high, acc, input_precision="ieee")
+            acc = tl.dot(queries, low, acc, input_precision=PRECISION)
+            acc = tl.dot(queries, high, acc, input_precision=PRECISION)
         else:
-            acc = tl.dot(queries, states, acc, input_precision="ieee")
+            acc = tl.dot(queries, states, acc, input_precision=PRECISION)
     decay = tl.exp(-tl.load(slopes_ptr + head) * (i + 1))
     place = out_ptr + rows[:, None] * value_dim + e[None, :]
     out_mask = inside[:, None] & (e < value_dim)[None, :]

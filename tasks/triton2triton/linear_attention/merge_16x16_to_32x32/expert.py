@@ -10,8 +10,11 @@ registers. On AMD a wave computes each tile once. The mask of a load covers eigh
 same sectors in vectors of 16 bytes. The triangle is cut in registers. Programs of neighbouring heads follow each other.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -39,8 +42,8 @@ def _merge_heads(a_ptr, diag_ptr, inverse_ptr, seq_len, num_heads, HEADS: tl.con
     tl.store(inverse_ptr + upper * 32 + columns, first.to(kind), mask=in_upper)
     tl.store(inverse_ptr + upper * 32 + 16 + columns, tl.zeros((HEADS, 16, 16), kind), mask=in_upper)
     tl.store(inverse_ptr + lower * 32 + 16 + columns, second.to(kind), mask=in_lower)
-    product = tl.dot(second, block, input_precision="ieee")
-    below = -tl.dot(product, first, input_precision="ieee")
+    product = tl.dot(second, block, input_precision=PRECISION)
+    below = -tl.dot(product, first, input_precision=PRECISION)
     tl.store(inverse_ptr + lower * 32 + columns, below.to(kind), mask=in_lower)
 
 

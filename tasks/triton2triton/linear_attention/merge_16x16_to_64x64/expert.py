@@ -17,6 +17,8 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
+
 
 @triton.jit
 def _load_block(ptr, rows, exists, first):
@@ -63,7 +65,7 @@ def _multiply(left, right, SPLIT: tl.constexpr):
         middle = tl.dot(left_high, right_middle, tl.dot(left_middle, right_high, small))
         product = tl.dot(left_high, right_high, middle)
     else:
-        product = tl.dot(left, right, input_precision="ieee")
+        product = tl.dot(left, right, input_precision=PRECISION)
     return product
 
 

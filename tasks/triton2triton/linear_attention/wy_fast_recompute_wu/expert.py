@@ -3,8 +3,11 @@
 w[i] = sum of (a[i, j] * scale[j]) * key[j]: keys and values then enter the products as they were read.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -16,7 +19,7 @@ def _apply(scaled, source, stride, target, out_stride, width, inside, COLUMNS: t
         columns = start + tl.arange(0, COLUMNS)
         mask = inside[:, None] & (columns < width)[None, :]
         loaded = tl.load(source + stride[:, None] + columns[None, :], mask=mask, other=0.0)
-        result = tl.dot(scaled, loaded, input_precision="ieee")
+        result = tl.dot(scaled, loaded, input_precision=PRECISION)
         tl.store(target + out_stride[:, None] + columns[None, :], result.to(target.dtype.element_ty), mask=mask)
 
 

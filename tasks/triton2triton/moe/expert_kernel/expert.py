@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 MANY_TOKENS = 256
 ENOUGH_PROGRAMS = 768
 FEWEST_STEPS = 8
@@ -97,7 +98,7 @@ def _multiply_listed_tokens(
         if TURNED:
             acc = tl.dot(codes.to(x.dtype), x.T, acc)
         else:
-            acc = tl.dot(x, codes.to(x.dtype).T, acc, input_precision="ieee")
+            acc = tl.dot(x, codes.to(x.dtype).T, acc, input_precision=PRECISION)
         x_at += DEPTH
         codes_at += DEPTH
     if TURNED:

@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 GROUP = 8
 
 
@@ -60,7 +61,7 @@ def _expert_tile(
         else:
             x = tl.load(x_at, mask=(depth < K - start)[None, :], other=0.0)
             w = tl.load(weight_at, mask=(depth < K - start)[:, None], other=0.0)
-        acc = tl.dot(x, w, acc, input_precision="ieee")
+        acc = tl.dot(x, w, acc, input_precision=PRECISION)
         x_at += BLOCK_K
         weight_at += BLOCK_K
     if HAS_BIAS:

@@ -16,6 +16,8 @@ import torch
 import triton
 import triton.language as tl
 
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
+
 
 @triton.jit
 def _part_even_and_odd(x_ptr, out_ptr, half, BLOCK: tl.constexpr):
@@ -64,7 +66,7 @@ def _multiply(weight, x, acc, TURNED: tl.constexpr):
     if TURNED:
         acc = tl.dot(weight, x.T, acc)
     else:
-        acc = tl.dot(x, weight.T, acc, input_precision="ieee")
+        acc = tl.dot(x, weight.T, acc, input_precision=PRECISION)
     return acc
 
 

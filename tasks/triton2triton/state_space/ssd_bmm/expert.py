@@ -7,8 +7,11 @@ they are 6 of 16 in a chunk of 256. 16-bit operands have tiles of 64 × 64, whic
 tiles of whole vectors are loaded without masks.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -48,7 +51,7 @@ def _product_tile(
             else:
                 a = tl.load(a_rows + n, mask=(m < length)[:, None] & (n < state_dim), other=0.0)
                 b = tl.load(b_rows + n, mask=(k < length)[:, None] & (n < state_dim), other=0.0)
-            acc = tl.dot(a, b.T, acc, input_precision="ieee")
+            acc = tl.dot(a, b.T, acc, input_precision=PRECISION)
         if CAUSAL:
             acc = tl.where(k[None, :] <= m[:, None], acc, 0.0)
     out_rows = ((row * num_chunks + chunk) * num_groups + group) * chunk_size + m

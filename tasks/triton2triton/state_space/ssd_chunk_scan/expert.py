@@ -4,14 +4,17 @@ Between a tile of tokens and the blocks of tokens before it, the decay is split 
 goes to the columns of CB, the other to the finished rows. Only the tile's own triangle needs an exponential a pair.
 """
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
 def add_product(weights, x, acc):
     """acc + weights @ x, weights being float32."""
-    return tl.dot(weights.to(x.dtype), x, acc, input_precision="ieee")
+    return tl.dot(weights.to(x.dtype), x, acc, input_precision=PRECISION)
 
 
 @triton.jit
@@ -69,7 +72,7 @@ def scan_tokens(
             C = tl.load(C_ptr + C_rows + n[None, :], mask=inside[:, None] & n_known[None, :], other=0.0)
             places = (state_row + p)[None, :] * state_dim + n[:, None]
             prev = tl.load(prev_ptr + places, mask=n_known[:, None] & p_mask, other=0.0)
-            acc = tl.dot(C, prev, acc, input_precision="ieee")
+            acc = tl.dot(C, prev, acc, input_precision=PRECISION)
         acc *= tl.exp(decay_0)
         if seq_idx_ptr is not None:
             before = tl.load(seq_idx_ptr + tl.maximum(first - 1, row * seq_len))

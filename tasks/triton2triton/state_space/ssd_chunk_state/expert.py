@@ -1,7 +1,10 @@
 """Mamba-2 chunk states in tiles of up to 64 by 128, products in the inputs' dtype, heads of a group side by side."""
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -50,7 +53,7 @@ def accumulate_state(
         B_rows = ((first + k) * B_stride + group * state_dim)[:, None]
         B = tl.load(B_ptr + B_rows + n[None, :], mask=inside[:, None] & (n < state_dim)[None, :], other=0.0)
         scaled = (x.to(tl.float32) * scale[:, None]).to(B.dtype)
-        acc = tl.dot(tl.trans(scaled), B, acc, input_precision="ieee")
+        acc = tl.dot(tl.trans(scaled), B, acc, input_precision=PRECISION)
 
     state_row = ((row * num_chunks + chunk) * num_heads + head) * head_dim
     places = (state_row + p)[:, None] * state_dim + n[None, :]
