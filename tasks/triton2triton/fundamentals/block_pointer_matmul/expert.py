@@ -4,17 +4,16 @@ The baseline's tile of 32 × 64 reads 3 operand elements for 64 multiply-adds an
 that work on shared memory (wgmma needs 64). Blocks of 16 along K make a step of one instruction, and all loads are
 masked. It also reads c where beta is 0.
 
-Here a tile of 128 × 256 reads 3 elements for 256 multiply-adds, and one of 128 × 128 reads 4 for 256. `_tile` takes
-the one of least cost for the shape: tiles of the busiest multiprocessor times multiply-adds and loads of a tile. Rows
-and columns beyond the end repeat others and are not stored, so that only a last, partial block of K needs a mask.
-Programs go down eight tiles before they go to the right, so that their operands are in the L2 cache together.
+Here a tile of 128 × 256 reads 3 elements for 256 multiply-adds, and one of 128 × 128 reads 4 for 256. `_tile` takes the
+one of least cost for the shape: tiles of the busiest multiprocessor times multiply-adds and loads of a tile. Rows and
+columns beyond the end repeat others and are not stored, so that only a last, partial block of K needs a mask. Programs
+go down eight tiles before they go to the right, so that their operands are in the L2 cache together.
 
 Rows that are no multiple of 16 elements allow loads of one element only, which pass through registers. Operands of 16
 bits are copied into whole blocks then, if many tiles read them: the copies are a small part of the product's bytes.
 
-float32 has no matrix units at full precision. A tile of 64 × 64 reads a third fewer elements for a multiply-add than
-the baseline's, in half as many steps along K. Results of few rows and columns have the smallest tile and blocks of 64,
-since their time is the number of steps.
+The baseline multiplies float32 without matrix units on NVIDIA. Here it is three products of TF32, in steps of as many
+bytes. Results of few rows and columns have the smallest tile and blocks of 64, since their time is the number of steps.
 """
 
 import torch
@@ -24,7 +23,7 @@ import triton.language as tl
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TOGETHER = 8
 TILES = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4))  # rows, columns, warps
-DEPTH = 64
+LINE_BYTES = 128  # of a step along K
 FEW = 256  # rows or columns of a product whose operands are not worth a copy
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
 
@@ -93,12 +92,11 @@ def _tile(M, N, dtype, vectors):
     """Return the tile's rows, columns and depth, and warps."""
     if M <= 16 and N <= 16:
         return 16, 16, 64, 4
-    if dtype == torch.float32:
-        return 64 if M > 32 else 32, 64, 32, 4
     units = 304 if torch.version.hip else 132  # of an MI300X and an H200
-    # Where c is read by single elements, the widest tile has no registers for their addresses.
-    best = min(TILES if vectors else TILES[1:], key=lambda tile: _cost(M, N, *tile[:2], units))
-    return *best[:2], DEPTH, best[2]
+    # Where c is read by single elements, or operands are split, the widest tile has no registers left.
+    tiles = TILES if vectors and dtype != torch.float32 else TILES[1:]
+    best = min(tiles, key=lambda tile: _cost(M, N, *tile[:2], units))
+    return *best[:2], LINE_BYTES // dtype.itemsize, best[2]
 
 
 def _cost(M, N, rows, columns, units):
@@ -117,7 +115,7 @@ def block_pointer_matmul(a, b, c, alpha, beta):
     (M, K), N = a.shape, b.shape[1]
     vectors = all(size % 16 == 0 for size in (N, K, a.stride(0), b.stride(0)))
     if not vectors and a.element_size() == 2 and min(M, N) > FEW:
-        K = triton.cdiv(K, DEPTH) * DEPTH
+        K = triton.cdiv(K, 64) * 64
         a, b = _padded(a, M, K), _padded(b, K, triton.cdiv(N, 16) * 16)
     rows, columns, depth, warps = _tile(M, N, a.dtype, vectors and c.stride(0) % 16 == 0)
     update_tile[(triton.cdiv(M, rows) * triton.cdiv(N, columns),)](

@@ -9,12 +9,13 @@ one of 128 × 128 reads 4, in steps of 64. `_tile` takes the one of least cost f
 multiprocessor times multiply-adds and loads of a tile. It takes 64 × 64 where tiles are too few to hide each other's
 loads, so that five steps of these are under way. Rows and columns beyond the end repeat others and are not stored, so
 that only a last, partial block needs a mask. Programs go down eight tiles before they go to the right, so that their
-operands are in the L2 cache together. A result of up to 64 × 64 has 16 programs, in
-steps of 256, where its sums are long.
+operands are in the L2 cache together. A result of up to 64 × 64 has 16 programs, in steps of 256, where its sums are
+long.
 
 Rows that are no multiple of 16 elements allow loads of one element only, which pass through registers. Operands of 16
 bits are then copied with zeros at their ends, if many tiles read them; the result between the two products has whole
-rows as well. float32 has no matrix units at full precision and keeps the baseline's tile, without its masks.
+rows as well. The baseline multiplies float32 without matrix units on NVIDIA; here it is three products of TF32, in
+steps of as many bytes.
 """
 
 import torch
@@ -24,7 +25,7 @@ import triton.language as tl
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TOGETHER = 8
 TILES = ((128, 256, 8, 3), (128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
-DEPTH = 64
+LINE_BYTES = 128  # of a step along the summed dimension
 VECTOR = 16
 FEW = 256  # the least dimension of a chain whose operands are worth a copy
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
@@ -85,16 +86,14 @@ def _tile(height, depth, width, dtype):
     """Return the tile's rows, columns and depth, warps and stages."""
     if height <= 16 and width <= 16:
         return 16, 16, 64, 4, 3
-    if dtype == torch.float32:
-        return 64, 64, 32, 4, 3
     if height * width <= 64 * 64 and depth >= 1024:
         # So few tiles take the time of their steps along the summed dimension.
-        return 16, 16, 256, 4, 3
+        return 16, 16, 512 // dtype.itemsize, 4, 3
     units = 304 if torch.version.hip else 132  # of an MI300X and an H200
-    # Where results are stored by single elements, the widest tile has no registers for their addresses.
-    tiles = TILES if width % VECTOR == 0 else TILES[1:]
+    # Where results are stored by single elements, or operands are split, the widest tile has no registers left.
+    tiles = TILES if width % VECTOR == 0 and dtype != torch.float32 else TILES[1:]
     rows, columns, warps, stages = min(tiles, key=lambda tile: _cost(height, width, *tile[:2], units))
-    return rows, columns, DEPTH, warps, stages
+    return rows, columns, LINE_BYTES // dtype.itemsize, warps, stages
 
 
 def _cost(height, width, rows, columns, units):

@@ -13,9 +13,8 @@ way. Rows and columns beyond the end repeat others and are not stored, so that o
 Rows that are no multiple of 16 elements allow loads of one element only, which pass through registers. Operands of 16
 bits are then copied with zeros at their ends, if there are many rows.
 
-On NVIDIA, float32 has no matrix units at full precision. A thread takes four neighbouring columns of h or out at once,
-whose rows of `down` or `up` meet in a few banks of shared memory. Both are transposed first, where there are many rows:
-2 MB at N=K=2048 rank=128, whose x and out have 67.
+The baseline multiplies float32 without matrix units on NVIDIA; here it is three products of TF32, in steps of as many
+bytes.
 """
 
 import torch
@@ -25,6 +24,7 @@ import triton.language as tl
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TILES = ((128, 256, 8, 3), (128, 128, 8, 4), (64, 128, 4, 6), (64, 64, 4, 6))  # rows, columns, warps, stages
 VECTOR = 16
+LINE_BYTES = 128  # of a step along the summed dimension
 FEW = 256  # rows of an x whose operands are not worth a copy
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
 
@@ -36,15 +36,6 @@ def copy_padded(x_ptr, out_ptr, x_stride, rows, columns, padded, BLOCK: tl.const
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * x_stride + column, mask=column < tl.where(row < rows, columns, 0), other=0.0)
     tl.store(out_ptr + row * padded + column, x, mask=column < padded)
-
-
-@triton.jit
-def transpose(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    mask = (i < rows)[:, None] & (j < columns)[None, :]
-    x = tl.load(x_ptr + i[:, None] * columns + j[None, :], mask=mask)
-    tl.store(out_ptr + j[:, None] * rows + i[None, :], x.trans(), mask=mask.trans())
 
 
 @triton.jit
@@ -91,11 +82,10 @@ def product(
 
 def _first_tile(M, rank, dtype):
     """Return the rows, columns and depth of a tile of h, warps and stages."""
-    if dtype == torch.float32:
-        return 16 if M <= 16 else 32, 16 if rank <= 16 else 64, 64 if rank <= 16 else 32, 4, 3
+    depth = LINE_BYTES // dtype.itemsize
     if rank <= 64:
         # An MI300X has more compute units, whose matrix instructions need no more than 32 rows.
-        rows, depth = (32, 128) if torch.version.hip else (64, 64)
+        rows, depth = (32, 2 * depth) if torch.version.hip else (64, depth)
         return rows, max(16, triton.next_power_of_2(rank)), depth, 4, 6
     units = 304 if torch.version.hip else 132  # of an MI300X and an H200
 
@@ -104,15 +94,14 @@ def _first_tile(M, rank, dtype):
         tiles = triton.cdiv(M, rows) * triton.cdiv(rank, columns)
         return triton.cdiv(tiles, units) * (rows * columns + LOAD_COST * (rows + columns))
 
-    rows, columns, warps, stages = min(TILES, key=cost)
-    return rows, columns, 64, warps, stages
+    # Where operands are split, the widest tile has no registers left.
+    rows, columns, warps, stages = min(TILES[1:] if dtype == torch.float32 else TILES, key=cost)
+    return rows, columns, depth, warps, stages
 
 
 def _second_tile(M, N, rank, dtype):
     """Return the rows, columns and depth of a tile of out, warps and stages."""
-    if dtype == torch.float32:
-        return 16 if M <= 16 else 64, 16 if N <= 16 else 64, 32, 4, 3
-    depth = min(64, max(16, triton.next_power_of_2(rank)))
+    depth = min(LINE_BYTES // dtype.itemsize, max(16, triton.next_power_of_2(rank)))
     return (128, 128, depth, 8, 3) if min(M, N) > 64 else (64, 64, depth, 4, 3)
 
 
@@ -149,20 +138,13 @@ def _padded(x, rows, columns):
     return out
 
 
-def _transposed(x):
-    out = torch.empty((x.shape[1], x.shape[0]), dtype=x.dtype, device=x.device)
-    transpose[(triton.cdiv(x.shape[0], 64), triton.cdiv(x.shape[1], 64))](x, out, *x.shape, BLOCK=64)
-    return out
-
-
 def gemm_fusion(x, down, up, out):
     (M, K), (N, rank) = x.shape, up.shape
     many = M > FEW
     if many and x.element_size() == 2:
         K, rank = (triton.cdiv(size, VECTOR) * VECTOR for size in (K, rank))
         x, down, up = _padded(x, M, K), _padded(down, rank, K), _padded(up, N, rank)
-    turn = many and x.dtype == torch.float32 and not torch.version.hip
-    down, up = (_transposed(down), _transposed(up)) if turn else (down.T, up.T)
+    down, up = down.T, up.T
     h = torch.empty((M, rank), dtype=x.dtype, device=x.device)
     _multiply(x, down, h, _first_tile(M, rank, x.dtype), silu=True)
     _multiply(h, up, out, _second_tile(M, N, rank, x.dtype), silu=False)

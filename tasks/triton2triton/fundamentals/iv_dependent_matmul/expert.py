@@ -6,10 +6,10 @@ mostly waits.
 
 Here a tile of 128 × 256 reads 3 elements for 256 multiply-adds, and one of 128 × 128 reads 4. `_tile` takes the one of
 least cost for the shape: tiles of the busiest multiprocessor times multiply-adds and loads of a tile. A step has 64
-values of the summed dimension with 16 bits, and 32 with float32: a piece of a block, or several blocks whose places are
-looked up together. Rows and columns beyond the end repeat others and are not stored, so that only a last step that is
-not whole needs a mask. Programs go down eight tiles before they go to the right, so that their operands are in the L2
-cache together.
+values of the summed dimension with 16 bits, and 32 with float32, which is three products of TF32 on NVIDIA: a piece of
+a block, or several blocks whose places are looked up together. Rows and columns beyond the end repeat others and are
+not stored, so that only a last step that is not whole needs a mask. Programs go down eight tiles before they go to the
+right, so that their operands are in the L2 cache together.
 
 A load of operands waits for a block's number. Of the baseline's three stages, one is for the number and one for the
 product, so that one load of operands is under way: its shared memory is that of one step. Here two are under way, and
@@ -24,6 +24,7 @@ import triton.language as tl
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 TOGETHER = 8
 TILES = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4))  # rows, columns, warps
+LINE_BYTES = 128  # of a step along the summed dimension
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
 
 
@@ -82,15 +83,14 @@ def _tile(M, N, dtype, block_size):
     few, many = (2, 2) if torch.version.hip else (5, 9)
     if M <= 16 and N <= 16:
         return 16, 16, 64, 4, few
-    if dtype == torch.float32:
-        return 64 if M > 32 else 32, 64, 32, 4, few
+    depth = LINE_BYTES // dtype.itemsize
     if M <= 16:
         strips = N // 64
-        return 16, 64 if strips > 0.9 * units else 32, max(64, block_size), 4, many
-    # Where b is read by single elements, which pass through registers, the widest tile has too few of them.
-    tiles = TILES if N % 16 == 0 else TILES[1:]
+        return 16, 64 if strips > 0.9 * units else 32, max(depth, block_size), 4, many
+    # Where b is read by single elements, which pass through registers, or split, the widest tile has too few of them.
+    tiles = TILES if N % 16 == 0 and dtype != torch.float32 else TILES[1:]
     rows, columns, warps = min(tiles, key=lambda tile: _cost(M, N, *tile[:2], units))
-    return rows, columns, 64, warps, few
+    return rows, columns, depth, warps, few
 
 
 def _cost(M, N, rows, columns, units):

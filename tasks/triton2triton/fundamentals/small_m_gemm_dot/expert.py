@@ -1,13 +1,13 @@
 """A linear layer for few rows: long stretches of the weight in flight, and K in parts where columns are too few.
 
-The weight bounds the time, so what counts is how much of it is on its way. The baseline has 32 columns and 32 places
-of K a step: 2 KiB of 16-bit weights, of which each row is one request of 64 bytes. Here a step has 128 places, and 64
+The weight bounds the time, so what counts is how much of it is on its way. The baseline has 32 columns and 32 places of
+K a step: 2 KiB of 16-bit weights, of which each row is one request of 64 bytes. Here a step has 128 places, and 64
 columns where these make at least 256 programs: 8 or 16 KiB, in rows of 256 bytes, without masks. Two to four programs
 fit an H200's multiprocessor, so that each has 48 KiB or more in flight.
 
-Fewer than 256 programs leave multiprocessors with one or none. K is then split until there are 512, and a second
-launch adds their sums. float32 keeps the baseline's tile, whose steps no matrix unit takes: there, and where rows are
-no whole vectors, latency is hidden by more programs alone, up to 2048.
+Fewer than 256 programs leave multiprocessors with one or none. K is then split until there are 512, and a second launch
+adds their sums. Where rows are no whole vectors, latency is hidden by more programs alone, up to 1024. The baseline
+multiplies float32 without matrix units on NVIDIA; here it is three products of TF32, in steps of as many bytes.
 """
 
 import torch
@@ -82,15 +82,13 @@ def _add_parts(parts_ptr, bias_ptr, out_ptr, N, size, parts, BLOCK: tl.constexpr
     tl.store(out_ptr + places, acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
-def _tile(N, rows, narrow, odd):
+def _tile(N, rows, item_bytes, odd):
     """Return columns, depth, stages and the number of programs that are enough."""
-    if not narrow:
-        return 32, 32, 3, 2048
     if odd:
-        return 64, 64, 2, 1024
+        return 64, 128 // item_bytes, 2, 1024
     columns = 32 if rows == 16 and triton.cdiv(N, 64) < ENOUGH_COLUMNS else 64
     # 48 to 96 KiB of shared memory a program: products of fewer than 64 rows have a buffer less than stages.
-    return columns, 128, 3 if rows == 64 else (5 if columns == 32 else 4), 512
+    return columns, 256 // item_bytes, 3 if rows == 64 else (5 if columns == 32 else 4), 512
 
 
 def small_m_gemm_dot(x, weight, bias, out):
@@ -98,7 +96,7 @@ def small_m_gemm_dot(x, weight, bias, out):
     N = weight.shape[0]
     rows = max(16, triton.next_power_of_2(M))
     odd = K % 16 != 0 if weight.stride(1) == 1 else N % 16 != 0
-    columns, depth, num_stages, enough = _tile(N, rows, x.element_size() == 2, odd)
+    columns, depth, num_stages, enough = _tile(N, rows, x.element_size(), odd)
     programs, steps, parts = triton.cdiv(N, columns), triton.cdiv(K, depth), 1
     if programs < ENOUGH_COLUMNS or enough > 512:
         parts = max(1, min(enough // programs, steps // FEWEST_STEPS))

@@ -62,10 +62,10 @@ def _shared_tiles(
 
 def _tile(max_tokens: int, item_bytes: int) -> tuple[int, int, int, int]:
     """Rows, columns, depth and warps: the widest tile whose rows a full expert fills."""
-    if item_bytes == 4:
-        return (16 if max_tokens <= 16 else 64), 64, 16, 4
     if max_tokens <= 16:
-        return 16, 64, 64, 4
+        return 16, 64, 128 // item_bytes, 4
+    if item_bytes == 4:
+        return 64, 128, 32, 4
     return (64, 128, 64, 4) if max_tokens <= 512 else (128, 256, 64, 8)
 
 

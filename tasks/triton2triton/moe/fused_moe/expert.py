@@ -74,10 +74,10 @@ def _expert_tile(
 
 def _tile(block_m: int, item_bytes: int) -> tuple[int, int, int]:
     """Columns, depth and warps: narrow rows are bound by the weights, and want long stretches of them in flight."""
-    if item_bytes == 4:
-        return 64, 32, 4
     if block_m == 16:
-        return 64, 128, 4
+        return 64, 256 // item_bytes, 4
+    if item_bytes == 4:
+        return (64, 32, 4) if block_m == 32 else (128, 32, 8)
     return (128, 32, 4) if block_m == 32 else (256, 64, 8)
 
 
