@@ -44,9 +44,14 @@ def test_figures_are_means_over_cases_and_those_of_the_largest() -> None:
     assert isinstance(one, tool.Measured)
     assert one.bound == "memory"
     assert one.figures[:3] == pytest.approx((4.0, 1.0, 0.7))
-    assert one.outside()[:3] == ["engine 8.00 × baseline", "expert 0.50 × baseline", "expert at 0.70 of the roofline"]
+    assert one.outside()[:3] == [
+        ("engine", "engine 8.00 × baseline"),
+        ("expert speedup", "expert 0.50 × baseline"),
+        ("expert roofline", "expert at 0.70 of the roofline"),
+    ]
     text = tool.page([one], "a GPU")
     assert "1 of 1 tasks are outside of a bound" in text
+    assert f"{len(one.outside())} of {len(one.outside())} bounds that are not kept have no reason" in text
     assert "| triton2triton/fundamentals | 1 | 4.00, 4.00 (1) | 1.00, 1.00 (1) | 0.70, 0.70 (1) |" in text
 
 
@@ -61,7 +66,19 @@ def test_a_launch_bounds_what_moves_few_bytes() -> None:
     one = found(case(SMALL, "noop", 0, 1.0, 10 * tool.LAUNCH_MS, 0.001))[0]
     assert isinstance(one, tool.Measured)
     assert (one.bound, one.off) == ("launch", pytest.approx(10.0))
-    assert one.outside() == ["no expert was timed"]
+    assert one.outside() == [("expert speedup", "no expert was timed")]
+    text = tool.page([one], "a GPU")
+    assert "0 of 1 bounds that are not kept have no reason" in text
+    assert f"| no expert was timed | {load_task(TASKS / SMALL).latency_bound} |" in text
+
+
+def test_a_task_may_say_why_it_does_not_keep_a_bound() -> None:
+    rows = [case(SUBTRACT, "noop", 0, 1.0, 0.1, 0.6), case(SUBTRACT, "expert", 0, 1.5, 0.1, 0.3)]
+    reason = {"expert roofline": "rows are too short"}
+    explained = tool.measured(rows, (), lambda name: replace(load_task(TASKS / name), exceptions=reason), FACTS)
+    text = tool.page(explained, "a GPU")
+    assert "0 of 1 bounds that are not kept have no reason" in text
+    assert "| expert at 0.30 of the roofline | rows are too short |" in text
 
 
 def test_operations_limit_a_product_by_the_rates_of_the_roofline() -> None:
