@@ -21,19 +21,20 @@ __global__ void row_loss_kernel(const E* student, const E* teacher, float temper
     }
     student_max = block_max(student_max);
     teacher_max = block_max(teacher_max);
+    const float inverse = 1.0f / temperature;
     float student_sum = 0.0f, teacher_sum = 0.0f;
 #pragma unroll 8
     for (int i = threadIdx.x; i < classes; i += kThreads) {
-        student_sum += expf((static_cast<float>(of_student[i]) - student_max) / temperature);
-        teacher_sum += expf((static_cast<float>(of_teacher[i]) - teacher_max) / temperature);
+        student_sum += expf((static_cast<float>(of_student[i]) - student_max) * inverse);
+        teacher_sum += expf((static_cast<float>(of_teacher[i]) - teacher_max) * inverse);
     }
     const float student_log = logf(block_sum(student_sum));
     const float teacher_log = logf(block_sum(teacher_sum));
     float loss = 0.0f;
 #pragma unroll 8
     for (int i = threadIdx.x; i < classes; i += kThreads) {
-        const float s = (static_cast<float>(of_student[i]) - student_max) / temperature - student_log;
-        const float t = (static_cast<float>(of_teacher[i]) - teacher_max) / temperature - teacher_log;
+        const float s = (static_cast<float>(of_student[i]) - student_max) * inverse - student_log;
+        const float t = (static_cast<float>(of_teacher[i]) - teacher_max) * inverse - teacher_log;
         loss += expf(t) * (t - s);
     }
     loss = block_sum(loss);

@@ -1,8 +1,7 @@
 // Additive attention over the items of support sets: both projections by matrix products into float32 scratch memory,
-// then a block for each query and set: a wave an item for the scores, the whole block for softmax and weighted sum.
+// then a block for eight queries and one set: a wave a query for scores and softmax, the block for the weighted sums.
 #define ARENA_WORKSPACE
 #include "task.h"
-#include "block.h"
 #include "matrix.h"
 
 #include <math.h>
@@ -309,7 +308,8 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
 }
 
 constexpr int kRowThreads = 256;
-constexpr int kMostItems = 2048;
+constexpr int kMostItems = 2048;  // of a set
+constexpr int kQueries = 8;       // of a block, which share a set of few items
 
 struct Bias {
     const T* bias;
@@ -322,54 +322,103 @@ struct Sizes {
     int64_t sets, items, queries, features, width;
 };
 
-// For 16-bit dtypes 1 - 2 / (exp(2 x) + 1), whose error is that of numbers near one; near zero x (1 - x² / 3).
-__device__ __forceinline__ float quick_tanh(float x) {
-    if (sizeof(T) == 4) return tanhf(x);
-    if (x * x < 1e-4f) return x * (1.0f - x * x * 0.33333333f);
-    return 1.0f - 2.0f / (__expf(2.0f * x) + 1.0f);
-}
+// Its error is that of numbers near one, a rounding of float32, which is as little of a sum of many.
+__device__ __forceinline__ float quick_tanh(float x) { return 1.0f - __fdividef(2.0f, __expf(2.0f * x) + 1.0f); }
 
-// The scores of all items of a set for one query; lane by lane along the width.
-__device__ void score_items(const float* of_support, const float* of_query, const T* score_weight, float* scores,
-                            const Sizes& sizes) {
-    const int lane = threadIdx.x % warpSize, wave = threadIdx.x / warpSize, waves = kRowThreads / warpSize;
-    for (int64_t k = wave; k < sizes.items; k += waves) {
-        float score = 0.0f;
-        for (int64_t i = lane; i < sizes.width; i += warpSize) {
-            score += static_cast<float>(score_weight[i]) * quick_tanh(of_support[k * sizes.width + i] + of_query[i]);
-        }
-        for (int distance = warpSize / 2; distance > 0; distance /= 2) score += __shfl_xor(score, distance);
-        scores[k] = score;  // which is the same in every lane
+// A query's scores of four items, or of those that are left, in every lane; lane by lane along the width.
+template <int Items>
+__device__ __forceinline__ void score_items(const float* of_support, const float* of_query, const T* score_weight,
+                                            float* scores, int64_t width) {
+    float score[Items] = {};
+    for (int64_t i = threadIdx.x % warpSize; i < width; i += warpSize) {
+        const float weight = static_cast<float>(score_weight[i]), of_one = of_query[i];
+#pragma unroll
+        for (int k = 0; k < Items; ++k) score[k] += weight * quick_tanh(of_support[k * width + i] + of_one);
     }
-    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < Items; ++k) {
+        for (int distance = warpSize / 2; distance > 0; distance /= 2) score[k] += __shfl_xor(score[k], distance);
+        scores[k] = score[k];
+    }
 }
 
-// Scores become weights that are not divided by their sum yet, which every thread gets.
+// A wave turns a query's scores into weights that are not divided by their sum yet, which it returns.
 __device__ float exponentiate(float* scores, int64_t items) {
+    const int lane = threadIdx.x % warpSize;
     float largest = scores[0], total = 0.0f;
-    for (int64_t k = threadIdx.x; k < items; k += kRowThreads) largest = fmaxf(largest, scores[k]);
-    largest = block_max(largest);
-    for (int64_t k = threadIdx.x; k < items; k += kRowThreads) {
+    for (int64_t k = lane; k < items; k += warpSize) largest = fmaxf(largest, scores[k]);
+    for (int distance = warpSize / 2; distance > 0; distance /= 2) {
+        largest = fmaxf(largest, __shfl_xor(largest, distance));
+    }
+    for (int64_t k = lane; k < items; k += warpSize) {
         scores[k] = expf(scores[k] - largest);
         total += scores[k];
     }
-    return block_sum(total);
+    for (int distance = warpSize / 2; distance > 0; distance /= 2) total += __shfl_xor(total, distance);
+    return total;
 }
 
-__global__ void attend_kernel(const T* support, const T* score_weight, const float* of_support, const float* of_query,
-                              T* y, Sizes sizes) {
-    __shared__ float scores[kMostItems];
-    const int64_t asked = blockIdx.x / sizes.sets;  // of the queries of all episodes
-    const int64_t set = asked / sizes.queries * sizes.sets + blockIdx.x % sizes.sets;  // of the sets of all episodes
-    score_items(of_support + set * sizes.items * sizes.width, of_query + asked * sizes.width, score_weight, scores,
-                sizes);
-    const float total = exponentiate(scores, sizes.items);
+// A block answers `Queries` queries about one set: a wave for each, or all waves for a single one. What it reads of the
+// set's items and of the weight serves four items of a query, and all queries.
+template <int Queries>
+__global__ void __launch_bounds__(kRowThreads)
+    attend_kernel(const T* support, const T* score_weight, const float* of_support, const float* of_query, T* y,
+                  Sizes sizes) {
+    constexpr int kRoom = kMostItems / Queries;
+    __shared__ float scores[Queries][kRoom], totals[Queries];
+    const int64_t groups = (sizes.queries + Queries - 1) / Queries;
+    const int64_t set = blockIdx.x / groups, episode = set / sizes.sets;  // of all episodes
+    const int64_t begin = blockIdx.x % groups * Queries, left = sizes.queries - begin;
+    const int count = static_cast<int>(left < Queries ? left : Queries);
+    const int wave = threadIdx.x / warpSize, waves = kRowThreads / warpSize, width = sizes.width;
+    const int shares = waves > Queries ? waves / Queries : 1;  // waves of a query
+    const float* items_of_set = of_support + set * sizes.items * width;
+    for (int q = wave / shares; q < count; q += waves / shares) {
+        const float* of_one = of_query + (episode * sizes.queries + begin + q) * width;
+        for (int64_t k = wave % shares * 4; k < sizes.items; k += shares * 4) {
+            const float* from = items_of_set + k * width;
+            const int64_t rest = sizes.items - k;
+            if (rest >= 4) {
+                score_items<4>(from, of_one, score_weight, &scores[q][k], width);
+            } else {
+                for (int64_t i = 0; i < rest; ++i) {
+                    score_items<1>(from + i * width, of_one, score_weight, &scores[q][k + i], width);
+                }
+            }
+        }
+    }
+    __syncthreads();
+    for (int q = wave; q < count; q += waves) totals[q] = exponentiate(scores[q], sizes.items);
+    __syncthreads();
     const T* items = support + set * sizes.items * sizes.features;
     for (int64_t d = threadIdx.x; d < sizes.features; d += kRowThreads) {
-        float sum = 0.0f;
-        for (int64_t k = 0; k < sizes.items; ++k) sum += scores[k] * static_cast<float>(items[k * sizes.features + d]);
-        y[blockIdx.x * sizes.features + d] = static_cast<T>(sum / total);
+        float sums[Queries] = {};
+        for (int64_t k = 0; k < sizes.items; ++k) {
+            const float value = static_cast<float>(items[k * sizes.features + d]);
+#pragma unroll
+            for (int q = 0; q < Queries; ++q) sums[q] += scores[q][k] * value;
+        }
+#pragma unroll
+        for (int q = 0; q < Queries; ++q) {
+            if (q >= count) break;
+            const int64_t asked = episode * sizes.queries + begin + q;
+            y[(asked * sizes.sets + set % sizes.sets) * sizes.features + d] = static_cast<T>(sums[q] / totals[q]);
+        }
     }
+}
+
+static hipError_t attend(const T* support, const T* score_weight, const float* of_support, const float* of_query, T* y,
+                         int64_t batch, const Sizes& sizes, hipStream_t stream) {
+    const int64_t sets = batch * sizes.sets, together = parts_of(sizes.queries, kQueries);
+    // Fewer blocks than these leave multiprocessors idle, which costs more than to read a set again.
+    if (sizes.items * kQueries <= kMostItems && sets * together >= 2 * kFew) {
+        attend_kernel<kQueries><<<sets * together, kRowThreads, 0, stream>>>(support, score_weight, of_support,
+                                                                              of_query, y, sizes);
+    } else {
+        attend_kernel<1><<<sets * sizes.queries, kRowThreads, 0, stream>>>(support, score_weight, of_support, of_query,
+                                                                           y, sizes);
+    }
+    return hipGetLastError();
 }
 
 extern "C" size_t item_query_attention_workspace(int64_t B, int64_t N, int64_t K, int64_t Q, int64_t D, int64_t A) {
@@ -390,6 +439,5 @@ extern "C" hipError_t item_query_attention(const T* support, const T* query, con
     return std::max({  // in this order; success is 0
         product<true, true>(items, of_items, of_support, 1, B * N * K, A, D, Bias{}, parts, stream),
         product<true, true>(queries, of_queries, of_query, 1, B * Q, A, D, Bias{bias}, parts, stream),
-        (attend_kernel<<<B * Q * N, kRowThreads, 0, stream>>>(support, score_weight, of_support, of_query, y, sizes),
-         hipGetLastError())});
+        attend(support, score_weight, of_support, of_query, y, B, sizes, stream)});
 }
