@@ -15,7 +15,7 @@ struct alignas(V * sizeof(E)) Pack {
 
 static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
-// A batch of matrix products: a block has a Tile × Tile piece of a result. While one slice of both operands is
+// A matrix product: a block has a Tile × Tile piece of a result. While one slice of both operands is
 // multiplied in shared memory, the next is on its way in registers. 16-bit elements are multiplied by matrix units, up
 // to 4 × 4 tiles of 16 × 16 a wave; float32 in patches of up to 8 × 8 a thread.
 template <typename E>
@@ -33,20 +33,18 @@ constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
 template <typename E>
 constexpr int kPack = 16 / sizeof(E);  // elements of a load
 constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
-constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
 constexpr unsigned kTogether = 8;      // blocks side by side that have tiles one above the other, for the cache
 
-// Matrix z begins at z / heads * batch + z % heads * head. Element (line, k) lies at line * stride + k if `along`, else
-// at k * stride + line. Lines are the rows of a or the columns of b.
+// Element (line, k) lies at line * stride + k if `along`, else at k * stride + line. Lines are the rows of a or the
+// columns of b.
 template <typename E>
 struct Matrix {
     const E* data;
-    int64_t batch, stride, heads, head;
+    int64_t stride;
     int aligned;  // bytes that every line's address is a multiple of, at most 16
 
-    Matrix(const E* data, int64_t batch, int64_t stride, int64_t heads = 1, int64_t head = 0)
-        : data(data), batch(batch), stride(stride), heads(heads), head(head), aligned(16) {
-        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride | head) * sizeof(E);
+    Matrix(const E* data, int64_t stride) : data(data), stride(stride), aligned(16) {
+        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | stride * sizeof(E);
         while (all % aligned != 0) aligned /= 2;
     }
 };
@@ -54,7 +52,7 @@ struct Matrix {
 template <typename E>
 struct Product {
     Matrix<E> a, b;
-    int64_t rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
+    int64_t rows, columns, depth;
 };
 
 // What one load brings. As words, since compilers keep 16-bit elements apart.
@@ -104,11 +102,10 @@ struct Staged {
     int64_t stride;
     int row, column, lines, aligned;
 
-    __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
+    __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t top, int64_t all)
         : stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
           lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
-        from = m.data + z / m.heads * m.batch + z % m.heads * m.head + column;
-        from += along ? (top + row) * stride + begin : (begin + row) * stride + top;
+        from = m.data + column + (along ? (top + row) * stride : row * stride + top);
     }
     // `left`: how much of the depth is.
     __device__ __forceinline__ void fetch(int64_t left) {
@@ -224,19 +221,17 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
     const unsigned tile = blockIdx.x % (down * across), group = tile / (kTogether * across) * kTogether;
     const unsigned within = tile % (kTogether * across), height = down - group < kTogether ? down - group : kTogether;
     const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
-    const int64_t z = blockIdx.x / (down * across), begin = blockIdx.y * p.part;
-    const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
     std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
-    Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
-    Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
-    next_a.fetch(end - begin);
-    next_b.fetch(end - begin);
+    Staged<Tile, along_a, E> next_a(p.a, top, p.rows);
+    Staged<Tile, along_b, E> next_b(p.b, start, p.columns);
+    next_a.fetch(p.depth);
+    next_b.fetch(p.depth);
     next_a.keep(left[0]);
     next_b.keep(right[0]);
     __syncthreads();
     int now = 0;
-    for (int64_t k = begin; k < end; k += kDepth<E>) {
-        const int64_t rest = end - k - kDepth<E>;
+    for (int64_t k = 0; k < p.depth; k += kDepth<E>) {
+        const int64_t rest = p.depth - k - kDepth<E>;
         const bool more = rest > 0;
         if (more) next_a.fetch(rest), next_b.fetch(rest);
         sums.multiply(left[now], right[now]);
@@ -245,65 +240,25 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
         if (more) next_a.keep(left[now]), next_b.keep(right[now]);
         __syncthreads();
     }
-    C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
     sums.for_each([&](int row, int column, float sum) {
         const int64_t m = top + row, n = start + column;
-        if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
+        if (m < p.rows && n < p.columns) c[m * p.columns + n] = static_cast<C>(finish(sum, n));
     });
 }
 
-struct Plain {
-    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
-};
-
-// `sums` has the parts of each result one after the other.
-template <typename C, typename Finish>
-__global__ void add_kernel(const float* sums, C* c, int64_t rows, int64_t columns, int64_t elements, int parts,
-                           Finish finish) {
-    const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, size = rows * columns;
-    if (at >= elements) return;
-    const int64_t z = at / size, within = at % size;
-    float sum = 0.0f;
-    for (int part = 0; part < parts; ++part) sum += sums[(z * parts + part) * size + within];
-    c[at] = static_cast<C>(finish(sum, z, within / columns, within % columns));
+static int64_t tiles_of(int64_t rows, int64_t columns, int64_t tile) {
+    return parts_of(rows, tile) * parts_of(columns, tile);
 }
 
-static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t tile) {
-    return batch * parts_of(rows, tile) * parts_of(columns, tile);
-}
-
-// Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
-static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t blocks = tiles_of(batch, rows, columns, 64), wanted = blocks >= kFew ? 1 : 2 * kFew / blocks;
-    return std::max<int64_t>(1, std::min({wanted, depth / kLeast, int64_t{64}}));
-}
-
-// Bytes of scratch memory that the parts of a product take.
-static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t parts = parts_along(batch, rows, columns, depth);
-    return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
-}
-
-// c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
+// c = finish(a × b), dense.
 template <bool along_a, bool along_b, typename E, typename C, typename Finish>
-static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
-                          Finish finish, void* scratch, hipStream_t stream) {
-    const int64_t wanted = parts_along(batch, rows, columns, depth);
-    const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
-    const Product<E> p{a, b, rows, columns, depth, part};
-    const bool large = tiles_of(batch, rows, columns, 128) >= kFew;
-    const dim3 grid(tiles_of(batch, rows, columns, large ? 128 : 64), parts);
-    const auto launch = [&](auto* to, auto action) {
-        if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        return hipGetLastError();
-    };
-    if (parts == 1) return launch(c, finish);
-    float* sums = static_cast<float*>(scratch);
-    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
-    const int64_t elements = batch * rows * columns;
-    add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
-                                                            finish);
+static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t rows, int64_t columns, int64_t depth, Finish finish,
+                          hipStream_t stream) {
+    const Product<E> p{a, b, rows, columns, depth};
+    const bool large = tiles_of(rows, columns, 128) >= kFew;
+    const dim3 grid(tiles_of(rows, columns, large ? 128 : 64));
+    if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
     return hipGetLastError();
 }
 
@@ -313,7 +268,7 @@ constexpr int kQueries = 8;       // of a block, which share a set of few items
 
 struct Bias {
     const T* bias;
-    __device__ float operator()(float sum, int64_t, int64_t, int64_t column) const {
+    __device__ float operator()(float sum, int64_t column) const {
         return bias == nullptr ? sum : sum + static_cast<float>(bias[column]);
     }
 };
@@ -421,9 +376,8 @@ static hipError_t attend(const T* support, const T* score_weight, const float* o
     return hipGetLastError();
 }
 
-extern "C" size_t item_query_attention_workspace(int64_t B, int64_t N, int64_t K, int64_t Q, int64_t D, int64_t A) {
-    const size_t parts = std::max(parts_bytes(1, B * N * K, A, D), parts_bytes(1, B * Q, A, D));
-    return B * (N * K + Q) * A * sizeof(float) + parts;
+extern "C" size_t item_query_attention_workspace(int64_t B, int64_t N, int64_t K, int64_t Q, int64_t, int64_t A) {
+    return B * (N * K + Q) * A * sizeof(float);
 }
 
 extern "C" hipError_t item_query_attention(const T* support, const T* query, const T* support_weight,
@@ -432,12 +386,9 @@ extern "C" hipError_t item_query_attention(const T* support, const T* query, con
                                            hipStream_t stream) {
     float* of_support = static_cast<float*>(workspace);
     float* of_query = of_support + B * N * K * A;
-    float* parts = of_query + B * Q * A;
-    const Matrix<T> items(support, 0, D), queries(query, 0, D);
-    const Matrix<T> of_items(support_weight, 0, D), of_queries(query_weight, 0, D);
-    const Sizes sizes{N, K, Q, D, A};
+    const Matrix<T> items(support, D), queries(query, D), of_items(support_weight, D), of_queries(query_weight, D);
     return std::max({  // in this order; success is 0
-        product<true, true>(items, of_items, of_support, 1, B * N * K, A, D, Bias{}, parts, stream),
-        product<true, true>(queries, of_queries, of_query, 1, B * Q, A, D, Bias{bias}, parts, stream),
-        attend(support, score_weight, of_support, of_query, y, B, sizes, stream)});
+        product<true, true>(items, of_items, of_support, B * N * K, A, D, Bias{}, stream),
+        product<true, true>(queries, of_queries, of_query, B * Q, A, D, Bias{bias}, stream),
+        attend(support, score_weight, of_support, of_query, y, B, Sizes{N, K, Q, D, A}, stream)});
 }
