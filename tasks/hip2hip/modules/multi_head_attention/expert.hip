@@ -1,62 +1,48 @@
-// Multi-head attention: the projections, rounded to the dtype; the scores of every head in float32; their exponentials,
-// rounded to the dtype, a block a row; what these gather of the values, divided by their sum, head by head; the heads
-// side by side; the output projection.
+// Multi-head attention. Query and key are projected and rounded to the dtype, values are left turned, so that products run
+// along the keys. With 16 bits a block answers 64 queries of a head on chip (Dao et al., 2022): it keeps what tiles of
+// keys add up to, scaled to the largest score so far. float32 scores lie in scratch memory, their exponentials in their
+// place, and a last product gathers the values.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "block.h"
-#include "matrix.h"
+#include "product.h"
 
 #include <math.h>
 #include <algorithm>
 #include <type_traits>
 
-template <typename E, int V>
-struct alignas(V * sizeof(E)) Pack {
-    E element[V];
-};
-
 static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
-// A batch of matrix products: a block has a Tile × Tile piece of a result. While one slice of both operands is
-// multiplied in shared memory, the next is on its way in registers. 16-bit elements are multiplied by matrix units, up
-// to 4 × 4 tiles of 16 × 16 a wave; float32 in patches of up to 8 × 8 a thread.
-template <typename E>
-constexpr bool by_units = sizeof(E) == 2;
-#if defined(__HIP_PLATFORM_NVIDIA__)
-constexpr int kUnitThreads = 128, kSlices = 2, kUnrolled = 16;
-#else
-// Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
-constexpr int kUnitThreads = 256, kSlices = 1, kUnrolled = 8;  // with 16, float32 has no registers left
-#endif
-template <typename E>
-constexpr int kThreads = by_units<E> ? kUnitThreads : 256;
-template <typename E>
-constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
 template <typename E>
 constexpr int kPack = 16 / sizeof(E);  // elements of a load
-constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
-constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
-constexpr unsigned kTogether = 8;      // blocks side by side that have tiles one above the other, for the cache
+#if defined(__HIP_PLATFORM_NVIDIA__)
+constexpr int kSlices = 2;
+#else
+constexpr int kSlices = 1;  // so that the 64 KiB of a CDNA compute unit's LDS hold two blocks
+#endif
 
-// Matrix z begins at z / heads * batch + z % heads * head. Element (line, k) lies at line * stride + k if `along`, else
-// at k * stride + line. Lines are the rows of a or the columns of b.
+// Matrix z begins at z / heads * batch + z % heads * head; element (line, k) lies at line * stride + k. Lines are the rows
+// of a or of the result, or the columns of b.
 template <typename E>
 struct Matrix {
-    const E* data;
-    int64_t batch, stride, heads, head;
-    int aligned;  // bytes that every line's address is a multiple of, at most 16
+    E* data;
+    int64_t batch, stride, heads = 1, head = 0;
 
-    Matrix(const E* data, int64_t batch, int64_t stride, int64_t heads = 1, int64_t head = 0)
-        : data(data), batch(batch), stride(stride), heads(heads), head(head), aligned(16) {
+    __device__ __forceinline__ E* at(int64_t z) const { return data + z / heads * batch + z % heads * head; }
+    // Bytes that every line's address is a multiple of, at most 16.
+    int aligned() const {
         const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride | head) * sizeof(E);
-        while (all % aligned != 0) aligned /= 2;
+        int bytes = 16;
+        while (all % bytes != 0) bytes /= 2;
+        return bytes;
     }
 };
 
 template <typename E>
 struct Product {
-    Matrix<E> a, b;
-    int64_t rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
+    Matrix<const E> a, b;
+    int64_t rows, columns, depth;
+    int aligned_a, aligned_b;
 };
 
 // What one load brings. As words, since compilers keep 16-bit elements apart.
@@ -68,7 +54,7 @@ template <int Count>
 __device__ __forceinline__ void load_words(Words& words, const void* from) {
 #pragma unroll
     for (int i = 0; i < 4; i += Count) {
-        using Piece = Pack<uint32_t, Count>;
+        using Piece = matrix::Pack<Count>;
         *reinterpret_cast<Piece*>(&words.word[i]) = static_cast<const Piece*>(from)[i / Count];
     }
 }
@@ -81,294 +67,269 @@ __device__ __forceinline__ void load_pack(Words& words, const E* from, int lengt
         if (aligned == 8) return load_words<2>(words, from);
         if (aligned == 4) return load_words<1>(words, from);
     }
-    Pack<E, kPack<E>> pack;
+    E elements[kPack<E>];
 #pragma unroll
-    for (int i = 0; i < kPack<E>; ++i) pack.element[i] = i < length ? from[i] : E(0.0f);
-    __builtin_memcpy(&words, &pack, sizeof words);
+    for (int i = 0; i < kPack<E>; ++i) elements[i] = i < length ? from[i] : E(0.0f);
+    __builtin_memcpy(&words, elements, sizeof words);
 }
 
-// A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
-// than what they hold, so that what is read at once lies in different banks.
-template <int Tile, bool along, typename E>
-struct Slice {
-    static constexpr bool kLines = along && by_units<E>;
-    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + kPack<E>;
-    alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
-};
-
-// A thread's part of the next slice: packs that lie kStep rows apart, rows of lines if `along`, else rows of k.
-template <int Tile, bool along, typename E>
+// A thread's part of the next slice: packs of lines that lie kStep apart.
+template <typename Sums, typename E>
 struct Staged {
-    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
-    static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
+    static constexpr int V = kPack<E>, kAcross = Sums::kDepth / V, kStep = kProductThreads / kAcross;
+    static constexpr int kLoads = (Sums::kTile + kStep - 1) / kStep;
     Words packs[kLoads];
     const E* from;
     int64_t stride;
     int row, column, lines, aligned;
 
-    __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
+    __device__ __forceinline__ Staged(const Matrix<const E>& m, int aligned, int64_t z, int64_t top, int64_t all)
         : stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
-          lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
-        from = m.data + z / m.heads * m.batch + z % m.heads * m.head + column;
-        from += along ? (top + row) * stride + begin : (begin + row) * stride + top;
+          lines(static_cast<int>(all - top < Sums::kTile ? all - top : Sums::kTile)), aligned(aligned) {
+        from = m.at(z) + column + (top + row) * stride;
     }
     // `left`: how much of the depth is.
     __device__ __forceinline__ void fetch(int64_t left) {
-        const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
-        const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
-        if (aligned == 16 && lines == Tile && depth == kDepth<E>) {
-#pragma unroll
-            for (int l = 0; l < kLoads; ++l) load_words<4>(packs[l], from + l * kStep * stride);
-        } else {
-#pragma unroll
-            for (int l = 0; l < kLoads; ++l) {
-                load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
-            }
-        }
-        from += along ? kDepth<E> : kDepth<E> * stride;
-    }
-    __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
+        const int depth = left < Sums::kDepth ? static_cast<int>(left) : Sums::kDepth;
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
-            const int at = row + l * kStep;
-            if constexpr (along && !by_units<E>) {
+            load_pack(packs[l], from + l * kStep * stride, row + l * kStep < lines ? depth - column : 0, aligned);
+        }
+        from += Sums::kDepth;
+    }
+    __device__ __forceinline__ void keep(typename Sums::Slice& slice) const {
 #pragma unroll
-                for (int i = 0; i < V; ++i) slice.element[column + i][at] = __uint_as_float(packs[l].word[i]);
+        for (int l = 0; l < kLoads; ++l) {
+            const int line = row + l * kStep;
+            if (kLoads * kStep > Sums::kTile && line >= Sums::kTile) break;
+            if constexpr (std::is_same_v<std::decay_t<decltype(slice.value[0][0])>, E> && sizeof(E) == 2) {
+                *reinterpret_cast<Words*>(&slice.value[line][column]) = packs[l];
             } else {
-                *reinterpret_cast<Words*>(&slice.element[at][column]) = packs[l];
+                E elements[V];
+                __builtin_memcpy(elements, &packs[l], sizeof packs[l]);
+#pragma unroll
+                for (int i = 0; i < V; ++i) slice.set(line, column + i, static_cast<float>(elements[i]));
             }
         }
     }
 };
 
-// What a wave has of a block's tile; two rows of waves share it.
-template <int Tile, bool along_a, bool along_b, typename E>
-struct UnitSums {
-    static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
-    matrix::Accumulator sums[kDown * kWide];
-
-    __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
-    __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
-    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, E>& a, const Slice<Tile, along_b, E>& b) {
-        constexpr matrix::Layout left = along_a ? matrix::row_major : matrix::column_major;
-        constexpr matrix::Layout right = along_b ? matrix::column_major : matrix::row_major;
-#pragma unroll
-        for (int k = 0; k < kDepth<E>; k += 16) {
-            matrix::FragmentA<E> one[kDown];
-            matrix::FragmentB<E> other[kWide];
-#pragma unroll
-            for (int i = 0; i < kDown; ++i) {
-                const int line = top() + 16 * i;
-                matrix::load_shared<left>(one[i], along_a ? &a.element[line][k] : &a.element[k][line], a.kLength);
-            }
-#pragma unroll
-            for (int j = 0; j < kWide; ++j) {
-                const int line = start() + 16 * j;
-                matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
-            }
-#pragma unroll
-            for (int t = 0; t < kDown * kWide; ++t) {
-                matrix::multiply_accumulate(sums[t], one[t / kWide], other[t % kWide]);
-            }
-        }
-    }
-    template <typename Action>
-    __device__ __forceinline__ void for_each(Action action) {
-#pragma unroll
-        for (int t = 0; t < kDown * kWide; ++t) {
-            matrix::for_each(sums[t], [&](int row, int column, float& value) {
-                action(top() + t / kWide * 16 + row, start() + t % kWide * 16 + column, value);
-            });
-        }
-    }
-};
-
-// What a thread has of it in float32: pieces of 4 × 4, so that neighbouring threads read neighbouring words.
-template <int Tile, bool along_a, bool along_b>
-struct PatchSums {
-    static constexpr int W = 4, kKept = Tile / 16, kPieces = kKept / W, kApart = Tile / kPieces;
-    float sums[kKept * kKept] = {};
-
-    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
-                                             const Slice<Tile, along_b, float>& b) {
-        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-#pragma unroll kUnrolled
-        for (int d = 0; d < kDepth<float>; ++d) {
-            Pack<float, W> down[kPieces], across[kPieces];
-#pragma unroll
-            for (int p = 0; p < kPieces; ++p) {
-                down[p] = *reinterpret_cast<const Pack<float, W>*>(&a.element[d][p * kApart + ty * W]);
-                across[p] = *reinterpret_cast<const Pack<float, W>*>(&b.element[d][p * kApart + tx * W]);
-            }
-#pragma unroll
-            for (int t = 0; t < kKept * kKept; ++t) {
-                const int i = t / kKept, j = t % kKept;
-                sums[t] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[t]);
-            }
-        }
-    }
-    template <typename Action>
-    __device__ __forceinline__ void for_each(Action action) {
-        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-#pragma unroll
-        for (int t = 0; t < kKept * kKept; ++t) {
-            const int i = t / kKept, j = t % kKept;
-            action(i / W * kApart + ty * W + i % W, j / W * kApart + tx * W + j % W, sums[t]);
-        }
-    }
-};
-
-template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
-__global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
-    __shared__ Slice<Tile, along_a, E> left[kSlices];
-    __shared__ Slice<Tile, along_b, E> right[kSlices];
-    const unsigned down = (p.rows + Tile - 1) / Tile, across = (p.columns + Tile - 1) / Tile;
-    const unsigned tile = blockIdx.x % (down * across), group = tile / (kTogether * across) * kTogether;
-    const unsigned within = tile % (kTogether * across), height = down - group < kTogether ? down - group : kTogether;
-    const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
-    const int64_t z = blockIdx.x / (down * across), begin = blockIdx.y * p.part;
-    const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
-    std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
-    Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
-    Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
-    next_a.fetch(end - begin);
-    next_b.fetch(end - begin);
-    next_a.keep(left[0]);
-    next_b.keep(right[0]);
-    __syncthreads();
+// A slice of both operands is multiplied in shared memory while the next is on its way in registers.
+template <typename Sums, typename E, typename C, typename Finish>
+__global__ void __launch_bounds__(kProductThreads, 2) staged_kernel(Product<E> p, Matrix<C> c, Finish finish) {
+    __shared__ Slices<Sums> slices[kSlices];
+    const unsigned down = (p.rows + Sums::kTile - 1) / Sums::kTile;
+    const int64_t z = blockIdx.x / down, side = int64_t{blockIdx.y} * Sums::kTile;
+    const int64_t top = int64_t{blockIdx.x % down} * Sums::kTile;
+    Sums sums;
+    Staged<Sums, E> next_a(p.a, p.aligned_a, z, top, p.rows), next_b(p.b, p.aligned_b, z, side, p.columns);
     int now = 0;
-    for (int64_t k = begin; k < end; k += kDepth<E>) {
-        const int64_t rest = end - k - kDepth<E>;
-        const bool more = rest > 0;
-        if (more) next_a.fetch(rest), next_b.fetch(rest);
-        sums.multiply(left[now], right[now]);
+    for (int64_t k = -Sums::kDepth; k < p.depth; k += Sums::kDepth) {
+        const int64_t rest = p.depth - k - Sums::kDepth;
+        if (rest > 0) next_a.fetch(rest), next_b.fetch(rest);
+        if (k >= 0) sums.add(slices[now].left, slices[now].right);
         if (kSlices == 1) __syncthreads();
         now = (now + 1) % kSlices;
-        if (more) next_a.keep(left[now]), next_b.keep(right[now]);
+        if (rest > 0) next_a.keep(slices[now].left), next_b.keep(slices[now].right);
         __syncthreads();
     }
-    C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
+    C* to = c.at(z);
     sums.for_each([&](int row, int column, float sum) {
-        const int64_t m = top + row, n = start + column;
-        if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
+        const int64_t m = top + row, n = side + column;
+        if (m < p.rows && n < p.columns) to[m * c.stride + n] = static_cast<C>(finish(sum, z, m, n));
     });
 }
 
-struct Plain {
-    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
-};
-
-// `sums` has the parts of each result one after the other.
-template <typename C, typename Finish>
-__global__ void add_kernel(const float* sums, C* c, int64_t rows, int64_t columns, int64_t elements, int parts,
-                           Finish finish) {
-    const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, size = rows * columns;
-    if (at >= elements) return;
-    const int64_t z = at / size, within = at % size;
-    float sum = 0.0f;
-    for (int part = 0; part < parts; ++part) sum += sums[(z * parts + part) * size + within];
-    c[at] = static_cast<C>(finish(sum, z, within / columns, within % columns));
-}
-
-static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t tile) {
-    return batch * parts_of(rows, tile) * parts_of(columns, tile);
-}
-
-// Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
-static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t blocks = tiles_of(batch, rows, columns, 64), wanted = blocks >= kFew ? 1 : 2 * kFew / blocks;
-    return std::max<int64_t>(1, std::min({wanted, depth / kLeast, int64_t{64}}));
-}
-
-// Bytes of scratch memory that the parts of a product take.
-static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t parts = parts_along(batch, rows, columns, depth);
-    return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
-}
-
-// c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
-template <bool along_a, bool along_b, typename E, typename C, typename Finish>
-static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
-                          Finish finish, void* scratch, hipStream_t stream) {
-    const int64_t wanted = parts_along(batch, rows, columns, depth);
-    const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
-    const Product<E> p{a, b, rows, columns, depth, part};
-    const bool large = tiles_of(batch, rows, columns, 128) >= kFew;
-    const dim3 grid(tiles_of(batch, rows, columns, large ? 128 : 64), parts);
-    const auto launch = [&](auto* to, auto action) {
-        if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        return hipGetLastError();
-    };
-    if (parts == 1) return launch(c, finish);
-    float* sums = static_cast<float*>(scratch);
-    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
-    const int64_t elements = batch * rows * columns;
-    add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
-                                                            finish);
-    return hipGetLastError();
+// c[z] = finish(a[z] × b[z]) for z below `batch`.
+template <typename E, typename C, typename Finish>
+static hipError_t multiply(Matrix<const E> a, Matrix<const E> b, Matrix<C> c, int64_t batch, int64_t rows,
+                           int64_t columns, int64_t depth, Finish finish, hipStream_t stream) {
+    const Product<E> p{a, b, rows, columns, depth, a.aligned(), b.aligned()};
+    return with_sums<E>(batch, rows, columns, [&](auto sums, dim3 grid) {
+        const dim3 tiles(static_cast<unsigned>(grid.x * batch), grid.y);
+        staged_kernel<typename decltype(sums)::type><<<tiles, kProductThreads, 0, stream>>>(p, c, finish);
+    });
 }
 
 constexpr int kRowThreads = 256;
+constexpr int kQueries = 64;  // of a block: 16 of each wave
+#if defined(__HIP_PLATFORM_NVIDIA__)
+constexpr int kThreads = 128;
+#else
+constexpr int kThreads = 256;
+#endif
 
-// A projection's bias, or division by the sum of a row's weights; neither for scores.
+// A projection's bias by column or by row, or division by the sum of a row's weights; neither for scores.
 struct Finish {
-    const T* bias;
-    const float* totals;
-    int64_t rows;
+    const T *of_column = nullptr, *of_row = nullptr;
+    const float* totals = nullptr;
+    int64_t rows = 0;
     __device__ float operator()(float sum, int64_t z, int64_t m, int64_t n) const {
-        if (bias != nullptr) sum += static_cast<float>(bias[n]);
+        if (of_column != nullptr) sum += static_cast<float>(of_column[n]);
+        if (of_row != nullptr) sum += static_cast<float>(of_row[m]);
         return totals == nullptr ? sum : sum / totals[z * rows + m];
     }
 };
 
-// Weights of a query, exp(score - the largest), and their sum; `weights` may be `scores`.
-__global__ void weigh_kernel(float* scores, T* weights, const bool* mask, float* totals, float scale, int64_t heads,
-                             int64_t queries, int64_t keys) {
-    const int64_t sample = blockIdx.x / queries / heads, start = int64_t{blockIdx.x} * keys;
-    const bool* seen = mask == nullptr ? nullptr : mask + (sample * queries + blockIdx.x % queries) * keys;
-    float largest = -INFINITY;
-    for (int64_t s = threadIdx.x; s < keys; s += kRowThreads) {
-        scores[start + s] = seen == nullptr || seen[s] ? scores[start + s] * scale : -1e9f;
-        largest = fmaxf(largest, scores[start + s]);
+// Operands of attention, batch z being sample z / heads and head z % heads. Lines of `value` are features.
+template <typename E>
+struct Attention {
+    Matrix<const E> query, key, value;
+    Matrix<E> context;
+    const bool* mask;
+    int64_t heads, queries, keys, features;
+    float scale;
+
+    __device__ __forceinline__ float score(float sum, int64_t z, int64_t query, int64_t key) const {
+        return mask == nullptr || mask[(z / heads * queries + query) * keys + key] ? sum * scale : -1e9f;
+    }
+};
+
+// Scores become weights, exp(score - the largest), whose sum goes to `totals`.
+__global__ void weigh_kernel(Attention<float> all, float* scores, float* totals) {
+    const int64_t z = blockIdx.x / all.queries, query = blockIdx.x % all.queries;
+    float* row = scores + blockIdx.x * all.keys;
+    float largest = -INFINITY, total = 0.0f;
+    for (int64_t s = threadIdx.x; s < all.keys; s += kRowThreads) {
+        row[s] = all.score(row[s], z, query, s);
+        largest = fmaxf(largest, row[s]);
     }
     largest = block_max(largest);
-    float total = 0.0f;
-    for (int64_t s = threadIdx.x; s < keys; s += kRowThreads) {
-        const float weight = expf(scores[start + s] - largest);
-        weights[start + s] = static_cast<T>(weight);
-        total += weight;
+    for (int64_t s = threadIdx.x; s < all.keys; s += kRowThreads) {
+        row[s] = expf(row[s] - largest);
+        total += row[s];
     }
     totals[blockIdx.x] = block_sum(total);  // which every thread has
 }
 
-// (batch, heads, queries, features) to (batch, queries, heads, features).
-__global__ void side_by_side_kernel(const T* from, T* to, int64_t queries, int64_t heads, int64_t features) {
-    const int64_t row = blockIdx.x, query = row / heads % queries, sample = row / heads / queries;
-    const int64_t start = ((sample * heads + row % heads) * queries + query) * features;
-    for (int64_t d = threadIdx.x; d < features; d += 64) to[row * features + d] = from[start + d];
+// `count` lines of up to `Length` elements to rows of shared memory, zeros where there are fewer or shorter ones.
+template <int Length, typename E>
+__device__ __forceinline__ void stage(E (*to)[Length + 8], const E* from, int64_t stride, int count, int64_t lines,
+                                      int64_t length, int aligned) {
+    for (int i = threadIdx.x; i < count * (Length / 8); i += kThreads) {
+        const int line = i / (Length / 8), column = i % (Length / 8) * 8;
+        const int64_t left = line < lines ? length - column : 0;
+        Words words;
+        load_pack(words, from + line * stride + column, static_cast<int>(left < 8 ? left : 8), aligned);
+        *reinterpret_cast<Words*>(&to[line][column]) = words;
+    }
 }
 
-// What lies in scratch memory, in whole packs. Float32 scores become weights in their place.
-struct Buffers {
-    T *query, *key, *value, *context, *weights;
-    float *scores, *totals;
-    char* parts;
-
-    Buffers(void* memory, int64_t B, int64_t L, int64_t S, int64_t H, int64_t D) {
-        const int64_t queries = parts_of(B * L * H * D, 8) * 8, keys = parts_of(B * S * H * D, 8) * 8;
-        const int64_t pairs = parts_of(B * H * L * S, 8) * 8;
-        query = static_cast<T*>(memory), key = query + queries, value = key + keys, context = value + keys;
-        weights = context + queries, scores = reinterpret_cast<float*>(weights + (sizeof(T) == 4 ? 0 : pairs));
-        totals = scores + pairs, parts = reinterpret_cast<char*>(totals + parts_of(B * H * L, 4) * 4);
+template <int Features, typename E>
+__global__ void __launch_bounds__(kThreads) attend_kernel(Attention<E> all, int aligned_key, int aligned_value) {
+    constexpr int kKeys = Features > 128 ? 32 : 64, kDeep = Features / 16, kTiles = kKeys / 16;
+    __shared__ alignas(16) E keys[kKeys][Features + 8], values[Features][kKeys + 8], weights[kQueries][kKeys + 8];
+    const int64_t groups = (all.queries + kQueries - 1) / kQueries, z = blockIdx.x / groups;
+    const int64_t begin = blockIdx.x % groups * kQueries;
+    // The wave's first query. Where 256 threads are eight waves, as on RDNA, two of them do the same.
+    const int top = static_cast<int>(threadIdx.x) / matrix::kLanes % 4 * 16;
+    const E *key = all.key.at(z), *value = all.value.at(z);
+    matrix::FragmentA<E> query[kDeep];
+    const E* asked = all.query.at(z) + (begin + top) * all.query.stride;
+#pragma unroll
+    for (int f = 0; f < kDeep; ++f) {
+        matrix::load<matrix::row_major>(query[f], asked + 16 * f, all.query.stride, all.queries - begin - top,
+                                        all.features - 16 * f);
     }
-};
+    matrix::Accumulator sums[kDeep];
+    matrix::RowValues largest, totals;
+#pragma unroll
+    for (int i = 0; i < matrix::kRows; ++i) largest.value[i] = -INFINITY, totals.value[i] = 0.0f;
+    for (int64_t start = 0; start < all.keys; start += kKeys) {
+        __syncthreads();
+        const int64_t left = all.keys - start;
+        stage<Features>(keys, key + start * all.key.stride, all.key.stride, kKeys, left, all.features, aligned_key);
+        stage<kKeys>(values, value + start, all.value.stride, Features, all.features, left, aligned_value);
+        __syncthreads();
+        matrix::Accumulator scores[kTiles];
+        matrix::RowValues now = largest, shrink;
+#pragma unroll
+        for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+            for (int f = 0; f < kDeep; ++f) {
+                matrix::FragmentB<E> part;
+                matrix::load_shared<matrix::column_major>(part, &keys[16 * j][16 * f], Features + 8);
+                matrix::multiply_accumulate(scores[j], query[f], part);
+            }
+            matrix::for_each(scores[j], now, [&](int row, int column, float& score, float& most) {
+                const int64_t line = begin + top + row, at = 16 * j + column;
+                score = at >= left || line >= all.queries ? -INFINITY : all.score(score, z, line, start + at);
+                most = fmaxf(most, score);
+            });
+        }
+        matrix::combine_lanes(now, [](float a, float b) { return fmaxf(a, b); });
+#pragma unroll
+        for (int i = 0; i < matrix::kRows; ++i) {
+            if (now.value[i] == -INFINITY) now.value[i] = 0.0f;  // of a row past the last
+            shrink.value[i] = __expf(largest.value[i] - now.value[i]);
+            totals.value[i] *= shrink.value[i];
+        }
+        largest = now;
+#pragma unroll
+        for (int j = 0; j < kTiles; ++j) {
+            matrix::for_each(scores[j], now, [](int, int, float& score, float& most) { score = __expf(score - most); });
+            matrix::for_each(scores[j], totals, [](int, int, float& weight, float& total) { total += weight; });
+            matrix::store(scores[j], &weights[top][16 * j], kKeys + 8);
+        }
+#pragma unroll
+        for (int f = 0; f < kDeep; ++f) {
+            matrix::for_each(sums[f], shrink, [](int, int, float& sum, float& factor) { sum *= factor; });
+        }
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < kTiles; ++j) {
+            matrix::FragmentA<E> weight;
+            matrix::load_shared<matrix::row_major>(weight, &weights[top][16 * j], kKeys + 8);
+#pragma unroll
+            for (int f = 0; f < kDeep; ++f) {
+                matrix::FragmentB<E> part;
+                matrix::load_shared<matrix::column_major>(part, &values[16 * f][16 * j], kKeys + 8);
+                matrix::multiply_accumulate(sums[f], weight, part);
+            }
+        }
+    }
+    matrix::combine_lanes(totals, [](float a, float b) { return a + b; });
+    E* context = all.context.at(z) + (begin + top) * all.context.stride;
+#pragma unroll
+    for (int f = 0; f < kDeep; ++f) {
+        matrix::for_each(sums[f], totals, [&](int row, int column, float& sum, float& total) {
+            if (begin + top + row < all.queries && 16 * f + column < all.features) {
+                context[row * all.context.stride + 16 * f + column] = static_cast<E>(sum / total);
+            }
+        });
+    }
+}
+
+// The weighted sums of the values; float32 needs scratch memory for scores and totals.
+template <typename E>
+static hipError_t attend(const Attention<E>& all, int64_t batch, float* scores, hipStream_t stream) {
+    const int64_t rows = batch * all.queries;
+    if constexpr (sizeof(E) == 2) {
+        const int64_t blocks = batch * parts_of(all.queries, kQueries);
+        const auto launch = all.features <= 32    ? attend_kernel<32, E>
+                            : all.features <= 64  ? attend_kernel<64, E>
+                            : all.features <= 128 ? attend_kernel<128, E>
+                                                  : attend_kernel<256, E>;
+        launch<<<blocks, kThreads, 0, stream>>>(all, all.key.aligned(), all.value.aligned());
+        return hipGetLastError();
+    } else {
+        float* totals = scores + rows * all.keys;
+        const Matrix<float> pairs{scores, all.queries * all.keys, all.keys};
+        const Matrix<const float> weights{scores, all.queries * all.keys, all.keys};
+        return std::max({  // in this order; success is 0
+            multiply(all.query, all.key, pairs, batch, all.queries, all.keys, all.features, Finish{}, stream),
+            (weigh_kernel<<<rows, kRowThreads, 0, stream>>>(all, scores, totals), hipGetLastError()),
+            multiply(weights, all.value, all.context, batch, all.queries, all.features, all.keys,
+                     Finish{nullptr, nullptr, totals, all.queries}, stream)});
+    }
+}
+
+// Elements of a buffer, to whole packs.
+static int64_t whole(int64_t elements) { return parts_of(elements, 8) * 8; }
 
 extern "C" size_t multi_head_attention_workspace(int64_t B, int64_t L, int64_t S, int64_t H, int64_t D) {
-    const int64_t E = H * D;
-    const size_t parts = std::max({parts_bytes(1, B * L, E, E), parts_bytes(1, B * S, E, E),
-                                   parts_bytes(B * H, L, S, D), parts_bytes(B * H, L, D, S)});
-    return reinterpret_cast<uintptr_t>(Buffers(nullptr, B, L, S, H, D).parts) + parts;
+    const size_t scores = sizeof(T) == 2 ? 0 : B * H * L * (S + 1) * sizeof(float);
+    return (2 * whole(B * L * H * D) + 2 * whole(B * S * H * D)) * sizeof(T) + scores;
 }
 
 extern "C" hipError_t multi_head_attention(const T* query, const T* key, const T* value, const bool* mask,
@@ -376,24 +337,21 @@ extern "C" hipError_t multi_head_attention(const T* query, const T* key, const T
                                            const T* value_weight, const T* value_bias, const T* output_weight,
                                            const T* output_bias, T* y, int64_t B, int64_t L, int64_t S, int64_t H,
                                            int64_t D, void* workspace, hipStream_t stream) {
-    const int64_t E = H * D;
-    const Buffers s(workspace, B, L, S, H, D);
-    const auto project = [&](const T* x, const T* weight, const T* bias, T* to, int64_t rows) {
-        const Matrix<T> lines(x, 0, E), outputs(weight, 0, E);
-        return product<true, true>(lines, outputs, to, 1, rows, E, E, Finish{bias}, s.parts, stream);
+    const int64_t E = H * D, queries = B * L, keys = B * S;
+    T *q = static_cast<T*>(workspace), *k = q + whole(queries * E), *v = k + whole(keys * E);
+    T* context = v + whole(keys * E);
+    float* scores = reinterpret_cast<float*>(context + whole(queries * E));
+    using Lines = Matrix<const T>;
+    const Attention<T> all{Lines{q, L * E, E, H, D}, Lines{k, S * E, E, H, D}, Lines{v, S, keys, H, D * keys},
+                           Matrix<T>{context, L * E, E, H, D}, mask, H, L, S, D,
+                           1.0f / sqrtf(static_cast<float>(D))};
+    const auto project = [&](const T* a, const T* b, T* to, int64_t rows, int64_t columns, Finish finish) {
+        return multiply(Lines{a, 0, E}, Lines{b, 0, E}, Matrix<T>{to, 0, columns}, 1, rows, columns, E, finish, stream);
     };
-    const Matrix<T> queries(s.query, L * E, E, H, D), keys(s.key, S * E, E, H, D), values(s.value, S * E, E, H, D);
     return std::max({  // in this order; success is 0
-        project(query, query_weight, query_bias, s.query, B * L),
-        project(key, key_weight, nullptr, s.key, B * S),
-        project(value, value_weight, value_bias, s.value, B * S),
-        product<true, true>(queries, keys, s.scores, B * H, L, S, D, Finish{}, s.parts, stream),
-        (weigh_kernel<<<B * H * L, kRowThreads, 0, stream>>>(s.scores, s.weights, mask, s.totals,
-                                                             1.0f / sqrtf(static_cast<float>(D)), H, L, S),
-         hipGetLastError()),
-        product<true, false>(Matrix<T>(s.weights, L * S, S), values, s.context, B * H, L, D, S,
-                             Finish{nullptr, s.totals, L}, s.parts, stream),
-        // in the place of the queries, which are no longer needed
-        (side_by_side_kernel<<<B * L * H, 64, 0, stream>>>(s.context, s.query, L, H, D), hipGetLastError()),
-        project(s.query, output_weight, output_bias, y, B * L)});
+        project(query, query_weight, q, queries, E, Finish{query_bias}),
+        project(key, key_weight, k, keys, E, Finish{}),
+        project(value_weight, value, v, E, keys, Finish{nullptr, value_bias}),
+        attend(all, B * H, scores, stream),
+        project(context, output_weight, y, queries, E, Finish{output_bias})});
 }
