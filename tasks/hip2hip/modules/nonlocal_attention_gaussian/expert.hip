@@ -1,400 +1,399 @@
-// Non-local block with softmax attention, seven matrix products or weighings. Scores are in float32, their exponentials
-// and what they gather rounded to the dtype; but few outputs, which may cancel, are in float32 throughout.
+// Non-local block with softmax attention on a turned map: all products run along their summed dimension. With 16 bits
+// and up to 256 channels, a block answers 64 positions on chip (Dao et al., 2022). theta and phi are each the sum of
+// two numbers of the dtype, since a score enters an exponential; three products of these are one of float32. Else
+// scores lie in scratch memory in float32, their exponentials in their place.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "block.h"
-#include "matrix.h"
+#include "product.h"
 
 #include <math.h>
 #include <algorithm>
-#include <type_traits>
-
-template <typename E, int V>
-struct alignas(V * sizeof(E)) Pack {
-    E element[V];
-};
 
 static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
-// A batch of matrix products: a block has a Tile × Tile piece of a result. While one slice of both operands is
-// multiplied in shared memory, the next is on its way in registers. 16-bit elements are multiplied by matrix units, up
-// to 4 × 4 tiles of 16 × 16 a wave; float32 in patches of up to 8 × 8 a thread.
-template <typename E>
-constexpr bool by_units = sizeof(E) == 2;
-#if defined(__HIP_PLATFORM_NVIDIA__)
-constexpr int kUnitThreads = 128, kSlices = 2, kUnrolled = 16;
-#else
-// Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
-constexpr int kUnitThreads = 256, kSlices = 1, kUnrolled = 8;  // with 16, float32 has no registers left
-#endif
-template <typename E>
-constexpr int kThreads = by_units<E> ? kUnitThreads : 256;
-template <typename E>
-constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
 template <typename E>
 constexpr int kPack = 16 / sizeof(E);  // elements of a load
-constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
-constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
-constexpr unsigned kTogether = 8;      // blocks side by side that have tiles one above the other, for the cache
+#if defined(__HIP_PLATFORM_NVIDIA__)
+constexpr int kSlices = 2;
+#else
+constexpr int kSlices = 1;  // so that the 64 KiB of a CDNA compute unit's LDS hold two blocks
+#endif
 
-// Matrix z begins at z / heads * batch + z % heads * head. Element (line, k) lies at line * stride + k if `along`, else
-// at k * stride + line. Lines are the rows of a or the columns of b.
+// Matrix z begins at z * batch; element (line, k) lies at line * stride + k. Lines are rows of a or c, or columns of b.
 template <typename E>
 struct Matrix {
-    const E* data;
-    int64_t batch, stride, heads, head;
-    int aligned;  // bytes that every line's address is a multiple of, at most 16
+    E* data;
+    int64_t batch, stride;
 
-    Matrix(const E* data, int64_t batch, int64_t stride, int64_t heads = 1, int64_t head = 0)
-        : data(data), batch(batch), stride(stride), heads(heads), head(head), aligned(16) {
-        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride | head) * sizeof(E);
-        while (all % aligned != 0) aligned /= 2;
-    }
+    __device__ __forceinline__ E* at(int64_t z) const { return data + z * batch; }
+    // Whether every line's address is a multiple of 16 bytes.
+    bool aligned() const { return (reinterpret_cast<uintptr_t>(data) | (batch | stride) * sizeof(E)) % 16 == 0; }
 };
 
 template <typename E>
 struct Product {
-    Matrix<E> a, b;
-    int64_t rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
+    Matrix<const E> a, b;
+    int64_t rows, columns, depth;
+    bool aligned_a, aligned_b;
 };
 
-// What one load brings. As words, since compilers keep 16-bit elements apart.
-struct alignas(16) Words {
-    uint32_t word[4];
-};
+using Words = matrix::Pack<4>;  // what one load brings; compilers keep 16-bit elements apart
 
-template <int Count>
-__device__ __forceinline__ void load_words(Words& words, const void* from) {
-#pragma unroll
-    for (int i = 0; i < 4; i += Count) {
-        using Piece = Pack<uint32_t, Count>;
-        *reinterpret_cast<Piece*>(&words.word[i]) = static_cast<const Piece*>(from)[i / Count];
-    }
-}
-
-// A pack of which `length` elements are to be had, zero after them; `from` is a multiple of `aligned` bytes.
+// A pack of which `length` elements are to be had, zero after them; at once if addresses are multiples of 16 bytes.
 template <typename E>
-__device__ __forceinline__ void load_pack(Words& words, const E* from, int length, int aligned) {
-    if (length >= kPack<E>) {
-        if (aligned == 16) return load_words<4>(words, from);
-        if (aligned == 8) return load_words<2>(words, from);
-        if (aligned == 4) return load_words<1>(words, from);
+__device__ __forceinline__ void load_pack(Words& words, const E* from, int length, bool aligned) {
+    if (length >= kPack<E> && aligned) {
+        words = *reinterpret_cast<const Words*>(from);
+        return;
     }
-    Pack<E, kPack<E>> pack;
+    E elements[kPack<E>];
 #pragma unroll
-    for (int i = 0; i < kPack<E>; ++i) pack.element[i] = i < length ? from[i] : E(0.0f);
-    __builtin_memcpy(&words, &pack, sizeof words);
+    for (int i = 0; i < kPack<E>; ++i) elements[i] = i < length ? from[i] : E(0.0f);
+    __builtin_memcpy(&words, elements, sizeof words);
 }
 
-// A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
-// than what they hold, so that what is read at once lies in different banks.
-template <int Tile, bool along, typename E>
-struct Slice {
-    static constexpr bool kLines = along && by_units<E>;
-    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + kPack<E>;
-    alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
-};
-
-// A thread's part of the next slice: packs that lie kStep rows apart, rows of lines if `along`, else rows of k.
-template <int Tile, bool along, typename E>
+// A thread's part of the next slice: packs of lines that lie kStep apart.
+template <typename Sums, typename E>
 struct Staged {
-    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
-    static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
+    static constexpr int V = kPack<E>, kAcross = Sums::kDepth / V, kStep = kProductThreads / kAcross;
+    static constexpr int kLoads = (Sums::kTile + kStep - 1) / kStep;
     Words packs[kLoads];
     const E* from;
     int64_t stride;
-    int row, column, lines, aligned;
+    int row, column, lines;
+    bool aligned;
 
-    __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
+    __device__ __forceinline__ Staged(const Matrix<const E>& m, bool aligned, int64_t z, int64_t top, int64_t all)
         : stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
-          lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
-        from = m.data + z / m.heads * m.batch + z % m.heads * m.head + column;
-        from += along ? (top + row) * stride + begin : (begin + row) * stride + top;
+          lines(static_cast<int>(all - top < Sums::kTile ? all - top : Sums::kTile)), aligned(aligned) {
+        from = m.at(z) + column + (top + row) * stride;
     }
     // `left`: how much of the depth is.
     __device__ __forceinline__ void fetch(int64_t left) {
-        const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
-        const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
-        if (aligned == 16 && lines == Tile && depth == kDepth<E>) {
-#pragma unroll
-            for (int l = 0; l < kLoads; ++l) load_words<4>(packs[l], from + l * kStep * stride);
-        } else {
-#pragma unroll
-            for (int l = 0; l < kLoads; ++l) {
-                load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
-            }
-        }
-        from += along ? kDepth<E> : kDepth<E> * stride;
-    }
-    __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
+        const int depth = left < Sums::kDepth ? static_cast<int>(left) : Sums::kDepth;
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
-            const int at = row + l * kStep;
-            if constexpr (along && !by_units<E>) {
+            load_pack(packs[l], from + l * kStep * stride, row + l * kStep < lines ? depth - column : 0, aligned);
+        }
+        from += Sums::kDepth;
+    }
+    __device__ __forceinline__ void keep(typename Sums::Slice& slice) const {
 #pragma unroll
-                for (int i = 0; i < V; ++i) slice.element[column + i][at] = __uint_as_float(packs[l].word[i]);
+        for (int l = 0; l < kLoads; ++l) {
+            const int line = row + l * kStep;
+            if (kLoads * kStep > Sums::kTile && line >= Sums::kTile) break;
+            if constexpr (std::is_same_v<std::decay_t<decltype(slice.value[0][0])>, E> && sizeof(E) == 2) {
+                *reinterpret_cast<Words*>(&slice.value[line][column]) = packs[l];
             } else {
-                *reinterpret_cast<Words*>(&slice.element[at][column]) = packs[l];
+                E elements[V];
+                __builtin_memcpy(elements, &packs[l], sizeof packs[l]);
+#pragma unroll
+                for (int i = 0; i < V; ++i) slice.set(line, column + i, static_cast<float>(elements[i]));
             }
         }
     }
 };
 
-// What a wave has of a block's tile; two rows of waves share it.
-template <int Tile, bool along_a, bool along_b, typename E>
-struct UnitSums {
-    static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
-    matrix::Accumulator sums[kDown * kWide];
-
-    __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
-    __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
-    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, E>& a, const Slice<Tile, along_b, E>& b) {
-        constexpr matrix::Layout left = along_a ? matrix::row_major : matrix::column_major;
-        constexpr matrix::Layout right = along_b ? matrix::column_major : matrix::row_major;
-#pragma unroll
-        for (int k = 0; k < kDepth<E>; k += 16) {
-            matrix::FragmentA<E> one[kDown];
-            matrix::FragmentB<E> other[kWide];
-#pragma unroll
-            for (int i = 0; i < kDown; ++i) {
-                const int line = top() + 16 * i;
-                matrix::load_shared<left>(one[i], along_a ? &a.element[line][k] : &a.element[k][line], a.kLength);
-            }
-#pragma unroll
-            for (int j = 0; j < kWide; ++j) {
-                const int line = start() + 16 * j;
-                matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
-            }
-#pragma unroll
-            for (int t = 0; t < kDown * kWide; ++t) {
-                matrix::multiply_accumulate(sums[t], one[t / kWide], other[t % kWide]);
-            }
-        }
-    }
-    template <typename Action>
-    __device__ __forceinline__ void for_each(Action action) {
-#pragma unroll
-        for (int t = 0; t < kDown * kWide; ++t) {
-            matrix::for_each(sums[t], [&](int row, int column, float& value) {
-                action(top() + t / kWide * 16 + row, start() + t % kWide * 16 + column, value);
-            });
-        }
-    }
-};
-
-// What a thread has of it in float32: pieces of 4 × 4, so that neighbouring threads read neighbouring words.
-template <int Tile, bool along_a, bool along_b>
-struct PatchSums {
-    static constexpr int W = 4, kKept = Tile / 16, kPieces = kKept / W, kApart = Tile / kPieces;
-    float sums[kKept * kKept] = {};
-
-    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
-                                             const Slice<Tile, along_b, float>& b) {
-        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-#pragma unroll kUnrolled
-        for (int d = 0; d < kDepth<float>; ++d) {
-            Pack<float, W> down[kPieces], across[kPieces];
-#pragma unroll
-            for (int p = 0; p < kPieces; ++p) {
-                down[p] = *reinterpret_cast<const Pack<float, W>*>(&a.element[d][p * kApart + ty * W]);
-                across[p] = *reinterpret_cast<const Pack<float, W>*>(&b.element[d][p * kApart + tx * W]);
-            }
-#pragma unroll
-            for (int t = 0; t < kKept * kKept; ++t) {
-                const int i = t / kKept, j = t % kKept;
-                sums[t] = fmaf(down[i / W].element[i % W], across[j / W].element[j % W], sums[t]);
-            }
-        }
-    }
-    template <typename Action>
-    __device__ __forceinline__ void for_each(Action action) {
-        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-#pragma unroll
-        for (int t = 0; t < kKept * kKept; ++t) {
-            const int i = t / kKept, j = t % kKept;
-            action(i / W * kApart + ty * W + i % W, j / W * kApart + tx * W + j % W, sums[t]);
-        }
-    }
-};
-
-template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
-__global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
-    __shared__ Slice<Tile, along_a, E> left[kSlices];
-    __shared__ Slice<Tile, along_b, E> right[kSlices];
-    const unsigned down = (p.rows + Tile - 1) / Tile, across = (p.columns + Tile - 1) / Tile;
-    const unsigned tile = blockIdx.x % (down * across), group = tile / (kTogether * across) * kTogether;
-    const unsigned within = tile % (kTogether * across), height = down - group < kTogether ? down - group : kTogether;
-    const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
-    const int64_t z = blockIdx.x / (down * across), begin = blockIdx.y * p.part;
-    const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
-    std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
-    Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
-    Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
-    next_a.fetch(end - begin);
-    next_b.fetch(end - begin);
-    next_a.keep(left[0]);
-    next_b.keep(right[0]);
-    __syncthreads();
+// A slice of both operands is multiplied in shared memory while the next is on its way in registers.
+template <typename Sums, typename E, typename C, typename Finish>
+__global__ void __launch_bounds__(kProductThreads, 2) staged_kernel(Product<E> p, Matrix<C> c, Finish finish) {
+    __shared__ Slices<Sums> slices[kSlices];
+    const unsigned down = (p.rows + Sums::kTile - 1) / Sums::kTile;
+    const int64_t z = blockIdx.x / down, side = int64_t{blockIdx.y} * Sums::kTile;
+    const int64_t top = int64_t{blockIdx.x % down} * Sums::kTile;
+    Sums sums;
+    Staged<Sums, E> next_a(p.a, p.aligned_a, z, top, p.rows), next_b(p.b, p.aligned_b, z, side, p.columns);
     int now = 0;
-    for (int64_t k = begin; k < end; k += kDepth<E>) {
-        const int64_t rest = end - k - kDepth<E>;
-        const bool more = rest > 0;
-        if (more) next_a.fetch(rest), next_b.fetch(rest);
-        sums.multiply(left[now], right[now]);
+    for (int64_t k = -Sums::kDepth; k < p.depth; k += Sums::kDepth) {
+        const int64_t rest = p.depth - k - Sums::kDepth;
+        if (rest > 0) next_a.fetch(rest), next_b.fetch(rest);
+        if (k >= 0) sums.add(slices[now].left, slices[now].right);
         if (kSlices == 1) __syncthreads();
         now = (now + 1) % kSlices;
-        if (more) next_a.keep(left[now]), next_b.keep(right[now]);
+        if (rest > 0) next_a.keep(slices[now].left), next_b.keep(slices[now].right);
         __syncthreads();
     }
-    C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
+    C* to = c.at(z);
     sums.for_each([&](int row, int column, float sum) {
-        const int64_t m = top + row, n = start + column;
-        if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
+        const int64_t m = top + row, n = side + column;
+        if (m < p.rows && n < p.columns) to[m * c.stride + n] = static_cast<C>(finish(sum, z, m, n));
     });
 }
 
-struct Plain {
-    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
-};
-
-// `sums` has the parts of each result one after the other.
-template <typename C, typename Finish>
-__global__ void add_kernel(const float* sums, C* c, int64_t rows, int64_t columns, int64_t elements, int parts,
-                           Finish finish) {
-    const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, size = rows * columns;
-    if (at >= elements) return;
-    const int64_t z = at / size, within = at % size;
-    float sum = 0.0f;
-    for (int part = 0; part < parts; ++part) sum += sums[(z * parts + part) * size + within];
-    c[at] = static_cast<C>(finish(sum, z, within / columns, within % columns));
-}
-
-static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t tile) {
-    return batch * parts_of(rows, tile) * parts_of(columns, tile);
-}
-
-// Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
-static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t blocks = tiles_of(batch, rows, columns, 64), wanted = blocks >= kFew ? 1 : 2 * kFew / blocks;
-    return std::max<int64_t>(1, std::min({wanted, depth / kLeast, int64_t{64}}));
-}
-
-// Bytes of scratch memory that the parts of a product take.
-static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t parts = parts_along(batch, rows, columns, depth);
-    return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
-}
-
-// c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
-template <bool along_a, bool along_b, typename E, typename C, typename Finish>
-static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
-                          Finish finish, void* scratch, hipStream_t stream) {
-    const int64_t wanted = parts_along(batch, rows, columns, depth);
-    const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
-    const Product<E> p{a, b, rows, columns, depth, part};
-    const bool large = tiles_of(batch, rows, columns, 128) >= kFew;
-    const dim3 grid(tiles_of(batch, rows, columns, large ? 128 : 64), parts);
-    const auto launch = [&](auto* to, auto action) {
-        if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        return hipGetLastError();
-    };
-    if (parts == 1) return launch(c, finish);
-    float* sums = static_cast<float*>(scratch);
-    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
-    const int64_t elements = batch * rows * columns;
-    add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
-                                                            finish);
-    return hipGetLastError();
+// c[z] = finish(a[z] × b[z]) for z below `batch`.
+template <typename E, typename C, typename Finish>
+static hipError_t multiply(Matrix<const E> a, Matrix<const E> b, Matrix<C> c, int64_t batch, int64_t rows,
+                           int64_t columns, int64_t depth, Finish finish, hipStream_t stream) {
+    const Product<E> p{a, b, rows, columns, depth, a.aligned(), b.aligned()};
+    return with_sums<E>(batch, rows, columns, [&](auto sums, dim3 grid) {
+        const dim3 tiles(static_cast<unsigned>(grid.x * batch), grid.y);
+        staged_kernel<typename decltype(sums)::type><<<tiles, kProductThreads, 0, stream>>>(p, c, finish);
+    });
 }
 
 constexpr int kRowThreads = 256;
-static bool few(int64_t B, int64_t C, int64_t N) { return B * C * N <= 4096; }  // outputs: they may cancel
+constexpr int kQueries = 64;  // positions of a block: 16 of each wave
+constexpr int kThreads = kSlices == 2 ? 128 : 256;  // four waves
 
-// A 1×1 convolution's bias, the map that the block was given, division by the sum of a column's weights; where given.
+// A bias by column or by row, the map that the block was given, division by the sum of a row's weights; where given.
 struct Finish {
-    const T *bias, *x;
-    const float* totals;
-    int64_t rows, columns;
+    const T *of_column = nullptr, *of_row = nullptr, *x = nullptr;
+    const float* totals = nullptr;
+    int64_t rows = 0, columns = 0;
     __device__ float operator()(float sum, int64_t z, int64_t m, int64_t n) const {
-        if (bias != nullptr) sum += static_cast<float>(bias[m]);
-        if (totals != nullptr) sum /= totals[z * columns + n];
+        if (of_column != nullptr) sum += static_cast<float>(of_column[n]);
+        if (of_row != nullptr) sum += static_cast<float>(of_row[m]);
+        if (totals != nullptr) sum /= totals[z * rows + m];
         return x == nullptr ? sum : sum + static_cast<float>(x[(z * rows + m) * columns + n]);
     }
 };
 
-__global__ void widen(const T* from, float* to, int64_t elements) {
-    const int64_t at = int64_t{blockIdx.x} * 256 + threadIdx.x;
-    if (at < elements) to[at] = static_cast<float>(from[at]);
+// A number of float32 as the sum of two of 16 bits.
+template <typename E>
+struct alignas(4) Split {
+    E upper, lower;
+
+    __device__ explicit Split(float sum) : upper(static_cast<E>(sum)) {
+        lower = static_cast<E>(sum - static_cast<float>(upper));
+    }
+};
+
+// (batch, rows, columns) to (batch, columns, rows).
+__global__ void turn_kernel(const T* from, T* to, int64_t rows, int64_t columns) {
+    __shared__ T tile[32][33];
+    const int64_t across = (columns + 31) / 32, down = (rows + 31) / 32, z = blockIdx.x / (across * down);
+    const int64_t top = blockIdx.x / across % down * 32, side = blockIdx.x % across * 32;
+    const int line = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int i = line; i < 32; i += kRowThreads / 32) {
+        if (top + i < rows && side + lane < columns) tile[i][lane] = from[(z * rows + top + i) * columns + side + lane];
+    }
+    __syncthreads();
+    for (int i = line; i < 32; i += kRowThreads / 32) {
+        if (side + i < columns && top + lane < rows) to[(z * columns + side + i) * rows + top + lane] = tile[lane][i];
+    }
 }
 
-// Weights of a position, exp(score - the largest), and their sum; `weights` may be `scores`.
 template <typename E>
-__global__ void weigh_kernel(const float* scores, E* weights, float* totals, int64_t positions) {
-    const int64_t start = int64_t{blockIdx.x} * positions;
+__global__ void widen_kernel(const T* from, E* to, int64_t elements) {
+    const int64_t at = int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
+    if (at < elements) to[at] = static_cast<E>(static_cast<float>(from[at]));
+}
+
+// Scores become weights, exp(score - the largest), whose sum goes to `totals`.
+__global__ void weigh_kernel(float* scores, float* totals, int64_t positions) {
+    float* row = scores + blockIdx.x * positions;
     float largest = -INFINITY, total = 0.0f;
-    for (int64_t j = threadIdx.x; j < positions; j += kRowThreads) largest = fmaxf(largest, scores[start + j]);
+    for (int64_t j = threadIdx.x; j < positions; j += kRowThreads) largest = fmaxf(largest, row[j]);
     largest = block_max(largest);
     for (int64_t j = threadIdx.x; j < positions; j += kRowThreads) {
-        const float weight = expf(scores[start + j] - largest);
-        weights[start + j] = static_cast<E>(weight);
-        total += weight;
+        row[j] = expf(row[j] - largest);
+        total += row[j];
     }
     totals[blockIdx.x] = block_sum(total);  // which every thread has
 }
 
-// What lies in scratch memory, in whole packs. Float32 scores become weights in their place.
+// Operands of attention on chip. Lines of `value` are channels, of the others positions.
 template <typename E>
-struct Buffers {
-    float *theta, *phi, *scores, *totals;
-    E *g, *attended, *out, *weights;
-    char* parts;
-
-    Buffers(void* memory, int64_t B, int64_t C, int64_t D, int64_t N) {
-        const int64_t map = parts_of(B * D * N, 8) * 8, pairs = parts_of(B * N * N, 8) * 8;
-        theta = static_cast<float*>(memory), phi = theta + map, scores = phi + map, totals = scores + pairs;
-        g = reinterpret_cast<E*>(totals + parts_of(B * N, 8) * 8), attended = g + map, out = attended + map;
-        weights = sizeof(E) == 4 ? reinterpret_cast<E*>(scores) : out + parts_of(C * D, 8) * 8;
-        parts = reinterpret_cast<char*>(out + parts_of(C * D, 8) * 8 + (sizeof(E) == 4 ? 0 : pairs));
-    }
+struct Attention {
+    Matrix<const Split<E>> query, key;
+    Matrix<const E> value;
+    Matrix<E> context;
+    int64_t positions, features;
 };
 
-extern "C" size_t nonlocal_attention_gaussian_workspace(int64_t B, int64_t C, int64_t D, int64_t N) {
-    const size_t parts = std::max({parts_bytes(B, D, N, C), parts_bytes(B, N, N, D), parts_bytes(B, D, N, N),
-                                   parts_bytes(B, C, N, D)});
-    const char* end = few(B, C, N) ? Buffers<float>(0, B, C, D, N).parts : Buffers<T>(0, B, C, D, N).parts;
-    return reinterpret_cast<uintptr_t>(end) + parts;
+// A tile of phi or of g to shared memory, zeros past its ends.
+template <int Keys, int Features, typename E>
+__device__ __forceinline__ void stage(E (&upper)[Keys][Features + 8], E (&lower)[Keys][Features + 8],
+                                      const Split<E>* from, int64_t stride, int64_t lines, int64_t length) {
+    for (int i = threadIdx.x; i < Keys * Features; i += kThreads) {
+        const int line = i / Features, column = i % Features;
+        const Split<E> element = line < lines && column < length ? from[line * stride + column] : Split<E>(0.0f);
+        upper[line][column] = element.upper, lower[line][column] = element.lower;
+    }
+}
+template <int Features, int Keys, typename E>
+__device__ __forceinline__ void stage(E (&to)[Features][Keys + 8], const E* from, int64_t stride, int64_t lines,
+                                      int64_t length, bool aligned) {
+    for (int i = threadIdx.x; i < Features * Keys / 8; i += kThreads) {
+        const int line = i / (Keys / 8), column = i % (Keys / 8) * 8;
+        const int64_t left = line < lines ? length - column : 0;
+        Words words;
+        load_pack(words, from + line * stride + column, static_cast<int>(left < 8 ? left : 8), aligned);
+        *reinterpret_cast<Words*>(&to[line][column]) = words;
+    }
 }
 
-template <typename E>
-static hipError_t block(const T* x, const T* theta_weight, const T* theta_bias, const T* phi_weight, const T* g_weight,
-                        const T* g_bias, const T* out_weight, const T* out_bias, T* y, int64_t B, int64_t C, int64_t D,
-                        int64_t N, const Buffers<E>& s, hipStream_t stream) {
-    const auto inner = [&](const T* weight, const T* bias, auto* to) {
-        const Matrix<T> outputs(weight, 0, C), maps(x, C * N, N);
-        return product<true, false>(outputs, maps, to, B, D, N, C, Finish{bias}, s.parts, stream);
-    };
-    const E* out = s.out;
-    if constexpr (sizeof(E) == sizeof(T)) out = out_weight;
-    if constexpr (sizeof(E) != sizeof(T)) widen<<<parts_of(C * D, 256), 256, 0, stream>>>(out_weight, s.out, C * D);
-    const Matrix<float> theta(s.theta, D * N, N), phi(s.phi, D * N, N);
-    const Matrix<E> g(s.g, D * N, N), weights(s.weights, N * N, N), attended(s.attended, D * N, N), outputs(out, 0, D);
-    const Finish divide{nullptr, nullptr, s.totals, D, N}, residual{out_bias, x, nullptr, C, N};
+template <int Features, typename E>
+__global__ void __launch_bounds__(kThreads) attend_kernel(Attention<E> all, bool aligned) {
+    constexpr int kKeys = Features > 128 ? 16 : Features > 64 ? 32 : 64, kDeep = Features / 16, kTiles = kKeys / 16;
+    __shared__ alignas(16) E upper[kKeys][Features + 8], lower[kKeys][Features + 8];
+    __shared__ alignas(16) E values[Features][kKeys + 8], weights[kQueries][kKeys + 8];
+    const int64_t groups = (all.positions + kQueries - 1) / kQueries, z = blockIdx.x / groups;
+    const int64_t begin = blockIdx.x % groups * kQueries;
+    // The wave's first position. Where 256 threads are eight waves, as on RDNA, two of them do the same.
+    const int top = static_cast<int>(threadIdx.x) / matrix::kLanes % 4 * 16;
+    matrix::FragmentA<E> query[2][kDeep];  // upper and lower parts
+    const Split<E>* asked = all.query.at(z) + (begin + top) * all.query.stride;
+#pragma unroll
+    for (int f = 0; f < kDeep; ++f) {
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+            matrix::fill(query[part][f], [&](int line, int k) {
+                if (begin + top + line >= all.positions || 16 * f + k >= all.features) return E(0.0f);
+                const Split<E> element = asked[line * all.query.stride + 16 * f + k];
+                return part == 0 ? element.upper : element.lower;
+            });
+        }
+    }
+    matrix::Accumulator sums[kDeep];
+    matrix::RowValues largest, totals;
+#pragma unroll
+    for (int i = 0; i < matrix::kRows; ++i) largest.value[i] = -INFINITY, totals.value[i] = 0.0f;
+    for (int64_t start = 0; start < all.positions; start += kKeys) {
+        __syncthreads();
+        const int64_t left = all.positions - start;
+        const Split<E>* key = all.key.at(z) + start * all.key.stride;
+        stage<kKeys, Features>(upper, lower, key, all.key.stride, left, all.features);
+        stage<Features, kKeys>(values, all.value.at(z) + start, all.value.stride, all.features, left, aligned);
+        __syncthreads();
+        matrix::Accumulator scores[kTiles];
+        matrix::RowValues now = largest, shrink;
+#pragma unroll
+        for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+            for (int f = 0; f < kDeep; ++f) {
+                matrix::FragmentB<E> over, under;
+                matrix::load_shared<matrix::column_major>(over, &upper[16 * j][16 * f], Features + 8);
+                matrix::load_shared<matrix::column_major>(under, &lower[16 * j][16 * f], Features + 8);
+                matrix::multiply_accumulate(scores[j], query[0][f], under);
+                matrix::multiply_accumulate(scores[j], query[1][f], over);
+                matrix::multiply_accumulate(scores[j], query[0][f], over);
+            }
+            matrix::for_each(scores[j], now, [&](int, int column, float& score, float& most) {
+                if (16 * j + column >= left) score = -INFINITY;
+                most = fmaxf(most, score);
+            });
+        }
+        matrix::combine_lanes(now, [](float a, float b) { return fmaxf(a, b); });
+#pragma unroll
+        for (int i = 0; i < matrix::kRows; ++i) {
+            shrink.value[i] = __expf(largest.value[i] - now.value[i]);
+            totals.value[i] *= shrink.value[i];
+        }
+        largest = now;
+#pragma unroll
+        for (int j = 0; j < kTiles; ++j) {
+            matrix::for_each(scores[j], now, [](int, int, float& score, float& most) { score = __expf(score - most); });
+            matrix::for_each(scores[j], totals, [](int, int, float& weight, float& total) { total += weight; });
+            matrix::store(scores[j], &weights[top][16 * j], kKeys + 8);
+        }
+#pragma unroll
+        for (int f = 0; f < kDeep; ++f) {
+            matrix::for_each(sums[f], shrink, [](int, int, float& sum, float& factor) { sum *= factor; });
+        }
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < kTiles; ++j) {
+            matrix::FragmentA<E> weight;
+            matrix::load_shared<matrix::row_major>(weight, &weights[top][16 * j], kKeys + 8);
+#pragma unroll
+            for (int f = 0; f < kDeep; ++f) {
+                matrix::FragmentB<E> part;
+                matrix::load_shared<matrix::column_major>(part, &values[16 * f][16 * j], kKeys + 8);
+                matrix::multiply_accumulate(sums[f], weight, part);
+            }
+        }
+    }
+    matrix::combine_lanes(totals, [](float a, float b) { return a + b; });
+    E* context = all.context.at(z) + (begin + top) * all.context.stride;
+#pragma unroll
+    for (int f = 0; f < kDeep; ++f) {
+        matrix::for_each(sums[f], totals, [&](int row, int column, float& sum, float& total) {
+            if (begin + top + row < all.positions && 16 * f + column < all.features) {
+                context[row * all.context.stride + 16 * f + column] = static_cast<E>(sum / total);
+            }
+        });
+    }
+}
+
+static int64_t whole(int64_t elements) { return parts_of(elements, 8) * 8; }  // packs
+// Few outputs may cancel, and are computed in float32 throughout.
+static bool on_chip(int64_t B, int64_t C, int64_t D, int64_t N) {
+    return sizeof(T) == 2 && B * C * N > 4096 && D <= 256;
+}
+
+struct Block {
+    const T *x, *theta_weight, *theta_bias, *phi_weight, *g_weight, *g_bias, *out_weight, *out_bias;
+    T* y;
+    int64_t batch, channels, features, positions;
+    hipStream_t stream;
+};
+
+// theta, phi and attended are (batch, positions, features), g is (batch, features, positions).
+static hipError_t attend(const Block& s, const float* theta, const float* phi, const float* g, float* attended,
+                         float* scores) {
+    const int64_t N = s.positions, D = s.features;
+    float* totals = scores + s.batch * N * N;
+    using Lines = Matrix<const float>;
+    Finish divide{};
+    divide.totals = totals, divide.rows = N;
     return std::max({  // in this order; success is 0
-        inner(theta_weight, theta_bias, s.theta), inner(phi_weight, nullptr, s.phi), inner(g_weight, g_bias, s.g),
-        product<false, false>(theta, phi, s.scores, B, N, N, D, Finish{}, s.parts, stream),
-        (weigh_kernel<<<B * N, kRowThreads, 0, stream>>>(s.scores, s.weights, s.totals, N), hipGetLastError()),
-        product<true, true>(g, weights, s.attended, B, D, N, N, divide, s.parts, stream),
-        product<true, false>(outputs, attended, y, B, C, N, D, residual, s.parts, stream)});
+        multiply(Lines{theta, N * D, D}, Lines{phi, N * D, D}, Matrix<float>{scores, N * N, N}, s.batch, N, N, D,
+                 Finish{}, s.stream),
+        (weigh_kernel<<<s.batch * N, kRowThreads, 0, s.stream>>>(scores, totals, N), hipGetLastError()),
+        multiply(Lines{scores, N * N, N}, Lines{g, D * N, N}, Matrix<float>{attended, N * D, D}, s.batch, N, D, N,
+                 divide, s.stream)});
+}
+template <typename E>
+static hipError_t attend(const Block& s, const Split<E>* theta, const Split<E>* phi, const E* g, E* attended, float*) {
+    const int64_t N = s.positions, D = s.features;
+    const Attention<E> all{{theta, N * D, D}, {phi, N * D, D}, {g, D * N, N}, {attended, N * D, D}, N, D};
+    const auto small = D <= 32 ? attend_kernel<32, E> : attend_kernel<64, E>;
+    const auto launch = D <= 64 ? small : D <= 128 ? attend_kernel<128, E> : attend_kernel<256, E>;
+    launch<<<s.batch * parts_of(N, kQueries), kThreads, 0, s.stream>>>(all, all.value.aligned());
+    return hipGetLastError();
+}
+
+// `Score`: of theta and phi; `E`: of g and what is gathered of it.
+template <typename Score, typename E>
+static hipError_t run(const Block& s, void* memory) {
+    const int64_t N = s.positions, D = s.features, C = s.channels, map = whole(s.batch * N * D);
+    T* turned = static_cast<T*>(memory);
+    Score *theta = reinterpret_cast<Score*>(turned + whole(s.batch * N * C)), *phi = theta + map;
+    E *g = reinterpret_cast<E*>(phi + map), *attended = g + map, *out = attended + map;
+    const int64_t tiles = s.batch * parts_of(C, 32) * parts_of(N, 32);
+    using Lines = Matrix<const T>;
+    const Lines maps{turned, N * C, C};
+    const Finish residual{nullptr, s.out_bias, s.x, nullptr, C, N};
+    const unsigned blocks = static_cast<unsigned>(parts_of(C * D, kRowThreads));
+    widen_kernel<<<blocks, kRowThreads, 0, s.stream>>>(s.out_weight, out, C * D);  // or copies
+    return std::max({  // in this order; success is 0
+        (turn_kernel<<<tiles, kRowThreads, 0, s.stream>>>(s.x, turned, C, N), hipGetLastError()),
+        multiply(maps, Lines{s.theta_weight, 0, C}, Matrix<Score>{theta, N * D, D}, s.batch, N, D, C,
+                 Finish{s.theta_bias}, s.stream),
+        multiply(maps, Lines{s.phi_weight, 0, C}, Matrix<Score>{phi, N * D, D}, s.batch, N, D, C, Finish{}, s.stream),
+        multiply(Lines{s.g_weight, 0, C}, maps, Matrix<E>{g, D * N, N}, s.batch, D, N, C, Finish{nullptr, s.g_bias},
+                 s.stream),
+        attend(s, theta, phi, g, attended, reinterpret_cast<float*>(out) + whole(C * D)),
+        multiply(Matrix<const E>{out, 0, D}, Matrix<const E>{attended, N * D, D}, Matrix<T>{s.y, C * N, N},
+                 s.batch, C, N, D, residual, s.stream)});
+}
+
+extern "C" size_t nonlocal_attention_gaussian_workspace(int64_t B, int64_t C, int64_t D, int64_t N) {
+    const int64_t map = whole(B * N * D) * sizeof(float);
+    const int64_t pairs = on_chip(B, C, D, N) ? 0 : whole(B * N * (N + 1)) * sizeof(float);
+    return whole(B * N * C) * sizeof(T) + 4 * map + pairs + whole(C * D) * sizeof(float);
 }
 
 extern "C" hipError_t nonlocal_attention_gaussian(const T* x, const T* theta_weight, const T* theta_bias,
                                                   const T* phi_weight, const T* g_weight, const T* g_bias,
                                                   const T* out_weight, const T* out_bias, T* y, int64_t B, int64_t C,
                                                   int64_t D, int64_t N, void* workspace, hipStream_t stream) {
-    const auto run = [&](const auto& s) {
-        return block(x, theta_weight, theta_bias, phi_weight, g_weight, g_bias, out_weight, out_bias, y, B, C, D, N, s,
-                     stream);
-    };
-    return few(B, C, N) ? run(Buffers<float>(workspace, B, C, D, N)) : run(Buffers<T>(workspace, B, C, D, N));
+    const Block s{x, theta_weight, theta_bias, phi_weight, g_weight, g_bias, out_weight, out_bias,
+                  y, B, C, D, N, stream};
+    if constexpr (sizeof(T) == 2) {
+        if (on_chip(B, C, D, N)) return run<Split<T>, T>(s, workspace);
+    }
+    return run<float, float>(s, workspace);
 }
