@@ -54,9 +54,14 @@ def _imports(text: str) -> Iterator[tuple[int, str]]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    for node in ast.walk(tree):
+    inner: set[ast.AST] = set()
+    for node in ast.walk(tree):  # outer nodes first
         if not isinstance(node, ast.stmt | ast.expr):
             continue
+        if isinstance(node, ast.Attribute):
+            inner.add(node.value)
+            if node in inner:
+                continue  # its name begins one that was checked: all of a long one's would take seconds
         for name in _modules(node):
             if name.partition(".")[0] not in _ALLOWED:
                 yield node.lineno, f"imports `{name}`; torch, triton and Python's standard library may be imported"

@@ -17,11 +17,12 @@ _OPAQUE = re.compile(
     | // (?: \\\r?\n | [^\n] )*
     | /\* .*? (?: \*/ | \Z )
     | R"(?P<delimiter>[^()\\\s]{0,16})\( (?: .*? \)(?P=delimiter)" | .* )  # without an end, all that follows: once
-    | " (?: \\. | [^"\\\n] )* "
-    | ' (?: \\. | [^'\\\n] )* '
+    | " (?: \\. | [^"\\\n] )* "?  # without an end, the rest of the line, as compilers read it
+    | ' (?: \\. | [^'\\\n] )* '?
     """,
     re.DOTALL | re.VERBOSE,
 )
+_QUOTES = "\"'"
 _LETTER = re.compile(r"(\\(?=\n))|[^\n]")  # a continued line still is one
 _DIRECTIVE = re.compile(r"^[ \t]*\#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _NAMESPACE = re.compile(r'(?:\bnamespace\b[\w\s:]*|\bextern\s*"[ ]*")\s*$')
@@ -60,7 +61,10 @@ def mask(text: str) -> str:
         if match.group("number") is not None:
             return found
         spaces = _LETTER.sub(lambda letter: letter[1] or " ", found)
-        return spaces if found[0] == "/" else found[0] + spaces[1:-1] + found[-1]
+        if found[0] == "/":
+            return spaces
+        last = found[-1] if found[-1] in _QUOTES else spaces[-1]
+        return (found[0] + spaces[1:-1] + last)[: len(found)]
 
     return _OPAQUE.sub(blank, text)
 
