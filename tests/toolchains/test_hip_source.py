@@ -129,6 +129,13 @@ def test_scopes() -> None:
     directives = Directives.of(text)
     assert not is_namespace_scope(text, text.index("HERE"), directives)
     assert is_namespace_scope(text, text.index("THERE"), directives)
+    for head, inside in {
+        'extern " "': True,
+        "inline namespace a::b": True,
+        "x; namespace\n": True,
+        "f()": False,
+    }.items():
+        assert is_namespace_scope(f"{head} {{ HERE }}", len(head) + 3, directives) is inside
 
 
 def test_commas_inside_brackets_do_not_split() -> None:
@@ -142,6 +149,7 @@ def test_commas_inside_brackets_do_not_split() -> None:
     [
         *(piece * 20_000 for piece in ("k<<<", 'R"a(', "//\\\n", "/*", "k<<<1>>>(")),
         f"asm{' ' * 100_000}",
+        f"{'namespace ' * 20_000}!{{ extern __shared__ int a[]; }}",
         f"void f() {{ __shared__ int {'a' * 100_000}!; }}",
     ],
 )
