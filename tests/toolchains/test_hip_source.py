@@ -151,6 +151,7 @@ def test_commas_inside_brackets_do_not_split() -> None:
         f"asm{' ' * 100_000}",
         f"{'namespace ' * 20_000}!{{ extern __shared__ int a[]; }}",
         f"void f() {{ __shared__ int {'a' * 100_000}!; }}",
+        f"void f() {{ extern __shared__ int{' ' * 40_000}!; }}",
     ],
 )
 def test_a_text_made_to_take_long_does_not(text: str) -> None:

@@ -237,6 +237,7 @@ def _dynamic_shared(statement: str, namespace_scope: bool) -> str:
     """Rewrite `extern __shared__ T name[]`: a pointer in a function, the runtime's own array outside."""
     code = mask(statement)
     declared = re.sub(r"\b(?:extern|static|__shared__)\b", "", _without_alignment(re.sub(r"\\?\r?\n", " ", code)))
+    declared = re.sub(r"\s+", " ", declared)  # which could be shared out between the parts in many ways
     parsed = re.fullmatch(r"\s*(?P<type>.*?)\s*\b(?P<name>\w+)\s*\[\s*\](?P<rest>.*?)\s*", declared, re.DOTALL)
     if parsed is None:
         return statement + ";"
