@@ -31,6 +31,8 @@ _EDGE_BYTES = 64 * 1024
 _NAN_POISON = {8: (0x7FF4 << 48, (1 << 48) - 1), 4: (0x7FA0 << 16, (1 << 16) - 1), 2: (0x7F80, 0x3F)}
 _HALF_POISON = (0x7C00, 0x1FF)
 _MIN_CONSTANT_BYTES = 8
+_FEW_BYTES = 4
+"""of an item whose poison may be what a constant output has: a chance of 2^-32 is taken, one of 2^-16 is not"""
 # As float16, as bfloat16, and four or two of them as float64 or float32, all of these are NaN: [low, high).
 _NAN_HALVES = (0x7FF1, 0x8000)
 
@@ -123,9 +125,8 @@ class Sets:
             if tensor.base:
                 continue
             words = self._words(tensor)
-            if words is not None and values.is_contiguous() and values.dtype == torch_dtype(tensor.dtype):
-                own = values[part].view(integer_dtype(tensor.item_bytes)).view(-1, tensor.numel)
-                words[part].copy_(own.view(words.dtype))
+            if words is not None and _in_words(values, tensor, words.dtype.itemsize):
+                words[part].copy_(values.view(-1).view(words.dtype).view_as(words)[part])
             else:
                 stored = (part, *tensor.once)
                 self.view(name)[stored].copy_(values[stored])
@@ -144,7 +145,7 @@ class Sets:
         for tensor in self.arguments.outputs:
             pattern = _pattern(tensor, secrets.randbits(31))
             bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[part]
-            if tensor.item_bytes == 1 and tensor.dtype != "bool" and tensor.shape:
+            if tensor.item_bytes < _FEW_BYTES and not _has_room(tensor) and tensor.shape:
                 varied = _varied(tensor, self.raw.device)
                 self._poison[tensor.name] = varied
                 bits.copy_(varied.expand_as(bits))
@@ -174,7 +175,7 @@ class Sets:
         for tensor in self.arguments.outputs:
             bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[first:end]
             held = (bits == self._poison[tensor.name]).reshape(end - first, -1)
-            if tensor.dtype == "bool" or (tensor.dtype in FLOATING and tensor.item_bytes > 1):
+            if _has_room(tensor):
                 by_set = held.any(dim=1)
             elif tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES:
                 by_set = held.all(dim=1)
@@ -301,6 +302,20 @@ def _pattern(tensor: Tensor, secret: int) -> int:
     return pattern - (1 << bits) if pattern >> (bits - 1) else pattern
 
 
+def _has_room(tensor: Tensor) -> bool:
+    """Return whether the dtype has values that no kernel computes, to be the poison of each element."""
+    return tensor.dtype == "bool" or (tensor.dtype in FLOATING and tensor.item_bytes > 1)
+
+
+def _in_words(values: torch.Tensor, tensor: Tensor, num_bytes: int) -> bool:
+    """Return whether values of a tensor's dtype lie side by side, from a multiple of `num_bytes` in their own memory.
+
+    What `make_inputs` returns may be a part of something larger, such as `bounds[:, 1:]`.
+    """
+    begins = values.storage_offset() * tensor.item_bytes
+    return values.is_contiguous() and values.dtype == torch_dtype(tensor.dtype) and begins % num_bytes == 0
+
+
 def _repeated(pattern: int, item_bytes: int, num_bytes: int) -> int:
     """A signed integer of `num_bytes` that holds a signed one of `item_bytes` again and again."""
     return int.from_bytes(
@@ -309,10 +324,12 @@ def _repeated(pattern: int, item_bytes: int, num_bytes: int) -> int:
 
 
 def _varied(tensor: Tensor, device: torch.device) -> torch.Tensor:
-    """Return secret bytes along the longest axis of an output: one byte for all would be a constant that is right."""
+    """Return secret items along the longest axis of an output: one for all would be a constant that is right."""
     import torch
 
     shape = [1] * len(tensor.shape)
     longest = max(range(len(shape)), key=lambda axis: tensor.shape[axis])
     shape[longest] = tensor.shape[longest]
-    return torch.randint(-128, 128, shape, dtype=torch.int8, device=device, generator=secret_generator(str(device)))
+    half = 1 << 8 * tensor.item_bytes - 1
+    dtype = integer_dtype(tensor.item_bytes)
+    return torch.randint(-half, half, shape, dtype=dtype, device=device, generator=secret_generator(str(device)))

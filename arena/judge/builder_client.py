@@ -22,12 +22,16 @@ _NO_DEVICE = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR
 
 
 class BuilderClient:
-    """A builder process. Thread-safe: compilations run side by side, as many as there are cores."""
+    """A builder process. Thread-safe: compilations run side by side, as many as there are cores.
+
+    Its environment is that of the moment when this is made, also where one is started in place of a failed one.
+    """
 
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
         self._former: list[subprocess.Popen[bytes]] = []
         self._killed = False
+        self._variables = {**os.environ, **_NO_DEVICE}
         self._start()
 
     def _start(self) -> None:
@@ -36,7 +40,7 @@ class BuilderClient:
             [sys.executable, "-m", "arena.judge.builder_service", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **_NO_DEVICE},
+            env=self._variables,
             start_new_session=True,
         )
         theirs.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -37,7 +38,10 @@ _SILENCE_S = 1800.0
 
 
 class JudgeClient:
-    """A judge process for one platform (`auto`: the best one here), on its first device or the one with this number."""
+    """A judge process for one platform (`auto`: the best one here), on its first device or the one with this number.
+
+    Its environment is that of the moment when this is made, also where a judge is started in place of a failed one.
+    """
 
     module = "arena.judge.service"
     """what the process runs"""
@@ -47,6 +51,7 @@ class JudgeClient:
     def __init__(self, platform: str, device: int | None = None) -> None:
         self._platform = platform
         self._device = device
+        self._variables = dict(os.environ)
         self._environment: Environment | None = None
         self._one_greets = threading.Lock()
         self._killed = False
@@ -60,6 +65,7 @@ class JudgeClient:
             network.starting(command, shared=network.wanted(shares_by_socket(self._platform))),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            env=self._variables,
             start_new_session=True,
         )
         theirs.close()

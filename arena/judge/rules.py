@@ -31,6 +31,8 @@ _KERNEL_LIBRARIES = re.compile(
     r"|(ck|ck_tile|cutlass|cute|thrust|cub|torch|aten|c10|oneapi)/|mkl|openblas|cblas|dnnl",
     re.IGNORECASE,
 )
+_MOST_TO_COPY = 20_000 << 20
+"""characters: 20,000 braces in a mebibyte, which takes some seconds"""
 _INCLUDE = re.compile(r"^[ \t]*(?P<sign>#)[ \t]*include[ \t]*([<\"])(?P<name>[^>\"\n]+)[>\"]", re.MULTILINE)
 
 
@@ -47,16 +49,26 @@ def check(task_type: TaskType, candidate: Path) -> None:
 
 
 def _imports(text: str) -> Iterator[tuple[int, str]]:
-    """Modules that are neither Python's, PyTorch's nor Triton's, by line. A text that does not parse has none."""
+    """Modules that are neither Python's, PyTorch's nor Triton's, by line. A text that does not parse has none.
+
+    Nor has one that takes long to parse: Python copies what is left of an f-string at each of its braces.
+    """
+    if text.count("{") * len(text) > _MOST_TO_COPY:
+        return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    for node in ast.walk(tree):
+    inner: set[ast.AST] = set()
+    for node in ast.walk(tree):  # outer nodes first
         if not isinstance(node, ast.stmt | ast.expr):
             continue
+        if isinstance(node, ast.Attribute):
+            inner.add(node.value)
+            if node in inner:
+                continue  # its name begins one that was checked: all of a long one's would take seconds
         for name in _modules(node):
             if name.partition(".")[0] not in _ALLOWED:
                 yield node.lineno, f"imports `{name}`; torch, triton and Python's standard library may be imported"

@@ -33,21 +33,26 @@ def toolchains() -> tuple[str, ...]:
     return (*map(str, visible.interpreter_folders()), *(part for part in named if part))
 
 
-def devices() -> tuple[str, ...]:
-    """Device files, GPUs among them, whose libraries also use the memory that processes share by name."""
+def devices(*, gpus: bool = True) -> tuple[str, ...]:
+    """Device files, those of `gpus` among them, whose libraries also use the memory that processes share by name."""
+    if not gpus:
+        return PLAIN_DEVICES
     tegra = [str(path) for pattern in _TEGRA for path in Path("/dev").glob(pattern)]
     return (*PLAIN_DEVICES, *visible.device_files(), *tegra)
 
 
-def for_python_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
+def for_python_worker(
+    own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "", *, gpus: bool = True
+) -> Allowed:
     """What a worker may open: `own` folders for writing, those it is handed, and what any kernel in Python needs.
 
+    Without `gpus` it may open none, whatever it says to their drivers: one that compiles runs beside what is measured.
     /dev/shm is among them where `level` says that it is its own; else only where a GPU's libraries may need it.
     Of the checkout that the harness runs from only the package itself: its history holds every held-out case.
     """
     package = str(PACKAGE)
     shown = landlock.without((*system(), *toolchains(), *_import_folders(), package, *readable), hidden)
-    return _allowed(own, shown, hidden, level)
+    return _allowed(own, shown, hidden, level, gpus=gpus)
 
 
 def for_native_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
@@ -60,10 +65,10 @@ def for_native_worker(own: Sequence[str], readable: Sequence[str], hidden: Seque
     return _allowed(own, landlock.without((*system(), *named, *readable), (*hidden, *modules)), hidden, level)
 
 
-def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: str) -> Allowed:
+def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: str, *, gpus: bool = True) -> Allowed:
     """What is shown for reading; for writing its own folders, devices, and the names of its threads."""
-    shared = "read-only" in level.split("+") or bool(visible.device_files())
-    write = (*own, *(path for path in devices() if shared or path != SHARED_MEMORY), "/proc/self/task")
+    shared = "read-only" in level.split("+") or (gpus and bool(visible.device_files()))
+    write = (*own, *(path for path in devices(gpus=gpus) if shared or path != SHARED_MEMORY), "/proc/self/task")
     return Allowed(read=shown.read, write=write, listed=(*shown.listed, *_emptied(hidden)))
 
 

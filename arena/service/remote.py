@@ -54,9 +54,10 @@ class Join(RemoteMessage, frozen=True):
 
 
 class Joined(RemoteMessage, frozen=True):
-    """The judge has the same code and tasks, and measures in this environment."""
+    """The judge has the same code and tasks, and measures in this environment, on this machine."""
 
     environment: Environment
+    machine: str
 
 
 class EvaluateKernel(RemoteMessage, frozen=True):
@@ -106,12 +107,11 @@ class Transport(Protocol):
 
 
 class RemoteEvaluator:
-    """A judge on another machine, as the runner sees it."""
+    """A judge on another machine, as the runner sees it. A node of its cluster may be the runner's own: `machine`."""
 
-    shares_machine = False
-
-    def __init__(self, transport: Transport, environment: Environment) -> None:
+    def __init__(self, transport: Transport, environment: Environment, machine: str = "") -> None:
         self._transport, self._environment = transport, environment
+        self._machine = machine
 
     @property
     def where(self) -> str:
@@ -122,6 +122,11 @@ class RemoteEvaluator:
     def environment(self) -> Environment:
         """The device, versions and isolation there."""
         return self._environment
+
+    @property
+    def shares_machine(self) -> bool:
+        """Return whether agents run on the machine where it measures."""
+        return self._machine == this_machine()
 
     def evaluate(
         self,
@@ -170,7 +175,7 @@ def joined(transport: Transport, tasks: Mapping[str, str]) -> RemoteEvaluator:
         InfrastructureError: it does not start.
     """
     answer = asked(transport, Join(arena.__version__, code_hash(), dict(tasks)), Joined)
-    return RemoteEvaluator(transport, answer.environment)
+    return RemoteEvaluator(transport, answer.environment, answer.machine)
 
 
 def asked(
@@ -268,7 +273,7 @@ class RemoteJudge:
         environment = self._judges.environment
         if lacking := lacks(environment.isolation):
             raise JudgeLost(f"its sandbox lacks {lacking} (isolation {environment.isolation}); see isolation.md")
-        return Joined(environment)
+        return Joined(environment, this_machine())
 
     def _same_task(self, name: str, wanted: str, heldout: Path | None = None) -> Task:
         if name not in self.corpora.folders:
@@ -280,6 +285,11 @@ class RemoteJudge:
                 f"{wanted[:_HASH_CHARACTERS]} here; copy the same corpus to every machine"
             )
         return task
+
+
+def this_machine() -> str:
+    """Return a name that all processes have in common which a running kernel schedules, containers among them."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def lacks(isolation: str) -> str:

@@ -17,14 +17,17 @@ _OPAQUE = re.compile(
     | // (?: \\\r?\n | [^\n] )*
     | /\* .*? (?: \*/ | \Z )
     | R"(?P<delimiter>[^()\\\s]{0,16})\( (?: .*? \)(?P=delimiter)" | .* )  # without an end, all that follows: once
-    | " (?: \\. | [^"\\\n] )* "
-    | ' (?: \\. | [^'\\\n] )* '
+    | " (?: \\. | [^"\\\n] )* "?  # without an end, the rest of the line, as compilers read it
+    | ' (?: \\. | [^'\\\n] )* '?
     """,
     re.DOTALL | re.VERBOSE,
 )
+_QUOTES = "\"'"
 _LETTER = re.compile(r"(\\(?=\n))|[^\n]")  # a continued line still is one
 _DIRECTIVE = re.compile(r"^[ \t]*\#(?:\\\r?\n|[^\n])*", re.MULTILINE)
-_NAMESPACE = re.compile(r'(?:\bnamespace\b[\w\s:]*|\bextern\s*"[ ]*")\s*$')
+_NAMES = re.compile(r"(?:.*[^\w\s:])?([\w\s:]*)", re.DOTALL)  # the last of them, from one pass over the text
+_NAMESPACE = re.compile(r"\bnamespace\b")
+_LINKAGE = re.compile(r'\bextern\s*"[ ]*"\s*$')
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _OPENS = {close: opening for opening, close in _CLOSES.items()}
 
@@ -60,7 +63,10 @@ def mask(text: str) -> str:
         if match.group("number") is not None:
             return found
         spaces = _LETTER.sub(lambda letter: letter[1] or " ", found)
-        return spaces if found[0] == "/" else found[0] + spaces[1:-1] + found[-1]
+        if found[0] == "/":
+            return spaces
+        last = found[-1] if found[-1] in _QUOTES else spaces[-1]
+        return (found[0] + spaces[1:-1] + last)[: len(found)]
 
     return _OPAQUE.sub(blank, text)
 
@@ -151,12 +157,18 @@ def is_namespace_scope(masked: str, at: int, directives: Directives) -> bool:
     for position in (match.start() for match in re.finditer(r"[{};]", code)):
         char = code[position]
         if char == "{":
-            stack.append(_NAMESPACE.search(code[boundary:position]) is None)
+            stack.append(not _opens_namespace(code[boundary:position]))
             local += stack[-1]
         elif char == "}" and stack:
             local -= stack.pop()
         boundary = position + 1
     return local == 0
+
+
+def _opens_namespace(before: str) -> bool:
+    """Return whether a `{` behind this text is that of a namespace, or of `extern "C"`."""
+    names = _NAMES.fullmatch(before)
+    return bool((names and _NAMESPACE.search(names[1])) or _LINKAGE.search(before))
 
 
 def split_top_level(masked: str, begin: int, end: int) -> list[tuple[int, int]]:

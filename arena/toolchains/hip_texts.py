@@ -17,8 +17,8 @@ _PIECE = re.compile(
     r"""
       (?<!\w) \d (?: '?[\w.] )*
     | (?P<raw> (?<!\w) (?:u8|u|U|L)? R"(?P<delimiter>[^()\\\s]{0,16})\( .*? \)(?P=delimiter)" )
-    | (?P<text> " (?: \\[^\n] | [^"\\\n] )* " )
-    | ' (?: \\[^\n] | [^'\\\n] )* '
+    | (?P<text> " (?: \\[^\n] | [^"\\\n] )* "? )  # a pragma may leave one open, which ends with the line
+    | ' (?: \\[^\n] | [^'\\\n] )* '?
     | (?P<attribute> \b__attribute(?:__)?\b )
     | (?P<assembly> \b(?:asm|__asm(?:__)?)\b )
     | (?P<double> (?: \[ | <: ) (?= \s* (?: \[ | <: ) ) )

@@ -22,6 +22,7 @@ from arena.sandbox.seccomp import Strictness
 from arena.wire import Channel, ChannelClosed
 
 _REAP_S = 2.0
+_CPU = "cpu"
 
 
 def main(platform_name: str, descriptor: int) -> None:
@@ -107,7 +108,7 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
             os.dup2(log_file, stream)
         os.close(log_file)
         _own_environment(message)
-        level = _enter_sandbox(message)
+        level = _enter_sandbox(message, gpus=device is None or device.name != _CPU)
         channel: Channel[FromWorker, ToWorker] = Channel(socket.socket(fileno=channel_file), ToWorker, takes_files=True)
         channel.send(Ready(level))
         if message.worker:
@@ -134,13 +135,14 @@ def _become_native_worker(program: str, channel_file: int) -> None:
     os.execve(program, [program, str(channel_file)], kept)
 
 
-def _enter_sandbox(message: Spawn) -> str:
+def _enter_sandbox(message: Spawn, *, gpus: bool = True) -> str:
     """Of no return: what is opened later is opened from inside. Returns the level in force."""
     own = (message.folder, message.cache)
     level = enter(Namespaces(hide=message.hide, own=own, network=os.environ.get(network.IN_FORCE, "")))
-    files = (places.for_native_worker if message.worker else places.for_python_worker)(
-        own, message.show, message.hide, level
-    )
+    if message.worker:
+        files = places.for_native_worker(own, message.show, message.hide, level)
+    else:
+        files = places.for_python_worker(own, message.show, message.hide, level, gpus=gpus)
     return level + confinement.confine(confinement.Confinement(strictness=Strictness.WORKER, files=files, level=level))
 
 

@@ -63,13 +63,13 @@ def plan(tasks: Path, attempts: int, platforms: tuple[tuple[str, str], ...] = ()
     return runner.plan_run(replace(config, platforms=platforms))
 
 
-def run(address: str, tasks: Path, folder: Path, attempts: int) -> records.RunRecords:
+def run(address: str, tasks: Path, folder: Path, attempts: int, platform: str = "cpu") -> records.RunRecords:
     """Run on the cluster at this address."""
-    planned = plan(tasks, attempts)
-    wanted = JudgesWanted("cpu", corpora=(tasks,), tasks={name: task.path for name, task in planned.tasks.items()})
+    planned = plan(tasks, attempts, (("*", platform),))
+    wanted = JudgesWanted(platform, corpora=(tasks,), tasks={name: task.path for name, task in planned.tasks.items()})
     with FakeExecutor(address).judges(wanted) as judges:
-        return runner.run(planned, folder, judges)
+        return runner.run(planned, folder, {platform: judges})
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+    run(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,16 +18,19 @@ from typer.testing import CliRunner
 
 from arena.cli.app import app
 from arena.corpus.task_folder import TASKS, hidden_from_candidates, load_task
-from arena.errors import UsageError
+from arena.errors import InfrastructureError, UsageError
 from arena.executors import executor
 from arena.executors.base import JudgesWanted
 from arena.executors.local import LocalExecutor
 from arena.executors.ray_cluster import require_token
 from arena.executors.ray_judge import ANSWER, JudgeActor
+from arena.judge.builder_client import BuilderClient
+from arena.judge.client import JudgeClient
+from arena.judge.messages import Options
 from arena.runs.records import read_run
-from arena.service.judge_pool import Evaluator, JudgePool
+from arena.service.judge_pool import Evaluator, JudgePool, KernelBuilder
 from tests.corpus.folders import TASK, write_task
-from tests.fakes import FakeEvaluator
+from tests.fakes import HERE, FakeEvaluator
 
 
 def test_local_is_an_executor_that_needs_no_ray() -> None:
@@ -85,6 +89,52 @@ def test_a_judge_gets_neither_token_nor_thread_limit(monkeypatch: pytest.MonkeyP
     assert "RAY_AUTH_TOKEN" not in Quick.seen and "RAY_AUTH_TOKEN_PATH" not in Quick.seen
     assert ("OMP_NUM_THREADS" in Quick.seen) is (b"\0OMP_NUM_THREADS=" in b"\0" + given)
     assert os.environ["RAY_AUTH_TOKEN"] == os.environ["OMP_NUM_THREADS"] == "1"
+
+
+class Ending(JudgeClient):
+    """A judge that ends when it has noted its environment: each question goes to another one."""
+
+    module = "tests.executors.noting_judge"
+
+
+class Restarting(JudgeActor):
+    """Has such a judge, and a real builder."""
+
+    def start_judge(self) -> Evaluator:
+        return Ending(self.platform)
+
+    def start_builder(self) -> KernelBuilder:
+        return BuilderClient()
+
+
+def test_what_is_started_in_place_of_a_failed_judge_or_builder_gets_no_token_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Candidates of a second judge reached Ray's socket, whose folder was hidden from those of the first."""
+    notes, hidden = tmp_path / "notes", str(tmp_path / "ray")
+    monkeypatch.setattr("arena.executors.ray_judge._ray_folder", lambda: hidden)
+    monkeypatch.delenv("ARENA_HIDE", raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    monkeypatch.setenv("TEST_NOTES", str(notes))
+    actor = Restarting("cpu", [])
+    list(actor.ask(b"{}"))
+    judge, builder = actor._client, actor._builder
+    assert isinstance(judge, Ending) and isinstance(builder, BuilderClient)
+    try:
+        for _ in range(2):
+            with pytest.raises(InfrastructureError):
+                judge.check_baseline(tmp_path, None, Options())
+        first = builder.pid
+        with pytest.raises(InfrastructureError):
+            builder.compile(tmp_path, tmp_path, Options(), HERE)
+        assert builder.pid != first
+        started = Path(f"/proc/{builder.pid}/environ").read_bytes().decode().split("\0")
+    finally:
+        actor.close()
+    found = [json.loads(line) for line in notes.read_text(encoding="utf-8").splitlines()]
+    found.append(dict(line.split("=", 1) for line in started if line))
+    assert len(found) == 3
+    assert all("RAY_AUTH_TOKEN" not in one and one["ARENA_HIDE"] == hidden for one in found)
 
 
 def test_folders_of_services_can_be_hidden_from_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

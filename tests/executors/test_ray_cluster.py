@@ -127,12 +127,29 @@ def tasks(tmp_path: Path) -> Path:
 
 def local(tasks: Path, folder: Path, attempts: int) -> list[object]:
     """What a judge on this machine records."""
-    evaluator = FakeEvaluator(environment=CLOSED)
-    return comparable(runner.run(fake_actors.plan(tasks, attempts), folder, JudgePool([evaluator])))
+    return comparable(on_one(tasks, folder, attempts))
+
+
+def on_one(tasks: Path, folder: Path, attempts: int) -> records.RunRecords:
+    """Run on this machine."""
+    return runner.run(fake_actors.plan(tasks, attempts), folder, JudgePool([FakeEvaluator(environment=CLOSED)]))
+
+
+def two_gpus(cluster: Three) -> None:
+    """Have two nodes with what counts as a GPU; each judge is given three requests at once."""
+    cluster.have()
+    for name in ("first-gpu", "second-gpu"):
+        cluster.add(name, {}, {"accelerator_type:H200": 1.0}, 1)
+    cluster.cluster.wait_for_nodes()
 
 
 def comparable(run: records.RunRecords) -> list[object]:
     return [replace(trial, started_at="", seconds=0.0) for trial in run.trials]
+
+
+def verdicts(run: records.RunRecords) -> list[tuple[object, Status]]:
+    """Return what does not depend on the device."""
+    return [(trial.key, trial.status) for trial in run.trials]
 
 
 def wanted(tasks: Path) -> JudgesWanted:
@@ -166,6 +183,22 @@ def test_a_node_that_dies_loses_no_trial(cluster: Three, tasks: Path, tmp_path: 
     assert len(cluster.asked()) in (30, 31)  # the one in flight, if any, was begun twice
 
 
+def test_a_gpu_that_dies_with_three_requests_loses_none(cluster: Three, tasks: Path, tmp_path: Path) -> None:
+    """Its judge measures one of them: two are lost before they were begun."""
+    two_gpus(cluster)
+
+    def kill() -> None:
+        while cluster.asked().count("second-gpu") < 2:
+            time.sleep(0.02)
+        cluster.kill("second-gpu")
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    far = fake_actors.run(cluster.address, tasks, tmp_path / "far", 6, "cuda")
+    killing.join(60)
+    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 6)) and len(cluster.asked()) in (18, 19)
+
+
 def test_a_judge_on_a_new_node_takes_the_place_of_a_lost_one(cluster: Three, tasks: Path, tmp_path: Path) -> None:
     """The only judge dies; its evaluation waits for another node."""
     cluster.have(one={})
@@ -182,10 +215,15 @@ def test_a_judge_on_a_new_node_takes_the_place_of_a_lost_one(cluster: Three, tas
     assert set(cluster.asked()) == {"one", "three"}
 
 
-def test_a_run_whose_driver_was_killed_is_resumed(cluster: Three, tasks: Path, tmp_path: Path) -> None:
-    cluster.have(one={}, two={})
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_a_run_whose_driver_was_killed_is_resumed(cluster: Three, tasks: Path, tmp_path: Path, platform: str) -> None:
+    if platform == "cpu":
+        cluster.have(one={}, two={})
+    else:
+        two_gpus(cluster)
     folder = tmp_path / "far"
-    command = [sys.executable, "-m", "tests.executors.fake_actors", cluster.address, str(tasks), str(folder), "10"]
+    arguments = [cluster.address, str(tasks), str(folder), "10", platform]
+    command = [sys.executable, "-m", "tests.executors.fake_actors", *arguments]
     with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as driver:
         while len(list(folder.glob("trials/*/*.json"))) < 5:
             assert driver.poll() is None
@@ -193,8 +231,8 @@ def test_a_run_whose_driver_was_killed_is_resumed(cluster: Three, tasks: Path, t
         driver.send_signal(signal.SIGKILL)
     before = {path: path.read_bytes() for path in folder.glob("trials/*/*.json")}
     killed = {job for _, job in cluster.begun()}  # its last evaluation may begin after this
-    far = fake_actors.run(cluster.address, tasks, folder, 10)
-    assert comparable(far) == local(tasks, tmp_path / "local", 10)
+    far = fake_actors.run(cluster.address, tasks, folder, 10, platform)
+    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 10))
     assert {path: path.read_bytes() for path in before} == before
     judged = sum(b"verdicts" in text for text in before.values())
     assert sum(job not in killed for _, job in cluster.begun()) == 30 - judged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,6 +129,33 @@ def test_the_cases_of_another_file_are_compiled(builder: BuilderClient, tmp_path
     alone.write_text((RMS_NORM / "heldout.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     assert builder.compile(RMS_NORM, candidate(tmp_path), OPTIONS, GPU, alone, into) is None
     assert binaries(into / "heldout")
+
+
+WAKING = """
+import ctypes, os
+for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+    os.environ[name] = "0"
+woken = {}
+for library, function in (("libcuda.so.1", "cuInit"), ("libamdhip64.so", "hipInit")):
+    try:
+        woken[library] = getattr(ctypes.CDLL(library), function)(0)
+    except OSError:
+        pass
+with open(os.path.join(os.environ["TRITON_CACHE_DIR"], "woken"), "w") as file:
+    file.write(repr(sorted(woken.values())))
+
+"""
+
+
+@pytest.mark.gpu
+def test_a_candidate_that_is_compiled_does_not_wake_the_device(
+    builder: BuilderClient, gpu_judge: JudgeClient, tmp_path: Path, into: Path
+) -> None:
+    """It runs beside what is measured, and may say again which devices are visible."""
+    builder.compile(RMS_NORM, candidate(tmp_path, WAKING), OPTIONS, gpu_judge.environment, None, into)
+    for split in ("seen", "heldout"):
+        codes = json.loads((into / split / "woken").read_text(encoding="utf-8"))
+        assert codes and all(codes)
 
 
 @pytest.mark.gpu

@@ -82,6 +82,15 @@ def test_shared_memory_is_open_where_it_is_the_hosts_own_or_a_gpus_libraries_nee
     assert "/dev/shm" in places.for_python_worker((), (), (), "session+network").write
 
 
+def test_a_worker_that_needs_no_gpu_opens_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visible, "device_files", lambda: ["/dev/nvidia0", "/dev/kfd"])
+    gpus = {"/dev/nvidia0", "/dev/kfd"}
+    assert gpus <= set(places.for_python_worker((), (), ()).write)
+    without = places.for_python_worker((), (), (), "session+network", gpus=False)
+    assert not gpus & {*without.read, *without.write}
+    assert "/dev/null" in without.write and "/dev/shm" not in without.write
+
+
 def test_a_worker_without_python_is_shown_no_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Below a folder of the system's, too: PyTorch lies in there, and could be loaded by its path."""
     for name in ("lib", "dist-packages/torch", "program"):

@@ -27,7 +27,7 @@ from arena.runs import records, runner
 from arena.runs.config import RunConfig
 from arena.service import remote
 from arena.service.judge_pool import Evaluator, JudgePool
-from arena.service.remote import RemoteEvaluator, RemoteJudge, difference, joined, lacks
+from arena.service.remote import RemoteEvaluator, RemoteJudge, difference, joined, lacks, this_machine
 from tests.corpus.folders import HELDOUT, TASK, write_task
 from tests.fakes import HERE, FakeEvaluator, planned
 
@@ -104,7 +104,15 @@ def test_a_kernel_and_held_out_cases_travel_as_bytes(
     assert (name, text) == ("scale", "# WRONG") and heldout is not None and heldout != fresh
     assert not heldout.exists()  # the scratch folder there is gone
     assert str(tmp_path).encode() not in b"".join(transport.requests)
-    assert evaluator.environment == CLOSED and not evaluator.shares_machine
+    assert evaluator.environment == CLOSED
+
+
+def test_a_judge_on_the_machine_of_the_agents_says_so(there: FakeEvaluator, tasks: Path) -> None:
+    """A cluster may be of this machine, where an agent that goes on would disturb what is measured."""
+    transport = InProcess(RemoteJudge(there, open_corpora([tasks])))
+    assert joined(transport, hashes(tasks)).shares_machine
+    transport.changed = lambda data: data.replace(this_machine().encode(), b"another")
+    assert not joined(transport, hashes(tasks)).shares_machine
 
 
 def test_the_same_records_as_with_a_local_judge(there: FakeEvaluator, tasks: Path, tmp_path: Path) -> None:

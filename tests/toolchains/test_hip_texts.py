@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,16 @@ def test_names_and_other_texts_are_let_be(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_open_literals_of_a_pragma_are_read_once(tmp_path: Path, quote: str) -> None:
+    """Compilers warn of them, and a mebibyte of them took an hour."""
+    (tmp_path / "kernel.ii").write_text(f"#pragma x {quote}" + f"\\{quote}" * 60_000 + "\nint x;\n")
+    began = time.monotonic()
+    note_odd_names(tmp_path)
+    assert time.monotonic() - began < 10.0
+    assert odd_names(tmp_path / "kernel.so") == []
+
+
 def test_a_build_is_refused_for_it_and_no_documented_header_has_it(tmp_path: Path) -> None:
     toolchain = HipCpuToolchain(BuildCache(tmp_path))
     called = "#define CALLED(x) __attribute__((section(x)))\n"

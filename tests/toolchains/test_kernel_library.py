@@ -26,3 +26,9 @@ def test_a_header_s_own_includes_are_put_in_too() -> None:
 def test_other_includes_stay() -> None:
     text = '#include "task.h"\n#include <block.h>\n// #include "block.h"\n#include "blocks.h"\n'
     assert inlined(text, "kernel.hip") == text
+
+
+def test_many_includes_are_no_gigabytes() -> None:
+    text = inlined('#include "product.h"\n' * 20_000, "kernel.hip")
+    assert text.startswith('#line 1 "product.h"\n') and text.endswith('\n#include "product.h"\n')
+    assert len(text) < 8 << 20

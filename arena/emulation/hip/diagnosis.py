@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 MOST_LINES = 20
 _LINE_CHARACTERS = 160
+_READ_CHARACTERS = 2000
+"""of each line that a compiler prints: patterns are tried from each of them"""
 _MESSAGE = re.compile(
     r"(?P<file>[^\s:]+):(?:(?P<line>\d+):)?(?:\d+:)? (?P<kind>(?:fatal )?error|warning|note): (?P<what>.*)"
 )
@@ -63,6 +65,7 @@ def explain(log: str, texts: Mapping[str, str] | None = None, *, failed: bool = 
         texts: the compiled files by name, with the `#line` directives that they were given.
         failed: whether errors are wanted, else warnings.
     """
+    log = "\n".join(line[:_READ_CHARACTERS] for line in log.splitlines())
     lines = _own_lines(texts or {})
     wanted: dict[object, _Message] = {}
     for message in _messages(log, lines):

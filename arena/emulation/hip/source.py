@@ -27,7 +27,7 @@ _INLINE_TWICE = re.compile(
     r"\binline\b(?=(?:\s|\b(?:static|constexpr|__device__|__host__)\b)*\b__forceinline__\b)"
     r"|(?<=__forceinline__)\s+inline\b"
 )
-_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b(?=\s*(?:volatile|__volatile__|goto|inline|\s)*\()")
+_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b(?=(?:volatile|__volatile__|goto|inline|\s)*\()")
 _EMPTY_ASSEMBLY = re.compile(r'[^(]*\(\s*"\s*"')
 _VECTOR = re.compile(r"__attribute__\s*\(\(\s*(?:__)?ext_vector_type(?:__)?\s*\((?P<count>[^();]*)\)\s*\)\)")
 _ALIAS = re.compile(
@@ -237,6 +237,7 @@ def _dynamic_shared(statement: str, namespace_scope: bool) -> str:
     """Rewrite `extern __shared__ T name[]`: a pointer in a function, the runtime's own array outside."""
     code = mask(statement)
     declared = re.sub(r"\b(?:extern|static|__shared__)\b", "", _without_alignment(re.sub(r"\\?\r?\n", " ", code)))
+    declared = re.sub(r"\s+", " ", declared)  # which could be shared out between the parts in many ways
     parsed = re.fullmatch(r"\s*(?P<type>.*?)\s*\b(?P<name>\w+)\s*\[\s*\](?P<rest>.*?)\s*", declared, re.DOTALL)
     if parsed is None:
         return statement + ";"
@@ -300,7 +301,7 @@ def _declared_names(masked: str, begin: int, end: int) -> list[tuple[str, int | 
         declarator = _without_alignment(masked[first:last])
         flat = re.sub(r"\{[^{}]*\}(?=\s*\w)", " ", declarator)  # the body of an unnamed struct or union
         head = re.split(r"[\[={]", flat, maxsplit=1)[0]
-        found = re.search(r"(\w+)\s*$", head)
+        found = re.search(r"(?<!\w)(\w+)\s*$", head)
         if found is not None:
             name = found.group(1)
             places = re.finditer(rf"\b{name}\b(?=\s*(?:[\[={{]|\Z))", masked[first:last])

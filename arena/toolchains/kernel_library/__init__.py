@@ -11,6 +11,7 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([\w.]+)"[^\n]*$', re.MULTILINE)
+_MOST_HEADERS = 64
 
 
 def headers() -> dict[str, str]:
@@ -19,12 +20,18 @@ def headers() -> dict[str, str]:
 
 
 def inlined(text: str, name: str) -> str:
-    """A text with the library's headers in it, and theirs; line numbers still count in the file called `name`."""
+    """A text with the library's headers in it, and theirs; line numbers still count in the file called `name`.
+
+    Includes after the first `_MOST_HEADERS` stay as they are: a mebibyte of them would be gigabytes of headers.
+    """
+    left = _MOST_HEADERS
 
     def replace(found: re.Match[str]) -> str:
+        nonlocal left
         header = _headers().get(found[1])
-        if header is None:
+        if header is None or not left:
             return found[0]
+        left -= 1
         line = text.count("\n", 0, found.start()) + 2
         return f'#line 1 "{found[1]}"\n{inlined(header, found[1]).rstrip()}\n#line {line} "{name}"'
 
