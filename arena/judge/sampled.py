@@ -1,8 +1,8 @@
 """Rows of a case that is too large for a reference: `large` cases are compared on a secret sample of them.
 
 Along the axis that a task calls `independent`, no row of a result depends on other rows of the inputs. So the reference
-of the sampled rows is that of a smaller case. Poison and canaries are checked everywhere, as in every case. For integers
-and 8-bit floats, poison only tells whether anything was written: of these, rows that are not sampled are not checked.
+of the sampled rows is that of a smaller case. Poison and canaries are checked everywhere, as in every case. For
+integers and 8-bit floats, poison only tells whether anything was written: of these, other rows are not checked.
 """
 
 from __future__ import annotations
