@@ -18,6 +18,7 @@ from arena.model.environment import DeviceFacts
 from arena.model.session import Limits
 from arena.model.task import Arithmetic, Task, TaskType
 from arena.service.workspace import prepare, prompt_text
+from arena.toolchains.kernel_library import headers
 from arena.toolchains.task_header import prototype
 from tests.service.examples import CPU, H200, MI300X, environment
 
@@ -83,7 +84,8 @@ def test_the_search_for_heldout_cases_finds_one(corpus: Corpus) -> None:
 def test_nothing_of_experts_and_checks_is_there(corpus: Corpus) -> None:
     for task, folder in corpus:
         texts = files(folder)
-        given = "\n".join(path.read_text(encoding="utf-8") for path in _given(task)) + _signatures(task)
+        shown = [path.read_text(encoding="utf-8") for path in _given(task)]
+        given = "\n".join((*shown, _signatures(task), *headers().values()))
         secrets = [*task.exceptions.values(), *task.equivalent_mutants.values()]
         if task.expert is not None:
             lines = (line.strip() for line in task.expert.read_text(encoding="utf-8").splitlines())
