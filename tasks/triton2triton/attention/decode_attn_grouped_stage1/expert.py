@@ -136,19 +136,15 @@ def _decode_group(
     split_length = tl.cdiv(length, num_splits)
     begin = split * split_length
     end = tl.minimum(begin + split_length, length)
-    # A second loop costs float32 twice the registers.
-    whole = begin
-    if query.dtype != tl.float32:
-        whole += tl.maximum(end - begin, 0) // TILE * TILE
+    whole = begin + tl.maximum(end - begin, 0) // TILE * TILE
     peak = tl.full((HEADS,), -float("inf"), tl.float32)
     total = tl.zeros((HEADS,), tl.float32)
     acc = tl.zeros((HEADS, VALUE_DIM), tl.float32)
-    if query.dtype != tl.float32:
-        peak, total, acc = _attend_keys(
-            query, query_rest, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc, begin, whole, scale,
-            False, LATENT, NUM_KV_HEADS * HEAD_DIM, NUM_KV_HEADS * VALUE_STRIDE, BLOCK_SIZE, HEAD_DIM, VALUE_HEAD_DIM,
-            TILE, DIM, REST, VALUE_DIM,
-        )  # fmt: skip
+    peak, total, acc = _attend_keys(
+        query, query_rest, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc, begin, whole, scale,
+        False, LATENT, NUM_KV_HEADS * HEAD_DIM, NUM_KV_HEADS * VALUE_STRIDE, BLOCK_SIZE, HEAD_DIM, VALUE_HEAD_DIM,
+        TILE, DIM, REST, VALUE_DIM,
+    )  # fmt: skip
     peak, total, acc = _attend_keys(
         query, query_rest, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc, whole, end, scale,
         True, LATENT, NUM_KV_HEADS * HEAD_DIM, NUM_KV_HEADS * VALUE_STRIDE, BLOCK_SIZE, HEAD_DIM, VALUE_HEAD_DIM,
@@ -170,12 +166,13 @@ def _shape(group: int, longest: int, item_bytes: int) -> tuple[int, int, int, in
     """Return heads and tokens of a tile, warps and stages, for padded rows of `longest` values.
 
     On NVIDIA 64 heads of 512 values take 128 registers a thread of 8 warps, and 64 KiB for queries beside two tiles of
-    32 tokens. AMD has 64 KiB in all, and float32 no matrix units on NVIDIA: there the baseline's tiles stay.
+    32 tokens. AMD has 64 KiB in all, and float32 takes three TF32 products on NVIDIA, with two numbers of each query in
+    registers: there the baseline's 16 heads stay.
     """
     tile_bytes, stages = 32768, 3
     if torch.version.hip:
         tile_bytes, stages = 16384, 1 if item_bytes == 4 else 2
-    tile = max(16, min(64, tile_bytes // (longest * item_bytes)))
+    tile = max(16, min(64 if item_bytes == 2 else 32, tile_bytes // (longest * item_bytes)))
     heads = 64 if group > 32 and item_bytes == 2 and not torch.version.hip else 16
     return heads, tile, 8 if heads == 64 and longest > 128 else 4, stages
 

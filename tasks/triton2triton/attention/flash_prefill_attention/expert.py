@@ -133,10 +133,8 @@ def _attend(
     total = tl.zeros((ROWS,), tl.float32)
     acc = tl.zeros((ROWS, VALUE_DIM), tl.float32)
     end = tl.minimum(first + ROWS, length) if CAUSAL else length
-    # Keys that every query of the tile sees, in whole blocks. A second loop costs float32 twice the registers.
-    seen_by_all = 0
-    if query.dtype != tl.float32:
-        seen_by_all = (first if CAUSAL else length) // KEYS * KEYS
+    # Keys that every query of the tile sees, in whole blocks.
+    seen_by_all = (first if CAUSAL else length) // KEYS * KEYS
     peak, total, acc = _attend_keys(
         query, query_rest, key_ptr, value_ptr, peak, total, acc, rows, 0, seen_by_all, scale, key_stride, value_stride,
         False, CAUSAL, HEAD_DIM, VALUE_HEAD_DIM, KEYS, DIM, REST, VALUE_DIM,
@@ -163,12 +161,12 @@ def _parts(head_dim: int) -> tuple[int, int]:
 def _shape(mean_length: int, head_dim: int, value_dim: int, item_bytes: int) -> tuple[int, int, int]:
     """Return queries and keys of a tile, and warps.
 
-    float32 is multiplied without matrix units on NVIDIA, from registers: tiles stay as small as the baseline's.
-    Sequences of few tokens would leave most of 128 rows empty. Keys and values of two blocks, as large as they get
-    here, take 80 KiB, and of one, as on AMD, 40 KiB.
+    float32 takes three TF32 products on NVIDIA, with two numbers of each query in registers and of each key in shared
+    memory: tiles are half as large, of long rows a quarter. Sequences of few tokens would leave most of 128 rows empty.
+    Keys and values of two 16-bit blocks, as large as they get here, take 80 KiB, and of one, as on AMD, 40 KiB.
     """
     if item_bytes == 4:
-        return (64, 16, 4) if head_dim <= 64 else (32, 16, 4 if head_dim <= 128 else 8)
+        return (64, 32, 4) if head_dim <= 128 and value_dim <= 128 else (32, 16, 8)
     if head_dim > 192 or value_dim > 128:
         return 64, 32, 4
     return (128, 64, 8) if mean_length >= 512 else (64, 64, 4)

@@ -172,29 +172,26 @@ def _prefill_tile(
     part_length = tl.cdiv(tl.cdiv(end - start, PARTS), KEYS) * KEYS
     start += tl.program_id(1) * part_length
     stop = tl.minimum(start + part_length, end)
-    # Blocks from `lower` to `upper` need no mask. A second loop costs float32 twice the registers.
+    # Blocks from `lower` to `upper` need no mask.
+    prefix = tl.minimum(context // KEYS * KEYS, stop)
     lower = start
-    upper = start
-    if query.dtype != tl.float32:
-        prefix = tl.minimum(context // KEYS * KEYS, stop)
-        if WINDOWED:
-            lower = tl.maximum(start, tl.minimum(tl.cdiv(tl.maximum(end - window, 0), KEYS) * KEYS, prefix))
-        upper = tl.maximum(lower, prefix)
+    if WINDOWED:
+        lower = tl.maximum(start, tl.minimum(tl.cdiv(tl.maximum(end - window, 0), KEYS) * KEYS, prefix))
+    upper = tl.maximum(lower, prefix)
     peak = tl.full((ROWS,), LOWEST, tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     acc = tl.zeros((ROWS, WHOLE), tl.float32)
-    if WINDOWED and query.dtype != tl.float32:
+    if WINDOWED:
         peak, total, acc = _attend_keys(
             query, query_rest, key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc,
             positions, context, start, lower, scale, window, key_stride,
             True, NUM_KV_HEADS * HEAD_DIM, BLOCK_SIZE, HEAD_DIM, MASKED_KEYS, DIM, REST, WHOLE,
         )  # fmt: skip
-    if query.dtype != tl.float32:
-        peak, total, acc = _attend_keys(
-            query, query_rest, key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc,
-            positions, context, lower, upper, scale, window, key_stride,
-            False, NUM_KV_HEADS * HEAD_DIM, BLOCK_SIZE, HEAD_DIM, KEYS, DIM, REST, WHOLE,
-        )  # fmt: skip
+    peak, total, acc = _attend_keys(
+        query, query_rest, key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc,
+        positions, context, lower, upper, scale, window, key_stride,
+        False, NUM_KV_HEADS * HEAD_DIM, BLOCK_SIZE, HEAD_DIM, KEYS, DIM, REST, WHOLE,
+    )  # fmt: skip
     peak, total, acc = _attend_keys(
         query, query_rest, key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc,
         positions, context, upper, stop, scale, window, key_stride,
@@ -236,12 +233,13 @@ def _split_row(head_dim: int) -> tuple[int, int]:
 def _shape(rows_each: int, whole: int, item_bytes: int) -> tuple[int, int]:
     """Return rows and keys of a tile for `rows_each` rows of a mean sequence and `whole` values of a padded row.
 
-    float32 is multiplied without matrix units on NVIDIA, from registers: tiles stay as small as the baseline's. Short
-    sequences would leave most of 128 rows empty. Keys and values of one step take 32 KiB at most, of two 64 KiB.
+    float32 takes three TF32 products on NVIDIA, with two numbers of each query in registers: of 64 rows of 128 values,
+    they are half of them. Short sequences would leave most of 128 rows empty. Keys and values of one step take 32 KiB
+    at most, of two 64 KiB.
     """
     if item_bytes == 4:
-        return 16, 16
-    if whole > 128:
+        most, keys = 64 if whole <= 128 else 16, 16
+    elif whole > 128:
         most, keys = 64, 32
     else:
         most, keys = 128 if rows_each > 64 else 64, 64

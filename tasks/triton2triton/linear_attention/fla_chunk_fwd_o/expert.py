@@ -1,7 +1,8 @@
 """Output of chunked linear attention, up to 128 columns a program: queries, keys and scores are needed once for them.
 
-The baseline computes the scores of a chunk anew for every 64 columns. Where head_dim is a whole number of pieces, no
-mask is needed along it, and sums start from what was there before.
+The baseline computes the scores of a chunk anew for every 64 columns. float32 keeps 64, since it is multiplied as three
+TF32 products on NVIDIA, where 128 would take more registers than there are. Lengths of rows are constants: where they
+are a whole number of pieces, no mask is needed along them, and sums start from what was there before.
 """
 
 import torch
@@ -24,13 +25,12 @@ def _chunk_output(
     sm_scale,
     num_key_heads,
     num_value_heads,
-    head_dim,
-    value_dim,
+    HEAD_DIM: tl.constexpr,
+    VALUE_DIM: tl.constexpr,
     CHUNK: tl.constexpr,
     DIMS: tl.constexpr,
     VALUES: tl.constexpr,
     GATED: tl.constexpr,
-    EVEN: tl.constexpr,
 ):
     chunk = (tl.program_id(0) // num_value_heads).to(tl.int64)
     head = tl.program_id(0) % num_value_heads
@@ -44,26 +44,26 @@ def _chunk_output(
         inside = rows < length
         tokens = begin.to(tl.int64) + rows
         columns = tl.program_id(1) * VALUES + tl.arange(0, VALUES)
-        value_offsets = ((tokens * num_value_heads + head) * value_dim)[:, None] + columns[None, :]
-        value_mask = inside[:, None] & (columns < value_dim)[None, :]
+        value_offsets = ((tokens * num_value_heads + head) * VALUE_DIM)[:, None] + columns[None, :]
+        value_mask = inside[:, None] & (columns < VALUE_DIM)[None, :]
         if GATED:
             g = tl.load(g_ptr + tokens * num_value_heads + head, mask=inside, other=0.0)
 
         carried = tl.zeros((CHUNK, VALUES), tl.float32)
         scores = tl.zeros((CHUNK, CHUNK), tl.float32)
-        key_rows = (tokens * num_key_heads + key_head) * head_dim
-        state_base = states_ptr + (chunk * num_value_heads + head) * head_dim * value_dim
-        for start in range(0, head_dim, DIMS):
+        key_rows = (tokens * num_key_heads + key_head) * HEAD_DIM
+        state_base = states_ptr + (chunk * num_value_heads + head) * HEAD_DIM * VALUE_DIM
+        for start in range(0, HEAD_DIM, DIMS):
             dims = start + tl.arange(0, DIMS)
-            if EVEN:
+            if HEAD_DIM % DIMS == 0:
                 mask = inside[:, None]
-                state_mask = (columns < value_dim)[None, :]
+                state_mask = (columns < VALUE_DIM)[None, :]
             else:
-                mask = inside[:, None] & (dims < head_dim)[None, :]
-                state_mask = (dims < head_dim)[:, None] & (columns < value_dim)[None, :]
+                mask = inside[:, None] & (dims < HEAD_DIM)[None, :]
+                state_mask = (dims < HEAD_DIM)[:, None] & (columns < VALUE_DIM)[None, :]
             query = tl.load(query_ptr + key_rows[:, None] + dims[None, :], mask=mask, other=0.0)
             key = tl.load(key_ptr + key_rows[:, None] + dims[None, :], mask=mask, other=0.0)
-            state = tl.load(state_base + dims[:, None] * value_dim + columns[None, :], mask=state_mask, other=0.0)
+            state = tl.load(state_base + dims[:, None] * VALUE_DIM + columns[None, :], mask=state_mask, other=0.0)
             scores = tl.dot(query, tl.trans(key), scores, input_precision=PRECISION)
             carried = tl.dot(query, state, carried, input_precision=PRECISION)
 
@@ -94,13 +94,12 @@ def fla_chunk_fwd_o(query, key, value, states, g, cu_seqlens, chunk_indices, chu
         sm_scale,
         key.shape[1],
         num_value_heads,
-        head_dim,
-        value_dim,
+        HEAD_DIM=head_dim,
+        VALUE_DIM=value_dim,
         CHUNK=chunk_size,
         DIMS=dims,
         VALUES=columns,
         GATED=g is not None,
-        EVEN=head_dim % dims == 0,
-        num_warps=8 if chunk_size == 64 else 4,
+        num_warps=8 if chunk_size == 64 and not wide else 4,
         num_stages=1 if wide else 2,
     )

@@ -19,9 +19,9 @@ def _chunk_products(
     key_stride,
     num_key_heads,
     num_value_heads,
-    head_dim,
     group,
     heads_each,
+    HEAD_DIM: tl.constexpr,
     CHUNK: tl.constexpr,
     DIMS: tl.constexpr,
     GATED: tl.constexpr,
@@ -38,9 +38,9 @@ def _chunk_products(
         tokens = begin.to(tl.int64) + rows
         dims = tl.arange(0, DIMS)
         products = tl.zeros((CHUNK, CHUNK), tl.float32)
-        key_rows = tokens * key_stride + key_head * head_dim
-        for start in range(0, head_dim, DIMS):
-            mask = inside[:, None] & (start + dims < head_dim)[None, :]
+        key_rows = tokens * key_stride + key_head * HEAD_DIM
+        for start in range(0, HEAD_DIM, DIMS):
+            mask = inside[:, None] & (start + dims < HEAD_DIM)[None, :]
             key = tl.load(key_ptr + key_rows[:, None] + (start + dims)[None, :], mask=mask, other=0.0)
             products = tl.dot(key, tl.trans(key), products, input_precision=PRECISION)
         below = rows[:, None] > rows[None, :]
@@ -61,7 +61,8 @@ def fla_scaled_dot_kkt(key, beta, g, cu_seqlens, chunk_indices, a):
     num_chunks = chunk_indices.shape[0]
     group = num_value_heads // num_key_heads
     heads_each = max(1, min(group, num_chunks * num_value_heads // ENOUGH_PROGRAMS))
-    dims = min(16 if key.element_size() == 4 else 64, max(16, triton.next_power_of_2(head_dim)))
+    wide = key.element_size() == 4  # wgmma takes four warps; two that multiply TF32 would need all of their registers
+    dims = min(32 if wide else 64, max(16, triton.next_power_of_2(head_dim)))
     _chunk_products[(num_chunks, num_key_heads, triton.cdiv(group, heads_each))](
         key,
         beta,
@@ -72,12 +73,12 @@ def fla_scaled_dot_kkt(key, beta, g, cu_seqlens, chunk_indices, a):
         key.stride(0),
         num_key_heads,
         num_value_heads,
-        head_dim,
         group,
         heads_each,
+        HEAD_DIM=head_dim,
         CHUNK=chunk_size,
         DIMS=dims,
         GATED=g is not None,
-        num_warps=(4 if g is None else 2) * max(1, chunk_size // 64),
+        num_warps=(4 if wide or g is None else 2) * max(1, chunk_size // 64),
         num_stages=3,
     )

@@ -1,8 +1,12 @@
-"""Products with all earlier sub-blocks at once, on matrix cores where inputs have 16 bits.
+"""Products with all earlier sub-blocks at once, on matrix units.
 
-The decayed side of the rows is made once for all columns, and no program runs for the first sub-block of a chunk, which
-has none. A decayed vector is the sum of its rounding to bfloat16 and of the rounded rest: three fast products of such
-halves keep 16 bits, which the float32 result needs.
+The decayed side of the rows is made once for 64 columns, and no program runs for the first sub-block of a chunk, which
+has none. Columns are the rows of the products, and rows their columns: a sub-block has 16 or 32 rows, too few for
+wgmma, whose left side comes from registers, where decay leaves the keys.
+
+With 16-bit inputs, a decayed vector is the sum of its rounding to bfloat16 and of the rounded rest: three fast products
+of such halves keep 16 bits, which the float32 result needs. float32 is multiplied as three TF32 products on NVIDIA.
+The length of a row is a constant, so that rows of a multiple of 8 values are read in whole vectors.
 """
 
 import torch
@@ -37,9 +41,9 @@ def _products(
     sub_block,
     sm_scale,
     num_heads,
-    head_dim,
-    chunk_size,
     later,
+    HEAD_DIM: tl.constexpr,
+    CHUNK: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     KEYS: tl.constexpr,
@@ -53,7 +57,7 @@ def _products(
     seq = tl.load(chunk_indices_ptr + 2 * chunk)
     if seq < 0:
         return
-    begin = tl.load(cu_seqlens_ptr + seq) + tl.load(chunk_indices_ptr + 2 * chunk + 1) * chunk_size
+    begin = tl.load(cu_seqlens_ptr + seq) + tl.load(chunk_indices_ptr + 2 * chunk + 1) * CHUNK
     end = tl.load(cu_seqlens_ptr + seq + 1)
     first = begin + block * sub_block
     if first >= end:
@@ -61,36 +65,36 @@ def _products(
     lane = tl.arange(0, ROWS)
     row_mask = (lane < sub_block) & (first + lane < end)
     rows = (first + lane).to(tl.int64) * num_heads + head
-    base = (first.to(tl.int64) * num_heads + head) * head_dim
+    base = (first.to(tl.int64) * num_heads + head) * HEAD_DIM
     beta = tl.load(beta_ptr + rows, mask=row_mask, other=0.0).to(tl.float32)
     for left in range(0, block * sub_block, COLUMNS):
         c = left + tl.arange(0, COLUMNS)
         column_mask = c < block * sub_block
         columns = (begin + c).to(tl.int64) * num_heads + head
-        kk = tl.zeros((ROWS, COLUMNS), tl.float32)
-        qk = tl.zeros((ROWS, COLUMNS), tl.float32)
-        for start in range(0, head_dim, KEYS):
+        kk = tl.zeros((COLUMNS, ROWS), tl.float32)
+        qk = tl.zeros((COLUMNS, ROWS), tl.float32)
+        for start in range(0, HEAD_DIM, KEYS):
             d = start + tl.arange(0, KEYS)
-            at = tl.load(g_ptr + base + d, mask=d < head_dim, other=0.0)
-            mask = row_mask[:, None] & (d < head_dim)[None, :]
-            place = rows[:, None] * head_dim + d[None, :]
+            at = tl.load(g_ptr + base + d, mask=d < HEAD_DIM, other=0.0)
+            mask = row_mask[:, None] & (d < HEAD_DIM)[None, :]
+            place = rows[:, None] * HEAD_DIM + d[None, :]
             after = tl.exp(tl.load(g_ptr + place, mask=mask, other=0.0) - at[None, :])
             row_keys = tl.load(key_ptr + place, mask=mask, other=0.0).to(tl.float32) * after
             row_queries = tl.load(query_ptr + place, mask=mask, other=0.0).to(tl.float32) * after
-            mask = (d < head_dim)[:, None] & column_mask[None, :]
-            place = columns[None, :] * head_dim + d[:, None]
-            before = tl.exp(at[:, None] - tl.load(g_ptr + place, mask=mask, other=0.0))
+            mask = column_mask[:, None] & (d < HEAD_DIM)[None, :]
+            place = columns[:, None] * HEAD_DIM + d[None, :]
+            before = tl.exp(at[None, :] - tl.load(g_ptr + place, mask=mask, other=0.0))
             keys = tl.load(key_ptr + place, mask=mask, other=0.0).to(tl.float32) * before
             if HALVES:
-                kk = _halves_product(row_keys, keys, kk)
-                qk = _halves_product(row_queries, keys, qk)
+                kk = _halves_product(keys, row_keys.T, kk)
+                qk = _halves_product(keys, row_queries.T, qk)
             else:
-                kk = tl.dot(row_keys, keys, kk, input_precision=PRECISION)
-                qk = tl.dot(row_queries, keys, qk, input_precision=PRECISION)
-        out = rows[:, None] * chunk_size + c[None, :]
+                kk = tl.dot(keys, row_keys.T, kk, input_precision=PRECISION)
+                qk = tl.dot(keys, row_queries.T, qk, input_precision=PRECISION)
+        out = rows[:, None] * CHUNK + c[None, :]
         mask = row_mask[:, None] & column_mask[None, :]
-        tl.store(kk_ptr + out, kk * beta[:, None], mask=mask)
-        tl.store(qk_ptr + out, (qk * sm_scale).to(qk_ptr.dtype.element_ty), mask=mask)
+        tl.store(kk_ptr + out, kk.T * beta[:, None], mask=mask)
+        tl.store(qk_ptr + out, (qk.T * sm_scale).to(qk_ptr.dtype.element_ty), mask=mask)
 
 
 def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, sub_block, sm_scale):
@@ -99,10 +103,7 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
     later = chunk_size // sub_block - 1
     if later == 0:
         return
-    halves = key.element_size() == 2
-    rows = max(16, triton.next_power_of_2(sub_block))
-    # Without matrix units wider blocks of columns only cost registers.
-    widest = 64 if halves else rows
+    halves = key.element_size() == 2  # without them, 32 channels take more than half of the registers
     _products[(chunk_indices.shape[0] * num_heads * later,)](
         query,
         key,
@@ -115,13 +116,13 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
         sub_block,
         sm_scale,
         num_heads,
-        head_dim,
-        chunk_size,
         later,
-        ROWS=rows,
-        COLUMNS=max(16, min(widest, triton.next_power_of_2(later * sub_block))),
-        KEYS=32,
+        HEAD_DIM=head_dim,
+        CHUNK=chunk_size,
+        ROWS=max(16, triton.next_power_of_2(sub_block)),
+        COLUMNS=64,
+        KEYS=32 if halves else 16,
         HALVES=halves,
         num_warps=4,
-        num_stages=2 if halves else 3,
+        num_stages=2,
     )

@@ -3,11 +3,12 @@
 What the baseline wastes, and what is done instead:
 
 - It multiplies scores by values as float32, without matrix units on NVIDIA. Here scores are the sum of two numbers of
-  the values' dtype, and both halves run on matrix units, with float32 sums.
+  16-bit values' dtype, and both halves run on matrix units, with float32 sums. float32 is multiplied as three TF32
+  products on NVIDIA, and as it is on AMD.
 - It takes an exponential for every pair of tokens. Here that is so only in the tile on the diagonal. Before it, decay
   from token j to token i of a tile that starts at f is exp(-s * (i - f)) * exp(-s * (f - j)), neither above 1.
-- It masks every tile, and has 32 rows. Keys of 192 values are padded to 256. Here those are 128
-  and 64, only the tile on the diagonal has a mask, and 64 rows make wgmma apply.
+- It masks every tile, and has 32 rows. Keys of 192 values are padded to 256. Here those are 128 and 64, only the tile
+  on the diagonal has a mask, and 64 rows make wgmma apply.
 - Its programs of one chunk are launched far from one another, each reading the same keys and values from memory. Here
   they are neighbours, and find them in the cache.
 """
@@ -80,6 +81,7 @@ def _attend_inside_chunk(
     HEAD_DIM: tl.constexpr,
     VALUE_HEAD_DIM: tl.constexpr,
     ROWS: tl.constexpr,
+    KEYS: tl.constexpr,
     KEY_DIM: tl.constexpr,
     REST: tl.constexpr,
     VALUE_DIM: tl.constexpr,
@@ -108,19 +110,14 @@ def _attend_inside_chunk(
     if REST:
         query_rest = _load_rows(query_ptr, i, i < length, STRIDE, True, KEY_DIM, REST, HEAD_DIM)
     acc = tl.zeros((ROWS, VALUE_DIM), tl.float32)
-    # A second copy of the products would cost float32 more registers than there are.
-    diagonal = first
-    if query.dtype == tl.float32:
-        diagonal = 0
-    else:
-        for start in range(0, first, ROWS):
-            j = start + offsets
-            scores = _scores(query, query_rest, key_ptr, j, j < length, False, STRIDE, HEAD_DIM, KEY_DIM, REST)
-            values = _load_rows(value_ptr, j, j < length, VALUE_STRIDE, False, 0, VALUE_DIM, VALUE_HEAD_DIM)
-            acc = _weigh(scores * tl.exp2(slope * (j - first))[None, :], values, acc)
-        acc *= tl.exp2(-slope * offsets)[:, None]
-    for start in range(diagonal, first + ROWS, ROWS):
-        j = start + offsets
+    for start in range(0, first, KEYS):
+        j = start + tl.arange(0, KEYS)
+        scores = _scores(query, query_rest, key_ptr, j, j < length, False, STRIDE, HEAD_DIM, KEY_DIM, REST)
+        values = _load_rows(value_ptr, j, j < length, VALUE_STRIDE, False, 0, VALUE_DIM, VALUE_HEAD_DIM)
+        acc = _weigh(scores * tl.exp2(slope * (j - first))[None, :], values, acc)
+    acc *= tl.exp2(-slope * offsets)[:, None]
+    for start in range(first, first + ROWS, KEYS):
+        j = start + tl.arange(0, KEYS)
         scores = _scores(query, query_rest, key_ptr, j, j < length, True, STRIDE, HEAD_DIM, KEY_DIM, REST)
         values = _load_rows(value_ptr, j, j < length, VALUE_STRIDE, True, 0, VALUE_DIM, VALUE_HEAD_DIM)
         age = i[:, None] - j[None, :]
@@ -140,15 +137,18 @@ def _split_row(head_dim: int) -> tuple[int, int]:
     return (half, rest) if half >= 32 and half + rest < whole else (whole, 0)
 
 
-def _rows(chunk_size: int, value_dim: int, item_bytes: int) -> int:
-    """Return the tokens of a tile.
+def _shape(chunk_size: int, value_dim: int, item_bytes: int) -> tuple[int, int, int]:
+    """Return queries and keys of a tile, and stages.
 
-    float32 is multiplied without matrix units on NVIDIA, from registers: tiles stay as small as the baseline's. Of long
-    rows, 64 keys and values would not fit into the 64 KiB that a workgroup has on AMD.
+    Of long rows, 64 keys and values would not fit into the 64 KiB that a workgroup has on AMD. TF32 products need two
+    numbers of each float32: 32 keys and values of 128 take 64 KiB of shared memory, which with a second stage would be
+    all of an SM of NVIDIA's for one program, and 32 longer ones more registers than there are.
     """
-    if item_bytes == 4 or value_dim > 128:
-        return 32
-    return min(64, max(16, triton.next_power_of_2(chunk_size)))
+    long = value_dim > 128
+    rows = 32 if long else min(64, max(16, triton.next_power_of_2(chunk_size)))
+    if item_bytes == 4:
+        return rows, min(rows, 16 if long else 32), 1
+    return rows, rows, 2
 
 
 def lightning_attn_diag(query, key, value, slopes, chunk_size, out):
@@ -156,7 +156,7 @@ def lightning_attn_diag(query, key, value, slopes, chunk_size, out):
     value_dim = value.shape[3]
     num_chunks = triton.cdiv(seq_len, chunk_size)
     dim, rest = _split_row(head_dim)
-    rows = _rows(chunk_size, value_dim, query.element_size())
+    rows, keys, stages = _shape(chunk_size, value_dim, query.element_size())
     _attend_inside_chunk[(batch * num_chunks * num_heads * triton.cdiv(chunk_size, rows),)](
         query,
         key,
@@ -170,9 +170,10 @@ def lightning_attn_diag(query, key, value, slopes, chunk_size, out):
         HEAD_DIM=head_dim,
         VALUE_HEAD_DIM=value_dim,
         ROWS=rows,
+        KEYS=keys,
         KEY_DIM=dim,
         REST=rest,
         VALUE_DIM=max(16, triton.next_power_of_2(value_dim)),
         num_warps=4,
-        num_stages=2,
+        num_stages=stages,
     )

@@ -7,17 +7,15 @@ apart.
 
 Here one warp owns a head: 1,926 instructions, barriers of one warp, and 15 heads on an SM at 133 registers. A float32
 is the exact sum of three numbers of bfloat16, whose products matrix units add in float32. Three of the nine products
-are left out: they are smaller than the rounding of a sum. On AMD, matrix units take float32 as it is, and one wave
-computes the one tile that four waves had computed four times. The mask of a load covers eight columns, a sector of
-32 bytes: the same sectors in vectors of 16 bytes. The triangle is cut in registers. Programs of neighbouring heads
-follow each other.
+are left out: they are smaller than the rounding of a sum. Three TF32 products would take as long on matrix units and
+355 more instructions around them. On AMD, matrix units take float32 as it is, and one wave computes the one tile that
+four waves had computed four times. The mask of a load covers eight columns, a sector of 32 bytes: the same sectors in
+vectors of 16 bytes. The triangle is cut in registers. Programs of neighbouring heads follow each other.
 """
 
 import torch
 import triton
 import triton.language as tl
-
-PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -65,7 +63,7 @@ def _multiply(left, right, SPLIT: tl.constexpr):
         middle = tl.dot(left_high, right_middle, tl.dot(left_middle, right_high, small))
         product = tl.dot(left_high, right_high, middle)
     else:
-        product = tl.dot(left, right, input_precision=PRECISION)
+        product = tl.dot(left, right, input_precision="ieee")
     return product
 
 

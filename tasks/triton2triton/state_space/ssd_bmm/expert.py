@@ -3,8 +3,8 @@
 The baseline's grid has chunks first and tiles last: by the time that the next tile of a chunk runs, its rows have left
 the cache, and with chunks of 256 tokens a and b come from memory eight times. Here all tiles of a chunk and group come
 one after the other. Where the product is causal, tiles above the diagonal load and multiply nothing; with tiles of 64
-they are 6 of 16 in a chunk of 256. 16-bit operands have tiles of 64 × 64, which wgmma multiplies, in steps of 64. Whole
-tiles of whole vectors are loaded without masks.
+they are 6 of 16 in a chunk of 256. Tiles are 64 × 64, which wgmma multiplies: 16-bit operands in steps of 64, and
+float32 in steps of 32, as three TF32 products on NVIDIA. Whole tiles of whole vectors are loaded without masks.
 """
 
 import torch
@@ -62,8 +62,8 @@ def _product_tile(
 def ssd_bmm(a, b, causal, out):
     batch, seq_len, num_groups, state_dim = a.shape
     num_chunks, chunk_size = out.shape[1], out.shape[3]
-    # float32 is multiplied without matrix units, and keeps the baseline's tile.
-    tile = 64 if a.element_size() == 2 and chunk_size > 32 else 32
+    tile = 64 if chunk_size > 32 else 32
+    step = tile if a.element_size() == 2 else 32
     tiles = triton.cdiv(chunk_size, tile)
     _product_tile[(batch * num_chunks * num_groups * tiles * tiles,)](
         a,
@@ -77,8 +77,8 @@ def ssd_bmm(a, b, causal, out):
         chunk_size,
         tiles,
         CAUSAL=causal,
-        WHOLE=seq_len % chunk_size == 0 and chunk_size % tile == 0 and state_dim % tile == 0,
+        WHOLE=seq_len % chunk_size == 0 and chunk_size % tile == 0 and state_dim % step == 0,
         TILE=tile,
-        BLOCK_K=tile,
+        BLOCK_K=step,
         num_warps=4,
     )

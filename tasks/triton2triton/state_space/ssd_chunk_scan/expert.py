@@ -2,6 +2,7 @@
 
 Between a tile of tokens and the blocks of tokens before it, the decay is split at the tile's first token: one factor
 goes to the columns of CB, the other to the finished rows. Only the tile's own triangle needs an exponential a pair.
+float32 is multiplied as three TF32 products on NVIDIA, in steps of 32, which leave room for two programs on an SM.
 """
 
 import torch
