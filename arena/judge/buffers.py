@@ -126,7 +126,7 @@ class Sets:
                 continue
             words = self._words(tensor)
             if words is not None and _in_words(values, tensor, words.dtype.itemsize):
-                words[part].copy_(values.view(-1).view(words.dtype).view_as(words)[part])
+                words[part].copy_(values.view(-1).view(words.dtype).view(-1, *words.shape[1:])[part])
             else:
                 stored = (part, *tensor.once)
                 self.view(name)[stored].copy_(values[stored])
