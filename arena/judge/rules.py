@@ -51,9 +51,10 @@ def check(task_type: TaskType, candidate: Path) -> None:
 def _imports(text: str) -> Iterator[tuple[int, str]]:
     """Modules that are neither Python's, PyTorch's nor Triton's, by line. A text that does not parse has none.
 
-    Nor has one that takes long to parse: Python copies what is left of an f-string at each of its braces.
+    A text that takes long to parse is refused: Python copies what is left of an f-string at each of its braces.
     """
     if text.count("{") * len(text) > _MOST_TO_COPY:
+        yield 1, "the text has too many braces to be read; a kernel needs no more than some thousands"
         return
     try:
         with warnings.catch_warnings():
