@@ -22,7 +22,8 @@ static hipError_t multiply(const void* a, const void* b, float* c, int64_t batch
 extern "C" hipError_t entry(const void* a, const void* b, float* c, int64_t batch, int64_t rows, int64_t columns,
                             int64_t depth, int64_t layouts, int64_t kind, hipStream_t stream) {
     if (kind == 0) return multiply<void, __half, __half>(a, b, c, batch, rows, columns, depth, layouts, stream);
-    if (kind == 1) return multiply<void, float, __hip_bfloat16>(a, b, c, batch, rows, columns, depth, layouts, stream);
-    if (kind == 2) return multiply<__half, float, float>(a, b, c, batch, rows, columns, depth, layouts, stream);
+    if (kind == 1) return multiply<void, float, __half>(a, b, c, batch, rows, columns, depth, layouts, stream);
+    if (kind == 2) return multiply<void, float, __hip_bfloat16>(a, b, c, batch, rows, columns, depth, layouts, stream);
+    if (kind == 3) return multiply<__half, float, float>(a, b, c, batch, rows, columns, depth, layouts, stream);
     return multiply<void, float, float>(a, b, c, batch, rows, columns, depth, layouts, stream);
 }

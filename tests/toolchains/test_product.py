@@ -12,14 +12,15 @@ from arena.toolchains.hip_compilers import find
 from tests.toolchains.cpu_library import Array, CpuLibrary, aligned
 
 KERNELS = Path(__file__).with_suffix(".hip")
-HALVES, MIXED, ROUNDED, SINGLE = range(4)
+HALVES, MIXED, MIXED_BFLOAT16, ROUNDED, SINGLE = range(5)
 OPERANDS = (
     (np.float16, np.float16),
+    (np.float32, np.float16),
     (np.float32, ml_dtypes.bfloat16),
     (np.float32, np.float32),
     (np.float32, np.float32),
 )
-FEW, MANY, MANY_TILES = (2, 67, 35, 41), (1, 300, 257, 41), (256, 17, 16, 5)
+FEW, MANY, MANY_TILES = (2, 67, 35, 41), (2, 300, 130, 41), (256, 17, 16, 5)
 """batch, rows, columns and depth: without matrix units, with them, and in tiles of 128 × 128"""
 
 
@@ -41,7 +42,7 @@ def multiply(library: CpuLibrary, a: Array, b: Array, kind: int, layouts: int = 
     return c - (1000 * z + 10 * m + n), a.astype(np.float64) @ b.astype(np.float64)
 
 
-@pytest.mark.parametrize("kind", range(4), ids=["halves", "mixed", "rounded", "single"])
+@pytest.mark.parametrize("kind", range(5), ids=["halves", "mixed", "bfloat16", "rounded", "single"])
 @pytest.mark.parametrize("sizes", [FEW, MANY, MANY_TILES], ids=["few", "many", "many_tiles"])
 def test_products_of_integers_are_exact(library: CpuLibrary, sizes: tuple[int, int, int, int], kind: int) -> None:
     batch, rows, columns, depth = sizes
@@ -52,7 +53,11 @@ def test_products_of_integers_are_exact(library: CpuLibrary, sizes: tuple[int, i
 
 
 @pytest.mark.parametrize(
-    ("kind", "sizes", "rounds"), [(ROUNDED, MANY, True), (ROUNDED, FEW, False), (SINGLE, MANY, False)]
+    ("kind", "sizes", "rounds"),
+    [
+        *((kind, sizes, sizes == MANY) for kind in (MIXED, MIXED_BFLOAT16, ROUNDED) for sizes in (FEW, MANY)),
+        (SINGLE, MANY, False),
+    ],
 )
 def test_operands_are_rounded_where_asked_and_results_are_many(
     library: CpuLibrary, kind: int, sizes: tuple[int, int, int, int], *, rounds: bool
