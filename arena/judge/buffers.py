@@ -176,7 +176,7 @@ class Sets:
             bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[first:end]
             held = (bits == self._poison[tensor.name]).reshape(end - first, -1)
             if _has_room(tensor):
-                by_set = held.any(dim=1)
+                by_set = _in_wide_words(held).any(dim=1)
             elif tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES:
                 by_set = held.all(dim=1)
             else:
@@ -321,6 +321,14 @@ def _repeated(pattern: int, item_bytes: int, num_bytes: int) -> int:
     return int.from_bytes(
         pattern.to_bytes(item_bytes, "little", signed=True) * (num_bytes // item_bytes), "little", signed=True
     )
+
+
+def _in_wide_words(held: torch.Tensor) -> torch.Tensor:
+    """Booleans side by side, eight at a time where each row is a multiple of that: a GPU reads these faster."""
+    import torch
+
+    rows, count = held.shape
+    return held.flatten().view(torch.int64).view(rows, -1) if count and count % 8 == 0 else held
 
 
 def _varied(tensor: Tensor, device: torch.device) -> torch.Tensor:

@@ -292,10 +292,12 @@ class CandidateEvaluation:
 
     def _clean_up(self) -> None:
         self._interleaved.shutdown(cancel_futures=True)
-        self._baselines.close()
-        for worker_program in (self._candidate, self._other_wave):
-            if worker_program is not None:
-                worker_program.discard()
+        mine = [one for one in (self._candidate, self._other_wave) if one is not None]
+        for worker_program in mine:
+            worker_program.kill()
+        self._baselines.close()  # while the device ends what the others had there
+        for worker_program in mine:
+            worker_program.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

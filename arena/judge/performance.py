@@ -58,9 +58,12 @@ class PerformanceCheck:
         return config.screening() if self.effort is Effort.SCREEN else config
 
     def isolated(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
-        """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning."""
+        """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning.
+
+        Passes are those of a screen: a latency that is only held against the one beside the candidate needs no more.
+        """
         call_s = self.probe(side, arguments)
-        plan = self.timer.plan(arguments, call_s)
+        plan = self.timer.plan(arguments, call_s, self.timer.timing_config.screening())
         side.bind(arguments, self.reference, _passes(plan), self.timer.arenas[0])
         shorts, longs = [], []
         for _ in range(self._config.isolated_rounds):
@@ -145,10 +148,10 @@ class PerformanceCheck:
 
         The candidate's latency is that of two passes over the data of its warm-up.
         """
-        plan = self.timer.plan(arguments, call_s)
+        plan = self.timer.plan(arguments, call_s, self._config)
         self._bind(baseline, candidate, arguments, plan, place)
         if self.timer.platform.graphs:
-            longer = self.timer.plan(arguments, min(call_s, self._rough_call_s(candidate, plan)))
+            longer = self.timer.plan(arguments, min(call_s, self._rough_call_s(candidate, plan)), self._config)
             if longer.long > _MUCH_LONGER * plan.long:
                 plan = longer
                 self._bind(baseline, candidate, arguments, plan, place)

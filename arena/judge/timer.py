@@ -114,13 +114,12 @@ class Timer:
         """Measure what bounds a timing while no candidate exists that could disturb it."""
         _ = self._empty_call_ms
 
-    def plan(self, arguments: Arguments, call_s: float) -> PassPlan:
+    def plan(self, arguments: Arguments, call_s: float, timing_config: TimingConfig) -> PassPlan:
         """Pass lengths for calls of about `call_s` seconds, within the memory that sets may take.
 
         On the CPU a pass is one call, of which nothing is subtracted: calls take milliseconds, and a message a tenth of
-        one.
+        one. `timing_config`: the timer's own, or that of a screen.
         """
-        timing_config = self.timing_config
         if not self.platform.graphs:
             return PassPlan(0, 1)
         set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]

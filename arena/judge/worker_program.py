@@ -141,6 +141,11 @@ class WorkerProgram:
             self.isolation = self._worker.isolation
         return self._worker
 
+    def kill(self) -> None:
+        """Kill the worker, if there is one, and do not wait for its end: `close` or `discard` must follow."""
+        if self._worker is not None:
+            self._worker.kill()
+
     def close(self) -> None:
         """Kill the worker, if there is one; the next `ready` starts another."""
         if self._worker is not None:

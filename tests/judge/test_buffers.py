@@ -143,6 +143,20 @@ def test_a_constant_of_few_bytes_is_no_poison(task: Task, dtype: str) -> None:
     assert sets.unwritten([0, 1]) == ""
 
 
+@pytest.mark.parametrize("columns", [5, 24])
+def test_a_single_unwritten_element_is_seen(task: Task, columns: int) -> None:
+    """Whether rows are compared eight booleans at a time or not."""
+    values = {**task.seen[0].values, "M": 3, "N": columns}
+    sets = Sets(CpuPlatform(), arguments(task, replace(task.seen[0], values=values)), COUNT)
+    sets.poison()
+    held = sets.view("y")[1, 2, columns - 1].clone()
+    sets.view("y").zero_()
+    assert sets.unwritten([0, 1, 2]) == ""
+    sets.view("y")[1, 2, columns - 1] = held
+    assert sets.unwritten([0, 1, 2]) == sets.unwritten([1]) == "y"
+    assert sets.unwritten([0, 2]) == ""
+
+
 def test_poison_of_a_bool_is_neither_true_nor_false(task: Task) -> None:
     case = arguments(task, task.seen[0])
     y = case.tensors["y"]

@@ -14,13 +14,17 @@ import torch
 from arena.judge import performance
 from arena.judge.performance import PerformanceCheck
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.timer import Timer
 from arena.judge.verify import GOOD, OutputCheck
+from arena.model.effort import Effort
 from arena.model.record import CaseTiming, Estimate, Mode
 from arena.model.task import Arguments, Task
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
 from arena.protocol import Done, Pass
+from tests.judge.test_timer import Allocating
+from tests.platforms.fake_device import GIB
 
 PLAN = PassPlan(short=1, long=3)
 
@@ -157,7 +161,9 @@ def test_a_much_faster_candidate_gets_longer_passes(
     """All others are bound once: passes last as long as the baseline's latency asks for."""
     bound: list[PassPlan] = []
     timer: Any = SimpleNamespace(
-        platform=SimpleNamespace(graphs=True), plan=lambda _, call_s: PassPlan(5, round(4e-3 / call_s))
+        platform=SimpleNamespace(graphs=True),
+        timing_config=None,
+        plan=lambda _, call_s, __: PassPlan(5, round(4e-3 / call_s)),
     )
 
     def passed(_: object, __: object, name: str) -> tuple[float, float]:
@@ -169,6 +175,31 @@ def test_a_much_faster_candidate_gets_longer_passes(
     plan = PerformanceCheck(timer, nothing, 1.0)._planned(nothing, nothing, case, 1e-4, nothing)
     assert [one.long for one in bound] == calls
     assert plan == bound[-1]
+
+
+@pytest.mark.parametrize(("effort", "calls"), [(Effort.FULL, 50), (Effort.SCREEN, 20)])
+def test_passes_are_as_long_as_the_effort_asks_for(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, effort: Effort, calls: int
+) -> None:
+    """A baseline alone has the passes of a screen always."""
+    device = Allocating(150 * GIB)
+    timer = Timer(device, device.facts())
+    monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (1e-4, 0.0))
+    monkeypatch.setattr(PerformanceCheck, "probe", lambda *_: 1e-4)
+    monkeypatch.setattr(PerformanceCheck, "_rough_call_s", lambda *_: 1e-4)
+    nothing: Any = None
+    check = PerformanceCheck(timer, Reference(case.task.reference_path), 1.0, effort)
+    bound: list[int] = []
+    both: Any = SimpleNamespace(
+        bind=lambda _, __, passes, ___: bound.append(len(passes[LONG])),
+        refresh=lambda *_: None,
+        unbind=lambda: None,
+    )
+    monkeypatch.setattr(PerformanceCheck, "_draw", lambda *_: {})
+    check.isolated(both, case)
+    assert bound == [20]
+    place: Any = SimpleNamespace(baseline=nothing, candidate=nothing)
+    assert check._planned(both, both, case, 1e-4, place).long == calls
 
 
 def test_a_case_has_so_many_rounds_at_most() -> None:

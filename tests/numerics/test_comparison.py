@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.model.task import DTYPE_BYTES, FLOATING, OutputComparison, Tolerance
-from arena.numerics.comparison import allowed_regret, code_distance, default_tolerance, error_ratio, relative_error
+from arena.numerics.comparison import (
+    allowed_regret,
+    close_errors,
+    code_distance,
+    default_tolerance,
+    error_ratio,
+    relative_error,
+)
 from arena.numerics.dtypes import bounds, torch_dtype
 
 INF, NAN = math.inf, math.nan
@@ -122,6 +129,28 @@ def test_a_reference_of_zeros_allows_nothing_else() -> None:
     assert ratio([0, -0.0], [0, 0]) == 0
     assert ratio([0, 1e-30], [0, 0]) == INF
     assert ratio([0, NAN], [0, 0]) == INF
+
+
+SHAPES = [(), (1,), (7,), (3, 5), (4, 1), (2, 3, 8)]
+SPECIAL = [0.0, INF, -INF, NAN, 65504.0, 65519.0, 3.4e38, 448.0, 500.0, 1e-45, 6e-8]
+
+
+@pytest.mark.parametrize("dtype", sorted(FLOATING))
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@given(data=st.data())
+@settings(max_examples=12, deadline=None)
+def test_the_worst_error_is_the_greatest_of_all_elements(
+    dtype: str, shape: tuple[int, ...], data: st.DataObject
+) -> None:
+    """It is found in fewer passes over memory than the errors of all elements take, special values or not."""
+    numbers = st.one_of(st.floats(-100, 100), st.sampled_from(SPECIAL))
+    lists = st.lists(numbers, min_size=math.prod(shape), max_size=math.prod(shape))
+    expected = torch.tensor(data.draw(lists), dtype=torch.float64).reshape(shape)
+    off = torch.tensor(data.draw(lists), dtype=torch.float64).reshape(shape) * data.draw(st.sampled_from([0, 1e-3]))
+    actual = (expected + off).to(torch_dtype(dtype))
+    allowed = bounds(CLOSE, dtype, 0.0)
+    wanted = float(close_errors(actual, expected, *allowed)[0].max())
+    assert float(error_ratio(actual, expected, CLOSE, dtype)) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_small_elements_are_held_to_the_scale_of_all() -> None:
