@@ -4,9 +4,9 @@
     python tools/time_kernels.py 'gemm/*' bmm --variants tried              also tried/<suite>/<name>/*.py of each task
     python tools/time_kernels.py --show times.jsonl                         the table of figures that are there already
 
-Nothing here is evidence: a kernel that cheats, or disturbs another, is believed. Compilation runs first, on all cores.
-Then few processes share the device; one at a time draws, checks and times the seen, timed cases of a task. All files
-of a case are timed in turn on the same data, in a device graph of one call on each of several sets.
+Nothing here is evidence: a kernel that cheats, or disturbs another, is believed. Files are compiled on all cores.
+Meanwhile few processes share the device; one at a time draws, checks and times the seen, timed cases of a task. All
+files of a case are timed in turn on the same data, in a device graph of one call on each of several sets.
 Each line of OUT is one file on one case: `ms` is the median of the passes, `status` what the reference says.
 What OUT has already is not repeated unless the file has changed.
 """
@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -34,9 +35,10 @@ from typing import TYPE_CHECKING, Any
 from arena.corpus.corpora import open_corpora
 from arena.corpus.selection import select
 from arena.corpus.task_folder import hidden_from_candidates
+from arena.errors import ArenaError
 from arena.judge.ahead import AheadCompiler, TritonKernel
 from arena.judge.buffers import Sets
-from arena.judge.building import build_program
+from arena.judge.building import baseline_program, build_program
 from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.inputs import draw_secret
 from arena.judge.verify import check_outputs, compared
@@ -44,7 +46,7 @@ from arena.judge.workers import CandidateFailed
 from arena.model.task import Arguments, Case, Task, arguments
 from arena.numerics.reference import Reference, load_module
 from arena.platforms import here
-from arena.protocol import Language, Load
+from arena.protocol import Language
 from arena.worker.binding import Binding
 from arena.worker.loaders import HipEntry, TorchEntry
 
@@ -56,10 +58,11 @@ if TYPE_CHECKING:
 KERNEL, EXPERT = "kernel", "expert"
 SET_BYTES = 512 << 20
 LEAST_SETS, MOST_SETS = 4, 128
-MOST_BYTES = 12 << 30
+MOST_BYTES = 4 << 30
 PASSES = 5
 EVICTED_BYTES = 128 << 20
 COMPILE_S = 120.0
+CACHE = "triton"
 Record = dict[str, Any]
 
 
@@ -85,7 +88,7 @@ class InPlace:
     def __init__(self, sets: Sets) -> None:
         self.tensor = sets.raw
 
-    def open(self, handle: object, file: int | None) -> InPlace:
+    def open(self, *_: object) -> InPlace:
         """Return itself, as the buffer that is asked for."""
         return self
 
@@ -129,36 +132,44 @@ def gathered(patterns: Sequence[str], variants: Path | None, arch: str) -> list[
     return found
 
 
-def compile_all(work: Sequence[Work], facts: DeviceFacts, cache: Path) -> None:
-    """Compile every file for every case without the device: Triton into `cache`, HIP into the judge's build cache."""
+def compile_all(work: Sequence[Work], facts: DeviceFacts, claims: Path) -> None:
+    """Compile every file for every case without the device: Triton into `claims`, HIP into the judge's build cache.
+
+    A task that is ready has a file in `claims`, too.
+    """
     cross_compilation = CrossCompilation()
     compiler = AheadCompiler(cross_compilation)
 
-    def compiled(task: Task, cases: Sequence[Case], file: Path) -> None:
-        limit = Limit(COMPILE_S, hidden_from_candidates(task))
-        if task.task_type.triton:
-            compiler.compile(TritonKernel(task, file, facts.arch), cases, limit, cache, threading.Event())
-        else:
-            with suppress(CandidateFailed):  # said where it is loaded
-                build_program(task, file, cases, facts)
+    def compiled(one: Work) -> None:
+        limit = Limit(COMPILE_S, hidden_from_candidates(one.task))
+        for file in filter(None, one.files.values()):
+            with suppress(ArenaError, CandidateFailed):  # said where it is loaded
+                if one.task.task_type.triton:
+                    kernel = TritonKernel(one.task, file, facts.arch)
+                    compiler.compile(kernel, one.cases, limit, claims / CACHE, threading.Event())
+                else:
+                    build_program(one.task, file, one.cases, facts)
+        _marker(claims, one, "compiled").touch()
 
-    jobs = [(one.task, one.cases, file) for one in work for file in one.files.values() if file is not None]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda job: compiled(*job), jobs))
+        list(pool.map(compiled, work))
     cross_compilation.close()
+
+
+def _marker(claims: Path, one: Work, what: str) -> Path:
+    return claims / f"{hashlib.sha256(one.task.id.encode()).hexdigest()}.{what}"
 
 
 def loaded(one: Work, file: Path | None, case: Case, facts: DeviceFacts) -> PythonFunction | HipEntry | TorchEntry:
     """Load one file as this process's own code."""
-    task = one.task
-    if file is None:
-        copies = tuple(spec.name for spec in (*task.outputs, *(s for s in task.tensors if s.mutable)))
-        return TorchEntry(task.reference_path, copies, compiled=False)
-    if task.task_type.triton:
-        return PythonFunction(file, task.entry)
-    program = build_program(task, file, one.cases, facts).program
-    load = Load(Language.HIP, str(program.files[program.key(case)]), task.entry)
-    return HipEntry(Path(load.path), load.entry)
+    task, cases = one.task, one.cases
+    program = baseline_program(task, cases, facts) if file is None else build_program(task, file, cases, facts).program
+    path = program.files[program.key(case)]
+    if program.language is Language.TRITON:
+        return PythonFunction(path, task.entry)
+    if program.language is Language.HIP:
+        return HipEntry(path, task.entry)
+    return TorchEntry(path, program.copies, compiled=False)
 
 
 class CaseTimer:
@@ -168,8 +179,7 @@ class CaseTimer:
         self._arguments, self._reference = worked_out, reference
         platform = here("auto")
         held = max(1, worked_out.held_bytes)
-        self._count = max(LEAST_SETS, min(MOST_SETS, SET_BYTES // held))
-        self._count = max(1, min(self._count, MOST_BYTES // held))
+        self._count = max(1, min(max(LEAST_SETS, SET_BYTES // held), MOST_SETS, MOST_BYTES // held))
         self._inputs = draw_secret(worked_out, reference, self._count, platform.torch_device)
         self._sets = Sets(platform, worked_out, self._count)
         self._binding = Binding(self._sets.bind_message(), InPlace(self._sets), None)  # type: ignore[arg-type]
@@ -262,27 +272,40 @@ def timed_case(one: Work, case: Case, labels: Sequence[str], facts: DeviceFacts)
 
 
 def shard(work: Sequence[Work], out: Path, claims: Path) -> int:
-    """Time what no other process has claimed; one process at a time is on the device. Returns an exit code."""
-    import torch
-
+    """Time what is compiled and not claimed; one process at a time is on the device. Returns an exit code."""
     facts = here("auto").facts()
-    for one in work:
-        claim = claims / hashlib.sha256(one.task.id.encode()).hexdigest()
+    waiting = list(work)
+    while waiting:
+        ready = next((one for one in waiting if _marker(claims, one, "compiled").is_file()), None)
+        if ready is None:
+            time.sleep(0.2)
+            continue
+        waiting.remove(ready)
+        claim = _marker(claims, ready, "claimed")
         with suppress(FileExistsError):
             os.close(os.open(claim, os.O_CREAT | os.O_EXCL))
-            for case in one.cases:
-                labels = due(one, case, kept(out))
-                if not labels:
-                    continue
-                with _locked(claims / "device"):
-                    records = list(timed_case(one, case, labels, facts))
-                    torch.cuda.empty_cache()
-                with _locked(claims / "out"), out.open("a", encoding="utf-8") as file:
-                    file.writelines(json.dumps(record) + "\n" for record in records)
-                if any(record.get("fatal") for record in records):
-                    claim.unlink()
-                    return 3
+            if not _timed(ready, out, claims, facts):
+                claim.unlink()
+                return 3
     return 0
+
+
+def _timed(one: Work, out: Path, claims: Path, facts: DeviceFacts) -> bool:
+    """Time all cases of a task, and return whether this process can go on."""
+    import torch
+
+    for case in one.cases:
+        labels = due(one, case, kept(out))
+        if not labels:
+            continue
+        with _locked(claims / "device"):
+            records = list(timed_case(one, case, labels, facts))
+            torch.cuda.empty_cache()
+        with _locked(claims / "out"), out.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+        if any(record.get("fatal") for record in records):
+            return False
+    return True
 
 
 def due(one: Work, case: Case, known: Sequence[Record]) -> list[str]:
@@ -333,14 +356,10 @@ def run_shards(count: int, command: Sequence[str], deadline: float) -> None:
 
     def one(_: int) -> None:
         while time.monotonic() < deadline:
-            child = subprocess.Popen([*command])
-            try:
-                code = child.wait(deadline - time.monotonic())
-            except subprocess.TimeoutExpired:
-                child.kill()
-                return
-            if code == 0:
-                return
+            with suppress(subprocess.TimeoutExpired):
+                left_s = deadline - time.monotonic()
+                if subprocess.run(command, check=False, timeout=left_s).returncode == 0:
+                    return
 
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(one, range(count)))
@@ -368,14 +387,13 @@ def main() -> None:
         sys.exit(shard(work, asked.out, asked.shard))
     deadline = time.monotonic() + asked.seconds
     claims = Path(asked.out).with_suffix(".claims")
-    subprocess.run(["rm", "-rf", str(claims)], check=True)
-    (claims / "triton").mkdir(parents=True)
-    began = time.monotonic()
-    compile_all(work, facts, claims / "triton")
-    print(f"compiled in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    os.environ["TRITON_CACHE_DIR"] = str(claims / "triton")
+    shutil.rmtree(claims, ignore_errors=True)
+    (claims / CACHE).mkdir(parents=True)
+    os.environ["TRITON_CACHE_DIR"] = str(claims / CACHE)
+    threading.Thread(target=compile_all, args=(work, facts, claims), daemon=True).start()
     run_shards(asked.jobs, [sys.executable, *sys.argv, "--shard", str(claims)], deadline)
-    print(table(kept(asked.out)))
+    print(table(kept(asked.out)), flush=True)
+    os._exit(0)  # compilations that are under way are of no use any more
 
 
 if __name__ == "__main__":
