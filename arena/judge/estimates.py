@@ -81,7 +81,7 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, lat
 def _tail(count: int) -> float:
     """Error on each side of an interval after `count` rounds of the first placement, in which it is decided to stop.
 
-    Whether to stop is asked every `LOOK_EVERY` rounds. Nearly all cases end at the first look, which has `_FIRST` of
+    Whether to stop is asked every `LOOK_EVERY` rounds. Most cases end at the first look, which has `_FIRST` of
     the error; the k-th after it has a share of 6/(π k)² in the rest. All shares sum to 1, so that all intervals hold
     together whatever made the rounds end (Bonferroni's inequality).
     """
@@ -104,11 +104,14 @@ def measured(rounds: Sequence[Round], calls: int) -> bool:
     return all(latency.low > 0 for latency in both)
 
 
-def spread(rounds: Sequence[Round], calls: int) -> float:
-    """Relative half width of what more rounds would narrow, by which it is decided whether to make them."""
+def spread(rounds: Sequence[Round], calls: int, places: int) -> float:
+    """Relative half width of what more rounds would narrow, by which it is decided whether to make them.
+
+    `rounds`: those of the first of `places`; the speedup will be the mean of as many in each.
+    """
     logs, swapped = _log_ratios(rounds, calls)
     combined = _combined(logs, swapped)
-    return (combined.high - combined.low) / 2
+    return (combined.high - combined.low) / 2 / math.sqrt(places)
 
 
 def _log_ratios(rounds: Sequence[Round], calls: int) -> tuple[Array, list[bool]]:

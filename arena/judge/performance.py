@@ -196,7 +196,7 @@ class PerformanceCheck:
             rounds.append(replace(measured, swapped=swapped))
             done += 1
             if target is None and done == wanted:
-                spread = estimates.spread(rounds, plan.long - plan.short)
+                spread = estimates.spread(rounds, plan.long - plan.short, places)
                 if self._worth_more(done * places, spread, began, budget_s):
                     wanted += estimates.LOOK_EVERY
         return OutputCheck(Status.PASSED)

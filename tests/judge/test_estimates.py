@@ -99,8 +99,13 @@ def test_a_single_round_has_no_spread() -> None:
 
 
 def test_the_spread_narrows_with_rounds() -> None:
-    few, many = (estimates.spread(rounds(2e-5, 1e-5, count, noise_s=2e-5), 70) for count in (6, 200))
+    few, many = (estimates.spread(rounds(2e-5, 1e-5, count, noise_s=2e-5), 70, 1) for count in (6, 200))
     assert many < few / 2
+
+
+def test_a_second_place_will_narrow_the_spread_of_the_first() -> None:
+    first = rounds(2e-5, 1e-5, 8, noise_s=2e-5)
+    assert estimates.spread(first, 70, 2) == pytest.approx(estimates.spread(first, 70, 1) / np.sqrt(2))
 
 
 def test_places_of_different_speed_cancel() -> None:

@@ -15,7 +15,8 @@ from arena.judge import estimates
 from arena.model.record import Round
 
 CALLS = 70
-TARGET = 0.005
+TARGET = 0.0075
+PLACES = 2
 MOST = 64
 LATENCY_S = 1e-5
 MACHINES = 200
@@ -46,7 +47,7 @@ def measured(deviation: Deviation, seed: int) -> list[Round]:
         return replace(Round(10 * baseline_s, 10 * candidate_s, 80 * baseline_s, 80 * candidate_s), swapped=swapped)
 
     straight = [another(swapped=False) for _ in range(estimates.LOOK_EVERY)]
-    while estimates.spread(straight, CALLS) >= TARGET and len(straight) < MOST:
+    while estimates.spread(straight, CALLS, PLACES) >= TARGET and len(straight) < MOST:
         straight += [another(swapped=False) for _ in range(estimates.LOOK_EVERY)]
     return straight + [another(swapped=True) for _ in straight]
 
