@@ -12,7 +12,8 @@ before they go to the right, so that their operands are in the L2 cache together
 
 A product of few rows reads b once, and casts in registers. A tile of 16 rows does a quarter of the arithmetic of one of
 64, and a stage of 128 along K has eight times the bytes of one of 16. The baseline multiplies float32 without matrix
-units on NVIDIA; here it is three products of TF32, in steps of as many bytes.
+units on NVIDIA; here it is three products of TF32, in steps of as many bytes. Of 32 bits wgmma takes only operands
+whose K is contiguous: b is transposed where it is cast. On an H200 a product of that layout took half the time.
 """
 
 import torch
@@ -35,6 +36,17 @@ def cast_padded(x_ptr, out_ptr, x_stride, rows, columns, padded, BLOCK: tl.const
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * x_stride + column, mask=column < tl.where(row < rows, columns, 0), other=0.0)
     tl.store(out_ptr + row * padded + column, x.to(out_ptr.dtype.element_ty), mask=column < padded)
+
+
+@triton.jit
+def cast_transposed(x_ptr, out_ptr, x_stride, out_stride, rows, columns, BLOCK: tl.constexpr):
+    """Cast a block of rows and columns to columns and rows, with zeros behind the last row."""
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = (column < columns)[None, :]
+    x = tl.load(x_ptr + row[:, None] * x_stride + column[None, :], mask=(row < rows)[:, None] & inside, other=0.0)
+    x = x.to(out_ptr.dtype.element_ty).T
+    tl.store(out_ptr + column[:, None] * out_stride + row[None, :], x, mask=(row < out_stride)[None, :] & inside.T)
 
 
 @triton.jit
@@ -91,6 +103,14 @@ def _cast(x, dtype, rows, columns):
     return out
 
 
+def _cast_across(x, dtype, rows, columns):
+    """Return x transposed, in dtype and of so many columns, zeros included."""
+    out = torch.empty((rows, columns), dtype=dtype, device=x.device)
+    grid = triton.cdiv(columns, DEPTH), triton.cdiv(rows, DEPTH)
+    cast_transposed[grid](x, out, x.stride(0), columns, x.shape[0], rows, BLOCK=DEPTH)
+    return out
+
+
 def _cast_both(a, b, dtype):
     """Return both operands in dtype, with rows of whole vectors and a summed dimension of whole blocks."""
     (M, K), N = a.shape, b.shape[1]
@@ -98,6 +118,8 @@ def _cast_both(a, b, dtype):
     a = _cast(a, dtype, M, depth)
     if b.stride(0) == 1:
         return a, _cast(b.T, dtype, N, depth).T
+    if dtype == torch.float32 and not torch.version.hip:
+        return a, _cast_across(b, dtype, N, depth).T
     return a, _cast(b, dtype, depth, triton.cdiv(N, 16) * 16)
 
 
