@@ -1,22 +1,27 @@
-"""Staged writes: one program per write, which walks over its contents 4096 elements at a time."""
+"""Staged writes: two programs per write, which take turns at its contents, 4096 elements at a time."""
 
 import triton
 import triton.language as tl
 
 TILE = 4096
+PARTS = 2  # programs of a write
 
 
 @triton.jit
-def write_segment(contents_ptr, rows_ptr, starts_ptr, cu_lens_ptr, state_ptr, row_length, WIDTH: tl.constexpr):
+def write_part(
+    contents_ptr, rows_ptr, starts_ptr, cu_lens_ptr, state_ptr, row_length, WIDTH: tl.constexpr, PARTS: tl.constexpr
+):
     write = tl.program_id(0)
     begin = tl.load(cu_lens_ptr + write)
     length = tl.load(cu_lens_ptr + write + 1) - begin
     target = tl.load(rows_ptr + write).to(tl.int64) * row_length + tl.load(starts_ptr + write)
-    for first in range(0, length, WIDTH):
+    for first in range(tl.program_id(1) * WIDTH, length, PARTS * WIDTH):
         i = first + tl.arange(0, WIDTH)
         values = tl.load(contents_ptr + begin + i, mask=i < length)
         tl.store(state_ptr + target + i, values, mask=i < length)
 
 
 def apply_write(contents, rows, starts, cu_lens, state):
-    write_segment[(rows.numel(),)](contents, rows, starts, cu_lens, state, state.shape[1], WIDTH=TILE, num_warps=8)
+    write_part[(rows.numel(), PARTS)](
+        contents, rows, starts, cu_lens, state, state.shape[1], WIDTH=TILE, PARTS=PARTS, num_warps=8
+    )

@@ -63,7 +63,8 @@ def sum_over_listed_blocks(
         else:
             listed = tl.minimum(start + k, K - 1)
             place = tl.load(block_ids_ptr + listed // BLOCK_SIZE) * BLOCK_SIZE + (start + k) % BLOCK_SIZE
-            place = tl.max_contiguous(tl.multiple_of(place, 16), 16)
+        # Triton does not see it behind a remainder, and then loads a by single elements, which it does not pipeline.
+        place = tl.max_contiguous(tl.multiple_of(place, 16), 16)
         if WHOLE_STEPS:
             a = tl.load(a_ptr + (a_offsets + place[None, :]))
             b = tl.load(b_ptr + (place[:, None] * N + b_offsets))

@@ -1,87 +1,130 @@
-"""Matrix product of microscaling operands with `tl.dot_scaled`: matrix units apply the scales where they can.
+"""Matrix product of microscaling operands, which are widened to bfloat16 once, before they are multiplied.
 
-Elsewhere the compiler widens elements once, next to the matrix units. Tiles are wide, and numbered so that neighbours
-share rows of the cache.
+Elements of both formats times their powers of two are exact in bfloat16. The baseline widens the elements of a row in
+every tile that reads them, in up to 56 tiles of the production sizes, and between the loads and the matrix units.
+
+Here a first kernel writes each operand in bfloat16, which costs the memory traffic of two bytes an element. The product
+that remains has operands that go from memory to the matrix units through shared memory alone. Its tiles are wide, and
+programs go down eight tiles before they go to the right, so that their operands are in the L2 cache together. `_tile`
+takes the tile of least cost for the shape: tiles of the busiest multiprocessor times multiply-adds and loads of a tile.
+Up to 64 rows have narrow tiles, in longer steps, as the chain of steps is all there is. Rows and columns beyond the end
+repeat others and are not stored, so that only a last, partial step needs a mask.
 """
 
+import torch
 import triton
 import triton.language as tl
 
+BLOCK = 32  # elements that have a scale in common
+BLOCKS = 128  # of a program that widens
+TOGETHER = 8
+TILES = ((128, 256, 8, 3), (128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
+LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
+
 
 @triton.jit
-def multiply_tile(
+def _widen_blocks(
+    codes_ptr, scales_ptr, out_ptr, blocks, BITS: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr
+):
+    """Write the scaled elements of BLOCKS blocks. Rows are whole blocks, so blocks follow each other throughout."""
+    block = tl.program_id(0) * BLOCKS + tl.arange(0, BLOCKS)
+    inside = (block < blocks)[:, None]
+    byte = tl.arange(0, BLOCK * BITS // 8)
+    codes = tl.load(codes_ptr + block[:, None] * (BLOCK * BITS // 8) + byte[None, :], mask=inside, other=0)
+    exponents = tl.load(scales_ptr + block, mask=block < blocks, other=0).to(tl.int32)
+    if BITS == 8:
+        elements = codes.to(tl.float8e4nv, bitcast=True).to(tl.float32)
+    else:
+        pairs = tl.reshape(tl.join(codes & 15, codes >> 4), (BLOCKS, BLOCK)).to(tl.uint16)
+        # Exponent and mantissa of an element are the lowest exponents and the first bit of float16, with 14 more bias.
+        elements = ((pairs & 7) << 9 | (pairs & 8) << 12).to(tl.float16, bitcast=True).to(tl.float32)
+        exponents += 14
+    scaled = elements * (exponents << 23).to(tl.float32, bitcast=True)[:, None]
+    tl.store(out_ptr + block[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :], scaled.to(tl.bfloat16), mask=inside)
+
+
+@triton.jit
+def _multiply_tile(
     a_ptr,
     b_ptr,
-    a_scales_ptr,
-    b_scales_ptr,
     out_ptr,
     M,
     N,
     K,
-    A_BITS: tl.constexpr,
-    B_BITS: tl.constexpr,
-    GROUP: tl.constexpr,
+    WHOLE_STEPS: tl.constexpr,
+    TOGETHER: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    row_tiles, column_tiles = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    first_row = tl.program_id(0) // (GROUP * column_tiles) * GROUP
-    height = tl.minimum(row_tiles - first_row, GROUP)
-    within = tl.program_id(0) % (GROUP * column_tiles)
-    rows = (first_row + within % height) * BLOCK_M + tl.arange(0, BLOCK_M)
+    """Programs are numbered down TOGETHER tiles before they go on to the right."""
+    across = tl.cdiv(N, BLOCK_N)
+    first = tl.program_id(0) // (TOGETHER * across) * TOGETHER
+    height = tl.minimum(tl.cdiv(M, BLOCK_M) - first, TOGETHER)
+    within = tl.program_id(0) % (TOGETHER * across)
+    rows = (first + within % height) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
-    a_rows = (rows % M).to(tl.int64)
-    b_rows = (columns % N).to(tl.int64)
-    blocks = K // 32
-    a_bytes = tl.arange(0, BLOCK_K * A_BITS // 8)
-    b_bytes = tl.arange(0, BLOCK_K * B_BITS // 8)
-    scale = tl.arange(0, BLOCK_K // 32)
+    k = tl.arange(0, BLOCK_K)
+    # Offsets have 32 bits, and need half the registers of pointers.
+    a_offsets = (rows % M)[:, None] * K + k[None, :]
+    b_offsets = (columns % N)[:, None] * K + k[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
-        a_at = start * A_BITS // 8 + a_bytes
-        b_at = start * B_BITS // 8 + b_bytes
-        scale_at = start // 32 + scale
-        a_mask = (a_at < K * A_BITS // 8)[None, :]
-        a = tl.load(a_ptr + a_rows[:, None] * (K * A_BITS // 8) + a_at[None, :], mask=a_mask, other=0)
-        b_mask = (b_at < K * B_BITS // 8)[:, None]
-        b = tl.load(b_ptr + b_rows[None, :] * (K * B_BITS // 8) + b_at[:, None], mask=b_mask, other=0)
-        in_k = (scale_at < blocks)[None, :]
-        a_scales = tl.load(a_scales_ptr + a_rows[:, None] * blocks + scale_at[None, :], mask=in_k, other=127)
-        b_scales = tl.load(b_scales_ptr + b_rows[:, None] * blocks + scale_at[None, :], mask=in_k, other=127)
-        acc = tl.dot_scaled(
-            a,
-            a_scales,
-            "e4m3" if A_BITS == 8 else "e2m1",
-            b,
-            b_scales,
-            "e4m3" if B_BITS == 8 else "e2m1",
-            acc,
-        )
-    out = out_ptr + rows.to(tl.int64)[:, None] * N + columns[None, :]
-    tl.store(out, acc.to(out_ptr.dtype.element_ty), mask=(rows < M)[:, None] & (columns < N)[None, :])
+        if WHOLE_STEPS:
+            a = tl.load(a_ptr + a_offsets)
+            b = tl.load(b_ptr + b_offsets)
+        else:
+            a = tl.load(a_ptr + a_offsets, mask=(k < K - start)[None, :], other=0.0)
+            b = tl.load(b_ptr + b_offsets, mask=(k < K - start)[None, :], other=0.0)
+        acc = tl.dot(a, b.T, acc)
+        a_offsets += BLOCK_K
+        b_offsets += BLOCK_K
+    inside = (rows < M)[:, None] & (columns < N)[None, :]
+    tl.store(out_ptr + (rows[:, None] * N + columns[None, :]), acc.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def _widened(codes, scales):
+    """Return the operand (rows, K) in bfloat16."""
+    rows, blocks = scales.shape
+    out = torch.empty((rows, blocks * BLOCK), dtype=torch.bfloat16, device=codes.device)
+    _widen_blocks[(triton.cdiv(rows * blocks, BLOCKS),)](
+        codes, scales, out, rows * blocks, BITS=codes.shape[1] * 8 // out.shape[1], BLOCK=BLOCK, BLOCKS=BLOCKS
+    )
+    return out
+
+
+def _tile(M, N):
+    """Return the tile's rows, columns and depth, warps and stages."""
+    if M <= 64:
+        return max(16, triton.next_power_of_2(M)), 32, 128, 4, 4
+    units = 304 if torch.version.hip else 132  # of an MI300X and an H200
+    rows, columns, warps, stages = min(TILES, key=lambda tile: _cost(M, N, *tile[:2], units))
+    return rows, columns, 64, warps, stages
+
+
+def _cost(M, N, rows, columns, units):
+    tiles = triton.cdiv(M, rows) * triton.cdiv(N, columns)
+    return triton.cdiv(tiles, units) * (rows * columns + LOAD_COST * (rows + columns))
 
 
 def matmul_mxfp(a, b, a_scales, b_scales, out):
     M, N = out.shape
-    K = a_scales.shape[1] * 32
-    # Few rows have narrow tiles: 5760 columns are 180 of them, and more stages hide what memory takes.
-    height, width, warps, stages = (128, 128, 8, 2) if M > 64 else (64, 32, 4, 3)
-    multiply_tile[(triton.cdiv(M, height) * triton.cdiv(N, width),)](
+    a, b = _widened(a, a_scales), _widened(b, b_scales)
+    K = a.shape[1]
+    rows, columns, depth, warps, stages = _tile(M, N)
+    _multiply_tile[(triton.cdiv(M, rows) * triton.cdiv(N, columns),)](
         a,
         b,
-        a_scales,
-        b_scales,
         out,
         M,
         N,
         K,
-        A_BITS=a.shape[1] * 8 // K,
-        B_BITS=b.shape[1] * 8 // K,
-        GROUP=8,
-        BLOCK_M=height,
-        BLOCK_N=width,
-        BLOCK_K=128,
+        WHOLE_STEPS=K % depth == 0,
+        TOGETHER=TOGETHER,
+        BLOCK_M=rows,
+        BLOCK_N=columns,
+        BLOCK_K=depth,
         num_warps=warps,
-        num_stages=stages,
+        # All stages take up to 144 KiB of an H200's shared memory. On AMD two are one buffer in 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else stages,
     )

@@ -12,16 +12,16 @@ BLOCK_K = 64
 @triton.jit
 def load_operand(ptr, scales_ptr, rows, height, start, K, BITS: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr):
     """Scaled elements start … start + DEPTH - 1 of every row: (ROWS, DEPTH), bfloat16."""
-    k = start + tl.arange(0, DEPTH)
+    row_bytes = K * BITS // 8
+    byte = start * BITS // 8 + tl.arange(0, DEPTH * BITS // 8)
     row_mask = (rows < height)[:, None]
-    mask = row_mask & (k < K)[None, :]
-    row_bytes = (rows * (K * BITS // 8))[:, None]
+    mask = row_mask & (byte < row_bytes)[None, :]
+    packed = tl.load(ptr + (rows * row_bytes)[:, None] + byte[None, :], mask=mask, other=0)
     if BITS == 8:
-        codes = tl.load(ptr + row_bytes + k[None, :], mask=mask, other=0)
-        elements = codes.to(tl.float8e4nv, bitcast=True).to(tl.float32)
+        elements = packed.to(tl.float8e4nv, bitcast=True).to(tl.float32)
     else:
-        packed = tl.load(ptr + row_bytes + (k // 2)[None, :], mask=mask, other=0).to(tl.uint32)
-        codes = packed >> (k % 2 * 4).to(tl.uint32)[None, :]
+        # A byte has two elements, the first in its low half.
+        codes = tl.reshape(tl.join(packed & 15, packed >> 4), (ROWS, DEPTH)).to(tl.uint32)
         # Twice the magnitudes of the eight codes are the digits of this number, from the last on.
         digits = tl.full((1, 1), 0xC8643210, tl.uint32)
         magnitude = ((digits >> (codes & 7) * 4) & 15).to(tl.float32) * 0.5

@@ -9,6 +9,9 @@ need no padding to 64. Rows and columns beyond the end repeat the last one in pl
 Rows of codes that are not whole vectors are copied to whole blocks first where experts have many rows: the baseline
 loads such codes byte by byte for every 32 rows. float32 keeps the baseline's tile, except where N is at most 16: there
 a step has twice the depth and an eighth of the results, as the chain of steps is all there is.
+
+A step ends when its products are done. Where the sum is only passed on to the next product, Triton lets products run
+into the next step, which overwrites the registers of their left operand before they are read (Triton 3.6, sm_90).
 """
 
 import torch
@@ -24,6 +27,29 @@ def _pad_rows(x_ptr, out_ptr, K, width, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + row * width + k, tl.load(x_ptr + row * K + k, mask=k < K, other=0), mask=k < width)
+
+
+@triton.jit
+def _find_tile(expert_offsets_ptr, num_experts, tile, EXPERTS: tl.constexpr, BLOCK_M: tl.constexpr):
+    """Return the expert that has a tile, or num_experts or more, and the number of the tile among its own."""
+    experts = tl.arange(0, EXPERTS)
+    begins = tl.load(expert_offsets_ptr + experts, mask=experts < num_experts, other=0)
+    ends = tl.load(expert_offsets_ptr + experts + 1, mask=experts < num_experts, other=0)
+    last_tiles = tl.cumsum(tl.cdiv(ends - begins, BLOCK_M), axis=0)
+    before = last_tiles <= tile
+    return tl.sum(before.to(tl.int32), axis=0), tile - tl.max(tl.where(before, last_tiles, 0), axis=0)
+
+
+@triton.jit
+def _add_product(acc, x, weight, start, TURNED: tl.constexpr):
+    if TURNED:
+        # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+        if start < 0:
+            acc = -acc
+        acc = tl.dot(weight, x.T, acc)
+    else:
+        acc = tl.dot(x, weight.T, acc, input_precision=PRECISION)
+    return acc
 
 
 @triton.jit
@@ -44,38 +70,29 @@ def _multiply_rows_of_expert(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """Multiply the rows of one tile of one expert, which is found by counting the tiles of all experts."""
-    tile = tl.program_id(0)
-    experts = tl.arange(0, EXPERTS)
-    begins = tl.load(expert_offsets_ptr + experts, mask=experts < num_experts, other=0)
-    ends = tl.load(expert_offsets_ptr + experts + 1, mask=experts < num_experts, other=0)
-    last_tiles = tl.cumsum(tl.cdiv(ends - begins, BLOCK_M), axis=0)
-    if tile >= tl.max(last_tiles, axis=0):
+    """Multiply the rows of one tile of one expert."""
+    expert, tile = _find_tile(expert_offsets_ptr, num_experts, tl.program_id(0), EXPERTS, BLOCK_M)
+    if expert >= num_experts:
         return
-    before = last_tiles <= tile
-    expert = tl.sum(before.to(tl.int32), axis=0)
-    tile -= tl.max(tl.where(before, last_tiles, 0), axis=0)
     end = tl.load(expert_offsets_ptr + expert + 1)
     rows = tl.load(expert_offsets_ptr + expert) + tile * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    of_expert = expert.to(tl.int64) * N + tl.minimum(columns, N - 1)
+    of_expert = expert * N + tl.minimum(columns, N - 1)
     k = tl.arange(0, BLOCK_K)
-    x_at = x_ptr + tl.minimum(rows, end - 1).to(tl.int64)[:, None] * K + k[None, :]
-    weight_at = weight_ptr + of_expert[:, None] * K + k[None, :]
+    # Offsets have 32 bits, and need half the registers of pointers.
+    x_offsets = tl.minimum(rows, end - 1)[:, None] * K + k[None, :]
+    weight_offsets = of_expert[:, None] * K + k[None, :]
     acc = tl.zeros((BLOCK_N, BLOCK_M) if TURNED else (BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_BLOCKS:
-            x = tl.load(x_at)
-            weight = tl.load(weight_at)
+            x = tl.load(x_ptr + x_offsets)
+            weight = tl.load(weight_ptr + weight_offsets)
         else:
-            x = tl.load(x_at, mask=(k < K - start)[None, :], other=0.0)
-            weight = tl.load(weight_at, mask=(k < K - start)[None, :], other=0.0)
-        if TURNED:
-            acc = tl.dot(weight.to(x.dtype), x.T, acc)
-        else:
-            acc = tl.dot(x, weight.to(x.dtype).T, acc, input_precision=PRECISION)
-        x_at += BLOCK_K
-        weight_at += BLOCK_K
+            x = tl.load(x_ptr + x_offsets, mask=(k < K - start)[None, :], other=0.0)
+            weight = tl.load(weight_ptr + weight_offsets, mask=(k < K - start)[None, :], other=0.0)
+        acc = _add_product(acc, x, weight.to(x.dtype), start, TURNED)
+        x_offsets += BLOCK_K
+        weight_offsets += BLOCK_K
     if TURNED:
         acc = acc.T
     acc *= tl.load(scales_ptr + of_expert)[None, :]
