@@ -57,6 +57,9 @@ def _chunk_output(
         state_mask = (d < head_dim)[:, None] & (e < value_dim)[None, :]
         states = tl.load(states_ptr + (state + d)[:, None] * value_dim + e[None, :], mask=state_mask, other=0.0)
         decayed = query * tl.exp(gates) * sm_scale
+        # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+        if start < 0:
+            acc = -acc
         acc = tl.dot(decayed.to(states.dtype), states, acc, input_precision=PRECISION)
     for first in range(0, tl.minimum(length, tile * TOKENS + TOKENS), KEYS):
         j = first + tl.arange(0, KEYS)

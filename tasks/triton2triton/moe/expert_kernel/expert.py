@@ -96,6 +96,9 @@ def _multiply_listed_tokens(
             codes = tl.load(codes_at, mask=(k < end - start)[None, :], other=0)
         # Codes up to 127 are exact in every dtype of x.
         if TURNED:
+            # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+            if start < 0:
+                acc = -acc
             acc = tl.dot(codes.to(x.dtype), x.T, acc)
         else:
             acc = tl.dot(x, codes.to(x.dtype).T, acc, input_precision=PRECISION)

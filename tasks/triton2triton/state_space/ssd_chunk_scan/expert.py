@@ -90,6 +90,9 @@ def scan_tokens(
                 weights = tl.where(ids[:, None] == ids_k[None, :], weights, 0.0)
             x_rows = (((first + k) * num_heads + head) * head_dim)[:, None]
             x = tl.load(x_ptr + x_rows + p[None, :], mask=p_mask, other=0.0)
+            # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+            if start < 0:
+                acc = -acc
             acc = add_product(weights, x, acc)
         acc *= tl.exp(decay - decay_0)[:, None]
 
@@ -106,6 +109,9 @@ def scan_tokens(
             weights = tl.where(reached, CB * tl.exp(decay[:, None] - decay_k[None, :]) * dt_k[None, :], 0.0)
             x_rows = (((first + k) * num_heads + head) * head_dim)[:, None]
             x = tl.load(x_ptr + x_rows + p[None, :], mask=known[:, None] & p_mask, other=0.0)
+            # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+            if start < 0:
+                acc = -acc
             acc = add_product(weights, x, acc)
 
         places = ((tokens * num_heads + head) * head_dim)[:, None] + p[None, :]

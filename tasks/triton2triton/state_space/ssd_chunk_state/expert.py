@@ -57,6 +57,9 @@ def accumulate_state(
         B_rows = ((first + k) * B_stride + group * state_dim)[:, None]
         B = tl.load(B_ptr + B_rows + n[None, :], mask=inside[:, None] & (n < state_dim)[None, :], other=0.0)
         scaled = (x.to(tl.float32) * scale[:, None]).to(B.dtype)
+        # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+        if start < 0:
+            acc = -acc
         acc = tl.dot(tl.trans(scaled), B, acc, input_precision=PRECISION)
 
     state_row = ((row * num_chunks + chunk) * num_heads + head) * head_dim

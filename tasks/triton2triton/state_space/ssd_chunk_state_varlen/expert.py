@@ -83,6 +83,9 @@ def _last_state_tile(
         B_rows = ((t * num_groups + group) * state_dim)[:, None]
         B = tl.load(B_ptr + B_rows + n[None, :], mask=inside[:, None] & (n < state_dim)[None, :], other=0.0)
         scaled = (x.to(tl.float32) * scale[:, None]).to(B.dtype)
+        # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+        if start < 0:
+            acc = -acc
         acc = tl.dot(tl.trans(scaled), B, acc, input_precision=PRECISION)
     acc += held.to(tl.float32) * tl.exp(last - since)
     tl.store(states_ptr + own + places, acc.to(states_ptr.dtype.element_ty), mask=mask)
