@@ -1,7 +1,7 @@
 """Layer normalization forward and backward in one walk over x and dy: a program keeps sums of its rows in registers.
 
 The baseline reads x six times and dy three times. Here a row, its gradient, and the sums for weight and bias stay in
-registers, 16 values of each a thread; a second launch adds the sums of all programs up. More values a thread would
+registers, 16 or 32 values of each a thread; a second launch adds the sums of all programs up. More values would
 spill, so that rows of more than 8192 are walked along, and their sums for weight and bias are a launch of their own.
 """
 
@@ -13,6 +13,11 @@ LONGEST_HELD = 8192
 TILE_ELEMENTS = 2048
 LONG_TILE = 4096
 COLUMNS = 128
+
+
+@triton.jit
+def _add_both(a, b, c, d):
+    return a + c, b + d
 
 
 @triton.jit
@@ -50,13 +55,15 @@ def _both_ways(
         places = rows[:, None] * n_columns + columns
         x = tl.load(x_ptr + rows[:, None] * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + places, mask=inside, other=0.0).to(tl.float32)
-        mean = tl.sum(x, axis=1) / n_columns
-        off = tl.where(inside, x - mean[:, None], 0.0)
-        rstd = 1.0 / tl.sqrt(tl.sum(off * off, axis=1) / n_columns + eps)
-        h = off * rstd[:, None]
         g = dy * weight
-        mean_g = tl.sum(g, axis=1) / n_columns
-        mean_gh = tl.sum(g * h, axis=1) / n_columns
+        # Two sums at once: each waits for all warps.
+        sums, sums_g = tl.reduce((x, g), 1, _add_both)
+        mean, mean_g = sums / n_columns, sums_g / n_columns
+        off = tl.where(inside, x - mean[:, None], 0.0)
+        squares, products = tl.reduce((off * off, g * off), 1, _add_both)
+        rstd = 1.0 / tl.sqrt(squares / n_columns + eps)
+        h = off * rstd[:, None]
+        mean_gh = rstd * products / n_columns
         dx = rstd[:, None] * (g - mean_g[:, None] - h * mean_gh[:, None])
         tl.store(y_ptr + places, (h * weight + bias).to(y_ptr.dtype.element_ty), mask=inside)
         tl.store(dx_ptr + places, dx.to(dx_ptr.dtype.element_ty), mask=inside)
@@ -190,8 +197,10 @@ def layernorm(x, weight, bias, dy, eps, y, mean, rstd, dx, dweight, dbias):
     else:
         block = triton.next_power_of_2(n_columns)
         rows = max(1, TILE_ELEMENTS // block)
-        # Two programs for each multiprocessor of an H200 where they are large, else four.
-        n_parts = min(triton.cdiv(n_rows, rows), 264 if block > LONG_TILE else 528)
+        # With 16 bits half of the warps hold a row, so that sums wait for fewer, and twice the programs are under way:
+        # four for each multiprocessor of an H200 where they are large, else eight.
+        short = x.element_size() == 2
+        n_parts = min(triton.cdiv(n_rows, rows), (264 if block > LONG_TILE else 528) * (2 if short else 1))
         parts = _parts(n_parts, x)
         # The next row is loaded meanwhile where both buffers fit; AMD's 64 KiB are left to reductions.
         ahead = torch.version.hip is None and block * x.element_size() <= 16384
@@ -204,6 +213,6 @@ def layernorm(x, weight, bias, dy, eps, y, mean, rstd, dx, dweight, dbias):
             ROWS=rows,
             BLOCK=block,
             STAGES=2 if ahead else 1,
-            num_warps=min(16, max(4, block // 512)),
+            num_warps=min(16, max(4, block // (1024 if short else 512))),
         )
     _add_parts[(triton.cdiv(n_columns, 32),)](*parts, dweight, dbias, n_parts, n_columns, ROWS=64, COLUMNS=32)

@@ -7,7 +7,7 @@ Here a first kernel writes each operand in bfloat16, which costs the memory traf
 that remains has operands that go from memory to the matrix units through shared memory alone. Its tiles are wide, and
 programs go down eight tiles before they go to the right, so that their operands are in the L2 cache together. `_tile`
 takes the tile of least cost for the shape: tiles of the busiest multiprocessor times multiply-adds and loads of a tile.
-Up to 64 rows have narrow tiles, in longer steps, as the chain of steps is all there is. Rows and columns beyond the end
+Up to 64 rows have narrow tiles and more steps on the way. Rows and columns beyond the end
 repeat others and are not stored, so that only a last, partial step needs a mask.
 """
 
@@ -18,7 +18,7 @@ import triton.language as tl
 BLOCK = 32  # elements that have a scale in common
 BLOCKS = 128  # of a program that widens
 TOGETHER = 8
-TILES = ((128, 256, 8, 3), (128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
+TILES = ((128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
 
 
@@ -96,7 +96,7 @@ def _widened(codes, scales):
 def _tile(M, N):
     """Return the tile's rows, columns and depth, warps and stages."""
     if M <= 64:
-        return max(16, triton.next_power_of_2(M)), 32, 128, 4, 4
+        return max(16, triton.next_power_of_2(M)), 64, 64, 4, 6
     units = 304 if torch.version.hip else 132  # of an MI300X and an H200
     rows, columns, warps, stages = min(TILES, key=lambda tile: _cost(M, N, *tile[:2], units))
     return rows, columns, 64, warps, stages

@@ -1,17 +1,14 @@
-"""Grouped product with 8-bit weights: the weights are the left operand, and tiles are as high as experts have rows.
+"""Grouped product with 8-bit weights, in tiles as high as experts have rows.
 
-The baseline has tiles of 32 rows: an expert with 256 rows has its weights loaded and widened eight times. Widened
-weights go back to shared memory before they are multiplied. Here a tile has up to 128 rows, by the average number of
-rows of an expert. The product is that of the weights by the rows, both turned: the units of an H200 take the left
-operand from registers, where it is widened, and their right operand may have as few as 8 columns, so that few rows
-need no padding to 64. Rows and columns beyond the end repeat the last one in place of masks.
+The baseline has tiles of 32 rows: an expert with 256 rows has its weights loaded and widened eight times. Here a tile
+has up to 128 rows, by the average number of rows of an expert. Rows and columns beyond the end repeat the last one in
+place of masks. Widened weights go through shared memory to the matrix units. From registers, as the left operand of a
+turned product, they were slower on an H200, and wrong: Triton 3.6 let products run into the next step, which overwrites
+these registers before they are read.
 
 Rows of codes that are not whole vectors are copied to whole blocks first where experts have many rows: the baseline
 loads such codes byte by byte for every 32 rows. float32 keeps the baseline's tile, except where N is at most 16: there
 a step has twice the depth and an eighth of the results, as the chain of steps is all there is.
-
-A step ends when its products are done. Where the sum is only passed on to the next product, Triton lets products run
-into the next step, which overwrites the registers of their left operand before they are read (Triton 3.6, sm_90).
 """
 
 import torch
@@ -41,18 +38,6 @@ def _find_tile(expert_offsets_ptr, num_experts, tile, EXPERTS: tl.constexpr, BLO
 
 
 @triton.jit
-def _add_product(acc, x, weight, start, TURNED: tl.constexpr):
-    if TURNED:
-        # Never true: a use of the sum outside of products makes Triton wait for them in every step.
-        if start < 0:
-            acc = -acc
-        acc = tl.dot(weight, x.T, acc)
-    else:
-        acc = tl.dot(x, weight.T, acc, input_precision=PRECISION)
-    return acc
-
-
-@triton.jit
 def _multiply_rows_of_expert(
     x_ptr,
     weight_ptr,
@@ -64,7 +49,6 @@ def _multiply_rows_of_expert(
     N,
     K,
     WHOLE_BLOCKS: tl.constexpr,
-    TURNED: tl.constexpr,
     EXPERTS: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -82,7 +66,7 @@ def _multiply_rows_of_expert(
     # Offsets have 32 bits, and need half the registers of pointers.
     x_offsets = tl.minimum(rows, end - 1)[:, None] * K + k[None, :]
     weight_offsets = of_expert[:, None] * K + k[None, :]
-    acc = tl.zeros((BLOCK_N, BLOCK_M) if TURNED else (BLOCK_M, BLOCK_N), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_BLOCKS:
             x = tl.load(x_ptr + x_offsets)
@@ -90,11 +74,9 @@ def _multiply_rows_of_expert(
         else:
             x = tl.load(x_ptr + x_offsets, mask=(k < K - start)[None, :], other=0.0)
             weight = tl.load(weight_ptr + weight_offsets, mask=(k < K - start)[None, :], other=0.0)
-        acc = _add_product(acc, x, weight.to(x.dtype), start, TURNED)
+        acc = tl.dot(x, weight.to(x.dtype).T, acc, input_precision=PRECISION)
         x_offsets += BLOCK_K
         weight_offsets += BLOCK_K
-    if TURNED:
-        acc = acc.T
     acc *= tl.load(scales_ptr + of_expert)[None, :]
     if row_weights_ptr is not None:
         acc *= tl.load(row_weights_ptr + tl.minimum(rows, end - 1))[:, None]
@@ -141,7 +123,6 @@ def moe_gemm(x, weight, scales, row_weights, expert_offsets, out):
         N,
         K,
         WHOLE_BLOCKS=K % block_k == 0,
-        TURNED=x.element_size() == 2,
         EXPERTS=triton.next_power_of_2(num_experts),
         BLOCK_M=block_m,
         BLOCK_N=block_n,

@@ -1,9 +1,10 @@
 """Softmax that reads a row once where it fits into registers, several short rows a program; else wide online tiles."""
 
+import torch
 import triton
 import triton.language as tl
 
-LARGEST_TILE = 16384
+LARGEST_TILE = 32768
 TILE_ELEMENTS = 2048
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -60,7 +61,7 @@ def online_softmax(x, scale, y, peak, total):
         softmax_long[(rows,)](x, scale, y, peak, total, x.stride(0), columns, WIDTH=4096, num_warps=8)
         return
     height = max(1, min(TILE_ELEMENTS // width, triton.next_power_of_2(rows)))
-    num_warps = min(16, max(1, width * height // 512))
+    num_warps = min(16 if torch.version.hip else 32, max(1, width * height // 512))
     softmax_tile[(triton.cdiv(rows, height),)](
         x, scale, y, peak, total, x.stride(0), rows, columns, ROWS=height, WIDTH=width, num_warps=num_warps
     )

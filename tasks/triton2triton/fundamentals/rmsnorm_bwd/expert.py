@@ -23,6 +23,11 @@ def _places(m, n, n_rows, n_columns):
 
 
 @triton.jit
+def _add_both(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
 def gradient_of_tiles(
     dy_ptr, x_ptr, weight_ptr, dx_ptr, sums_ptr, n_rows, n_columns, eps, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
@@ -41,10 +46,11 @@ def gradient_of_tiles(
         next_offsets, next_inside = _places(m, n, n_rows, n_columns)
         next_x = tl.load(x_ptr + next_offsets, mask=next_inside, other=0.0)
         next_dy = tl.load(dy_ptr + next_offsets, mask=next_inside, other=0.0)
-        inverse_rms = 1.0 / tl.sqrt(tl.sum(x * x, axis=1) / n_columns + eps)
-        normed = x * inverse_rms[:, None]
         scaled = dy * weight
-        slope = tl.sum(scaled * normed, axis=1) / n_columns
+        squares, products = tl.reduce((x * x, scaled * x), 1, _add_both)  # one wait for all threads
+        inverse_rms = 1.0 / tl.sqrt(squares / n_columns + eps)
+        normed = x * inverse_rms[:, None]
+        slope = products * inverse_rms / n_columns
         dx = inverse_rms[:, None] * (scaled - normed * slope[:, None])
         tl.store(dx_ptr + offsets, dx.to(dx_ptr.dtype.element_ty), mask=inside)
         total += dy * normed

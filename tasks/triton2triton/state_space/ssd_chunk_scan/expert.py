@@ -13,8 +13,11 @@ PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float3
 
 
 @triton.jit
-def add_product(weights, x, acc):
-    """acc + weights @ x, weights being float32."""
+def add_product(weights, x, acc, start):
+    """acc + weights @ x, weights being float32; start is a step's first column."""
+    # Never true: a use of the sum outside of products makes Triton wait for them in every step.
+    if start < 0:
+        acc = -acc
     return tl.dot(weights.to(x.dtype), x, acc, input_precision=PRECISION)
 
 
@@ -90,10 +93,7 @@ def scan_tokens(
                 weights = tl.where(ids[:, None] == ids_k[None, :], weights, 0.0)
             x_rows = (((first + k) * num_heads + head) * head_dim)[:, None]
             x = tl.load(x_ptr + x_rows + p[None, :], mask=p_mask, other=0.0)
-            # Never true: a use of the sum outside of products makes Triton wait for them in every step.
-            if start < 0:
-                acc = -acc
-            acc = add_product(weights, x, acc)
+            acc = add_product(weights, x, acc, start)
         acc *= tl.exp(decay - decay_0)[:, None]
 
         for start in range(m0, tl.minimum(m0 + BLOCK_M, length), BLOCK_K):
@@ -109,10 +109,7 @@ def scan_tokens(
             weights = tl.where(reached, CB * tl.exp(decay[:, None] - decay_k[None, :]) * dt_k[None, :], 0.0)
             x_rows = (((first + k) * num_heads + head) * head_dim)[:, None]
             x = tl.load(x_ptr + x_rows + p[None, :], mask=known[:, None] & p_mask, other=0.0)
-            # Never true: a use of the sum outside of products makes Triton wait for them in every step.
-            if start < 0:
-                acc = -acc
-            acc = add_product(weights, x, acc)
+            acc = add_product(weights, x, acc, start)
 
         places = ((tokens * num_heads + head) * head_dim)[:, None] + p[None, :]
         mask = inside[:, None] & p_mask
