@@ -24,9 +24,6 @@ __device__ void stage(float (&to)[kTile][kTile + 1], const float* from, int64_t 
     }
 }
 
-// tanh(x), exact to rounding of numbers near one.
-__device__ float quick_tanh(float x) { return 1.0f - __fdividef(2.0f, __expf(2.0f * x) + 1.0f); }
-
 // Scores of an episode's queries and of the items of its sets, a thread four of them: one item, queries eight apart.
 template <typename E>
 __global__ void score_kernel(const float* of_support, const float* of_query, const E* score_weight, float* scores,
@@ -49,7 +46,7 @@ __global__ void score_kernel(const float* of_support, const float* of_query, con
         for (int i = 0; i < kTile; ++i) {
 #pragma unroll
             for (int q = 0; q < 4; ++q) {
-                sums[q] += weights[i] * quick_tanh(support[item][i] + query[first + 8 * q][i]);
+                sums[q] += weights[i] * tanhf(support[item][i] + query[first + 8 * q][i]);
             }
         }
         __syncthreads();
