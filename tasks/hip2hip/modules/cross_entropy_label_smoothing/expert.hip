@@ -6,7 +6,9 @@
 
 #include <math.h>
 
-constexpr int kGroup = 32;  // lanes that shuffle: a wave, or half of one
+constexpr int kGroup = 32;     // lanes that shuffle: a wave, or half of one
+constexpr int kTogether = 4;   // loads in flight
+constexpr int kManyRows = 512;  // which fill a device with blocks of 256
 
 template <typename E, int V>
 struct alignas(V * sizeof(E)) Pack {
@@ -35,18 +37,19 @@ struct Digest {
     }
 };
 
-template <int V, typename E>
-__device__ __forceinline__ void take(Digest& digest, const E* elements, float origin) {
-    float values[V];
+// Several packs cost one rescaling.
+template <int Count, int V, typename E>
+__device__ __forceinline__ void take(Digest& digest, const Pack<E, V> (&packs)[Count], float origin) {
+    float values[Count * V];
     float larger = digest.largest;
 #pragma unroll
-    for (int i = 0; i < V; ++i) {
-        values[i] = static_cast<float>(elements[i]);
+    for (int i = 0; i < Count * V; ++i) {
+        values[i] = static_cast<float>(packs[i / V].element[i % V]);
         larger = fmaxf(larger, values[i]);
     }
     digest.rescale(larger);
 #pragma unroll
-    for (int i = 0; i < V; ++i) {
+    for (int i = 0; i < Count * V; ++i) {
         digest.exponentials += __expf(values[i] - larger);
         digest.sum += values[i] - origin;
     }
@@ -63,18 +66,16 @@ __device__ __forceinline__ Digest share(const E* row, int lane, int classes, flo
     const Pack<E, V>* body = reinterpret_cast<const Pack<E, V>*>(row + head);
     Digest digest{-INFINITY, 0.0f, 0.0f};
     int at = lane;
-    for (; at + Lanes < packs; at += 2 * Lanes) {  // two loads in flight
-        const Pack<E, V> first = body[at], second = body[at + Lanes];
-        take<V>(digest, first.element, origin);
-        take<V>(digest, second.element, origin);
+    for (; at + (kTogether - 1) * Lanes < packs; at += kTogether * Lanes) {
+        Pack<E, V> several[kTogether];
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) several[i] = body[at + i * Lanes];
+        take(digest, several, origin);
     }
-    if (at < packs) {
-        const Pack<E, V> last = body[at];
-        take<V>(digest, last.element, origin);
-    }
-    if (lane < head) take<1>(digest, row + lane, origin);
+    for (; at < packs; at += Lanes) take<1, V, E>(digest, {body[at]}, origin);
+    if (lane < head) take<1, 1, E>(digest, {Pack<E, 1>{row[lane]}}, origin);
     const int tail = head + packs * V + lane;
-    if (tail < classes) take<1>(digest, row + tail, origin);
+    if (tail < classes) take<1, 1, E>(digest, {Pack<E, 1>{row[tail]}}, origin);
     return digest;
 }
 
@@ -132,7 +133,7 @@ extern "C" hipError_t cross_entropy_label_smoothing(const T* logits, const int64
     const int64_t pitch = C + row_gap;
     if (classes <= 1024) {
         row_losses<32><<<(rows + 3) / 4, 128, 0, stream>>>(logits, target, smoothing, losses, rows, classes, pitch);
-    } else if (classes <= 65536) {
+    } else if (classes <= 65536 || rows >= kManyRows) {
         row_losses<256><<<rows, 256, 0, stream>>>(logits, target, smoothing, losses, rows, classes, pitch);
     } else {
         row_losses<1024><<<rows, 1024, 0, stream>>>(logits, target, smoothing, losses, rows, classes, pitch);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 constexpr int kGroup = 32;  // lanes that shuffle: a wave, or half of one
+constexpr int kManyRows = 512;  // which fill a device with blocks of 256
 
 template <typename E, int V>
 struct alignas(V * sizeof(E)) Pack {
@@ -53,20 +54,22 @@ struct Row {
     float student_origin, teacher_origin, inverse;
 };
 
-template <int V, typename E>
-__device__ __forceinline__ void take(Digest& digest, const E* student, const E* teacher, Row row) {
-    float s[V], t[V];
+// Several packs cost one rescaling.
+template <int Count, int V, typename E>
+__device__ __forceinline__ void take(Digest& digest, const Pack<E, V> (&student)[Count],
+                                     const Pack<E, V> (&teacher)[Count], Row row) {
+    float s[Count * V], t[Count * V];
     float student_max = digest.student_max, teacher_max = digest.teacher_max;
 #pragma unroll
-    for (int i = 0; i < V; ++i) {
-        s[i] = static_cast<float>(student[i]);
-        t[i] = static_cast<float>(teacher[i]);
+    for (int i = 0; i < Count * V; ++i) {
+        s[i] = static_cast<float>(student[i / V].element[i % V]);
+        t[i] = static_cast<float>(teacher[i / V].element[i % V]);
         student_max = fmaxf(student_max, s[i]);
         teacher_max = fmaxf(teacher_max, t[i]);
     }
     digest.raise(student_max, teacher_max, row.inverse);
 #pragma unroll
-    for (int i = 0; i < V; ++i) {
+    for (int i = 0; i < Count * V; ++i) {
         const float exponential = __expf((t[i] - teacher_max) * row.inverse);
         digest.student_sum += __expf((s[i] - student_max) * row.inverse);
         digest.teacher_sum += exponential;
@@ -82,13 +85,19 @@ __device__ __forceinline__ Digest share(const E* student, const E* teacher, int 
     const Pack<E, V>* s = reinterpret_cast<const Pack<E, V>*>(student + head);
     const Pack<E, V>* t = reinterpret_cast<const Pack<E, V>*>(teacher + head);
     Digest digest{-INFINITY, 0.0f, -INFINITY, 0.0f, 0.0f};
-    for (int at = lane; at < packs; at += Lanes) {
-        const Pack<E, V> of_student = s[at], of_teacher = t[at];
-        take<V>(digest, of_student.element, of_teacher.element, row);
+    constexpr int kTogether = V == 8 ? 2 : 4;  // loads in flight of each
+    int at = lane;
+    for (; at + (kTogether - 1) * Lanes < packs; at += kTogether * Lanes) {
+        Pack<E, V> of_student[kTogether], of_teacher[kTogether];
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) of_student[i] = s[at + i * Lanes], of_teacher[i] = t[at + i * Lanes];
+        take(digest, of_student, of_teacher, row);
     }
-    if (lane < head) take<1>(digest, student + lane, teacher + lane, row);
+    for (; at < packs; at += Lanes) take<1, V, E>(digest, {s[at]}, {t[at]}, row);
+    using One = Pack<E, 1>;
+    if (lane < head) take<1, 1, E>(digest, {One{student[lane]}}, {One{teacher[lane]}}, row);
     const int tail = head + packs * V + lane;
-    if (tail < classes) take<1>(digest, student + tail, teacher + tail, row);
+    if (tail < classes) take<1, 1, E>(digest, {One{student[tail]}}, {One{teacher[tail]}}, row);
     return digest;
 }
 
@@ -144,7 +153,7 @@ extern "C" hipError_t distillation_loss(const T* student, const T* teacher, floa
     const int rows = static_cast<int>(M), classes = static_cast<int>(C);
     if (classes <= 1024) {
         row_losses<32><<<(rows + 3) / 4, 128, 0, stream>>>(student, teacher, temperature, losses, rows, classes);
-    } else if (classes <= 65536) {
+    } else if (classes <= 65536 || rows >= kManyRows) {
         row_losses<256><<<rows, 256, 0, stream>>>(student, teacher, temperature, losses, rows, classes);
     } else {
         row_losses<1024><<<rows, 1024, 0, stream>>>(student, teacher, temperature, losses, rows, classes);

@@ -8,6 +8,16 @@
 
 constexpr int kThreads = 256;
 
+// What is written is not read again: it should not displace rows of the table from the cache.
+template <typename Word>
+__device__ __forceinline__ void store_streaming(Word* to, Word word) {
+#if defined(__HIP_PLATFORM_NVIDIA__)
+    __stcs(to, word);
+#else
+    *to = word;
+#endif
+}
+
 // A row has 2^log_lanes threads, of which each takes kItems accesses of sizeof(Word) bytes. Sizes are in words.
 template <int kItems, typename Word>
 __global__ void __launch_bounds__(kThreads)
@@ -26,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kItems; ++i) held[i] = from[i * lanes < left ? i * lanes : 0];
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-        if (i * lanes < left) to[i * lanes] = held[i];
+        if (i * lanes < left) store_streaming(to + i * lanes, held[i]);
     }
 }
 

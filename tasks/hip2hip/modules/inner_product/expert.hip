@@ -7,6 +7,7 @@ constexpr int kThreads = 256;
 constexpr int kSide = 16;   // patches along each side of a tile
 constexpr int kDepth = 16;  // channels of a step
 constexpr int kFew = 4;     // positions of the image that one thread takes
+constexpr int kTogether = 8;  // channels that it loads at once
 constexpr int64_t kMostBlocks = 65535, kManyPacks = 65536, kLong = 512;
 
 template <typename E, int V>
@@ -48,30 +49,46 @@ __device__ __forceinline__ void store(E* line, int64_t first, int64_t length, bo
     }
 }
 
-// One pack of sound positions for each thread; threads count packs of all samples together.
-template <int Rows, int V, typename E>
-__global__ void __launch_bounds__(kThreads) few_kernel(Features<E> f, int64_t packs) {
-    const int64_t index = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-    const int64_t sample = index / packs, first = index % packs * V;
+// Adds `Count` channels from `c` on. All loads come before the first product, so that they are under way together.
+template <int Count, int Rows, int V, bool Whole, typename E>
+__device__ __forceinline__ void add_channels(float (&sums)[Rows][V], const Features<E>& f, const E* image,
+                                             const E* sound, int64_t first, int64_t c) {
+    Pack<E, V> lines[Count];
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+        const E* line = sound + (c + i) * f.of_sound;
+        lines[i] = Whole ? *reinterpret_cast<const Pack<E, V>*>(line + first) : load<V>(line, first, f.of_sound, false);
+    }
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+        const float scale = static_cast<float>(f.scale[c + i]);
+#pragma unroll
+        for (int r = 0; r < Rows; ++r) {
+            const float factor = static_cast<float>(image[(c + i) * Rows + r]) * scale;
+#pragma unroll
+            for (int v = 0; v < V; ++v) sums[r][v] = fmaf(factor, static_cast<float>(lines[i].element[v]), sums[r][v]);
+        }
+    }
+}
+
+// One pack of sound positions for each thread; threads count packs of all samples together. Whole: each is aligned.
+template <int Rows, int V, bool Whole, typename E>
+__global__ void __launch_bounds__(kThreads) few_kernel(Features<E> f, unsigned packs) {
+    const unsigned index = blockIdx.x * kThreads + threadIdx.x;
+    const int64_t sample = index / packs, first = int64_t{index % packs} * V;
     if (sample >= f.batch) return;
     const E* image = f.image + sample * f.channels * Rows;
     const E* sound = f.sound + sample * f.channels * f.of_sound;
     float sums[Rows][V] = {};
-#pragma unroll 8
-    for (int64_t c = 0; c < f.channels; ++c) {
-        const Pack<E, V> line = load<V>(sound + c * f.of_sound, first, f.of_sound, f.whole_sound);
-        const float scale = static_cast<float>(f.scale[c]);
-#pragma unroll
-        for (int r = 0; r < Rows; ++r) {
-            const float factor = static_cast<float>(image[c * Rows + r]) * scale;
-#pragma unroll
-            for (int i = 0; i < V; ++i) sums[r][i] = fmaf(factor, static_cast<float>(line.element[i]), sums[r][i]);
-        }
+    int64_t c = 0;
+    for (; c + kTogether <= f.channels; c += kTogether) {
+        add_channels<kTogether, Rows, V, Whole>(sums, f, image, sound, first, c);
     }
+    for (; c < f.channels; ++c) add_channels<1, Rows, V, Whole>(sums, f, image, sound, first, c);
     const float bias = static_cast<float>(*f.bias);
 #pragma unroll
     for (int r = 0; r < Rows; ++r) {
-        store<V>(f.y + (sample * Rows + r) * f.of_sound, first, f.of_sound, f.whole_sound, sums[r], bias);
+        store<V>(f.y + (sample * Rows + r) * f.of_sound, first, f.of_sound, Whole, sums[r], bias);
     }
 }
 
@@ -179,7 +196,8 @@ static unsigned parts(int64_t size, int64_t part) { return static_cast<unsigned>
 template <int Rows, int V>
 static hipError_t few_packs(const Features<T>& f, hipStream_t stream) {
     const int64_t packs = (f.of_sound + V - 1) / V;
-    few_kernel<Rows, V><<<parts(f.batch * packs, kThreads), kThreads, 0, stream>>>(f, packs);
+    const auto launch = f.whole_sound ? few_kernel<Rows, V, true, T> : few_kernel<Rows, V, false, T>;
+    launch<<<parts(f.batch * packs, kThreads), kThreads, 0, stream>>>(f, static_cast<unsigned>(packs));
     return hipGetLastError();
 }
 

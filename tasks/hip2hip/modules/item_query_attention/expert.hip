@@ -1,5 +1,6 @@
-// Additive attention over the items of support sets: both projections by matrix products into float32 scratch memory,
-// then a block for eight queries and one set: a wave a query for scores and softmax, the block for the weighted sums.
+// Additive attention over the items of support sets: exponentials of both projections by matrix products into float32
+// scratch memory; scores of tiles of queries and items; then a block for eight queries and one set: a wave a query for
+// the softmax, the block for the weighted sums.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "matrix.h"
@@ -33,10 +34,8 @@ constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
 template <typename E>
 constexpr int kPack = 16 / sizeof(E);  // elements of a load
 constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
-constexpr unsigned kTogether = 8;      // blocks side by side that have tiles one above the other, for the cache
 
-// Element (line, k) lies at line * stride + k if `along`, else at k * stride + line. Lines are the rows of a or the
-// columns of b.
+// Element (line, k) lies at line * stride + k. Lines are the rows of a or the columns of b.
 template <typename E>
 struct Matrix {
     const E* data;
@@ -55,11 +54,7 @@ struct Product {
     int64_t rows, columns, depth;
 };
 
-// What one load brings. As words, since compilers keep 16-bit elements apart.
-struct alignas(16) Words {
-    uint32_t word[4];
-};
-
+using Words = matrix::Pack<4>;  // what one load brings; compilers keep 16-bit elements apart
 template <int Count>
 __device__ __forceinline__ void load_words(Words& words, const void* from) {
 #pragma unroll
@@ -85,17 +80,16 @@ __device__ __forceinline__ void load_pack(Words& words, const E* from, int lengt
 
 // A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
 // than what they hold, so that what is read at once lies in different banks.
-template <int Tile, bool along, typename E>
+template <int Tile, typename E>
 struct Slice {
-    static constexpr bool kLines = along && by_units<E>;
-    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + kPack<E>;
-    alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
+    static constexpr int kLength = (by_units<E> ? kDepth<E> : Tile) + kPack<E>;
+    alignas(16) E element[by_units<E> ? Tile : kDepth<E>][kLength];
 };
 
-// A thread's part of the next slice: packs that lie kStep rows apart, rows of lines if `along`, else rows of k.
-template <int Tile, bool along, typename E>
+// A thread's part of the next slice: packs of lines that lie kStep apart.
+template <int Tile, typename E>
 struct Staged {
-    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
+    static constexpr int V = kPack<E>, kAcross = kDepth<E> / V, kStep = kThreads<E> / kAcross;
     static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
     Words packs[kLoads];
     const E* from;
@@ -103,63 +97,57 @@ struct Staged {
     int row, column, lines, aligned;
 
     __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t top, int64_t all)
-        : stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
-          lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
-        from = m.data + column + (along ? (top + row) * stride : row * stride + top);
-    }
+        : from(m.data + threadIdx.x % kAcross * V + (top + threadIdx.x / kAcross) * m.stride), stride(m.stride),
+          row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
+          lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {}
     // `left`: how much of the depth is.
     __device__ __forceinline__ void fetch(int64_t left) {
         const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
-        const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
         if (aligned == 16 && lines == Tile && depth == kDepth<E>) {
 #pragma unroll
             for (int l = 0; l < kLoads; ++l) load_words<4>(packs[l], from + l * kStep * stride);
         } else {
 #pragma unroll
             for (int l = 0; l < kLoads; ++l) {
-                load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
+                load_pack(packs[l], from + l * kStep * stride, row + l * kStep < lines ? depth - column : 0, aligned);
             }
         }
-        from += along ? kDepth<E> : kDepth<E> * stride;
+        from += kDepth<E>;
     }
-    __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
+    __device__ __forceinline__ void keep(Slice<Tile, E>& slice) const {
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
             const int at = row + l * kStep;
-            if constexpr (along && !by_units<E>) {
+            if constexpr (by_units<E>) {
+                *reinterpret_cast<Words*>(&slice.element[at][column]) = packs[l];
+            } else {
 #pragma unroll
                 for (int i = 0; i < V; ++i) slice.element[column + i][at] = __uint_as_float(packs[l].word[i]);
-            } else {
-                *reinterpret_cast<Words*>(&slice.element[at][column]) = packs[l];
             }
         }
     }
 };
 
 // What a wave has of a block's tile; two rows of waves share it.
-template <int Tile, bool along_a, bool along_b, typename E>
+template <int Tile, typename E>
 struct UnitSums {
     static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
     matrix::Accumulator sums[kDown * kWide];
 
     __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
     __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
-    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, E>& a, const Slice<Tile, along_b, E>& b) {
-        constexpr matrix::Layout left = along_a ? matrix::row_major : matrix::column_major;
-        constexpr matrix::Layout right = along_b ? matrix::column_major : matrix::row_major;
+    __device__ __forceinline__ void multiply(const Slice<Tile, E>& a, const Slice<Tile, E>& b) {
 #pragma unroll
         for (int k = 0; k < kDepth<E>; k += 16) {
             matrix::FragmentA<E> one[kDown];
             matrix::FragmentB<E> other[kWide];
 #pragma unroll
             for (int i = 0; i < kDown; ++i) {
-                const int line = top() + 16 * i;
-                matrix::load_shared<left>(one[i], along_a ? &a.element[line][k] : &a.element[k][line], a.kLength);
+                matrix::load_shared<matrix::row_major>(one[i], &a.element[top() + 16 * i][k], a.kLength);
             }
 #pragma unroll
             for (int j = 0; j < kWide; ++j) {
-                const int line = start() + 16 * j;
-                matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
+                matrix::load_shared<matrix::column_major>(other[j], &b.element[start() + 16 * j][k], b.kLength);
             }
 #pragma unroll
             for (int t = 0; t < kDown * kWide; ++t) {
@@ -179,13 +167,12 @@ struct UnitSums {
 };
 
 // What a thread has of it in float32: pieces of 4 × 4, so that neighbouring threads read neighbouring words.
-template <int Tile, bool along_a, bool along_b>
+template <int Tile>
 struct PatchSums {
     static constexpr int W = 4, kKept = Tile / 16, kPieces = kKept / W, kApart = Tile / kPieces;
     float sums[kKept * kKept] = {};
 
-    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, float>& a,
-                                             const Slice<Tile, along_b, float>& b) {
+    __device__ __forceinline__ void multiply(const Slice<Tile, float>& a, const Slice<Tile, float>& b) {
         const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 #pragma unroll kUnrolled
         for (int d = 0; d < kDepth<float>; ++d) {
@@ -213,17 +200,13 @@ struct PatchSums {
     }
 };
 
-template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
+template <int Tile, typename E, typename C, typename Finish>
 __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
-    __shared__ Slice<Tile, along_a, E> left[kSlices];
-    __shared__ Slice<Tile, along_b, E> right[kSlices];
-    const unsigned down = (p.rows + Tile - 1) / Tile, across = (p.columns + Tile - 1) / Tile;
-    const unsigned tile = blockIdx.x % (down * across), group = tile / (kTogether * across) * kTogether;
-    const unsigned within = tile % (kTogether * across), height = down - group < kTogether ? down - group : kTogether;
-    const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
-    std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
-    Staged<Tile, along_a, E> next_a(p.a, top, p.rows);
-    Staged<Tile, along_b, E> next_b(p.b, start, p.columns);
+    __shared__ Slice<Tile, E> left[kSlices], right[kSlices];
+    const unsigned down = (p.rows + Tile - 1) / Tile;
+    const int64_t top = int64_t{blockIdx.x % down} * Tile, start = int64_t{blockIdx.x / down} * Tile;
+    std::conditional_t<by_units<E>, UnitSums<Tile, E>, PatchSums<Tile>> sums;
+    Staged<Tile, E> next_a(p.a, top, p.rows), next_b(p.b, start, p.columns);
     next_a.fetch(p.depth);
     next_b.fetch(p.depth);
     next_a.keep(left[0]);
@@ -251,25 +234,29 @@ static int64_t tiles_of(int64_t rows, int64_t columns, int64_t tile) {
 }
 
 // c = finish(a × b), dense.
-template <bool along_a, bool along_b, typename E, typename C, typename Finish>
+template <typename E, typename C, typename Finish>
 static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t rows, int64_t columns, int64_t depth, Finish finish,
                           hipStream_t stream) {
     const Product<E> p{a, b, rows, columns, depth};
     const bool large = tiles_of(rows, columns, 128) >= kFew;
     const dim3 grid(tiles_of(rows, columns, large ? 128 : 64));
-    if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
-    if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    if (large) product_kernel<128><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
+    if (!large) product_kernel<64><<<grid, kThreads<E>, 0, stream>>>(p, c, finish);
     return hipGetLastError();
 }
 
 constexpr int kRowThreads = 256;
 constexpr int kMostItems = 2048;  // of a set
-constexpr int kQueries = 8;       // of a block, which share a set of few items
+constexpr int kQueries = 8;       // of a block that gathers, which share a set of few items
+constexpr int kSide = 32, kStep = 32;  // items of a block that scores; part of the width that it takes a round
+constexpr float kMost = 43.0f;         // exp(2 × 43) is finite
 
-struct Bias {
+// exp(2 x) of a projection x. tanh(s + q) is 1 - 2 / (exp(2 s) exp(2 q) + 1), so that a pair costs one reciprocal.
+struct Exponential {
     const T* bias;
     __device__ float operator()(float sum, int64_t column) const {
-        return bias == nullptr ? sum : sum + static_cast<float>(bias[column]);
+        if (bias != nullptr) sum += static_cast<float>(bias[column]);
+        return expf(2.0f * fminf(fmaxf(sum, -kMost), kMost));
     }
 };
 
@@ -277,28 +264,54 @@ struct Sizes {
     int64_t sets, items, queries, features, width;
 };
 
-// Its error is that of numbers near one, a rounding of float32, which is as little of a sum of many.
-__device__ __forceinline__ float quick_tanh(float x) { return 1.0f - __fdividef(2.0f, __expf(2.0f * x) + 1.0f); }
-
-// A query's scores of four items, or of those that are left, in every lane; lane by lane along the width.
-template <int Items>
-__device__ __forceinline__ void score_items(const float* of_support, const float* of_query, const T* score_weight,
-                                            float* scores, int64_t width) {
-    float score[Items] = {};
-    for (int64_t i = threadIdx.x % warpSize; i < width; i += warpSize) {
-        const float weight = static_cast<float>(score_weight[i]), of_one = of_query[i];
+// Scores of 8 × Down queries of an episode and 32 items of its sets: 32 threads have 8 × 16 of them, a thread 2 × 2. A
+// number that all scores have in common is left out, since softmax cancels it.
+template <int Down>
+__global__ void __launch_bounds__(64 * Down)
+    score_kernel(const float* of_support, const float* of_query, const T* score_weight, float* scores, Sizes sizes) {
+    constexpr int kThreads = 64 * Down, kAsked = 8 * Down;
+    __shared__ alignas(16) float support[kStep][kSide + 2], query[kStep][kAsked + 2], weights[kStep];
+    const int64_t items = sizes.sets * sizes.items, across = (items + kSide - 1) / kSide;
+    const int64_t down = (sizes.queries + kAsked - 1) / kAsked, episode = blockIdx.x / (across * down);
+    const int64_t top = blockIdx.x / across % down * kAsked, side = blockIdx.x % across * kSide;
+    const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
+    const int row = group % Down * 8 + lane / 8 * 2, column = group / Down * 16 + lane % 8 * 2;
+    const int rows = static_cast<int>(sizes.queries - top), columns = static_cast<int>(items - side);
+    const float* from_support = of_support + (episode * items + side) * sizes.width;
+    const float* from_query = of_query + (episode * sizes.queries + top) * sizes.width;
+    float sums[4] = {};
+    for (int64_t start = 0; start < sizes.width; start += kStep) {
+        // Past the ends, any number will do: its weight is zero, or its sum is not stored.
+        const int k = threadIdx.x % kStep;
+        const int64_t at = start + k < sizes.width ? start + k : sizes.width - 1;
 #pragma unroll
-        for (int k = 0; k < Items; ++k) score[k] += weight * quick_tanh(of_support[k * width + i] + of_one);
+        for (int line = threadIdx.x / kStep; line < kSide; line += kThreads / kStep) {
+            support[k][line] = from_support[(line < columns ? line : columns - 1) * sizes.width + at];
+            if (line < kAsked) query[k][line] = from_query[(line < rows ? line : rows - 1) * sizes.width + at];
+        }
+        const float weight = start + k < sizes.width ? -2.0f * static_cast<float>(score_weight[at]) : 0.0f;
+        if (threadIdx.x < kStep) weights[k] = weight;
+        __syncthreads();
+        if (row < rows && column < columns) {
+#pragma unroll 8
+            for (int d = 0; d < kStep; ++d) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const float product = query[d][row + i / 2] * support[d][column + i % 2];
+                    sums[i] += __fdividef(weights[d], product + 1.0f);
+                }
+            }
+        }
+        __syncthreads();
     }
-#pragma unroll
-    for (int k = 0; k < Items; ++k) {
-        for (int distance = warpSize / 2; distance > 0; distance /= 2) score[k] += __shfl_xor(score[k], distance);
-        scores[k] = score[k];
+    for (int i = 0; i < 4; ++i) {
+        if (row + i / 2 >= rows || column + i % 2 >= columns) continue;
+        scores[(episode * sizes.queries + top + row + i / 2) * items + side + column + i % 2] = sums[i];
     }
 }
 
 // A wave turns a query's scores into weights that are not divided by their sum yet, which it returns.
-__device__ float exponentiate(float* scores, int64_t items) {
+__device__ float exponentiate(const float* scores, float* weights, int64_t items) {
     const int lane = threadIdx.x % warpSize;
     float largest = scores[0], total = 0.0f;
     for (int64_t k = lane; k < items; k += warpSize) largest = fmaxf(largest, scores[k]);
@@ -306,52 +319,35 @@ __device__ float exponentiate(float* scores, int64_t items) {
         largest = fmaxf(largest, __shfl_xor(largest, distance));
     }
     for (int64_t k = lane; k < items; k += warpSize) {
-        scores[k] = expf(scores[k] - largest);
-        total += scores[k];
+        weights[k] = expf(scores[k] - largest);
+        total += weights[k];
     }
     for (int distance = warpSize / 2; distance > 0; distance /= 2) total += __shfl_xor(total, distance);
     return total;
 }
 
-// A block answers `Queries` queries about one set: a wave for each, or all waves for a single one. What it reads of the
-// set's items and of the weight serves four items of a query, and all queries.
+// A block answers `Queries` queries about one set: what it reads of the set's items serves all of them.
 template <int Queries>
 __global__ void __launch_bounds__(kRowThreads)
-    attend_kernel(const T* support, const T* score_weight, const float* of_support, const float* of_query, T* y,
-                  Sizes sizes) {
-    constexpr int kRoom = kMostItems / Queries;
-    __shared__ float scores[Queries][kRoom], totals[Queries];
+    gather_kernel(const T* support, const float* scores, T* y, Sizes sizes) {
+    __shared__ float weights[Queries][kMostItems / Queries], totals[Queries];
     const int64_t groups = (sizes.queries + Queries - 1) / Queries;
     const int64_t set = blockIdx.x / groups, episode = set / sizes.sets;  // of all episodes
     const int64_t begin = blockIdx.x % groups * Queries, left = sizes.queries - begin;
-    const int count = static_cast<int>(left < Queries ? left : Queries);
-    const int wave = threadIdx.x / warpSize, waves = kRowThreads / warpSize, width = sizes.width;
-    const int shares = waves > Queries ? waves / Queries : 1;  // waves of a query
-    const float* items_of_set = of_support + set * sizes.items * width;
-    for (int q = wave / shares; q < count; q += waves / shares) {
-        const float* of_one = of_query + (episode * sizes.queries + begin + q) * width;
-        for (int64_t k = wave % shares * 4; k < sizes.items; k += shares * 4) {
-            const float* from = items_of_set + k * width;
-            const int64_t rest = sizes.items - k;
-            if (rest >= 4) {
-                score_items<4>(from, of_one, score_weight, &scores[q][k], width);
-            } else {
-                for (int64_t i = 0; i < rest; ++i) {
-                    score_items<1>(from + i * width, of_one, score_weight, &scores[q][k + i], width);
-                }
-            }
-        }
+    const int count = static_cast<int>(left < Queries ? left : Queries), all = static_cast<int>(sizes.items);
+    for (int q = threadIdx.x / warpSize; q < count; q += kRowThreads / warpSize) {
+        const int64_t of_query = (episode * sizes.queries + begin + q) * sizes.sets + set % sizes.sets;
+        totals[q] = exponentiate(scores + of_query * all, weights[q], all);
     }
-    __syncthreads();
-    for (int q = wave; q < count; q += waves) totals[q] = exponentiate(scores[q], sizes.items);
     __syncthreads();
     const T* items = support + set * sizes.items * sizes.features;
     for (int64_t d = threadIdx.x; d < sizes.features; d += kRowThreads) {
         float sums[Queries] = {};
-        for (int64_t k = 0; k < sizes.items; ++k) {
+#pragma unroll 4
+        for (int k = 0; k < all; ++k) {
             const float value = static_cast<float>(items[k * sizes.features + d]);
 #pragma unroll
-            for (int q = 0; q < Queries; ++q) sums[q] += scores[q][k] * value;
+            for (int q = 0; q < Queries; ++q) sums[q] += weights[q][k] * value;
         }
 #pragma unroll
         for (int q = 0; q < Queries; ++q) {
@@ -362,33 +358,43 @@ __global__ void __launch_bounds__(kRowThreads)
     }
 }
 
-static hipError_t attend(const T* support, const T* score_weight, const float* of_support, const float* of_query, T* y,
-                         int64_t batch, const Sizes& sizes, hipStream_t stream) {
+static hipError_t score(const T* score_weight, const float* of_support, const float* of_query, float* scores,
+                        int64_t batch, const Sizes& sizes, hipStream_t stream) {
+    const int64_t across = batch * parts_of(sizes.sets * sizes.items, kSide);
+    const bool many = across * parts_of(sizes.queries, 32) >= kFew;
+    const auto launch = many ? score_kernel<4> : score_kernel<1>;
+    const int64_t blocks = across * parts_of(sizes.queries, many ? 32 : 8);
+    launch<<<blocks, many ? 256 : 64, 0, stream>>>(of_support, of_query, score_weight, scores, sizes);
+    return hipGetLastError();
+}
+
+static hipError_t gather(const T* support, const float* scores, T* y, int64_t batch, const Sizes& sizes,
+                         hipStream_t stream) {
     const int64_t sets = batch * sizes.sets, together = parts_of(sizes.queries, kQueries);
     // Fewer blocks than these leave multiprocessors idle, which costs more than to read a set again.
     if (sizes.items * kQueries <= kMostItems && sets * together >= 2 * kFew) {
-        attend_kernel<kQueries><<<sets * together, kRowThreads, 0, stream>>>(support, score_weight, of_support,
-                                                                              of_query, y, sizes);
+        gather_kernel<kQueries><<<sets * together, kRowThreads, 0, stream>>>(support, scores, y, sizes);
     } else {
-        attend_kernel<1><<<sets * sizes.queries, kRowThreads, 0, stream>>>(support, score_weight, of_support, of_query,
-                                                                           y, sizes);
+        gather_kernel<1><<<sets * sizes.queries, kRowThreads, 0, stream>>>(support, scores, y, sizes);
     }
     return hipGetLastError();
 }
 
 extern "C" size_t item_query_attention_workspace(int64_t B, int64_t N, int64_t K, int64_t Q, int64_t, int64_t A) {
-    return B * (N * K + Q) * A * sizeof(float);
+    return B * ((N * K + Q) * A + Q * N * K) * sizeof(float);
 }
 
 extern "C" hipError_t item_query_attention(const T* support, const T* query, const T* support_weight,
                                            const T* query_weight, const T* bias, const T* score_weight, T* y, int64_t B,
                                            int64_t N, int64_t K, int64_t Q, int64_t D, int64_t A, void* workspace,
                                            hipStream_t stream) {
-    float* of_support = static_cast<float*>(workspace);
-    float* of_query = of_support + B * N * K * A;
+    float *of_support = static_cast<float*>(workspace), *of_query = of_support + B * N * K * A;
+    float* scores = of_query + B * Q * A;
     const Matrix<T> items(support, D), queries(query, D), of_items(support_weight, D), of_queries(query_weight, D);
+    const Sizes sizes{N, K, Q, D, A};
     return std::max({  // in this order; success is 0
-        product<true, true>(items, of_items, of_support, B * N * K, A, D, Bias{}, stream),
-        product<true, true>(queries, of_queries, of_query, B * Q, A, D, Bias{bias}, stream),
-        attend(support, score_weight, of_support, of_query, y, B, Sizes{N, K, Q, D, A}, stream)});
+        product(items, of_items, of_support, B * N * K, A, D, Exponential{nullptr}, stream),
+        product(queries, of_queries, of_query, B * Q, A, D, Exponential{bias}, stream),
+        score(score_weight, of_support, of_query, scores, B, sizes, stream),
+        gather(support, scores, y, B, sizes, stream)});
 }

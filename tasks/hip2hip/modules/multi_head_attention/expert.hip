@@ -1,7 +1,7 @@
-// Multi-head attention. Query and key are projected and rounded to the dtype, values are left turned, so that products run
-// along the keys. With 16 bits a block answers 64 queries of a head on chip (Dao et al., 2022): it keeps what tiles of
-// keys add up to, scaled to the largest score so far. float32 scores lie in scratch memory, their exponentials in their
-// place, and a last product gathers the values.
+// Multi-head attention. Query and key are projected and rounded to the dtype, values are left turned, so that products
+// run along the keys. With 16 bits a block answers 64 queries of a head on chip (Dao et al., 2022), while the next keys
+// are on their way. float32 scores lie in scratch memory, their exponentials in their place, and a last product gathers
+// the values.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "block.h"
@@ -21,13 +21,11 @@ constexpr int kSlices = 2;
 constexpr int kSlices = 1;  // so that the 64 KiB of a CDNA compute unit's LDS hold two blocks
 #endif
 
-// Matrix z begins at z / heads * batch + z % heads * head; element (line, k) lies at line * stride + k. Lines are the rows
-// of a or of the result, or the columns of b.
+// Matrix z begins at z / heads * batch + z % heads * head; element (line, k) lies at line * stride + k.
 template <typename E>
 struct Matrix {
     E* data;
     int64_t batch, stride, heads = 1, head = 0;
-
     __device__ __forceinline__ E* at(int64_t z) const { return data + z / heads * batch + z % heads * head; }
     // Bytes that every line's address is a multiple of, at most 16.
     int aligned() const {
@@ -45,11 +43,7 @@ struct Product {
     int aligned_a, aligned_b;
 };
 
-// What one load brings. As words, since compilers keep 16-bit elements apart.
-struct alignas(16) Words {
-    uint32_t word[4];
-};
-
+using Words = matrix::Pack<4>;  // what one load brings; compilers keep 16-bit elements apart
 template <int Count>
 __device__ __forceinline__ void load_words(Words& words, const void* from) {
 #pragma unroll
@@ -73,40 +67,32 @@ __device__ __forceinline__ void load_pack(Words& words, const E* from, int lengt
     __builtin_memcpy(&words, elements, sizeof words);
 }
 
-// A thread's part of the next slice: packs of lines that lie kStep apart.
-template <typename Sums, typename E>
-struct Staged {
-    static constexpr int V = kPack<E>, kAcross = Sums::kDepth / V, kStep = kProductThreads / kAcross;
-    static constexpr int kLoads = (Sums::kTile + kStep - 1) / kStep;
-    Words packs[kLoads];
-    const E* from;
-    int64_t stride;
-    int row, column, lines, aligned;
-
-    __device__ __forceinline__ Staged(const Matrix<const E>& m, int aligned, int64_t z, int64_t top, int64_t all)
-        : stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
-          lines(static_cast<int>(all - top < Sums::kTile ? all - top : Sums::kTile)), aligned(aligned) {
-        from = m.at(z) + column + (top + row) * stride;
-    }
-    // `left`: how much of the depth is.
-    __device__ __forceinline__ void fetch(int64_t left) {
-        const int depth = left < Sums::kDepth ? static_cast<int>(left) : Sums::kDepth;
+// A thread's packs, on their way in registers, of Lines × Length elements that Threads threads move.
+template <int Lines, int Length, int Threads, typename E>
+struct Underway {
+    static constexpr int V = kPack<E>, kAcross = Length / V, kCount = (Lines * kAcross + Threads - 1) / Threads;
+    Words packs[kCount];
+    // `lines` are to be had, `length` elements of each; the rest is zero.
+    __device__ __forceinline__ void fetch(const E* from, int64_t stride, int64_t lines, int64_t length, int aligned) {
+        const int count = static_cast<int>(length < Length ? length : Length);
 #pragma unroll
-        for (int l = 0; l < kLoads; ++l) {
-            load_pack(packs[l], from + l * kStep * stride, row + l * kStep < lines ? depth - column : 0, aligned);
+        for (int p = 0; p < kCount; ++p) {
+            const int at = static_cast<int>(threadIdx.x) + p * Threads, line = at / kAcross, column = at % kAcross * V;
+            const bool inside = line < lines && (kCount * Threads == Lines * kAcross || line < Lines);
+            load_pack(packs[p], from + line * stride + column, inside ? count - column : 0, aligned);
         }
-        from += Sums::kDepth;
     }
-    __device__ __forceinline__ void keep(typename Sums::Slice& slice) const {
+    template <typename Slice>
+    __device__ __forceinline__ void keep(Slice& slice) const {
 #pragma unroll
-        for (int l = 0; l < kLoads; ++l) {
-            const int line = row + l * kStep;
-            if (kLoads * kStep > Sums::kTile && line >= Sums::kTile) break;
-            if constexpr (std::is_same_v<std::decay_t<decltype(slice.value[0][0])>, E> && sizeof(E) == 2) {
-                *reinterpret_cast<Words*>(&slice.value[line][column]) = packs[l];
+        for (int p = 0; p < kCount; ++p) {
+            const int at = static_cast<int>(threadIdx.x) + p * Threads, line = at / kAcross, column = at % kAcross * V;
+            if (kCount * Threads != Lines * kAcross && line >= Lines) break;
+            if constexpr (sizeof(slice.value[0][0]) == 2) {
+                *reinterpret_cast<Words*>(&slice.value[line][column]) = packs[p];
             } else {
                 E elements[V];
-                __builtin_memcpy(elements, &packs[l], sizeof packs[l]);
+                __builtin_memcpy(elements, &packs[p], sizeof packs[p]);
 #pragma unroll
                 for (int i = 0; i < V; ++i) slice.set(line, column + i, static_cast<float>(elements[i]));
             }
@@ -122,21 +108,24 @@ __global__ void __launch_bounds__(kProductThreads, 2) staged_kernel(Product<E> p
     const int64_t z = blockIdx.x / down, side = int64_t{blockIdx.y} * Sums::kTile;
     const int64_t top = int64_t{blockIdx.x % down} * Sums::kTile;
     Sums sums;
-    Staged<Sums, E> next_a(p.a, p.aligned_a, z, top, p.rows), next_b(p.b, p.aligned_b, z, side, p.columns);
+    const E *a = p.a.at(z) + top * p.a.stride, *b = p.b.at(z) + side * p.b.stride;
+    Underway<Sums::kTile, Sums::kDepth, kProductThreads, E> next_a, next_b;
     int now = 0;
     for (int64_t k = -Sums::kDepth; k < p.depth; k += Sums::kDepth) {
-        const int64_t rest = p.depth - k - Sums::kDepth;
-        if (rest > 0) next_a.fetch(rest), next_b.fetch(rest);
+        const int64_t next = k + Sums::kDepth, rest = p.depth - next;
+        if (rest > 0) {
+            next_a.fetch(a + next, p.a.stride, p.rows - top, rest, p.aligned_a);
+            next_b.fetch(b + next, p.b.stride, p.columns - side, rest, p.aligned_b);
+        }
         if (k >= 0) sums.add(slices[now].left, slices[now].right);
         if (kSlices == 1) __syncthreads();
         now = (now + 1) % kSlices;
         if (rest > 0) next_a.keep(slices[now].left), next_b.keep(slices[now].right);
         __syncthreads();
     }
-    C* to = c.at(z);
     sums.for_each([&](int row, int column, float sum) {
         const int64_t m = top + row, n = side + column;
-        if (m < p.rows && n < p.columns) to[m * c.stride + n] = static_cast<C>(finish(sum, z, m, n));
+        if (m < p.rows && n < p.columns) c.at(z)[m * c.stride + n] = static_cast<C>(finish(sum, z, m, n));
     });
 }
 
@@ -153,11 +142,8 @@ static hipError_t multiply(Matrix<const E> a, Matrix<const E> b, Matrix<C> c, in
 
 constexpr int kRowThreads = 256;
 constexpr int kQueries = 64;  // of a block: 16 of each wave
-#if defined(__HIP_PLATFORM_NVIDIA__)
-constexpr int kThreads = 128;
-#else
-constexpr int kThreads = 256;
-#endif
+constexpr int kThreads = kSlices == 2 ? 128 : 256;  // four waves
+constexpr bool kSameLanes = kSlices == 2;  // a lane has the same elements of an accumulator as of a left operand
 
 // A projection's bias by column or by row, or division by the sum of a row's weights; neither for scores.
 struct Finish {
@@ -202,65 +188,91 @@ __global__ void weigh_kernel(Attention<float> all, float* scores, float* totals)
     totals[blockIdx.x] = block_sum(total);  // which every thread has
 }
 
-// `count` lines of up to `Length` elements to rows of shared memory, zeros where there are fewer or shorter ones.
-template <int Length, typename E>
-__device__ __forceinline__ void stage(E (*to)[Length + 8], const E* from, int64_t stride, int count, int64_t lines,
-                                      int64_t length, int aligned) {
-    for (int i = threadIdx.x; i < count * (Length / 8); i += kThreads) {
-        const int line = i / (Length / 8), column = i % (Length / 8) * 8;
-        const int64_t left = line < lines ? length - column : 0;
-        Words words;
-        load_pack(words, from + line * stride + column, static_cast<int>(left < 8 ? left : 8), aligned);
-        *reinterpret_cast<Words*>(&to[line][column]) = words;
+// Keys and values of a round in shared memory: lines of features, and lines of keys.
+template <int Features, typename E>
+struct Tile {
+    static constexpr int kKeys = Features > 128 ? 16 : Features > 64 ? 32 : 64;
+    struct {
+        alignas(16) E value[kKeys][Features + 8];
+    } keys;
+    struct {
+        alignas(16) E value[Features][kKeys + 8];
+    } values;
+};
+
+// Weights as left operands: NVIDIA's lanes have the same elements of both; elsewhere they go through shared memory.
+template <int Tiles, typename E>
+__device__ __forceinline__ void as_left(matrix::FragmentA<E> (&left)[Tiles], matrix::Accumulator (&weights)[Tiles],
+                                        E* shared, int stride) {
+    if constexpr (kSameLanes) {
+#pragma unroll
+        for (int i = 0; i < Tiles * left[0].words; ++i) {
+            const float* two = weights[i / left[0].words].value + i % left[0].words * 2;
+            const E pair[2] = {static_cast<E>(two[0]), static_cast<E>(two[1])};
+            __builtin_memcpy(&left[i / left[0].words].word[i % left[0].words], pair, sizeof pair);
+        }
+    } else {
+        for (int j = 0; j < Tiles; ++j) matrix::store(weights[j], shared + 16 * j, stride);
+        __syncthreads();
+        for (int j = 0; j < Tiles; ++j) matrix::load_shared<matrix::row_major>(left[j], shared + 16 * j, stride);
     }
 }
 
+// What a wave has of 16 queries: sums of values, scaled to the largest score so far.
 template <int Features, typename E>
-__global__ void __launch_bounds__(kThreads) attend_kernel(Attention<E> all, int aligned_key, int aligned_value) {
-    constexpr int kKeys = Features > 128 ? 32 : 64, kDeep = Features / 16, kTiles = kKeys / 16;
-    __shared__ alignas(16) E keys[kKeys][Features + 8], values[Features][kKeys + 8], weights[kQueries][kKeys + 8];
-    const int64_t groups = (all.queries + kQueries - 1) / kQueries, z = blockIdx.x / groups;
-    const int64_t begin = blockIdx.x % groups * kQueries;
-    // The wave's first query. Where 256 threads are eight waves, as on RDNA, two of them do the same.
-    const int top = static_cast<int>(threadIdx.x) / matrix::kLanes % 4 * 16;
-    const E *key = all.key.at(z), *value = all.value.at(z);
+struct Answers {
+    static constexpr int kDeep = Features / 16, kKeys = Tile<Features, E>::kKeys, kTiles = kKeys / 16;
     matrix::FragmentA<E> query[kDeep];
-    const E* asked = all.query.at(z) + (begin + top) * all.query.stride;
-#pragma unroll
-    for (int f = 0; f < kDeep; ++f) {
-        matrix::load<matrix::row_major>(query[f], asked + 16 * f, all.query.stride, all.queries - begin - top,
-                                        all.features - 16 * f);
-    }
     matrix::Accumulator sums[kDeep];
     matrix::RowValues largest, totals;
+
+    __device__ __forceinline__ void begin(const E* from, int64_t stride, int64_t lines, int64_t features) {
 #pragma unroll
-    for (int i = 0; i < matrix::kRows; ++i) largest.value[i] = -INFINITY, totals.value[i] = 0.0f;
-    for (int64_t start = 0; start < all.keys; start += kKeys) {
-        __syncthreads();
-        const int64_t left = all.keys - start;
-        stage<Features>(keys, key + start * all.key.stride, all.key.stride, kKeys, left, all.features, aligned_key);
-        stage<kKeys>(values, value + start, all.value.stride, Features, all.features, left, aligned_value);
-        __syncthreads();
-        matrix::Accumulator scores[kTiles];
+        for (int f = 0; f < kDeep; ++f) {
+            matrix::load<matrix::row_major>(query[f], from + 16 * f, stride, lines, features - 16 * f);
+        }
+        for (int i = 0; i < matrix::kRows; ++i) largest.value[i] = -INFINITY, totals.value[i] = 0.0f;
+    }
+    __device__ __forceinline__ void end(E* to, int64_t stride, int64_t lines, int64_t features) {
+        matrix::combine_lanes(totals, [](float a, float b) { return a + b; });
+        for (float& total : totals.value) total = 1.0f / total;
+        times(totals);
+#pragma unroll
+        for (int f = 0; f < kDeep; ++f) matrix::store(sums[f], to + 16 * f, stride, lines, features - 16 * f);
+    }
+    // Bit i: whether the mask admits the lane's score i of the keys from `start`.
+    __device__ __forceinline__ uint32_t bits(const bool* mask, int start, int keys, int64_t lines) const {
+        uint32_t seen = 0xffffffffu;
+        if (mask == nullptr) return seen;
+#pragma unroll
+        for (int i = 0; i < kTiles * matrix::kSums; ++i) {
+            const int row = matrix::row_of(i % matrix::kSums);
+            const int key = start + i / matrix::kSums * 16 + matrix::column_of(i % matrix::kSums);
+            if (row < lines && key < keys && !mask[int64_t{row} * keys + key]) seen &= ~(1u << i);
+        }
+        return seen;
+    }
+    // Scores of a tile become weights; bit i of `seen`: whether the mask admits the lane's score i; `left`: keys.
+    __device__ __forceinline__ void weigh(const Tile<Features, E>& tile, matrix::Accumulator (&scores)[kTiles],
+                                          uint32_t seen, int left, float scale) {
         matrix::RowValues now = largest, shrink;
 #pragma unroll
         for (int j = 0; j < kTiles; ++j) {
 #pragma unroll
             for (int f = 0; f < kDeep; ++f) {
                 matrix::FragmentB<E> part;
-                matrix::load_shared<matrix::column_major>(part, &keys[16 * j][16 * f], Features + 8);
+                matrix::load_shared<matrix::column_major>(part, &tile.keys.value[16 * j][16 * f], Features + 8);
                 matrix::multiply_accumulate(scores[j], query[f], part);
             }
-            matrix::for_each(scores[j], now, [&](int row, int column, float& score, float& most) {
-                const int64_t line = begin + top + row, at = 16 * j + column;
-                score = at >= left || line >= all.queries ? -INFINITY : all.score(score, z, line, start + at);
+            int bit = j * matrix::kSums;
+            matrix::for_each(scores[j], now, [&](int, int column, float& score, float& most) {
+                score = seen >> bit++ & 1 ? score * scale : -1e9f;
+                if (left < kKeys && 16 * j + column >= left) score = -INFINITY;
                 most = fmaxf(most, score);
             });
         }
         matrix::combine_lanes(now, [](float a, float b) { return fmaxf(a, b); });
-#pragma unroll
         for (int i = 0; i < matrix::kRows; ++i) {
-            if (now.value[i] == -INFINITY) now.value[i] = 0.0f;  // of a row past the last
             shrink.value[i] = __expf(largest.value[i] - now.value[i]);
             totals.value[i] *= shrink.value[i];
         }
@@ -269,35 +281,66 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(Attention<E> all, int 
         for (int j = 0; j < kTiles; ++j) {
             matrix::for_each(scores[j], now, [](int, int, float& score, float& most) { score = __expf(score - most); });
             matrix::for_each(scores[j], totals, [](int, int, float& weight, float& total) { total += weight; });
-            matrix::store(scores[j], &weights[top][16 * j], kKeys + 8);
         }
+        times(shrink);
+    }
+    __device__ __forceinline__ void times(matrix::RowValues& factors) {
 #pragma unroll
         for (int f = 0; f < kDeep; ++f) {
-            matrix::for_each(sums[f], shrink, [](int, int, float& sum, float& factor) { sum *= factor; });
+            matrix::for_each(sums[f], factors, [](int, int, float& sum, float& factor) { sum *= factor; });
         }
+    }
+    using Weights = matrix::FragmentA<E>[kTiles];
+    __device__ __forceinline__ void gather(const Tile<Features, E>& tile, const Weights& weights) {
+#pragma unroll
+        for (int i = 0; i < kTiles * kDeep; ++i) {
+            const E* from = &tile.values.value[i % kDeep * 16][i / kDeep * 16];
+            matrix::FragmentB<E> part;
+            matrix::load_shared<matrix::column_major>(part, from, kKeys + 8);
+            matrix::multiply_accumulate(sums[i % kDeep], weights[i / kDeep], part);
+        }
+    }
+};
+
+// While a round's keys are multiplied in shared memory, the next are on their way in registers, and bits of the mask.
+template <int Features, typename E>
+__global__ void __launch_bounds__(kThreads, Features > 64 ? 2 : 3)
+    attend_kernel(Attention<E> all, int aligned_key, int aligned_value) {
+    constexpr int kKeys = Tile<Features, E>::kKeys;
+    __shared__ Tile<Features, E> tiles[kSlices];
+    __shared__ alignas(16) E shared[kSameLanes ? 1 : kQueries][kKeys + 8];
+    const int64_t groups = (all.queries + kQueries - 1) / kQueries, z = blockIdx.x / groups;
+    // The wave's first query. Where 256 threads are eight waves, as on RDNA, two of them do the same.
+    const int top = static_cast<int>(threadIdx.x) / matrix::kLanes % 4 * 16, S = static_cast<int>(all.keys);
+    const int64_t begin = blockIdx.x % groups * kQueries + top, lines = all.queries - begin;
+    const E *key = all.key.at(z), *value = all.value.at(z);
+    const bool* mask = all.mask == nullptr ? nullptr : all.mask + (z / all.heads * all.queries + begin) * S;
+    Answers<Features, E> mine;
+    mine.begin(all.query.at(z) + begin * all.query.stride, all.query.stride, lines, all.features);
+    Underway<kKeys, Features, kThreads, E> keys;
+    Underway<Features, kKeys, kThreads, E> values;
+    uint32_t seen = 0, next_seen = 0;
+    int now = 0;
+    for (int start = -kKeys; start < S; start += kKeys) {
+        const int next = start + kKeys;
+        if (next < S) {
+            keys.fetch(key + next * all.key.stride, all.key.stride, S - next, all.features, aligned_key);
+            values.fetch(value + next, all.value.stride, all.features, S - next, aligned_value);
+            next_seen = mine.bits(mask, next, S, lines);
+        }
+        if (start >= 0) {
+            matrix::Accumulator scores[kKeys / 16];
+            matrix::FragmentA<E> weights[kKeys / 16];
+            mine.weigh(tiles[now], scores, seen, S - start, all.scale);
+            as_left(weights, scores, shared[kSameLanes ? 0 : top], kKeys + 8);
+            mine.gather(tiles[now], weights);
+        }
+        if (kSlices == 1) __syncthreads();
+        now = (now + 1) % kSlices, seen = next_seen;
+        if (next < S) keys.keep(tiles[now].keys), values.keep(tiles[now].values);
         __syncthreads();
-#pragma unroll
-        for (int j = 0; j < kTiles; ++j) {
-            matrix::FragmentA<E> weight;
-            matrix::load_shared<matrix::row_major>(weight, &weights[top][16 * j], kKeys + 8);
-#pragma unroll
-            for (int f = 0; f < kDeep; ++f) {
-                matrix::FragmentB<E> part;
-                matrix::load_shared<matrix::column_major>(part, &values[16 * f][16 * j], kKeys + 8);
-                matrix::multiply_accumulate(sums[f], weight, part);
-            }
-        }
     }
-    matrix::combine_lanes(totals, [](float a, float b) { return a + b; });
-    E* context = all.context.at(z) + (begin + top) * all.context.stride;
-#pragma unroll
-    for (int f = 0; f < kDeep; ++f) {
-        matrix::for_each(sums[f], totals, [&](int row, int column, float& sum, float& total) {
-            if (begin + top + row < all.queries && 16 * f + column < all.features) {
-                context[row * all.context.stride + 16 * f + column] = static_cast<E>(sum / total);
-            }
-        });
-    }
+    mine.end(all.context.at(z) + begin * all.context.stride, all.context.stride, lines, all.features);
 }
 
 // The weighted sums of the values; float32 needs scratch memory for scores and totals.

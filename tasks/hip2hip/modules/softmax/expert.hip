@@ -2,7 +2,8 @@
 // are reduced online (Milakov and Gimelshein, 2018) and read again, by then out of the cache.
 //
 // A row is cut into slots of V elements that start on 16-byte boundaries whatever the row's own alignment is;
-// a slot that sticks out at either end is moved element by element.
+// a slot that sticks out at either end is moved element by element. Where all rows are whole slots, that path is left
+// out, since compilers otherwise store part of a slot element by element too.
 #include "task.h"
 
 #include <math.h>
@@ -12,30 +13,30 @@ struct alignas(V * sizeof(E)) Pack {
     E element[V];
 };
 
-template <int V, typename E>
+template <bool Whole, int V, typename E>
 __device__ __forceinline__ void load_slot(const E* row, int first, int length, float (&values)[V]) {
-    if (first >= 0 && first + V <= length) {
+    if (Whole ? first < length : first >= 0 && first + V <= length) {
         const Pack<E, V> pack = *reinterpret_cast<const Pack<E, V>*>(row + first);
 #pragma unroll
         for (int i = 0; i < V; ++i) values[i] = static_cast<float>(pack.element[i]);
     } else {
 #pragma unroll
         for (int i = 0; i < V; ++i) {
-            const bool inside = first + i >= 0 && first + i < length;
+            const bool inside = !Whole && first + i >= 0 && first + i < length;
             values[i] = inside ? static_cast<float>(row[first + i]) : -INFINITY;
         }
     }
 }
 
-template <int V, typename E>
+template <bool Whole, int V, typename E>
 __device__ __forceinline__ void store_slot(E* row, int first, int length, const float (&values)[V],
                                            float factor) {
-    if (first >= 0 && first + V <= length) {
+    if (Whole ? first < length : first >= 0 && first + V <= length) {
         Pack<E, V> pack;
 #pragma unroll
         for (int i = 0; i < V; ++i) pack.element[i] = static_cast<E>(values[i] * factor);
         *reinterpret_cast<Pack<E, V>*>(row + first) = pack;
-    } else {
+    } else if (!Whole) {
 #pragma unroll
         for (int i = 0; i < V; ++i) {
             if (first + i >= 0 && first + i < length) row[first + i] = static_cast<E>(values[i] * factor);
@@ -74,18 +75,18 @@ __device__ __forceinline__ float over_group(float value) {
 }
 
 // Lanes threads a row, each with Slots slots in registers.
-template <int V, int Slots, int Lanes, typename E>
+template <bool Whole, int V, int Slots, int Lanes, typename E>
 __global__ void __launch_bounds__(Lanes == 32 ? 128 : Lanes)
     rows_in_registers(const E* __restrict__ x, E* __restrict__ y, int rows, int length) {
     const int64_t index = static_cast<int64_t>(blockIdx.x) * (blockDim.x / Lanes) + threadIdx.x / Lanes;
     if (index >= rows) return;  // whole groups, and only where a group needs no barrier
     const E* from = x + index * length;
-    const int begin = static_cast<int>(threadIdx.x % Lanes) * V - offset_in_slot<V>(from);
+    const int begin = static_cast<int>(threadIdx.x % Lanes) * V - (Whole ? 0 : offset_in_slot<V>(from));
     float values[Slots][V];
     float largest = -INFINITY;
 #pragma unroll
     for (int s = 0; s < Slots; ++s) {
-        load_slot<V>(from, begin + s * Lanes * V, length, values[s]);
+        load_slot<Whole, V>(from, begin + s * Lanes * V, length, values[s]);
 #pragma unroll
         for (int i = 0; i < V; ++i) largest = fmaxf(largest, values[s][i]);
     }
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(Lanes == 32 ? 128 : Lanes)
     const float factor = 1.0f / over_group<false, Lanes>(total);
 #pragma unroll
     for (int s = 0; s < Slots; ++s) {
-        store_slot<V>(y + index * length, begin + s * Lanes * V, length, values[s], factor);
+        store_slot<Whole, V>(y + index * length, begin + s * Lanes * V, length, values[s], factor);
     }
 }
 
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(Lanes) rows_online(const E* __restrict__ x, E*
 #pragma unroll 2
     for (int first = begin; first < length; first += Lanes * V) {
         float values[V];
-        load_slot<V>(from, first, length, values);
+        load_slot<false, V>(from, first, length, values);
         float larger = largest;
 #pragma unroll
         for (int i = 0; i < V; ++i) larger = fmaxf(larger, values[i]);
@@ -132,10 +133,10 @@ __global__ void __launch_bounds__(Lanes) rows_online(const E* __restrict__ x, E*
 #pragma unroll 2
     for (int first = begin; first < length; first += Lanes * V) {
         float values[V];
-        load_slot<V>(from, first, length, values);
+        load_slot<false, V>(from, first, length, values);
 #pragma unroll
         for (int i = 0; i < V; ++i) values[i] = __expf(values[i] - overall);
-        store_slot<V>(to, first, length, values, factor);
+        store_slot<false, V>(to, first, length, values, factor);
     }
 }
 
@@ -148,7 +149,11 @@ hipError_t launch(const T* x, T* y, int64_t rows, int64_t length, hipStream_t st
     const int64_t blocks = (rows + kThreads / Lanes - 1) / (kThreads / Lanes);
     const dim3 grid(static_cast<unsigned>(blocks));
     const int all = static_cast<int>(rows), each = static_cast<int>(length);
-    rows_in_registers<kV, Each / kV, Lanes><<<grid, kThreads, 0, stream>>>(x, y, all, each);
+    if (length % kV == 0 && reinterpret_cast<uintptr_t>(x) % 16 == 0) {  // and so is y
+        rows_in_registers<true, kV, Each / kV, Lanes><<<grid, kThreads, 0, stream>>>(x, y, all, each);
+    } else {
+        rows_in_registers<false, kV, Each / kV, Lanes><<<grid, kThreads, 0, stream>>>(x, y, all, each);
+    }
     return hipGetLastError();
 }
 
@@ -158,7 +163,8 @@ extern "C" hipError_t softmax(const T* x, T* y, int64_t M, int64_t N, hipStream_
         rows_online<1, 256><<<static_cast<unsigned>(M), 256, 0, stream>>>(x, y, static_cast<int>(N));
         return hipGetLastError();
     }
-    const int64_t reach = N + kV - 1;  // with the most that a row can start after a boundary
+    const bool whole = from % 16 == 0 && N % kV == 0;
+    const int64_t reach = whole ? N : N + kV - 1;  // with the most that a row can start after a boundary
     if (reach <= 8 * 32) return launch<8, 32>(x, y, M, N, stream);
     if (reach <= 16 * 32) return launch<16, 32>(x, y, M, N, stream);
     if (reach <= 32 * 32) return launch<32, 32>(x, y, M, N, stream);

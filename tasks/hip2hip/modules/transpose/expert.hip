@@ -96,12 +96,22 @@ __device__ __forceinline__ Quad column_of(const uint32_t (&words)[kPack], int co
     return quad;
 }
 
+// nvcc stores a struct word by word here, and only an intrinsic at once.
+__device__ __forceinline__ void store_quad(U* to, const Quad& quad) {
+#if defined(__HIP_PLATFORM_NVIDIA__)
+    __stcs(reinterpret_cast<uint4*>(to), make_uint4(quad.word[0], quad.word[1], quad.word[2], quad.word[3]));
+#else
+    *reinterpret_cast<Quad*>(to) = quad;
+#endif
+}
+
 // Columns of the tile into rows of y: a thread takes a word of `kPack` rows of the tile at a time, and threads that
 // read together are spread over all banks.
 __device__ __forceinline__ void write_packed(const uint32_t* tile, Place at, U* to) {
     constexpr int kSpread = 32 / kPack;
 #pragma unroll
-    for (int unit = threadIdx.x; unit < kWords * kDown / kPack; unit += kThreads) {
+    for (int e = 0; e < kWords * kDown / kPack / kThreads; ++e) {
+        const int unit = static_cast<int>(threadIdx.x) + e * kThreads;
         const int j = unit / kSpread % kWords;
         const int i = (unit % kSpread + unit / (kSpread * kWords) * kSpread) * kPack;
         uint32_t words[kPack];
@@ -111,7 +121,7 @@ __device__ __forceinline__ void write_packed(const uint32_t* tile, Place at, U* 
         for (int c = 0; c < kPerWord; ++c) {
             const int64_t column = at.left + j * kPerWord + c;
             if (column < at.columns && at.top + i < at.rows) {
-                *reinterpret_cast<Quad*>(to + column * at.rows + at.top + i) = column_of(words, c);
+                store_quad(to + column * at.rows + at.top + i, column_of(words, c));
             }
         }
     }
