@@ -29,6 +29,7 @@ from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.runs.records import read_run
 from arena.service.judge_pool import Evaluator, JudgePool, KernelBuilder
+from tests.agents.box.boxes import wait_until
 from tests.corpus.folders import TASK, write_task
 from tests.fakes import HERE, FakeEvaluator
 
@@ -128,7 +129,9 @@ def test_what_is_started_in_place_of_a_failed_judge_or_builder_gets_no_token_eit
         with pytest.raises(InfrastructureError):
             builder.compile(tmp_path, tmp_path, Options(), HERE)
         assert builder.pid != first
-        started = Path(f"/proc/{builder.pid}/environ").read_bytes().decode().split("\0")
+        environment = Path(f"/proc/{builder.pid}/environ")
+        wait_until(lambda: environment.read_bytes() != b"")  # empty while the kernel exchanges the program
+        started = environment.read_bytes().decode().split("\0")
     finally:
         actor.close()
     found = [json.loads(line) for line in notes.read_text(encoding="utf-8").splitlines()]
