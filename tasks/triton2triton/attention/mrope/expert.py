@@ -1,33 +1,22 @@
-"""Multimodal rotary embedding in one launch: a program takes tiles of heads of one token, queries first, then keys."""
+"""Multimodal rotary embedding in one launch: a program rotates a token's queries and keys, all loaded before any store.
+
+Angles of all three axes are loaded, in vectors, and then chosen from: pairs side by side may belong to different axes.
+"""
 
 import triton
 import triton.language as tl
 
-TILE_ELEMENTS = 2048
+TILE_PAIRS = 4096
 
 
 @triton.jit
-def _rotate_heads(
-    x_ptr,
-    first_head,
-    num_heads,
-    token,
-    token_stride,
-    head_dim,
-    half,
-    cos,
-    sin,
-    HEADS: tl.constexpr,
-    PAIRS: tl.constexpr,
-):
-    heads = first_head + tl.arange(0, HEADS)
-    pairs = tl.arange(0, PAIRS)
-    mask = (heads < num_heads)[:, None] & (pairs < half)[None, :]
-    first = x_ptr + token * token_stride + heads[:, None] * head_dim + pairs[None, :]
-    x = tl.load(first, mask=mask).to(tl.float32)
-    y = tl.load(first + half, mask=mask).to(tl.float32)
-    tl.store(first, (x * cos - y * sin).to(x_ptr.dtype.element_ty), mask=mask)
-    tl.store(first + half, (y * cos + x * sin).to(x_ptr.dtype.element_ty), mask=mask)
+def _angles(table_ptr, axis, num_tokens, half, token, pairs):
+    """Return the values of one token for pairs, each of its axis, in float32."""
+    inside = pairs < half
+    time = tl.load(table_ptr + token * half + pairs, mask=inside)
+    height = tl.load(table_ptr + (num_tokens + token) * half + pairs, mask=inside)
+    width = tl.load(table_ptr + (2 * num_tokens + token) * half + pairs, mask=inside)
+    return tl.where(axis == 0, time, tl.where(axis == 1, height, width)).to(tl.float32)[None, :]
 
 
 @triton.jit
@@ -41,16 +30,15 @@ def _rotate_token(
     num_tokens,
     num_heads,
     num_kv_heads,
-    query_stride,
-    key_stride,
+    token_stride,
     head_dim,
     half,
     INTERLEAVED: tl.constexpr,
     HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
     PAIRS: tl.constexpr,
 ):
     token = tl.program_id(0).to(tl.int64)
-    tile = tl.program_id(1)
     pairs = tl.arange(0, PAIRS)
     if INTERLEAVED:
         turn = pairs % 3
@@ -58,25 +46,33 @@ def _rotate_token(
         axis = tl.where((turn > 0) & (pairs // 3 < section), turn, 0)
     else:
         axis = (pairs >= section_t).to(tl.int32) + (pairs >= section_t + section_h).to(tl.int32)
-    # Each pair loads from one axis; those of one axis lie side by side, so that loads stay together.
-    places = (axis * num_tokens + token) * half + pairs
-    cos = tl.load(cos_ptr + places, mask=pairs < half).to(tl.float32)[None, :]
-    sin = tl.load(sin_ptr + places, mask=pairs < half).to(tl.float32)[None, :]
-    query_tiles = tl.cdiv(num_heads, HEADS)
-    if tile < query_tiles:
-        first_head = tile * HEADS
-        _rotate_heads(query_ptr, first_head, num_heads, token, query_stride, head_dim, half, cos, sin, HEADS, PAIRS)
-    else:
-        first_head = (tile - query_tiles) * HEADS
-        _rotate_heads(key_ptr, first_head, num_kv_heads, token, key_stride, head_dim, half, cos, sin, HEADS, PAIRS)
+    cos = _angles(cos_ptr, axis, num_tokens, half, token, pairs)
+    sin = _angles(sin_ptr, axis, num_tokens, half, token, pairs)
+
+    heads = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
+    key_heads = tl.program_id(1) * KEY_HEADS + tl.arange(0, KEY_HEADS)
+    mask = (heads < num_heads)[:, None] & (pairs < half)[None, :]
+    key_mask = (key_heads < num_kv_heads)[:, None] & (pairs < half)[None, :]
+    query = query_ptr + token * token_stride + heads[:, None] * head_dim + pairs[None, :]
+    key = key_ptr + token * token_stride + key_heads[:, None] * head_dim + pairs[None, :]
+    x = tl.load(query, mask=mask).to(tl.float32)
+    y = tl.load(query + half, mask=mask).to(tl.float32)
+    key_x = tl.load(key, mask=key_mask).to(tl.float32)
+    key_y = tl.load(key + half, mask=key_mask).to(tl.float32)
+    dtype = query_ptr.dtype.element_ty
+    tl.store(query, (x * cos - y * sin).to(dtype), mask=mask)
+    tl.store(query + half, (y * cos + x * sin).to(dtype), mask=mask)
+    tl.store(key, (key_x * cos - key_y * sin).to(dtype), mask=key_mask)
+    tl.store(key + half, (key_y * cos + key_x * sin).to(dtype), mask=key_mask)
 
 
 def mrope(query, key, cos, sin, section_t, section_h, interleaved):
     num_tokens, half = cos.shape[1:]
     num_heads, num_kv_heads, head_dim = query.shape[1], key.shape[1], query.shape[2]
     pairs = triton.next_power_of_2(half)
-    heads = max(1, min(triton.next_power_of_2(num_heads), TILE_ELEMENTS // pairs))
-    tiles = triton.cdiv(num_heads, heads) + triton.cdiv(num_kv_heads, heads)
+    heads = max(1, min(triton.next_power_of_2(num_heads), TILE_PAIRS // pairs))
+    tiles = triton.cdiv(num_heads, heads)
+    key_heads = triton.next_power_of_2(triton.cdiv(num_kv_heads, tiles))
     _rotate_token[(num_tokens, tiles)](
         query,
         key,
@@ -88,11 +84,11 @@ def mrope(query, key, cos, sin, section_t, section_h, interleaved):
         num_heads,
         num_kv_heads,
         query.stride(0),
-        key.stride(0),
         head_dim,
         half,
         INTERLEAVED=interleaved,
         HEADS=heads,
+        KEY_HEADS=key_heads,
         PAIRS=pairs,
         num_warps=4,
     )
