@@ -90,7 +90,7 @@ def flash_prefill_attention(query, key, value, cu_seqlens, sm_scale, causal, out
     dim, wide = (max(16, triton.next_power_of_2(size)) for size in (head_dim, value_dim))
     # Long rows of float32 would not fit into the shared memory of every GPU.
     tile = 16 if query.element_size() == 4 else 32
-    rows = 32 * min(2, max(1, 512 // (dim * query.element_size())))
+    rows = 64 if dim <= (64 if query.element_size() == 4 else 256) else 32
     # Lengths are on the device: each sequence may need one tile more than its share.
     most_tiles = num_tokens // rows + num_seqs
     attend_queries[(most_tiles, num_heads)](
