@@ -1,17 +1,20 @@
 """Say how far baselines and experts are from production kernels and from the roofline, suite by suite.
 
     python tools/suite_table.py runs/full/cases.csv > reports/tables/suites.md
+    python tools/suite_table.py runs/full/cases.csv --times times.jsonl        PyTorch is what HIP is compared with
 
 Read are the cases of one run with the agents `noop` and `expert` on one device, of which timed, seen cases count, and
-the table of `arena yardstick`. A case is limited by arithmetic where its operations take longer than its bytes, and by
-launches where a launch takes longer than both. A task that does not keep a bound says why under `exceptions`, by the
-name of the bound: `engine`, `expert speedup`, `expert roofline` or `baseline bound`.
+the table of `arena yardstick`. HIP has no engine: PyTorch and its compiler, as `tools/time_kernels.py` times them,
+take its place. They bound nothing. A case is limited by arithmetic where its operations take longer than its bytes,
+and by launches where a launch takes longer than both. A task that does not keep a bound says why under `exceptions`,
+by the name of the bound: `engine`, `expert speedup`, `expert roofline` or `baseline bound`.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import statistics
 import sys
 from collections import defaultdict
@@ -33,6 +36,8 @@ LEAST_OF_ROOFLINE = {"memory": 0.75, "arithmetic": 0.5}
 LEAST_OF_ROOFLINE_HIP = LEAST_OF_ROOFLINE | {"arithmetic": 0.4}
 LAUNCH_MS = 0.00087
 """of an empty node of a graph on an H200, as `arena tasks check` measures it"""
+PYTORCH = ("pytorch", "torch_compile")
+"""labels of `tools/time_kernels.py`"""
 NAMES = ("engine / baseline", "expert / baseline", "expert / roofline", "baseline / bound")
 
 
@@ -64,7 +69,7 @@ class Measured:
         hip = not self.task.startswith("triton2triton")
         slowest, engine = min(self.expert, default=0.0), max(self.engine, default=0.0)
         checks: list[tuple[bool, str, str]] = [
-            (engine > MOST_OF_ENGINE, "engine", f"engine {engine:.2f} × baseline"),
+            (engine > MOST_OF_ENGINE and not hip, "engine", f"engine {engine:.2f} × baseline"),
             (
                 slowest < 1,
                 "expert speedup",
@@ -91,6 +96,22 @@ def bound_of(task: Task, case_id: str, facts: DeviceFacts) -> tuple[str, float]:
     if least_ms < LAUNCH_MS:
         return "launch", LAUNCH_MS
     return "arithmetic" if least_ms > bytes_ms else "memory", least_ms
+
+
+def pytorch_rows(lines: Iterable[str]) -> list[Row]:
+    """Return the speedup of PyTorch, compiled where that is faster, over each HIP kernel: rows as of an engine."""
+    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for line in lines:
+        record = json.loads(line)
+        if record.get("ms") and not record["task"].startswith("triton"):
+            found[record["task"], record["case"]][record["label"]] = record["ms"]
+    rows: list[Row] = []
+    for (task, case), ms in found.items():
+        others = [ms[label] for label in PYTORCH if label in ms]
+        if others and "kernel" in ms:
+            speedup = str(ms["kernel"] / min(others))
+            rows.append({"task": task, "case": case, "status": "passed", "speedup": speedup})
+    return rows
 
 
 def measured(
@@ -170,6 +191,7 @@ def main() -> None:
     parser.add_argument("--yardstick", type=Path, default=PRODUCTION, help="the CSV file of `arena yardstick`")
     parser.add_argument("--device", default="NVIDIA H200", help="its product name")
     parser.add_argument("--arch", default="sm_90", help="its architecture")
+    parser.add_argument("--times", type=Path, help="lines of `tools/time_kernels.py` with the label `pytorch`")
     asked = parser.parse_args()
     peaks = find_peaks(asked.device, asked.arch)
     if peaks is None:
@@ -179,7 +201,10 @@ def main() -> None:
     )
     try:
         rows = [row for path in asked.cases for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
-        print(page(measured(rows, read_table(asked.yardstick), open_corpora(()).load, facts), asked.device))
+        engines = read_table(asked.yardstick)
+        if asked.times is not None:
+            engines += pytorch_rows(asked.times.read_text(encoding="utf-8").splitlines())
+        print(page(measured(rows, engines, open_corpora(()).load, facts), asked.device))
     except (OSError, UsageError) as problem:
         sys.exit(str(problem))
 

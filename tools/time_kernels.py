@@ -2,6 +2,7 @@
 
     python tools/time_kernels.py --out times.jsonl                          kernel and expert of every task, on the GPU
     python tools/time_kernels.py 'gemm/*' bmm --variants tried              also tried/<suite>/<name>/*.py of each task
+    python tools/time_kernels.py 'hip2hip/*' --torch-compile                beside PyTorch and its compiler
     python tools/time_kernels.py --show times.jsonl                         the table of figures that are there already
 
 Nothing here is evidence: a kernel that cheats, or disturbs another, is believed. Files are compiled on all cores.
@@ -28,7 +29,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.inputs import draw_secret
 from arena.judge.verify import check_outputs, compared
 from arena.judge.workers import CandidateFailed
-from arena.model.task import Arguments, Case, Task, arguments
+from arena.model.task import Arguments, Case, Task, TaskType, arguments
 from arena.numerics.reference import Reference, load_module
 from arena.platforms import here
 from arena.protocol import Language
@@ -55,12 +56,10 @@ if TYPE_CHECKING:
 
     from arena.model.environment import DeviceFacts
 
-KERNEL, EXPERT = "kernel", "expert"
-SET_BYTES = 512 << 20
+KERNEL, EXPERT, PYTORCH, COMPILED = "kernel", "expert", "pytorch", "torch_compile"
 LEAST_SETS, MOST_SETS = 4, 128
-MOST_BYTES = 4 << 30
-PASSES = 5
-EVICTED_BYTES = 128 << 20
+SET_BYTES, MOST_BYTES = 512 << 20, 4 << 30
+PASSES, EVICTED_BYTES = 5, 128 << 20
 COMPILE_S = 120.0
 CACHE = "triton"
 Record = dict[str, Any]
@@ -71,15 +70,13 @@ class Work:
     """One task, the files to time for it by label, and its timed cases."""
 
     task: Task
-    files: Mapping[str, Path | None]
-    """None: PyTorch runs the reference"""
+    files: Mapping[str, Path]
+    """of the reference, which PyTorch runs, and of kernels"""
     cases: tuple[Case, ...]
 
     def digest(self, label: str) -> str:
         """Return what a figure depends on: the file, and the task."""
-        file = self.files[label]
-        text = b"" if file is None else file.read_bytes()
-        return hashlib.sha256(self.task.content_hash.encode() + text).hexdigest()[:16]
+        return hashlib.sha256(self.task.content_hash.encode() + self.files[label].read_bytes()).hexdigest()[:16]
 
 
 class InPlace:
@@ -115,14 +112,17 @@ class PythonFunction:
         """Outputs were written in place."""
 
 
-def gathered(patterns: Sequence[str], variants: Path | None, arch: str) -> list[Work]:
-    """Return what there is to time, in the order of the corpus."""
+def gathered(patterns: Sequence[str], variants: Path | None, arch: str, torch_compile: bool = False) -> list[Work]:
+    """Return what there is to time, in the order of the corpus. HIP tasks are timed beside PyTorch."""
     corpora, found = open_corpora(()), []
     for name in select(corpora.ids, list(patterns) or ["*"]):
         task = corpora.load(name).on(arch)
-        files: dict[str, Path | None] = {KERNEL: task.baseline_kernel}
+        files = {KERNEL: task.baseline_kernel or task.reference_path}
         if task.expert is not None:
             files[EXPERT] = task.expert
+        if not task.task_type.triton:
+            files |= {PYTORCH: task.reference_path} if task.baseline_kernel else {}
+            files |= {COMPILED: task.reference_path} if torch_compile else {}
         if variants is not None:
             suffix = Path(task.task_type.kernel_file).suffix
             files |= {path.stem: path for path in sorted((variants / task.id).glob(f"*{suffix}"))}
@@ -142,7 +142,7 @@ def compile_all(work: Sequence[Work], facts: DeviceFacts, claims: Path) -> None:
 
     def compiled(one: Work) -> None:
         limit = Limit(COMPILE_S, hidden_from_candidates(one.task))
-        for file in filter(None, one.files.values()):
+        for file in set(one.files.values()) - {one.task.reference_path}:
             with suppress(ArenaError, CandidateFailed):  # said where it is loaded
                 if one.task.task_type.triton:
                     kernel = TritonKernel(one.task, file, facts.arch)
@@ -160,16 +160,15 @@ def _marker(claims: Path, one: Work, what: str) -> Path:
     return claims / f"{hashlib.sha256(one.task.id.encode()).hexdigest()}.{what}"
 
 
-def loaded(one: Work, file: Path | None, case: Case, facts: DeviceFacts) -> PythonFunction | HipEntry | TorchEntry:
+def loaded(one: Work, label: str, case: Case, facts: DeviceFacts) -> PythonFunction | HipEntry | TorchEntry:
     """Load one file as this process's own code."""
-    task, cases = one.task, one.cases
-    program = baseline_program(task, cases, facts) if file is None else build_program(task, file, cases, facts).program
+    task, file = one.task, one.files[label]
+    if file == task.reference_path:
+        copies = baseline_program(replace(task, task_type=TaskType.TORCH2HIP), one.cases, facts).copies
+        return TorchEntry(file, copies, compiled=label == COMPILED)
+    program = build_program(task, file, one.cases, facts).program
     path = program.files[program.key(case)]
-    if program.language is Language.TRITON:
-        return PythonFunction(path, task.entry)
-    if program.language is Language.HIP:
-        return HipEntry(path, task.entry)
-    return TorchEntry(path, program.copies, compiled=False)
+    return (PythonFunction if program.language is Language.TRITON else HipEntry)(path, task.entry)
 
 
 class CaseTimer:
@@ -254,7 +253,7 @@ def timed_case(one: Work, case: Case, labels: Sequence[str], facts: DeviceFacts)
         record: Record = {"task": one.task.id, "case": case.id, "label": label, "digest": one.digest(label)}
         records[label] = record | {"shape": case.label, "bytes": worked_out.num_bytes, "roofline_ms": roofline_ms}
         try:
-            entry = loaded(one, one.files[label], case, facts)
+            entry = loaded(one, label, case, facts)
             entries.append(entry)
             records[label]["status"], records[label]["error_ratio"] = timer.checked(entry)
             graphs[label] = timer.captured(entry)
@@ -370,6 +369,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", help="names or patterns; default: all")
     parser.add_argument("--variants", type=Path, help="a folder with <type>/<suite>/<name>/*.py or *.hip")
+    parser.add_argument("--torch-compile", action="store_true", help="HIP tasks: also PyTorch's compiler (slow)")
     parser.add_argument("--out", type=Path, default=Path("times.jsonl"), help="a line for each file and case")
     parser.add_argument("--show", type=Path, help="only print the table of this file")
     parser.add_argument("--jobs", type=int, default=4, help="processes that share the device")
@@ -382,7 +382,7 @@ def main() -> None:
     facts = here("auto").facts()
     if facts.emulated:
         sys.exit("time_kernels.py needs a GPU: on the CPU platform kernels are emulated")
-    work = gathered(asked.tasks, asked.variants, facts.arch)
+    work = gathered(asked.tasks, asked.variants, facts.arch, asked.torch_compile)
     if asked.shard:
         sys.exit(shard(work, asked.out, asked.shard))
     deadline = time.monotonic() + asked.seconds

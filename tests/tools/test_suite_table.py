@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -89,3 +90,17 @@ def test_operations_limit_a_product_by_the_rates_of_the_roofline() -> None:
     limit, least_ms = tool.bound_of(task, timed[-1].id, facts)
     worked_out = arguments(task, timed[-1])
     assert (limit, least_ms) == ("arithmetic", pytest.approx(worked_out.flops / 300e9))
+
+
+def test_hip_is_compared_with_the_faster_of_pytorch_and_its_compiler() -> None:
+    name = "hip2hip/modules/silu"
+    ms = {"kernel": 4.0, "expert": 2.0, "pytorch": 1.0, "torch_compile": 0.5}
+    lines = [json.dumps({"task": name, "case": "seen-05", "label": label, "ms": one}) for label, one in ms.items()]
+    lines += [json.dumps({"task": SUBTRACT, "case": "seen-05", "label": "pytorch", "ms": 1.0})]
+    lines += [json.dumps({"task": name, "case": "seen-06", "label": "kernel", "ms": 1.0})]
+    (row,) = tool.pytorch_rows(lines)
+    assert (row["task"], row["case"], float(row["speedup"])) == (name, "seen-05", 8.0)
+    one = found(case(name, "noop", 0, 1.0, 0.1, 0.9), engines=(row,))[0]
+    assert isinstance(one, tool.Measured)
+    assert one.figures[0] == pytest.approx(8.0)
+    assert "engine" not in dict(one.outside()), "an engine bounds only kernels of engines"

@@ -32,7 +32,15 @@ def work(tmp_path: Path) -> Any:
 def test_kernel_expert_and_variants_are_timed_on_timed_cases(work: Any) -> None:
     assert list(work.files) == [KERNEL, EXPERT, "wide"]
     assert work.cases == tuple(case for case in work.task.seen if case.timed)
-    assert time_kernels.gathered(["torch2hip/*"], None, "sm_90")[0].files[KERNEL] is None
+
+
+def test_hip_tasks_are_timed_beside_pytorch() -> None:
+    (hip,) = time_kernels.gathered(["hip2hip/modules/softmax"], None, "sm_90")
+    assert list(hip.files) == [KERNEL, EXPERT, "pytorch"]
+    (torch_one,) = time_kernels.gathered(["torch2hip/modules/softmax"], None, "sm_90", torch_compile=True)
+    assert list(torch_one.files) == [KERNEL, EXPERT, "torch_compile"]
+    reference = torch_one.task.reference_path
+    assert hip.files["pytorch"] == hip.task.reference_path and torch_one.files[KERNEL] == reference
 
 
 def test_what_has_a_figure_is_not_due_until_its_file_changes(work: Any) -> None:
@@ -42,9 +50,7 @@ def test_what_has_a_figure_is_not_due_until_its_file_changes(work: Any) -> None:
     ]
     assert time_kernels.due(work, case, []) == list(work.files)
     assert time_kernels.due(work, case, records) == []
-    path = work.files["wide"]
-    assert path is not None
-    path.write_text("# yet another")
+    work.files["wide"].write_text("# yet another")
     assert time_kernels.due(work, case, records) == [KERNEL, "wide"], "beside the kernel that it is compared with"
     assert time_kernels.due(work, case, [records[0] | {"fatal": True}, *records[1:]]) == ["wide"]
 
@@ -64,15 +70,18 @@ def test_the_last_record_of_a_file_and_case_counts_and_is_shown(tmp_path: Path) 
     )
 
 
-def test_a_kernel_is_checked_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "label"), [("torch2hip/modules/softmax", KERNEL), ("hip2hip/modules/gelu", "pytorch")]
+)
+def test_a_kernel_is_checked_in_this_process(monkeypatch: pytest.MonkeyPatch, name: str, label: str) -> None:
     """By PyTorch on the CPU: drawn inputs, the binding and the comparison are those of the device."""
     monkeypatch.setattr(time_kernels, "SET_BYTES", 1 << 16)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    (one,) = time_kernels.gathered(["torch2hip/modules/softmax"], None, "cpu")
+    (one,) = time_kernels.gathered([name], None, "cpu")
     case = min(one.task.seen, key=lambda each: arguments(one.task, each).num_bytes)
     timer = time_kernels.CaseTimer(arguments(one.task, case), Reference(one.task.reference_path))
     nothing: Any = SimpleNamespace()
-    status, error_ratio = timer.checked(time_kernels.loaded(one, None, case, nothing))
+    status, error_ratio = timer.checked(time_kernels.loaded(one, label, case, nothing))
     timer.close()
     assert status == "passed"
     assert error_ratio is not None and error_ratio < 1
