@@ -10,6 +10,7 @@
 
 constexpr int kThreads = 256;  // also the keys of a round; no head has more features
 constexpr int kQueries = 8;    // that a block answers together, so that keys and values are read once for all
+constexpr int kShare = kThreads / kQueries;
 constexpr int kTileThreads = 128, kTileQueries = 64, kTileKeys = 32;  // of a block with matrix units
 
 struct Sizes {
@@ -42,26 +43,24 @@ __device__ void score_key(Round& round, const float* keys, const bool* mask, int
     }
 }
 
-// Scores of a round become weights, not divided by their sum; a wave for each query.
+// Scores of a round become weights, not divided by their sum; kShare threads of one wave for each query.
 __device__ void weigh(Round& round) {
-    const int lane = threadIdx.x % warpSize, waves = kThreads / warpSize;
-    for (int q = threadIdx.x / warpSize; q < kQueries; q += waves) {
-        const float before = round.largest[q];
-        float largest = before, sum = 0.0f;
-        for (int s = lane; s < kThreads; s += warpSize) largest = fmaxf(largest, round.weights[q][s]);
-        for (int distance = warpSize / 2; distance > 0; distance /= 2) {
-            largest = fmaxf(largest, __shfl_xor(largest, distance));
-        }
-        for (int s = lane; s < kThreads; s += warpSize) {
-            round.weights[q][s] = expf(round.weights[q][s] - largest);
-            sum += round.weights[q][s];
-        }
-        for (int distance = warpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor(sum, distance);
-        if (lane == 0) {
-            round.shrink[q] = expf(before - largest);
-            round.total[q] = round.total[q] * round.shrink[q] + sum;
-            round.largest[q] = largest;
-        }
+    const int q = threadIdx.x / kShare, lane = threadIdx.x % kShare;
+    const float before = round.largest[q];
+    float largest = before, sum = 0.0f;
+    for (int s = lane; s < kThreads; s += kShare) largest = fmaxf(largest, round.weights[q][s]);
+    for (int distance = kShare / 2; distance > 0; distance /= 2) {
+        largest = fmaxf(largest, __shfl_xor(largest, distance));
+    }
+    for (int s = lane; s < kThreads; s += kShare) {
+        round.weights[q][s] = expf(round.weights[q][s] - largest);
+        sum += round.weights[q][s];
+    }
+    for (int distance = kShare / 2; distance > 0; distance /= 2) sum += __shfl_xor(sum, distance);
+    if (lane == 0) {
+        round.shrink[q] = expf(before - largest);
+        round.total[q] = round.total[q] * round.shrink[q] + sum;
+        round.largest[q] = largest;
     }
 }
 
