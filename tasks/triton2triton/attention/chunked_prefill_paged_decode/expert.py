@@ -1,5 +1,7 @@
 """Paged decode attention that reads the cache once per group of query heads, split along long sequences.
 
+Sizes are constants, so that rows are read in whole vectors and tokens need no division.
+
 The query heads that share a key head form the rows of one matrix product. Where sequences and heads alone would not
 fill a GPU, each sequence is cut into parts whose results a second kernel merges by their log-sum-exp (Flash-Decoding,
 Dao et al., 2023).
@@ -10,7 +12,7 @@ import triton
 import triton.language as tl
 
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
-ENOUGH_PROGRAMS = 1024
+ENOUGH_PROGRAMS = 2048  # five times as many as run at once, since sequences differ in length
 MAX_PARTS = 64
 TILE_BYTES = 16384
 ACC_ELEMENTS = 8192
@@ -27,31 +29,35 @@ def _attend(
     out_ptr,
     lse_ptr,
     scale,
-    num_heads,
-    num_kv_heads,
-    head_dim,
-    block_size,
     max_blocks,
+    NUM_HEADS: tl.constexpr,
+    NUM_KV_HEADS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
     ROWS: tl.constexpr,
     TILE: tl.constexpr,
     DIM: tl.constexpr,
     PARTS: tl.constexpr,
     ALONE: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """Part of a sequence for up to ROWS query heads of one group. With one part, `out` is final; scores are base 2.
 
     ALONE: the group has one head, whose products are sums over a row, in place of a product with 15 rows of padding.
     """
+    GROUP: tl.constexpr = NUM_HEADS // NUM_KV_HEADS
+    ROW_TILES: tl.constexpr = (GROUP + ROWS - 1) // ROWS
     seq = tl.program_id(0).to(tl.int64)
-    group = num_heads // num_kv_heads
-    row_tiles = tl.cdiv(group, ROWS)
-    kv_head = tl.program_id(1) // row_tiles
-    rows = tl.program_id(1) % row_tiles * ROWS + tl.arange(0, ROWS)
+    kv_head = tl.program_id(1) // ROW_TILES
+    rows = tl.program_id(1) % ROW_TILES * ROWS + tl.arange(0, ROWS)
     part = tl.program_id(2)
     dims = tl.arange(0, DIM)
-    query_rows = seq * num_heads + kv_head * group + rows
-    row_mask = (rows < group)[:, None] & (dims < head_dim)[None, :]
-    query = tl.load(query_ptr + query_rows[:, None] * head_dim + dims[None, :], mask=row_mask, other=0.0)
+    query_rows = seq * NUM_HEADS + kv_head * GROUP + rows
+    row_mask = (rows < GROUP)[:, None] & (dims < HEAD_DIM)[None, :]
+    query = tl.load(query_ptr + query_rows[:, None] * HEAD_DIM + dims[None, :], mask=row_mask, other=0.0)
+    key_cache_ptr += kv_head * HEAD_DIM
+    value_cache_ptr += kv_head * HEAD_DIM
+    table_row = block_table_ptr + seq * max_blocks
 
     length = tl.load(seq_lens_ptr + seq)
     part_length = tl.cdiv(tl.cdiv(length, PARTS), TILE) * TILE
@@ -60,13 +66,14 @@ def _attend(
     peak = tl.full((ROWS,), -float("inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     acc = tl.zeros((ROWS, DIM), tl.float32)
-    for start in range(begin, end, TILE):
-        tokens = start + tl.arange(0, TILE)
-        inside = tokens < end
-        blocks = tl.load(block_table_ptr + seq * max_blocks + tokens // block_size, mask=inside, other=0)
-        slots = blocks.to(tl.int64) * block_size + tokens % block_size
-        offsets = ((slots * num_kv_heads + kv_head) * head_dim)[:, None] + dims[None, :]
-        mask = inside[:, None] & (dims < head_dim)[None, :]
+    steps = tl.arange(0, TILE)
+    for start in tl.range(begin, end, TILE, num_stages=STAGES):
+        inside = start + steps < end
+        # Numbers of tokens of a tile and of a block are powers of two, and `start` is a multiple of the first.
+        blocks = tl.load(table_row + start // BLOCK_SIZE + steps // BLOCK_SIZE, mask=inside, other=0)
+        slots = blocks * BLOCK_SIZE + start % BLOCK_SIZE + steps % BLOCK_SIZE
+        offsets = (slots.to(tl.int64) * (NUM_KV_HEADS * HEAD_DIM))[:, None] + dims[None, :]
+        mask = inside[:, None] & (dims < HEAD_DIM)[None, :]
         keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0)
         values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0)
         if ALONE:
@@ -88,10 +95,10 @@ def _attend(
     result = acc / tl.where(total > 0, total, 1.0)[:, None]
     result_rows = query_rows * PARTS + part
     result = result.to(out_ptr.dtype.element_ty)
-    tl.store(out_ptr + result_rows[:, None] * head_dim + dims[None, :], result, mask=row_mask)
+    tl.store(out_ptr + result_rows[:, None] * HEAD_DIM + dims[None, :], result, mask=row_mask)
     if PARTS > 1:
         lse = tl.where(total > 0, peak + tl.log2(tl.where(total > 0, total, 1.0)), -float("inf"))
-        tl.store(lse_ptr + result_rows, lse, mask=rows < group)
+        tl.store(lse_ptr + result_rows, lse, mask=rows < GROUP)
 
 
 @triton.jit
@@ -141,16 +148,19 @@ def chunked_prefill_paged_decode(query, key_cache, value_cache, block_table, seq
         partial,
         lse,
         sm_scale * LOG2_E,
-        num_heads,
-        num_kv_heads,
-        head_dim,
-        block_size,
         max_blocks,
+        NUM_HEADS=num_heads,
+        NUM_KV_HEADS=num_kv_heads,
+        HEAD_DIM=head_dim,
+        BLOCK_SIZE=block_size,
         ROWS=rows,
         TILE=tile,
         DIM=dim,
         PARTS=parts,
         ALONE=alone,
+        # On NVIDIA keys and values are loaded two steps ahead, and entries of the table before them. Three programs
+        # share a multiprocessor. AMD has 64 KiB a workgroup.
+        STAGES=None if torch.version.hip else (3 if alone else 5),
         num_warps=4,
         num_stages=2,
     )

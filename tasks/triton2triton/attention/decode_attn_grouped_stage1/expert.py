@@ -68,7 +68,8 @@ def _attend_keys(
             blocks = tl.load(table_row + tokens // BLOCK_SIZE, mask=inside, other=0)
         else:
             blocks = tl.load(table_row + tokens // BLOCK_SIZE)
-        slots = blocks.to(tl.int64) * BLOCK_SIZE + tokens % BLOCK_SIZE
+        # At most 2**24 slots: the product with the stride alone needs 64 bits.
+        slots = (blocks * BLOCK_SIZE + tokens % BLOCK_SIZE).to(tl.int64)
         keys = _load_columns(key_cache_ptr, slots * KEY_STRIDE, inside, MASKED, 0, DIM, HEAD_DIM)
         scores = tl.dot(query, keys.T, input_precision=PRECISION)
         if REST:
@@ -78,11 +79,10 @@ def _attend_keys(
             values = keys
         else:
             values = _load_columns(value_cache_ptr, slots * VALUE_STRIDE, inside, MASKED, 0, VALUE_DIM, VALUE_HEAD_DIM)
-        scores = scores * scale
         if MASKED:
             scores = tl.where(inside[None, :], scores, -float("inf"))
-        new_peak = tl.maximum(peak, tl.max(scores, axis=1))
-        weights = tl.exp2(scores - new_peak[:, None])
+        new_peak = tl.maximum(peak, tl.max(scores, axis=1) * scale)
+        weights = tl.exp2(scores * scale - new_peak[:, None])
         shrink = tl.exp2(peak - new_peak)
         total = total * shrink + tl.sum(weights, axis=1)
         acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
@@ -162,19 +162,22 @@ def _decode_group(
     tl.store(partial_lse_ptr + places, (peak + tl.log2(total)) * LN_2, mask=stored)
 
 
-def _shape(group: int, longest: int, item_bytes: int) -> tuple[int, int, int, int]:
+def _shape(latent: bool, group: int, longest: int, item_bytes: int) -> tuple[int, int, int, int]:
     """Return heads and tokens of a tile, warps and stages, for padded rows of `longest` values.
 
-    On NVIDIA 64 heads of 512 values take 128 registers a thread of 8 warps, and 64 KiB for queries beside two tiles of
-    32 tokens. AMD has 64 KiB in all, and float32 takes three TF32 products on NVIDIA, with two numbers of each query in
-    registers: there the baseline's 16 heads stay.
+    On NVIDIA 64 heads of 512 values take 128 registers a thread of 8 warps. Both groups of four warps compute all 64
+    rows of scores, with instructions of half as many columns as a tile has tokens: below 32 columns, reading queries
+    from shared memory takes longer than the product. Queries and two tiles of 64 latent tokens take 216 of 227 KiB.
+    AMD has 64 KiB in all, and float32 takes three TF32 products on NVIDIA, with two numbers of each query in registers:
+    there the baseline's 16 heads stay.
     """
     tile_bytes, stages = 32768, 3
     if torch.version.hip:
         tile_bytes, stages = 16384, 1 if item_bytes == 4 else 2
     tile = max(16, min(64 if item_bytes == 2 else 32, tile_bytes // (longest * item_bytes)))
-    heads = 64 if group > 32 and item_bytes == 2 and not torch.version.hip else 16
-    return heads, tile, 8 if heads == 64 and longest > 128 else 4, stages
+    if group <= 32 or item_bytes == 4 or torch.version.hip:
+        return 16, tile, 4, stages
+    return 64, 64 if latent else tile, 8 if longest > 128 else 4, stages
 
 
 def decode_attn_grouped_stage1(query, key_cache, value_cache, block_table, seq_lens, sm_scale, partial, partial_lse):
@@ -184,9 +187,9 @@ def decode_attn_grouped_stage1(query, key_cache, value_cache, block_table, seq_l
     dim = max(16, 1 << (head_dim.bit_length() - 1))
     rest = max(16, triton.next_power_of_2(head_dim - dim)) if head_dim > dim else 0
     value_block = max(16, triton.next_power_of_2(value_dim))
-    heads, tile, num_warps, stages = _shape(group, max(dim, value_block), query.element_size())
     # Values that are the first part of their keys, all of it.
     latent = value_cache.data_ptr() == key_cache.data_ptr() and value_dim == dim
+    heads, tile, num_warps, stages = _shape(latent, group, max(dim, value_block), query.element_size())
     _decode_group[(num_kv_heads * triton.cdiv(group, heads), num_splits, num_seqs)](
         query,
         key_cache,

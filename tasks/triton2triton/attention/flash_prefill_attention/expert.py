@@ -7,9 +7,11 @@ What the baseline wastes, and what is done instead:
 - Rows of more than 128 values get 32 queries a tile, too few for wgmma, and are padded to a power of two. Here they get
   128, and 192 values are 128 and 64: a quarter fewer products of queries and keys.
 - Every block is masked. Here only those with the diagonal or the end of a sequence are.
+- Each of its steps waits for keys that were asked for in the one before. Here two steps lie between.
 - Sizes are constants, so that rows of a multiple of 8 values are read in whole vectors.
 
-Scores are in base 2, whose exponential is one instruction. The tiles with the most keys start first.
+Scores are in base 2, whose exponential is one instruction. sm_scale is positive: the highest score is scaled, not each.
+The tiles with the most keys start first.
 """
 
 import torch
@@ -68,15 +70,12 @@ def _attend_keys(
             keys = _load_rows(key_ptr, tokens, inside, key_stride, MASKED, DIM, REST, HEAD_DIM)
             scores = tl.dot(query_rest, keys.T, scores, input_precision=PRECISION)
         values = _load_rows(value_ptr, tokens, inside, value_stride, MASKED, 0, VALUE_DIM, VALUE_HEAD_DIM)
-        scores = scores * scale
         if MASKED:
-            visible = inside[None, :]
-            if CAUSAL:
-                visible = visible & (tokens[None, :] <= rows[:, None])
-            scores = tl.where(visible, scores, -float("inf"))
-        new_peak = tl.maximum(peak, tl.max(scores, axis=1))
+            newest = tl.minimum(rows, last - 1) if CAUSAL else tl.full(rows.shape, last - 1, tl.int32)
+            scores = tl.where(tokens[None, :] <= newest[:, None], scores, -float("inf"))
+        new_peak = tl.maximum(peak, tl.max(scores, axis=1) * scale)
         shrink = tl.exp2(peak - new_peak)
-        weights = tl.exp2(scores - new_peak[:, None])
+        weights = tl.exp2(scores * scale - new_peak[:, None])
         total = total * shrink + tl.sum(weights, axis=1)
         acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
         peak = new_peak
@@ -163,12 +162,13 @@ def _shape(mean_length: int, head_dim: int, value_dim: int, item_bytes: int) -> 
 
     float32 takes three TF32 products on NVIDIA, with two numbers of each query in registers and of each key in shared
     memory: tiles are half as large, of long rows a quarter. Sequences of few tokens would leave most of 128 rows empty.
-    Keys and values of two 16-bit blocks, as large as they get here, take 80 KiB, and of one, as on AMD, 40 KiB.
+    Keys and values of three 16-bit blocks, as large as they get here, take 120 KiB, and of one, as on AMD, 40 KiB.
     """
     if item_bytes == 4:
         return (64, 32, 4) if head_dim <= 128 and value_dim <= 128 else (32, 16, 8)
     if head_dim > 192 or value_dim > 128:
-        return 64, 32, 4
+        # Both need more than the 64 KiB of AMD for 128 rows.
+        return (64, 32, 4) if mean_length < 512 or torch.version.hip else (128, 32, 8)
     return (128, 64, 8) if mean_length >= 512 else (64, 64, 4)
 
 
@@ -202,5 +202,6 @@ def flash_prefill_attention(query, key, value, cu_seqlens, sm_scale, causal, out
         REST=rest,
         VALUE_DIM=max(16, triton.next_power_of_2(value_dim)),
         num_warps=num_warps,
-        num_stages=2,
+        # With three stages, two blocks are in flight. AMD has 64 KiB a workgroup, and float32 no registers for more.
+        num_stages=2 if torch.version.hip or query.element_size() == 4 else 3,
     )

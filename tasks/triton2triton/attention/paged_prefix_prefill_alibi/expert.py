@@ -4,9 +4,10 @@ What the baseline wastes, and what is done instead:
 
 - Each of its tiles of 32 tokens of one query head reads all keys. Here a tile has 64 or 128 rows, which are tokens
   times heads of one key head: keys and their places are read half to a quarter as often, and wgmma applies.
-- It loads each block of 32 keys from the cache and from the new tokens, adds the two, and waits for them. Here whole
-  blocks of the prefix have 64 keys, no mask and one source, and the next are in flight.
-- Sequences longer than the mean take turns of one program. Here each tile has a program.
+- It loads each block of 32 keys from the cache and from the new tokens, adds the two, and waits for them. Here a block
+  has 64 keys and one source, and the next two are in flight. Whole blocks that all rows see have no mask.
+- Sequences longer than the mean take turns of one program. Here each tile has a program, and those with the most keys
+  start first.
 - One sequence after a long prefix leaves most of a GPU empty. Here its keys are cut into parts, which a second kernel
   merges (Flash-Decoding, Dao et al., 2023).
 
@@ -21,6 +22,7 @@ PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float3
 ENOUGH_PROGRAMS = 512
 MAX_PARTS = 64
 TILES_PER_PART = 8
+MOST_SORTED = tl.constexpr(64)  # sequences: their order takes as many comparisons as there are pairs
 LOG2_E = tl.constexpr(1.4426950408889634)
 # Finite, so that a row which has seen no key yet does not become NaN.
 LOWEST = tl.constexpr(-1e30)
@@ -39,6 +41,27 @@ def _load_columns(rows, inside, MASKED: tl.constexpr, FIRST: tl.constexpr, WIDTH
 
 
 @triton.jit
+def _find_tile(cu_seqlens_ptr, context_lens_ptr, tile, num_seqs, TOKENS: tl.constexpr, SEQS: tl.constexpr):
+    """Return the sequence of a tile and its first token, below 0 for none. Sequences with the most keys come first."""
+    seqs = tl.arange(0, SEQS)
+    begins = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0)
+    lengths = tl.load(cu_seqlens_ptr + 1 + seqs, mask=seqs < num_seqs, other=0) - begins
+    tiles = tl.cdiv(lengths, TOKENS)
+    if SEQS <= MOST_SORTED:
+        keys = tl.load(context_lens_ptr + seqs, mask=seqs < num_seqs, other=0) + lengths
+        ties = (keys[None, :] == keys[:, None]) & (seqs[None, :] < seqs[:, None])
+        earlier = (keys[None, :] > keys[:, None]) | ties
+        owned = tl.sum(tl.where(earlier, tiles[None, :], 0), axis=1)
+    else:
+        owned = tl.cumsum(tiles, axis=0) - tiles
+    found = (owned <= tile) & (tile < owned + tiles)
+    seq = tl.sum(tl.where(found, seqs, 0), axis=0)
+    # The last tile of a sequence has the most keys.
+    first = tl.sum(tl.where(found, (owned + tiles - tile) * TOKENS, 0), axis=0) - TOKENS
+    return seq, first
+
+
+@triton.jit
 def _attend_keys(
     query,
     query_rest,
@@ -53,10 +76,13 @@ def _attend_keys(
     positions,
     slopes,
     context,
-    first,
-    last,
+    start,
+    stop,
+    upper,
+    middle,
+    diagonal,
     scale,
-    MASKED: tl.constexpr,
+    KIND: tl.constexpr,
     SLOT_STRIDE: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -64,19 +90,38 @@ def _attend_keys(
     DIM: tl.constexpr,
     REST: tl.constexpr,
     WHOLE: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
-    """The online softmax over positions first … last - 1. Without MASKED all are in the prefix and seen by all rows."""
-    for at in range(first, last, KEYS):
-        tokens = at + tl.arange(0, KEYS)
-        inside = tokens < last
-        cached = tokens < context
+    """The online softmax over blocks of positions, by KIND.
+
+    "cached": those of the prefix in start … upper - 1. "new": new tokens in middle … diagonal - 1. All rows see both.
+    "masked": all other positions before stop.
+    """
+    MASKED: tl.constexpr = KIND == "masked"
+    first = start if KIND == "cached" else (middle if KIND == "new" else upper)
+    last = upper if KIND == "cached" else (diagonal if KIND == "new" else stop - (diagonal - middle))
+    steps = tl.arange(0, KEYS)
+    for block in tl.range(first, last, KEYS, num_stages=STAGES):
+        at = block
         if MASKED:
-            blocks = tl.load(table_row + tokens // BLOCK_SIZE, mask=inside & cached, other=0)
+            at += tl.where(at >= middle, diagonal - middle, 0)
+        tokens = at + steps
+        inside = tokens < stop
+        cached = tokens < context
+        if KIND == "new":
+            new_places = (tokens - context) * SLOT_STRIDE
+            key_rows = key_ptr + new_places
+            value_rows = value_ptr + new_places
         else:
-            blocks = tl.load(table_row + tokens // BLOCK_SIZE)
-        places = (blocks.to(tl.int64) * BLOCK_SIZE + tokens % BLOCK_SIZE) * SLOT_STRIDE
-        key_rows = key_cache_ptr + places
-        value_rows = value_cache_ptr + places
+            # Numbers of keys and of tokens of a block are powers of two, and `at` is a multiple of the first.
+            entries = table_row + at // BLOCK_SIZE + steps // BLOCK_SIZE
+            if MASKED:
+                pages = tl.load(entries, mask=inside & cached, other=0)
+            else:
+                pages = tl.load(entries)
+            slots = pages * BLOCK_SIZE + at % BLOCK_SIZE + steps % BLOCK_SIZE
+            key_rows = key_cache_ptr + slots.to(tl.int64) * SLOT_STRIDE
+            value_rows = value_cache_ptr + slots.to(tl.int64) * SLOT_STRIDE
         if MASKED:
             # A block may hold the end of the prefix and the first new tokens.
             new_places = (tokens - context) * SLOT_STRIDE
@@ -88,10 +133,11 @@ def _attend_keys(
             keys = _load_columns(key_rows, inside, MASKED, DIM, REST, HEAD_DIM)
             scores = tl.dot(query_rest, keys.T, scores, input_precision=PRECISION)
         values = _load_columns(value_rows, inside, MASKED, 0, WHOLE, HEAD_DIM)
-        ahead = tokens[None, :] - positions[:, None]
-        scores = scores * scale + slopes[:, None] * ahead
+        nearest = slopes * (at - positions).to(tl.float32)
+        scores = scores * scale + (slopes[:, None] * steps.to(tl.float32)[None, :] + nearest[:, None])
         if MASKED:
-            scores = tl.where(inside[None, :] & (ahead <= 0), scores, -float("inf"))
+            seen = tokens[None, :] <= tl.minimum(positions, stop - 1)[:, None]
+            scores = tl.where(seen, scores, -float("inf"))
         new_peak = tl.maximum(peak, tl.max(scores, axis=1))
         shrink = tl.exp2(peak - new_peak)
         weights = tl.exp2(scores - new_peak[:, None])
@@ -129,23 +175,18 @@ def _prefill_tile(
     DIM: tl.constexpr,
     REST: tl.constexpr,
     WHOLE: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
-    # Sequence s owns tiles cu_seqlens[s] // TOKENS + s and up, of which the last may be empty.
     TOKENS: tl.constexpr = ROWS // HEADS
     SLOT_STRIDE: tl.constexpr = NUM_KV_HEADS * HEAD_DIM
-    # Masks and pointers of two sources take registers: such blocks are half as long.
-    MASKED_KEYS: tl.constexpr = KEYS if KEYS < 32 else KEYS // 2
     tile = tl.program_id(0) // (NUM_HEADS // HEADS)
     first_head = tl.program_id(0) % (NUM_HEADS // HEADS) * HEADS
-    seqs = tl.arange(0, SEQS)
-    owned = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0) // TOKENS + seqs
-    seq = tl.sum(((seqs < num_seqs) & (owned <= tile)).to(tl.int32), axis=0) - 1
-    begin = tl.load(cu_seqlens_ptr + seq)
-    query_len = tl.load(cu_seqlens_ptr + seq + 1) - begin
-    first = (tile - begin // TOKENS - seq) * TOKENS
-    if first >= query_len:
+    seq, first = _find_tile(cu_seqlens_ptr, context_lens_ptr, tile, num_seqs, TOKENS, SEQS)
+    if first < 0:
         return
 
+    begin = tl.load(cu_seqlens_ptr + seq)
+    query_len = tl.load(cu_seqlens_ptr + seq + 1) - begin
     context = tl.load(context_lens_ptr + seq)
     table_row = block_table_ptr + seq.to(tl.int64) * max_blocks
     kv_place = first_head // (NUM_HEADS // NUM_KV_HEADS) * HEAD_DIM
@@ -169,21 +210,20 @@ def _prefill_tile(
     part_length = tl.cdiv(tl.cdiv(end, PARTS), KEYS) * KEYS
     start = tl.program_id(1) * part_length
     stop = tl.minimum(start + part_length, end)
-    # Blocks before `whole` need no mask.
-    whole = tl.maximum(start, tl.minimum(context // KEYS * KEYS, stop))
+    # All rows see the blocks before `causal`. Others need a mask.
+    causal = tl.maximum(start, tl.minimum((context + first + 1) // KEYS * KEYS, stop))
+    upper = tl.maximum(start, tl.minimum(context // KEYS * KEYS, causal))
+    middle = tl.minimum(tl.maximum(upper, tl.cdiv(context, KEYS) * KEYS), causal)
     peak = tl.full((ROWS,), LOWEST, tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     acc = tl.zeros((ROWS, WHOLE), tl.float32)
-    peak, total, acc = _attend_keys(
-        query, query_rest, key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc,
-        positions, slopes, context, start, whole, scale,
-        False, SLOT_STRIDE, BLOCK_SIZE, HEAD_DIM, KEYS, DIM, REST, WHOLE,
-    )  # fmt: skip
-    peak, total, acc = _attend_keys(
-        query, query_rest, key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc,
-        positions, slopes, context, whole, stop, scale,
-        True, SLOT_STRIDE, BLOCK_SIZE, HEAD_DIM, MASKED_KEYS, DIM, REST, WHOLE,
-    )  # fmt: skip
+    for kind in tl.static_range(3):
+        peak, total, acc = _attend_keys(
+            query, query_rest, key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc,
+            positions, slopes, context, start, stop, upper, middle, causal, scale,
+            "cached" if kind == 0 else ("new" if kind == 1 else "masked"), SLOT_STRIDE, BLOCK_SIZE, HEAD_DIM, KEYS,
+            DIM, REST, WHOLE, 3 if kind == 1 and STAGES > 3 else STAGES,
+        )  # fmt: skip
 
     # A part in which a row sees nothing has sum 0 and a log-sum-exp of minus infinity.
     columns = tl.arange(0, WHOLE)
@@ -222,15 +262,20 @@ def _shape(rows_each: int, whole: int, item_bytes: int) -> tuple[int, int]:
 
     float32 takes three TF32 products on NVIDIA, with two numbers of each query in registers: of 64 rows of 128 values,
     they are half of them. Short sequences would leave most of 128 rows empty. Keys and values of one step take 32 KiB
-    at most, of two 64 KiB.
+    at most: queries and three steps fit into 160 KiB. AMD has 64 KiB, too little for 128 rows of 256 values.
     """
     if item_bytes == 4:
         most, keys = 64 if whole <= 128 else 16, 16
     elif whole > 128:
-        most, keys = 64, 32
+        most, keys = 128 if rows_each > 64 and not torch.version.hip else 64, 32
     else:
         most, keys = 128 if rows_each > 64 else 64, 64
     return min(most, max(16, triton.next_power_of_2(rows_each))), keys
+
+
+def _registers(rows: int, whole: int, item_bytes: int) -> dict[str, int]:
+    """Return the limit of registers that lets three programs of 64 short rows share a multiprocessor of NVIDIA."""
+    return {"maxnreg": 168} if rows <= 64 and whole <= 64 and item_bytes == 2 and not torch.version.hip else {}
 
 
 def _parts(programs: int, max_length: int, keys: int) -> int:
@@ -295,9 +340,10 @@ def paged_prefix_prefill_alibi(
         DIM=dim,
         REST=rest,
         WHOLE=whole,
+        # On NVIDIA entries of the table are loaded four steps ahead, keys and values two. AMD has 64 KiB a workgroup.
+        STAGES=2 if torch.version.hip else 5,
         num_warps=8 if rows == 128 else 4,
-        # On NVIDIA one stage each for places, for keys and values, and for products. AMD has 64 KiB a workgroup.
-        num_stages=2 if torch.version.hip else 3,
+        **_registers(rows, whole, query.element_size()),
     )
     if parts > 1:
         _merge[(num_tokens * num_heads,)](partial, lse, out, HEAD_DIM=head_dim, PARTS=parts, WHOLE=whole)
