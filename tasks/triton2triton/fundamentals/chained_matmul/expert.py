@@ -16,8 +16,9 @@ Rows that are no multiple of 16 elements allow loads of one element only, which 
 bits are then copied with zeros at their ends, if many tiles read them; the result between the two products has whole
 rows as well. The baseline multiplies float32 without matrix units on NVIDIA; here it is three products of TF32, in
 steps of as many bytes. The compiler splits operands for them within the loop, in registers, between the loads and the
-matrix units. Operands that many tiles read are split before, so that all four parts go to the matrix units through
-shared memory alone. The right one is turned then, as TF32 has both operands along the summed dimension there.
+matrix units. Operands of long products that many tiles read are split before, into upper and lower bfloat16, 16 bits
+together. Rows of the left one have their lower, upper and upper halves side by side, columns of the right one their
+upper, lower and upper ones. A 16-bit product of three times the depth sums all but the products of two lower halves.
 """
 
 import torch
@@ -28,8 +29,9 @@ PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float3
 TOGETHER = 8
 TILES = ((128, 256, 8, 3), (128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
 LINE_BYTES = 128  # of a step along the summed dimension
-SPLIT_FROM = 512  # least dimension of a product of float32 whose operands are split before
-SPLIT_STEP = 32
+SPLIT_FROM = 512  # least height and width of a product of float32 whose operands are split before
+SPLIT_DEPTH = 1024  # its least depth: what matrix units lose there is half as much as the rounding of the halves
+SPLIT_STEP = 64
 SPLIT_TILES = 132  # multiprocessors of an H200
 VECTOR = 16
 FEW = 256  # the least dimension of a chain whose operands are worth a copy
@@ -88,17 +90,30 @@ def product(
 
 
 @triton.jit
-def split(x_ptr, out_ptr, rows, columns, padded, row_stride, column_stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Write (2, rows, padded): what TF32 holds of x, and the rest; zeros behind the end of rows."""
+def split(
+    x_ptr,
+    out_ptr,
+    rows,
+    columns,
+    padded,
+    row_stride,
+    column_stride,
+    LEFT: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Write (rows, 3, padded) in bfloat16: with LEFT lower, upper and upper halves, else upper, lower and upper."""
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     mask = (i < rows)[:, None] & (j < columns)[None, :]
     x = tl.load(x_ptr + (i[:, None] * row_stride + j[None, :] * column_stride), mask=mask, other=0.0)
-    high = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
-    out = out_ptr + (i[:, None] * padded + j[None, :])
+    upper = x.to(tl.bfloat16)
+    lower = (x - upper.to(tl.float32)).to(tl.bfloat16)
+    out = out_ptr + (i.to(tl.int64)[:, None] * (3 * padded) + j[None, :])
     inside = (i < rows)[:, None] & (j < padded)[None, :]
-    tl.store(out, high, mask=inside)
-    tl.store(out + rows * padded, x - high, mask=inside)
+    tl.store(out, lower if LEFT else upper, mask=inside)
+    tl.store(out + padded, upper if LEFT else lower, mask=inside)
+    tl.store(out + 2 * padded, upper, mask=inside)
 
 
 @triton.jit
@@ -114,27 +129,22 @@ def split_product(
     COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """Multiply left (2, height, depth) by right (2, width, depth), each in two parts, but for both rests."""
+    """Multiply left (height, depth) by right (width, depth) of halves."""
     across = tl.cdiv(width, COLUMNS)
     first = tl.program_id(0) // (TOGETHER * across) * TOGETHER
     together = tl.minimum(tl.cdiv(height, ROWS) - first, TOGETHER)
     within = tl.program_id(0) % (TOGETHER * across)
     i = (first + within % together) * ROWS + tl.arange(0, ROWS)
     j = within // together * COLUMNS + tl.arange(0, COLUMNS)
-    left_offsets = (i % height)[:, None] * depth + tl.arange(0, DEPTH)[None, :]
-    right_offsets = (j % width)[:, None] * depth + tl.arange(0, DEPTH)[None, :]
-    left_rest_ptr, right_rest_ptr = left_ptr + height * depth, right_ptr + width * depth
+    d = tl.arange(0, DEPTH)
+    left_block = left_ptr + (i % height).to(tl.int64)[:, None] * depth + d[None, :]
+    right_block = right_ptr + (j % width).to(tl.int64)[:, None] * depth + d[None, :]
     acc = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for _ in range(0, depth, DEPTH):
-        left = tl.load(left_ptr + left_offsets)
-        right = tl.load(right_ptr + right_offsets)
-        left_rest = tl.load(left_rest_ptr + left_offsets)
-        right_rest = tl.load(right_rest_ptr + right_offsets)
-        acc = tl.dot(left_rest, right.T, acc, input_precision="tf32")
-        acc = tl.dot(left, right_rest.T, acc, input_precision="tf32")
-        acc = tl.dot(left, right.T, acc, input_precision="tf32")
-        left_offsets += DEPTH
-        right_offsets += DEPTH
+    # The compiler must see one step: around the loop acc would be set to zeros, and no products overlap.
+    for _ in range(0, tl.maximum(depth, 1), DEPTH):
+        acc = tl.dot(tl.load(left_block), tl.load(right_block).T, acc)
+        left_block += DEPTH
+        right_block += DEPTH
     inside = (i < height)[:, None] & (j < width)[None, :]
     tl.store(out_ptr + (i[:, None] * width + j[None, :]), acc, mask=inside)
 
@@ -160,7 +170,8 @@ def _cost(height, width, rows, columns, units):
 
 def _multiply(left, right, out):
     (height, depth), width = left.shape, out.shape[1]
-    if out.dtype == torch.float32 and min(height, depth, width) >= SPLIT_FROM and not torch.version.hip:
+    large = min(height, width) >= SPLIT_FROM and depth >= SPLIT_DEPTH
+    if out.dtype == torch.float32 and large and not torch.version.hip:
         return _multiply_split(left, right, out)
     rows, columns, step, warps, stages = _tile(height, depth, width, out.dtype)
     product[(triton.cdiv(height, rows) * triton.cdiv(width, columns),)](
@@ -183,17 +194,18 @@ def _multiply(left, right, out):
     return out
 
 
-def _split(x, rows, columns, row_stride, column_stride):
+def _split(x, rows, columns, row_stride, column_stride, left):
     padded = triton.cdiv(columns, SPLIT_STEP) * SPLIT_STEP
-    out = torch.empty((2, rows, padded), dtype=x.dtype, device=x.device)
+    out = torch.empty((rows, 3 * padded), dtype=torch.bfloat16, device=x.device)
     grid = (triton.cdiv(rows, 64), triton.cdiv(padded, 64))
-    split[grid](x, out, rows, columns, padded, row_stride, column_stride, ROWS=64, COLUMNS=64)
+    split[grid](x, out, rows, columns, padded, row_stride, column_stride, LEFT=left, ROWS=64, COLUMNS=64)
     return out
 
 
 def _multiply_split(left, right, out):
     (height, depth), width = left.shape, out.shape[1]
-    left, right = _split(left, height, depth, depth, 1), _split(right, width, depth, 1, right.shape[1])
+    left = _split(left, height, depth, depth, 1, left=True)
+    right = _split(right, width, depth, 1, right.shape[1], left=False)
     rows, columns, warps = (128, 128, 8) if height * width > SPLIT_TILES * 64 * 128 else (64, 128, 4)
     split_product[(triton.cdiv(height, rows) * triton.cdiv(width, columns),)](
         left,
@@ -201,13 +213,13 @@ def _multiply_split(left, right, out):
         out,
         height,
         width,
-        left.shape[2],
+        left.shape[1],
         TOGETHER=TOGETHER,
         ROWS=rows,
         COLUMNS=columns,
         DEPTH=SPLIT_STEP,
         num_warps=warps,
-        num_stages=3,  # of 48 or 64 KiB
+        num_stages=4,  # of 24 or 32 KiB
     )
     return out
 

@@ -48,7 +48,8 @@ def multiply_described(
     i, j = _place(tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
     row, column = i * BLOCK_M, j * BLOCK_N
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for k in range(0, K, BLOCK_K):
+    # The compiler must see one step: around the loop acc would be set to zeros, and no products overlap.
+    for k in range(0, tl.maximum(K, 1), BLOCK_K):
         acc = tl.dot(a_tiles.load([row, k]), b_tiles.load([column, k]).T, acc, input_precision=PRECISION)
     acc += residual_tiles.load([row, column]).to(tl.float32)
     out_tiles.store([row, column], acc.to(out_tiles.dtype))

@@ -4,9 +4,11 @@ Rows and columns beyond the end are read from the beginning again instead of mas
 block is not whole.
 
 float32 is three products of TF32 on NVIDIA. The compiler splits operands for them within the loop, in registers,
-between the loads and the matrix units, which is slower than the baseline's products without matrix units. Operands that
-many tiles read are split before, so that all four parts go to the matrix units through shared memory alone. b is turned
-then, as TF32 has both operands along the summed dimension there.
+between the loads and the matrix units, which is hardly faster than the baseline without matrix units. Operands of long
+products that many tiles read are split before, into upper and lower bfloat16, 16 bits together. Rows of a have their
+lower, upper and upper halves side by side, columns of b their upper, lower and upper ones. A 16-bit product of three
+times the length sums all but the products of two lower halves, which are no larger than the rounding of the halves.
+What matrix units lose in sums of 2048 terms is as large.
 """
 
 import torch
@@ -15,8 +17,9 @@ import triton.language as tl
 
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 LINE_BYTES = 128
-SPLIT_FROM = 512  # least dimension of a product of float32 whose operands are split before
-SPLIT_STEP = 32
+SPLIT_FROM = 512  # least M and N of a product of float32 whose operands are split before
+SPLIT_DEPTH = 2048  # least K of such a product
+SPLIT_STEP = 64
 SPLIT_TILES = 132  # multiprocessors of an H200
 TILES = (
     # rows, columns, warps, stages
@@ -88,17 +91,30 @@ def multiply_tile(
 
 
 @triton.jit
-def split(x_ptr, out_ptr, rows, columns, padded, row_stride, column_stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Write (2, rows, padded): what TF32 holds of x, and the rest; zeros behind the end of rows."""
+def split(
+    x_ptr,
+    out_ptr,
+    rows,
+    columns,
+    padded,
+    row_stride,
+    column_stride,
+    LEFT: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Write (rows, 3, padded) in bfloat16: with LEFT lower, upper and upper halves, else upper, lower and upper."""
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     mask = (i < rows)[:, None] & (j < columns)[None, :]
     x = tl.load(x_ptr + (i[:, None] * row_stride + j[None, :] * column_stride), mask=mask, other=0.0)
-    high = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
-    out = out_ptr + (i[:, None] * padded + j[None, :])
+    upper = x.to(tl.bfloat16)
+    lower = (x - upper.to(tl.float32)).to(tl.bfloat16)
+    out = out_ptr + (i.to(tl.int64)[:, None] * (3 * padded) + j[None, :])
     inside = (i < rows)[:, None] & (j < padded)[None, :]
-    tl.store(out, high, mask=inside)
-    tl.store(out + rows * padded, x - high, mask=inside)
+    tl.store(out, lower if LEFT else upper, mask=inside)
+    tl.store(out + padded, upper if LEFT else lower, mask=inside)
+    tl.store(out + 2 * padded, upper, mask=inside)
 
 
 @triton.jit
@@ -118,27 +134,22 @@ def multiply_split_tile(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """Multiply a (2, M, K) by b (2, N, K), each in two parts of TF32, but for the product of both rests."""
+    """Multiply a (M, K) by b (N, K) of halves."""
     across = tl.cdiv(N, BLOCK_N)
     first = tl.program_id(0) // (GROUP * across) * GROUP
     height = tl.minimum(tl.cdiv(M, BLOCK_M) - first, GROUP)
     within = tl.program_id(0) % (GROUP * across)
     rows = (first + within % height) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
-    a_offsets = (rows % M)[:, None] * K + tl.arange(0, BLOCK_K)[None, :]
-    b_offsets = (columns % N)[:, None] * K + tl.arange(0, BLOCK_K)[None, :]
-    a_rest_ptr, b_rest_ptr = a_ptr + M * K, b_ptr + N * K
+    k = tl.arange(0, BLOCK_K)
+    a_block = a_ptr + (rows % M).to(tl.int64)[:, None] * K + k[None, :]
+    b_block = b_ptr + (columns % N).to(tl.int64)[:, None] * K + k[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for _ in range(0, K, BLOCK_K):
-        a = tl.load(a_ptr + a_offsets)
-        b = tl.load(b_ptr + b_offsets)
-        a_rest = tl.load(a_rest_ptr + a_offsets)
-        b_rest = tl.load(b_rest_ptr + b_offsets)
-        acc = tl.dot(a_rest, b.T, acc, input_precision="tf32")
-        acc = tl.dot(a, b_rest.T, acc, input_precision="tf32")
-        acc = tl.dot(a, b.T, acc, input_precision="tf32")
-        a_offsets += BLOCK_K
-        b_offsets += BLOCK_K
+    # The compiler must see one step: around the loop acc would be set to zeros, and no products overlap.
+    for _ in range(0, tl.maximum(K, 1), BLOCK_K):
+        acc = tl.dot(tl.load(a_block), tl.load(b_block).T, acc)
+        a_block += BLOCK_K
+        b_block += BLOCK_K
     if a_scales_ptr is not None:
         acc *= tl.load(a_scales_ptr + rows % M)[:, None]
     if b_scales_ptr is not None:
@@ -146,21 +157,21 @@ def multiply_split_tile(
     if LEAKY:
         acc = tl.where(acc > 0, acc, alpha * acc)
     inside = (rows < M)[:, None] & (columns < N)[None, :]
-    tl.store(out_ptr + (rows[:, None] * N + columns[None, :]), acc, mask=inside)
+    tl.store(out_ptr + (rows.to(tl.int64)[:, None] * N + columns[None, :]), acc, mask=inside)
 
 
-def _split(x, rows, columns, row_stride, column_stride):
+def _split(x, rows, columns, row_stride, column_stride, left):
     padded = triton.cdiv(columns, SPLIT_STEP) * SPLIT_STEP
-    out = torch.empty((2, rows, padded), dtype=x.dtype, device=x.device)
+    out = torch.empty((rows, 3 * padded), dtype=torch.bfloat16, device=x.device)
     grid = (triton.cdiv(rows, 64), triton.cdiv(padded, 64))
-    split[grid](x, out, rows, columns, padded, row_stride, column_stride, ROWS=64, COLUMNS=64)
+    split[grid](x, out, rows, columns, padded, row_stride, column_stride, LEFT=left, ROWS=64, COLUMNS=64)
     return out
 
 
 def _multiply_split(a, b, a_scales, b_scales, leaky_relu, alpha, out):
     (M, K), N = a.shape, b.shape[1]
-    a = _split(a, M, K, *a.stride())
-    b = _split(b, N, K, b.stride(1), b.stride(0))
+    a = _split(a, M, K, *a.stride(), left=True)
+    b = _split(b, N, K, b.stride(1), b.stride(0), left=False)
     rows, columns, warps = (128, 128, 8) if M * N > SPLIT_TILES * 64 * 128 else (64, 128, 4)
     multiply_split_tile[(triton.cdiv(M, rows) * triton.cdiv(N, columns),)](
         a,
@@ -170,7 +181,7 @@ def _multiply_split(a, b, a_scales, b_scales, leaky_relu, alpha, out):
         out,
         M,
         N,
-        a.shape[2],
+        a.shape[1],
         alpha,
         LEAKY=leaky_relu,
         GROUP=8,
@@ -178,14 +189,14 @@ def _multiply_split(a, b, a_scales, b_scales, leaky_relu, alpha, out):
         BLOCK_N=columns,
         BLOCK_K=SPLIT_STEP,
         num_warps=warps,
-        num_stages=3,  # of 48 or 64 KiB
+        num_stages=4,  # of 24 or 32 KiB
     )
 
 
 def gemm(a, b, a_scales, b_scales, leaky_relu, alpha, out):
     M, K = a.shape
     N = b.shape[1]
-    if a.dtype == torch.float32 and min(M, N, K) >= SPLIT_FROM and not torch.version.hip:
+    if a.dtype == torch.float32 and min(M, N) >= SPLIT_FROM and K >= SPLIT_DEPTH and not torch.version.hip:
         _multiply_split(a, b, a_scales, b_scales, leaky_relu, alpha, out)
         return
     depth = LINE_BYTES // a.element_size()

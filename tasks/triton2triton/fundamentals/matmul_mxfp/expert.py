@@ -18,7 +18,7 @@ import triton.language as tl
 BLOCK = 32  # elements that have a scale in common
 BLOCKS = 128  # of a program that widens
 TOGETHER = 8
-TILES = ((128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
+TILES = ((128, 256, 8, 3), (128, 128, 8, 3), (64, 128, 4, 3), (64, 64, 4, 6))  # rows, columns, warps, stages
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
 
 
@@ -69,7 +69,8 @@ def _multiply_tile(
     a_offsets = (rows % M)[:, None] * K + k[None, :]
     b_offsets = (columns % N)[:, None] * K + k[None, :]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for start in range(0, K, BLOCK_K):
+    # The compiler must see one step: around the loop acc would be set to zeros, and no products overlap.
+    for start in range(0, tl.maximum(K, 1), BLOCK_K):
         if WHOLE_STEPS:
             a = tl.load(a_ptr + a_offsets)
             b = tl.load(b_ptr + b_offsets)
@@ -98,7 +99,9 @@ def _tile(M, N):
     if M <= 64:
         return max(16, triton.next_power_of_2(M)), 64, 64, 4, 6
     units = 304 if torch.version.hip else 132  # of an MI300X and an H200
-    rows, columns, warps, stages = min(TILES, key=lambda tile: _cost(M, N, *tile[:2], units))
+    # Where results are stored by single elements, the widest tile has no registers left.
+    tiles = TILES if N % 16 == 0 else TILES[1:]
+    rows, columns, warps, stages = min(tiles, key=lambda tile: _cost(M, N, *tile[:2], units))
     return rows, columns, 64, warps, stages
 
 

@@ -60,7 +60,8 @@ def _multiply_tile(
     b_at = b_ptr + (columns % b_columns).to(tl.int64)[None, :] * b_column_stride + k[:, None] * b_row_stride
     step = BLOCK_K * b_row_stride
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for start in range(0, K, BLOCK_K):
+    # The compiler must see one step: around the loop acc would be set to zeros, and no products overlap.
+    for start in range(0, tl.maximum(K, 1), BLOCK_K):
         if WHOLE_BLOCKS:
             a = tl.load(a_at)
             b = tl.load(b_at)
