@@ -4,7 +4,8 @@ The baseline has a program for each tile, which loads query, key and bias, waits
 the bias costs as many loads of one number as there are scores to store, and the registers that their addresses take
 leave an H200's multiprocessor 16 warps, all of which wait. Here a program has up to eight windows of one head. It keeps
 the bias in registers, and the next windows are on their way to shared memory while one is multiplied and stored. Eight
-warps a tile leave the multiprocessor as many warps. Rows past the end repeat the last one in place of masks.
+warps a tile, of at most 80 registers a thread, leave the multiprocessor 24 warps; 128 registers, of float32, leave 16.
+Rows past the end repeat the last one in place of masks.
 
 Rows of whole vectors take a fraction of these loads, and the baseline is near the memory's rate there: such 16-bit
 tiles keep one program each. The baseline multiplies float32 without matrix units on NVIDIA; here it is three products
@@ -129,6 +130,11 @@ def single_tile_gemm(query, key, bias, sm_scale, out):
         grid = (num_windows * num_heads,)
         _scores_of_window[grid](query, key, bias, out, sm_scale, query.stride(2), *sizes, TOKENS=tokens, DIM=dim)
         return
+    num_warps = 4 if tokens < 64 or torch.version.hip else 8
+    registers = {}
+    if num_warps == 8 and dim <= 32:
+        # So that three programs fit on an H200's multiprocessor, or two of float32.
+        registers = {"maxnreg": 80 if query.element_size() == 2 else 128}
     together = max(1, min(MOST_TOGETHER, num_windows * num_heads // ENOUGH_PROGRAMS))
     _scores_of_windows[(triton.cdiv(num_windows, together) * num_heads,)](
         query,
@@ -143,6 +149,7 @@ def single_tile_gemm(query, key, bias, sm_scale, out):
         TOGETHER=together,
         TOKENS=tokens,
         DIM=dim,
-        num_warps=4 if tokens < 64 or torch.version.hip else 8,
+        num_warps=num_warps,
         num_stages=2 if torch.version.hip else 3,
+        **registers,
     )

@@ -7,7 +7,9 @@ fit an H200's multiprocessor, so that each has 48 KiB or more in flight.
 
 Fewer than 256 programs leave multiprocessors with one or none. K is then split until there are 512, and a second launch
 adds their sums. Where rows are no whole vectors, latency is hidden by more programs alone, up to 1024. The baseline
-multiplies float32 without matrix units on NVIDIA; here it is three products of TF32, in steps of as many bytes.
+multiplies float32 without matrix units on NVIDIA; here it is three products of TF32, in steps of as many bytes. Left to
+itself, the compiler splits the rows for them in every warp of every program, which takes twice the instructions that
+the weight takes. Here a first launch splits them once, and a weight is split by two instructions.
 """
 
 import torch
@@ -17,6 +19,21 @@ import triton.language as tl
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 ENOUGH_COLUMNS = 256
 FEWEST_STEPS = 8
+
+
+@triton.jit
+def _high(x):
+    """Return what TF32 holds of x."""
+    return (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _split(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    """Write (2, size): what TF32 holds of x, and the rest."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + place, mask=place < size, other=0.0)
+    tl.store(out_ptr + place, _high(x), mask=place < size)
+    tl.store(out_ptr + size + place, x - _high(x), mask=place < size)
 
 
 @triton.jit
@@ -33,11 +50,12 @@ def _columns_of_all_rows(
     K,
     part_depth,
     WHOLE_BLOCKS: tl.constexpr,
+    SPLIT: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """Multiply all rows with some columns over one part of K."""
+    """Multiply all rows with some columns over one part of K. With SPLIT, x is (2, M, K): two parts of TF32."""
     m = tl.arange(0, ROWS)
     n = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     begin = tl.program_id(1) * part_depth
@@ -50,13 +68,20 @@ def _columns_of_all_rows(
     step = DEPTH * weight_column_stride
     acc = tl.zeros((ROWS, COLUMNS), tl.float32)
     for start in range(begin, end, DEPTH):
+        inside = (m < M)[:, None] if WHOLE_BLOCKS else (m < M)[:, None] & (k < end - start)[None, :]
+        x = tl.load(x_at, mask=inside, other=0.0)
         if WHOLE_BLOCKS:
-            x = tl.load(x_at, mask=(m < M)[:, None], other=0.0)
             weight = tl.load(weight_at)
         else:
-            x = tl.load(x_at, mask=(m < M)[:, None] & (k < end - start)[None, :], other=0.0)
             weight = tl.load(weight_at, mask=(k < end - start)[:, None], other=0.0)
-        acc = tl.dot(x, weight, acc, input_precision=PRECISION)
+        if SPLIT:
+            rest = tl.load(x_at + M * K, mask=inside, other=0.0)
+            high = _high(weight)
+            acc = tl.dot(rest, high, acc, input_precision="tf32")
+            acc = tl.dot(x, weight - high, acc, input_precision="tf32")
+            acc = tl.dot(x, high, acc, input_precision="tf32")
+        else:
+            acc = tl.dot(x, weight, acc, input_precision=PRECISION)
         x_at += DEPTH
         weight_at += step
     inside = (m < M)[:, None] & (n < N)[None, :]
@@ -102,6 +127,10 @@ def small_m_gemm_dot(x, weight, bias, out):
         parts = max(1, min(enough // programs, steps // FEWEST_STEPS))
     part_depth = triton.cdiv(steps, parts) * depth
     parts = triton.cdiv(K, part_depth)
+    split = x.element_size() == 4 and not torch.version.hip
+    if split:
+        x, whole = torch.empty((2, M, K), dtype=x.dtype, device=x.device), x
+        _split[(triton.cdiv(M * K, 1024),)](whole, x, M * K, BLOCK=1024)
     sums = None
     if parts > 1:
         sums = torch.empty((parts, M, N), dtype=torch.float32, device=x.device)
@@ -117,6 +146,7 @@ def small_m_gemm_dot(x, weight, bias, out):
         K,
         part_depth,
         WHOLE_BLOCKS=K % depth == 0,
+        SPLIT=split,
         ROWS=rows,
         COLUMNS=columns,
         DEPTH=depth,

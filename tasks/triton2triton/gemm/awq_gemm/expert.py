@@ -2,6 +2,11 @@
 
 Where a block of K lies in one group, the small integers code - zero are multiplied as they are, exactly in 16 bits,
 and the scale is applied to the tile of results.
+
+A conversion from integers takes as long as eight additions. The bits 0x6400 + code, however, are the float16
+1024 + code, and a word holds the codes of neighbouring columns 16 bits apart: two operations on the word make two such
+numbers, from which 1024 + zero is subtracted. A thread keeps the eight columns of its words, and stores them to shared
+memory as one vector.
 """
 
 import torch
@@ -15,6 +20,34 @@ BLOCKS_OF_A_PART = 8
 
 
 @triton.jit
+def _pair(words, SHIFT: tl.constexpr):
+    """Return 1024 + code in float16 of two neighbouring columns."""
+    bits = ((words >> SHIFT) & 0x000F000F) | 0x64006400
+    low = bits.to(tl.int16).to(tl.float16, bitcast=True)
+    return low, (bits >> 16).to(tl.int16).to(tl.float16, bitcast=True)
+
+
+@triton.jit
+def _difference(codes, zeros, SHIFT: tl.constexpr):
+    low, high = _pair(codes, SHIFT)
+    zero_low, zero_high = _pair(zeros, SHIFT)
+    return low - zero_low, high - zero_high
+
+
+@triton.jit
+def _centred(codes, zeros, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return code - zero of words (ROWS, COLUMNS // 8) in float16 as (ROWS, COLUMNS)."""
+    low0, high0 = _difference(codes, zeros, 0)
+    low1, high1 = _difference(codes, zeros, 4)
+    low2, high2 = _difference(codes, zeros, 8)
+    low3, high3 = _difference(codes, zeros, 12)
+    # Column 4 * i + 2 * j + k of a word is at [i, j, k].
+    low = tl.join(tl.join(low0, low2), tl.join(low1, low3))
+    high = tl.join(tl.join(high0, high2), tl.join(high1, high3))
+    return tl.reshape(tl.join(low, high), (ROWS, COLUMNS))
+
+
+@triton.jit
 def _multiply_part(
     a_ptr,
     qweight_ptr,
@@ -24,49 +57,59 @@ def _multiply_part(
     M,
     N,
     K,
+    words_across,
     group_size,
     part_length,
     BLOCK_M: tl.constexpr,
     WORDS: tl.constexpr,
     BLOCK_K: tl.constexpr,
     ONE_GROUP: tl.constexpr,
+    WHOLE_BLOCKS: tl.constexpr,
 ):
     """One part of K for one tile. With a single part, `out_ptr` is the result itself."""
     part = tl.program_id(2)
-    rows = (tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
-    words = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
-    columns = (tl.program_id(1) * WORDS * 8 + tl.arange(0, WORDS * 8))[None, :]
-    field = tl.arange(0, 8)
-    shifts = (field // 2 * 4 + field % 2 * 16)[None, None, :]
-    words_across = N // 8
-    row_mask = rows < M
-    word_mask = (words < words_across)[None, :]
-    column_mask = columns < N
-    acc = tl.zeros((BLOCK_M, WORDS * 8), dtype=tl.float32)
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    words = (tl.program_id(1) * WORDS + tl.arange(0, WORDS)) % words_across
+    columns = tl.program_id(1) * WORDS * 8 + tl.arange(0, WORDS * 8)
+    k = tl.arange(0, BLOCK_K)
     begin = part * part_length
-    for start in range(begin, tl.minimum(begin + part_length, K), BLOCK_K):
-        k = start + tl.arange(0, BLOCK_K)
-        inside = k < K
-        a = tl.load(a_ptr + rows * K + k[None, :], mask=row_mask & inside[None, :], other=0.0)
-        code_mask = inside[:, None] & word_mask
-        codes = tl.load(qweight_ptr + k[:, None] * words_across + words[None, :], mask=code_mask, other=0)
-        if ONE_GROUP:
-            group = start // group_size
-            zeros = tl.load(qzeros_ptr + group * words_across + words[None, :], mask=word_mask, other=0)
-            scales = tl.load(scales_ptr + group * N + columns, mask=column_mask, other=0.0).to(tl.float32)
+    # Rows and columns beyond the end repeat others, and are not stored.
+    a_offsets = (rows % M)[:, None] * K + (begin + k)[None, :]
+    code_offsets = (begin + k)[:, None] * words_across + words[None, :]
+    scales_ptr += (columns % N)[None, :]
+    qzeros_ptr += words[None, :]
+    acc = tl.zeros((BLOCK_M, WORDS * 8), dtype=tl.float32)
+    end = tl.minimum(begin + part_length, K)
+    group = begin // group_size
+    left = group_size - begin % group_size  # rows of the group from this block on
+    if ONE_GROUP:
+        scales = tl.load(scales_ptr + group * N)
+    for start in range(begin, end, BLOCK_K):
+        if WHOLE_BLOCKS:
+            a = tl.load(a_ptr + a_offsets)
+            codes = tl.load(qweight_ptr + code_offsets)
         else:
-            groups = (k // group_size)[:, None]
-            zeros = tl.load(qzeros_ptr + groups * words_across + words[None, :], mask=code_mask, other=0)
-            scale_mask = inside[:, None] & column_mask
-            scales = tl.load(scales_ptr + groups * N + columns, mask=scale_mask, other=0.0).to(tl.float32)
-        centred = ((codes[:, :, None] >> shifts) & 15) - ((zeros[:, :, None] >> shifts) & 15)
-        weight = tl.reshape(centred, (BLOCK_K, WORDS * 8))
+            a = tl.load(a_ptr + a_offsets, mask=(k < K - start)[None, :], other=0.0)
+            codes = tl.load(qweight_ptr + code_offsets, mask=(k < K - start)[:, None], other=0)
         if ONE_GROUP:
-            acc += tl.dot(a, weight.to(a.dtype), input_precision=PRECISION) * scales
+            zeros = tl.load(qzeros_ptr + group * words_across)
+            # Loads of so few bytes are not pipelined: those of the next block are begun before this one's product.
+            group += tl.where((left == BLOCK_K) & (start + BLOCK_K < end), 1, 0)
+            left = tl.where(left == BLOCK_K, group_size, left - BLOCK_K)
+            next_scales = tl.load(scales_ptr + group * N)
+            weight = _centred(codes, zeros, BLOCK_K, WORDS * 8).to(a.dtype)
+            acc += tl.dot(a, weight, input_precision=PRECISION) * scales.to(tl.float32)
+            scales = next_scales
         else:
-            acc += tl.dot(a, (weight * scales).to(a.dtype), input_precision=PRECISION)
-    out_ptrs = out_ptr + (part * M + rows) * N + columns
-    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=row_mask & column_mask)
+            groups = (tl.minimum(start + k, K - 1) // group_size)[:, None]
+            zeros = tl.load(qzeros_ptr + groups * words_across)
+            weight = _centred(codes, zeros, BLOCK_K, WORDS * 8) * tl.load(scales_ptr + groups * N).to(tl.float32)
+            acc += tl.dot(a, weight.to(a.dtype), input_precision=PRECISION)
+        a_offsets += BLOCK_K
+        code_offsets += BLOCK_K * words_across
+    inside = (rows < M)[:, None] & (columns < N)[None, :]
+    out_offsets = (part * M + rows)[:, None] * N + columns[None, :]
+    tl.store(out_ptr + out_offsets, acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -89,9 +132,11 @@ def awq_gemm(a, qweight, scales, qzeros, out):
     M, N = out.shape
     K = a.shape[1]
     group_size = K // scales.shape[0]
-    block_k = 64 if group_size % 64 == 0 else 32
+    # AMD devices have 64 KiB of shared memory.
+    wide = a.element_size() == 2 and not torch.version.hip
     block_m = max(16, min(64, triton.next_power_of_2(M)))
-    words = 8 if M <= 64 else 16
+    words = 16 if wide or M > 64 else 8
+    block_k = 64 if group_size % 64 == 0 else 32
     grid = (triton.cdiv(M, block_m), triton.cdiv(N, words * 8))
     blocks = triton.cdiv(K, block_k)
     parts = _parts(grid[0] * grid[1], blocks)
@@ -107,14 +152,19 @@ def awq_gemm(a, qweight, scales, qzeros, out):
         M,
         N,
         K,
+        N // 8,
         group_size,
         triton.cdiv(blocks, parts) * block_k,
         BLOCK_M=block_m,
         WORDS=words,
         BLOCK_K=block_k,
         ONE_GROUP=group_size % block_k == 0,
+        WHOLE_BLOCKS=K % block_k == 0,
         # Unpacked codes fill many registers.
         num_warps=8 if block_m == 64 else 4,
+        num_stages=4 if wide else 3,
+        # On an H200, two programs of eight warps fit on a multiprocessor.
+        **({"maxnreg": 128} if wide else {}),
     )
     if parts > 1:
         _add_parts[(triton.cdiv(M * N, 1024),)](partial, out, M * N, PARTS=parts, BLOCK=1024)

@@ -3,7 +3,9 @@
 Where K is at most 128, the baseline's program of 128 × 128 results loads two blocks of 32 KiB, waits for both and ends:
 nothing overlaps its stores, and each row band of a comes from the cache once for every 128 columns. Here a program
 loads its rows once and walks along the columns. The loads of the next columns are on their way while one tile is
-multiplied and stored. The rows of 512 × 512 products of 128 terms are read twice, not four times.
+multiplied and stored. The rows of 512 × 512 products of 128 terms are read once, not four times. Programs of one matrix
+follow each other: they read the same columns, and write one stretch of memory, where the baseline writes to as many
+places as there are matrices.
 
 Longer 16-bit products have tiles of 128 × 256 where these are enough for a GPU: 85 products for each value that is
 loaded, not 64. Rows beyond the end repeat the last one and columns begin again, so that loads need no masks. Strides
@@ -18,7 +20,7 @@ import triton.language as tl
 
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 SHORT = 128
-ENOUGH_PROGRAMS = 1024
+ENOUGH_PROGRAMS = 512
 ENOUGH_TILES = 264
 WORTH_A_COPY = 256
 GROUP = 8
@@ -52,9 +54,10 @@ def _multiply_band(
     BLOCK_K: tl.constexpr,
 ):
     """Multiply rows of one matrix, whole in K, with one span of columns after the other."""
-    matrix = (tl.program_id(0) % batch).to(tl.int64)
-    first_row = tl.program_id(0) // batch % row_tiles * BLOCK_M
-    first_column = tl.program_id(0) // batch // row_tiles * span
+    programs = tl.num_programs(0) // batch
+    matrix = (tl.program_id(0) // programs).to(tl.int64)
+    first_row = tl.program_id(0) % programs % row_tiles * BLOCK_M
+    first_column = tl.program_id(0) % programs // row_tiles * span
     local = tl.arange(0, BLOCK_M)
     k = tl.arange(0, BLOCK_K)
     a_ptr += matrix * a_batch_stride + first_row.to(tl.int64) * a_row_stride

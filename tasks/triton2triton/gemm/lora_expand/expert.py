@@ -1,9 +1,11 @@
-"""LoRA expand with tiles of 32 tokens that start from what is in out, or a token a program in a short batch.
+"""LoRA expand with tiles of 32 tokens that start from what is in out, or programs of an adapter in a short batch.
 
 The baseline's tiles have 16 tokens, and wait for out when their products are done. In prefill the tokens of a tile
 mostly share an adapter: a tile of 32 reads its weight half as often. out is read first, and is under way together with
 the adapters' weight. In a short batch each token may have an adapter of its own, and a tile of 16 waits for 16 weights,
-one after the other. There a program has one token, and sums over the rank for up to 512 columns.
+one after the other. There a program has an adapter, and all tokens that share it, from a list: each weight is read
+once. At 256 tokens and 64 adapters of 28,672 columns, programs of one token read 0.4 GB from the L2 cache, these
+0.1 GB. Where tokens are no more than adapters, a program has one token, and sums over the rank for up to 512 columns.
 """
 
 import torch
@@ -15,6 +17,7 @@ SHORT_BATCH = 1024
 WEIGHT_ELEMENTS = 8192
 ROW_ELEMENTS = 16384
 TOKENS = 32
+TOKENS_OF_ADAPTER = 16
 
 
 @triton.jit
@@ -48,6 +51,67 @@ def _expand_token(
         before = tl.load(places, mask=inside, other=0.0).to(tl.float32)
         result = before + tl.sum(weight.to(tl.float32) * x[None, :], axis=1)
         tl.store(places, result.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _list_tokens(token_lora_ids_ptr, lists_ptr, counts_ptr, num_tokens, BATCH: tl.constexpr):
+    """Write the numbers of an adapter's tokens, and how many these are."""
+    adapter = tl.program_id(0)
+    tokens = tl.arange(0, BATCH)
+    own = tl.load(token_lora_ids_ptr + tokens, mask=tokens < num_tokens, other=-1) == adapter
+    places = tl.cumsum(own.to(tl.int32), axis=0) - 1
+    tl.store(lists_ptr + adapter * num_tokens + places, tokens, mask=own)
+    tl.store(counts_ptr + adapter, tl.sum(own.to(tl.int32), axis=0))
+
+
+@triton.jit
+def _expand_adapter(
+    x_ptr,
+    weight_ptr,
+    lists_ptr,
+    counts_ptr,
+    slice_offsets_ptr,
+    out_ptr,
+    num_tokens,
+    out_features,
+    rank,
+    num_slices,
+    TOKENS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    RANK: tl.constexpr,
+):
+    """All tokens of one adapter, TOKENS at a time. Columns start at whole vectors, and may be of several slices.
+
+    There are at most TOKENS slices.
+    """
+    adapter = tl.program_id(1)
+    first_column = tl.program_id(0) * COLUMNS
+    columns = first_column + tl.arange(0, COLUMNS)
+    ranks = tl.arange(0, RANK)
+    slots = tl.arange(0, TOKENS)
+    lists_ptr += adapter * num_tokens
+    count = tl.load(counts_ptr + adapter)
+    listed = tl.load(lists_ptr + slots, mask=slots < num_tokens, other=0)  # beyond count: anything
+    offsets = tl.load(slice_offsets_ptr + slots, mask=slots < num_slices, other=out_features)
+    first_layer = tl.sum((offsets <= first_column).to(tl.int32), axis=0) - 1
+    layers = tl.sum((offsets < tl.minimum(first_column + COLUMNS, out_features)).to(tl.int32), axis=0)
+    if count > 0:
+        rows = adapter.to(tl.int64) * out_features + columns
+        weight_mask = (columns < out_features)[None, :] & (ranks < rank)[:, None]
+        weight = tl.load(weight_ptr + rows[None, :] * rank + ranks[:, None], mask=weight_mask, other=0.0)
+        for first in range(0, count, TOKENS):
+            tokens = tl.where(first + slots < count, listed, 0)
+            places = out_ptr + tokens.to(tl.int64)[:, None] * out_features + columns[None, :]
+            inside = (first + slots < count)[:, None] & (columns < out_features)[None, :]
+            before = tl.load(places, mask=inside, other=0.0)
+            listed = tl.load(lists_ptr + first + TOKENS + slots, mask=first + TOKENS + slots < count, other=0)
+            acc = tl.zeros((TOKENS, COLUMNS), tl.float32)
+            for layer in range(first_layer, layers):
+                x_rows = x_ptr + (layer * num_tokens + tokens)[:, None] * rank
+                x = tl.load(x_rows + ranks[None, :], mask=(ranks < rank)[None, :], other=0.0).to(weight.dtype)
+                begin = tl.load(slice_offsets_ptr + layer)
+                acc = tl.where((columns >= begin)[None, :], tl.dot(x, weight, input_precision=PRECISION), acc)
+            tl.store(places, (before.to(tl.float32) + acc).to(out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -89,13 +153,42 @@ def _expand_tile(
         tl.store(places, acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
+def _expand_short(x, weight, token_lora_ids, slice_offsets, out):
+    num_slices, num_tokens, rank = x.shape
+    num_loras, out_features, _ = weight.shape
+    lists = torch.empty((num_loras, num_tokens), dtype=torch.int32, device=x.device)
+    counts = torch.empty((num_loras,), dtype=torch.int32, device=x.device)
+    batch = triton.next_power_of_2(num_tokens)
+    _list_tokens[(num_loras,)](token_lora_ids, lists, counts, num_tokens, BATCH=batch)
+    lanes = max(16, triton.next_power_of_2(rank))
+    columns = max(16, min(256, WEIGHT_ELEMENTS // lanes))
+    _expand_adapter[(triton.cdiv(out_features, columns), num_loras)](
+        x,
+        weight,
+        lists,
+        counts,
+        slice_offsets,
+        out,
+        num_tokens,
+        out_features,
+        rank,
+        num_slices,
+        TOKENS=TOKENS_OF_ADAPTER,
+        COLUMNS=columns,
+        RANK=lanes,
+        num_warps=8 if lanes > 128 else 4,
+    )
+
+
 def lora_expand(x, weight, token_lora_ids, slice_offsets, out):
     num_slices, num_tokens, rank = x.shape
     out_features = out.shape[1]
     lanes = triton.next_power_of_2(rank)
     arguments = x, weight, token_lora_ids, slice_offsets, out, num_tokens, out_features, rank
     # A slice may have nearly all columns; programs past the end of theirs return at once.
-    if num_tokens <= SHORT_BATCH:
+    if weight.shape[0] < num_tokens <= SHORT_BATCH:
+        _expand_short(x, weight, token_lora_ids, slice_offsets, out)
+    elif num_tokens <= SHORT_BATCH:
         columns = max(16, min(512, ROW_ELEMENTS // lanes))
         grid = num_tokens, num_slices, triton.cdiv(out_features, columns)
         _expand_token[grid](*arguments, COLUMNS=columns, RANK=lanes, num_warps=8)
