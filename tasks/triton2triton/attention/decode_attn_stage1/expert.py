@@ -1,4 +1,4 @@
-"""First stage of split decode attention with deep loads: a tile's keys and values are in flight together.
+"""First stage of split decode attention with deep loads: keys and values of two tiles are in flight together.
 
 Products run on matrix units, with the query's row repeated. Weights stay exact there as the sum of two numbers of a
 16-bit cache's dtype, so that the results are those of float32, which takes three TF32 products on NVIDIA itself.
@@ -37,7 +37,7 @@ def _decode_split(
     scale,
     softcap,
     slot_stride,
-    head_dim,
+    HEAD_DIM: tl.constexpr,
     CAPPED: tl.constexpr,
     HALVES: tl.constexpr,
     TILE: tl.constexpr,
@@ -57,24 +57,23 @@ def _decode_split(
 
     dims = tl.arange(0, DIM)
     copies = tl.arange(0, 16)
-    inside_dims = (dims < head_dim)[None, :]
+    inside_dims = (dims < HEAD_DIM)[None, :]
     row = seq * num_heads + head
-    query = tl.load(query_ptr + row * head_dim + dims[None, :] + copies[:, None] * 0, mask=inside_dims, other=0.0)
+    query = tl.load(query_ptr + row * HEAD_DIM + dims[None, :] + copies[:, None] * 0, mask=inside_dims, other=0.0)
     peak = tl.full((16,), -float("inf"), tl.float32)
     total = tl.zeros((16,), tl.float32)
     acc = tl.zeros((16, DIM), tl.float32)
     for start in range(begin, end, TILE):
         tokens = start + tl.arange(0, TILE)
-        inside = tokens < end
-        slots = tl.load(kv_indices_ptr + first_key + tokens, mask=inside, other=0).to(tl.int64)
-        offsets = (slots * slot_stride + head * head_dim)[:, None] + dims[None, :]
-        mask = inside[:, None] & inside_dims
-        keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0)
-        values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0)
+        # Past the end, the last key is read again.
+        slots = tl.load(kv_indices_ptr + first_key + tl.minimum(tokens, end - 1)).to(tl.int64)
+        offsets = (slots * slot_stride + head * HEAD_DIM)[:, None] + dims[None, :]
+        keys = tl.load(key_cache_ptr + offsets, mask=inside_dims, other=0.0)
+        values = tl.load(value_cache_ptr + offsets, mask=inside_dims, other=0.0)
         scores = tl.dot(query, tl.trans(keys), input_precision=PRECISION) * scale
         if CAPPED:
             scores = softcap * (1.0 - 2.0 * tl.sigmoid(-2.0 * scores / softcap))
-        scores = tl.where(inside[None, :], scores, -float("inf"))
+        scores = tl.where((tokens < end)[None, :], scores, -float("inf"))
         new_peak = tl.maximum(peak, tl.max(scores, axis=1))
         weights = tl.exp2(scores - new_peak[:, None])
         shrink = tl.exp2(peak - new_peak)
@@ -86,7 +85,7 @@ def _decode_split(
     partial = acc / tl.where(total > 0, total, 1.0)[:, None]
     place = row * num_splits + split
     first = (copies == 0)[:, None]
-    places = place * head_dim + dims[None, :] + copies[:, None] * 0
+    places = place * HEAD_DIM + dims[None, :] + copies[:, None] * 0
     tl.store(partial_ptr + places, partial, mask=first & inside_dims)
     tl.store(partial_lse_ptr + place + copies * 0, (peak + tl.log2(total)) * LN_2, mask=copies == 0)
 
@@ -106,11 +105,12 @@ def decode_attn_stage1(query, key_cache, value_cache, kv_indices, cu_seqlens, sm
         sm_scale * LOG2_E,
         softcap * LOG2_E,
         key_cache.stride(0),
-        head_dim,
+        HEAD_DIM=head_dim,
         CAPPED=softcap > 0,
         HALVES=query.element_size() == 2,
         TILE=tile,
         DIM=dim,
         num_warps=4,
-        num_stages=2,
+        # Of five stages, the rows' indices take two: keys and values of two tiles are in flight. AMD has 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 5,
     )

@@ -1,11 +1,11 @@
-"""Segments of paged attention with sizes that are known when compiling, and masks only where a key may be hidden.
+"""Segments of paged attention with sizes that are known when compiling, and two tiles of keys and values in flight.
 
 What the baseline wastes, and what is done instead:
 
 - It searches its sequence in up to eight steps that wait for each other. Here all offsets are read at once and counted.
-- It masks every tile by tokens and sizes that it learns at run time, and divides each token by the block size. Here
-  sizes are constants, and tiles that all rows see have no mask: 128 values of a head take fewer registers, so that
-  more programs hide each other's waits.
+- It masks every load by tokens and sizes that it learns at run time, and divides each token by the block size. Here
+  sizes are constants, loads need no mask, and scores take two comparisons.
+- Each of its steps waits for keys that were asked for in the one before. Here two steps lie between.
 - Programs of a token's key heads, which lie side by side in memory, are launched one sequence apart. Here they are
   neighbours.
 
@@ -27,64 +27,13 @@ LOWEST = tl.constexpr(-1e30)
 
 
 @triton.jit
-def _load_columns(rows, inside, MASKED: tl.constexpr, FIRST: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr):
-    """Columns FIRST … FIRST + WIDTH - 1 of rows of SIZE values; those past the end are zeros."""
-    columns = FIRST + tl.arange(0, WIDTH)
+def _load_columns(rows, WIDTH: tl.constexpr, SIZE: tl.constexpr):
+    """All columns of rows of SIZE values, and zeros up to WIDTH."""
+    columns = tl.arange(0, WIDTH)
     pointers = rows[:, None] + columns[None, :]
-    if MASKED:
-        return tl.load(pointers, mask=inside[:, None] & (columns < SIZE)[None, :], other=0.0)
-    if FIRST + WIDTH > SIZE:
+    if WIDTH > SIZE:
         return tl.load(pointers, mask=(columns < SIZE)[None, :], other=0.0)
     return tl.load(pointers)
-
-
-@triton.jit
-def _attend_keys(
-    query,
-    key_cache_ptr,
-    value_cache_ptr,
-    table_row,
-    peak,
-    total,
-    acc,
-    positions,
-    first,
-    last,
-    scale,
-    softcap,
-    window,
-    MASKED: tl.constexpr,
-    CAPPED: tl.constexpr,
-    SLOT_STRIDE: tl.constexpr,
-    BLOCK_SIZE: tl.constexpr,
-    HEAD_DIM: tl.constexpr,
-    TILE: tl.constexpr,
-    DIM: tl.constexpr,
-):
-    """The online softmax over tokens first … last - 1, in base 2. Without MASKED all rows see all of them."""
-    for start in range(first, last, TILE):
-        tokens = start + tl.arange(0, TILE)
-        inside = tokens < last
-        if MASKED:
-            blocks = tl.load(table_row + tokens // BLOCK_SIZE, mask=inside, other=0)
-        else:
-            blocks = tl.load(table_row + tokens // BLOCK_SIZE)
-        places = (blocks.to(tl.int64) * BLOCK_SIZE + tokens % BLOCK_SIZE) * SLOT_STRIDE
-        keys = _load_columns(key_cache_ptr + places, inside, MASKED, 0, DIM, HEAD_DIM)
-        values = _load_columns(value_cache_ptr + places, inside, MASKED, 0, DIM, HEAD_DIM)
-        scores = tl.dot(query, keys.T, input_precision=PRECISION) * scale
-        if CAPPED:
-            scores = softcap * (1.0 - 2.0 * tl.sigmoid(-2.0 * scores / softcap))
-        if MASKED:
-            behind = positions[:, None] - tokens[None, :]
-            scores = tl.where(inside[None, :] & (behind >= 0) & (behind < window), scores, -float("inf"))
-        new_peak = tl.maximum(peak, tl.max(scores, axis=1))
-        weights = tl.exp2(scores - new_peak[:, None])
-        shrink = tl.exp2(peak - new_peak)
-        total = total * shrink + tl.sum(weights, axis=1)
-        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
-        peak = new_peak
-    return peak, total, acc
 
 
 @triton.jit
@@ -131,37 +80,45 @@ def _attend_segment(
     rows = first_row + tl.arange(0, ROWS)
     used = rows < query_len * GROUP
     heads = (begin + rows // GROUP).to(tl.int64) * (NUM_KV_HEADS * GROUP) + kv_head * GROUP + rows % GROUP
-    query = _load_columns(query_ptr + heads * HEAD_DIM, used, True, 0, DIM, HEAD_DIM)
+    columns = tl.arange(0, DIM)
+    mask = used[:, None] & (columns < HEAD_DIM)[None, :]
+    query = tl.load(query_ptr + heads[:, None] * HEAD_DIM + columns[None, :], mask=mask, other=0.0)
     context = length - query_len
     positions = context + rows // GROUP
-    first_seen = context + first_row // GROUP + 1
     last = context + tl.minimum((first_row + ROWS - 1) // GROUP, query_len - 1)
     blocks_of_segment = tl.cdiv(length, BLOCK_SIZE * num_segments)
     lower = segment * blocks_of_segment * BLOCK_SIZE
     upper = tl.minimum(lower + blocks_of_segment * BLOCK_SIZE, last + 1)
-    lower = tl.maximum(lower, first_seen - window)
-    # Tiles from `lower` to `whole` are seen by all rows.
-    whole = lower
-    if lower > last - window:
-        whole += tl.maximum(tl.minimum(upper, first_seen) - lower, 0) // TILE * TILE
+    lower = tl.maximum(lower, context + first_row // GROUP + 1 - window)
+    newest = tl.minimum(positions, upper - 1)
     table_row = block_table_ptr + seq.to(tl.int64) * max_blocks
     key_cache_ptr += kv_head * HEAD_DIM
     value_cache_ptr += kv_head * HEAD_DIM
     peak = tl.full((ROWS,), LOWEST, tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     acc = tl.zeros((ROWS, DIM), tl.float32)
-    peak, total, acc = _attend_keys(
-        query, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc, positions, lower, whole, scale, softcap,
-        window, False, CAPPED, NUM_KV_HEADS * HEAD_DIM, BLOCK_SIZE, HEAD_DIM, TILE, DIM,
-    )  # fmt: skip
-    peak, total, acc = _attend_keys(
-        query, key_cache_ptr, value_cache_ptr, table_row, peak, total, acc, positions, whole, upper, scale, softcap,
-        window, True, CAPPED, NUM_KV_HEADS * HEAD_DIM, BLOCK_SIZE, HEAD_DIM, TILE, DIM,
-    )  # fmt: skip
+    for start in range(lower, upper, TILE):
+        offsets = tl.arange(0, TILE)
+        # Past the end, the last token is read again.
+        tokens = tl.minimum(start + offsets, upper - 1)
+        blocks = tl.load(table_row + tokens // BLOCK_SIZE)
+        places = (blocks.to(tl.int64) * BLOCK_SIZE + tokens % BLOCK_SIZE) * (NUM_KV_HEADS * HEAD_DIM)
+        keys = _load_columns(key_cache_ptr + places, DIM, HEAD_DIM)
+        values = _load_columns(value_cache_ptr + places, DIM, HEAD_DIM)
+        scores = tl.dot(query, keys.T, input_precision=PRECISION) * scale
+        if CAPPED:
+            scores = softcap * (1.0 - 2.0 * tl.sigmoid(-2.0 * scores / softcap))
+        token = (start + offsets)[None, :]
+        visible = (token <= newest[:, None]) & (token > (positions - window)[:, None])
+        scores = tl.where(visible, scores, -float("inf"))
+        new_peak = tl.maximum(peak, tl.max(scores, axis=1))
+        weights = tl.exp2(scores - new_peak[:, None])
+        shrink = tl.exp2(peak - new_peak)
+        total = total * shrink + tl.sum(weights, axis=1)
+        acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
+        peak = new_peak
 
     places = heads * num_segments + segment
-    columns = tl.arange(0, DIM)
-    mask = used[:, None] & (columns < HEAD_DIM)[None, :]
     tl.store(segment_acc_ptr + places[:, None] * HEAD_DIM + columns[None, :], acc, mask=mask)
     tl.store(segment_max_ptr + places, tl.where(total > 0, peak * LN_2, -float("inf")), mask=used)
     tl.store(segment_sum_ptr + places, total, mask=used)
@@ -212,4 +169,6 @@ def unified_attention_3d(
         TILE=16 if query.element_size() == 4 else max(16, min(64, TILE_BYTES // (dim * 2))),
         DIM=dim,
         num_warps=4,
+        # Of five stages, block numbers take two: keys and values of two tiles are in flight. AMD has 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 5,
     )

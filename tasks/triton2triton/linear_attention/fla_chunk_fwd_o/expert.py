@@ -101,5 +101,6 @@ def fla_chunk_fwd_o(query, key, value, states, g, cu_seqlens, chunk_indices, chu
         VALUES=columns,
         GATED=g is not None,
         num_warps=8 if chunk_size == 64 and not wide else 4,
-        num_stages=1 if wide else 2,
+        # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
+        num_stages=(1 if wide else 2) if torch.version.hip else 3,
     )

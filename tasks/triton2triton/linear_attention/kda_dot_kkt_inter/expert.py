@@ -29,6 +29,14 @@ def _halves_product(a, b, acc):
 
 
 @triton.jit
+def _load_channels(rows, channels, HEAD_DIM: tl.constexpr, KEYS: tl.constexpr):
+    """KEYS channels of rows of HEAD_DIM values; those past the end are zeros."""
+    if HEAD_DIM % KEYS != 0:
+        return tl.load(rows + channels, mask=channels < HEAD_DIM, other=0.0)
+    return tl.load(rows + channels)
+
+
+@triton.jit
 def _products(
     query_ptr,
     key_ptr,
@@ -64,27 +72,25 @@ def _products(
         return
     lane = tl.arange(0, ROWS)
     row_mask = (lane < sub_block) & (first + lane < end)
-    rows = (first + lane).to(tl.int64) * num_heads + head
+    # Past the end of a block or the sequence, the last token is read again: loads need no mask.
+    rows = tl.minimum(first + tl.minimum(lane, sub_block - 1), end - 1).to(tl.int64) * num_heads + head
     base = (first.to(tl.int64) * num_heads + head) * HEAD_DIM
     beta = tl.load(beta_ptr + rows, mask=row_mask, other=0.0).to(tl.float32)
     for left in range(0, block * sub_block, COLUMNS):
         c = left + tl.arange(0, COLUMNS)
-        column_mask = c < block * sub_block
-        columns = (begin + c).to(tl.int64) * num_heads + head
+        columns = (begin + tl.minimum(c, block * sub_block - 1)).to(tl.int64) * num_heads + head
         kk = tl.zeros((COLUMNS, ROWS), tl.float32)
         qk = tl.zeros((COLUMNS, ROWS), tl.float32)
         for start in range(0, HEAD_DIM, KEYS):
             d = start + tl.arange(0, KEYS)
-            at = tl.load(g_ptr + base + d, mask=d < HEAD_DIM, other=0.0)
-            mask = row_mask[:, None] & (d < HEAD_DIM)[None, :]
-            place = rows[:, None] * HEAD_DIM + d[None, :]
-            after = tl.exp(tl.load(g_ptr + place, mask=mask, other=0.0) - at[None, :])
-            row_keys = tl.load(key_ptr + place, mask=mask, other=0.0).to(tl.float32) * after
-            row_queries = tl.load(query_ptr + place, mask=mask, other=0.0).to(tl.float32) * after
-            mask = column_mask[:, None] & (d < HEAD_DIM)[None, :]
-            place = columns[:, None] * HEAD_DIM + d[None, :]
-            before = tl.exp(at[None, :] - tl.load(g_ptr + place, mask=mask, other=0.0))
-            keys = tl.load(key_ptr + place, mask=mask, other=0.0).to(tl.float32) * before
+            at = _load_channels(g_ptr + base, d[None, :], HEAD_DIM, KEYS)
+            place = (rows * HEAD_DIM)[:, None]
+            after = tl.exp(_load_channels(g_ptr + place, d[None, :], HEAD_DIM, KEYS) - at)
+            row_keys = _load_channels(key_ptr + place, d[None, :], HEAD_DIM, KEYS).to(tl.float32) * after
+            row_queries = _load_channels(query_ptr + place, d[None, :], HEAD_DIM, KEYS).to(tl.float32) * after
+            place = (columns * HEAD_DIM)[:, None]
+            before = tl.exp(at - _load_channels(g_ptr + place, d[None, :], HEAD_DIM, KEYS))
+            keys = _load_channels(key_ptr + place, d[None, :], HEAD_DIM, KEYS).to(tl.float32) * before
             if HALVES:
                 kk = _halves_product(keys, row_keys.T, kk)
                 qk = _halves_product(keys, row_queries.T, qk)
@@ -92,7 +98,7 @@ def _products(
                 kk = tl.dot(keys, row_keys.T, kk, input_precision=PRECISION)
                 qk = tl.dot(keys, row_queries.T, qk, input_precision=PRECISION)
         out = rows[:, None] * CHUNK + c[None, :]
-        mask = row_mask[:, None] & column_mask[None, :]
+        mask = row_mask[:, None] & (c < block * sub_block)[None, :]
         tl.store(kk_ptr + out, kk.T * beta[:, None], mask=mask)
         tl.store(qk_ptr + out, (qk.T * sm_scale).to(qk_ptr.dtype.element_ty), mask=mask)
 
@@ -124,5 +130,6 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
         KEYS=32 if halves else 16,
         HALVES=halves,
         num_warps=4,
-        num_stages=2,
+        # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 3,
     )

@@ -11,6 +11,7 @@ What the baseline wastes, and what is done instead:
   inputs are float32, and of their products those are left out that a float32 sum would hardly show.
 """
 
+import torch
 import triton
 import triton.language as tl
 
@@ -40,6 +41,14 @@ def _product(a, b, acc, EXACT: tl.constexpr):
     acc = tl.dot(a_low, b_high, acc)
     acc = tl.dot(a_high, b_low, acc)
     return tl.dot(a_high, b_high, acc)
+
+
+@triton.jit
+def _load_channels(rows, channels, HEAD_DIM: tl.constexpr, KEYS: tl.constexpr):
+    """KEYS channels of rows of HEAD_DIM values; those past the end are zeros."""
+    if HEAD_DIM % KEYS != 0:
+        return tl.load(rows + channels, mask=channels < HEAD_DIM, other=0.0)
+    return tl.load(rows + channels)
 
 
 @triton.jit
@@ -83,16 +92,17 @@ def _products_inside(
     first = (left + tl.arange(0, BLOCKS) * SUB_BLOCK)[:, None, None]
     i = first + lane[None, :, None]
     inside = (lane < SUB_BLOCK)[None, :, None] & (i < length)
+    # Past the end of a sub-block or the sequence, the last token is read again: loads need no mask.
+    tokens = tl.minimum(first + tl.minimum(lane, SUB_BLOCK - 1)[None, :, None], length - 1)
+    firsts = tl.minimum(first, length - 1)
     kk = tl.zeros((BLOCKS, ROWS, ROWS), tl.float32)
     qk = tl.zeros((BLOCKS, ROWS, ROWS), tl.float32)
     for start in range(0, HEAD_DIM, KEYS):
         d = (start + tl.arange(0, KEYS))[None, None, :]
-        mask = inside & (d < HEAD_DIM)
-        places = i * (NUM_HEADS * HEAD_DIM) + d
-        origin = tl.load(g_ptr + first * (NUM_HEADS * HEAD_DIM) + d, mask=(first < length) & (d < HEAD_DIM), other=0.0)
-        keys = tl.load(key_ptr + places, mask=mask, other=0.0).to(tl.float32)
-        queries = tl.load(query_ptr + places, mask=mask, other=0.0).to(tl.float32)
-        fall = tl.where(mask, tl.load(g_ptr + places, mask=mask, other=0.0) - origin, 0.0)
+        origin = _load_channels(g_ptr + firsts * (NUM_HEADS * HEAD_DIM), d, HEAD_DIM, KEYS)
+        keys = _load_channels(key_ptr + tokens * (NUM_HEADS * HEAD_DIM), d, HEAD_DIM, KEYS).to(tl.float32)
+        queries = _load_channels(query_ptr + tokens * (NUM_HEADS * HEAD_DIM), d, HEAD_DIM, KEYS).to(tl.float32)
+        fall = _load_channels(g_ptr + tokens * (NUM_HEADS * HEAD_DIM), d, HEAD_DIM, KEYS) - origin
         after = tl.exp(fall)
         columns = tl.permute(keys * tl.exp(-fall), (0, 2, 1))
         kk = _product(keys * after, columns, kk, query_ptr.dtype.element_ty == tl.float32)
@@ -134,5 +144,6 @@ def kda_dot_kkt_intra(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
         # As many channels at a time as registers hold; three parts of a factor take half as many again.
         KEYS=16 if key.element_size() == 4 else 32,
         num_warps=4 if rows == 64 else blocks,
-        num_stages=2,
+        # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 3,
     )

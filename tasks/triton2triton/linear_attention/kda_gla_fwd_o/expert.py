@@ -63,11 +63,15 @@ def _chunk_output(
         acc = tl.dot(decayed.to(states.dtype), states, acc, input_precision=PRECISION)
     for first in range(0, tl.minimum(length, tile * TOKENS + TOKENS), KEYS):
         j = first + tl.arange(0, KEYS)
-        seen = (i < length)[:, None] & (j[None, :] <= i[:, None])
-        scores = tl.load(scores_ptr + rows[:, None] * chunk_size + j[None, :], mask=seen, other=0.0)
+        # Up to the end of 16 columns, so that whole vectors are read.
+        mask = (i < length)[:, None] & ((j // 16 * 16)[None, :] <= i[:, None])
+        scores = tl.load(scores_ptr + rows[:, None] * chunk_size + j[None, :], mask=mask, other=0.0)
+        scores = tl.where(j[None, :] <= i[:, None], scores, 0.0)
         others = (begin + j).to(tl.int64) * num_heads + head
         value_mask = (j < length)[:, None] & (e < value_dim)[None, :]
         values = tl.load(value_ptr + others[:, None] * value_dim + e[None, :], mask=value_mask, other=0.0)
+        if first < 0:  # never true, as above
+            acc = -acc
         acc = tl.dot(scores, values, acc, input_precision=PRECISION)
     out_mask = (i < length)[:, None] & (e < value_dim)[None, :]
     tl.store(out_ptr + rows[:, None] * value_dim + e[None, :], acc.to(out_ptr.dtype.element_ty), mask=out_mask)
@@ -100,5 +104,6 @@ def kda_gla_fwd_o(query, value, g, scores, states, cu_seqlens, chunk_indices, sm
         KEYS=32,
         VALUES=values,
         num_warps=4,
-        num_stages=2,
+        # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 3,
     )

@@ -7,8 +7,8 @@ What the baseline wastes, and what is done instead:
   products on NVIDIA, and as it is on AMD.
 - It takes an exponential for every pair of tokens. Here that is so only in the tile on the diagonal. Before it, decay
   from token j to token i of a tile that starts at f is exp(-s * (i - f)) * exp(-s * (f - j)), neither above 1.
-- It masks every tile, and has 32 rows. Keys of 192 values are padded to 256. Here those are 128 and 64, only the tile
-  on the diagonal has a mask, and 64 rows make wgmma apply.
+- It masks every tile, and has 32 rows. Keys of 192 values are padded to 256. Here those are 128 and 64, only the
+  scores on the diagonal have a mask, and 64 rows make wgmma apply.
 - Its programs of one chunk are launched far from one another, each reading the same keys and values from memory. Here
   they are neighbours, and find them in the cache.
 """
@@ -22,14 +22,10 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def _load_rows(
-    ptr, rows, exists, stride, MASKED: tl.constexpr, FIRST: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr
-):
+def _load_rows(ptr, rows, stride, FIRST: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr):
     """Columns FIRST … FIRST + WIDTH - 1 of rows of SIZE values; those past the end are zeros."""
     columns = FIRST + tl.arange(0, WIDTH)
     pointers = ptr + rows[:, None] * stride + columns[None, :]
-    if MASKED:
-        return tl.load(pointers, mask=exists[:, None] & (columns < SIZE)[None, :], other=0.0)
     if FIRST + WIDTH > SIZE:
         return tl.load(pointers, mask=(columns < SIZE)[None, :], other=0.0)
     return tl.load(pointers)
@@ -51,18 +47,16 @@ def _scores(
     query_rest,
     key_ptr,
     j,
-    exists,
-    MASKED: tl.constexpr,
     STRIDE: tl.constexpr,
     HEAD_DIM: tl.constexpr,
     KEY_DIM: tl.constexpr,
     REST: tl.constexpr,
 ):
     """Products of a tile of queries and one of keys, whose rows are KEY_DIM and REST values long."""
-    keys = _load_rows(key_ptr, j, exists, STRIDE, MASKED, 0, KEY_DIM, HEAD_DIM)
+    keys = _load_rows(key_ptr, j, STRIDE, 0, KEY_DIM, HEAD_DIM)
     scores = tl.dot(query, keys.T, input_precision=PRECISION)
     if REST:
-        keys = _load_rows(key_ptr, j, exists, STRIDE, MASKED, KEY_DIM, REST, HEAD_DIM)
+        keys = _load_rows(key_ptr, j, STRIDE, KEY_DIM, REST, HEAD_DIM)
         scores = tl.dot(query_rest, keys.T, scores, input_precision=PRECISION)
     return scores
 
@@ -105,21 +99,24 @@ def _attend_inside_chunk(
     i = first + offsets
     STRIDE: tl.constexpr = NUM_HEADS * HEAD_DIM
     VALUE_STRIDE: tl.constexpr = NUM_HEADS * VALUE_HEAD_DIM
-    query = _load_rows(query_ptr, i, i < length, STRIDE, True, 0, KEY_DIM, HEAD_DIM)
+    # Past the end, the last token is read again: loads need no mask.
+    tokens = tl.minimum(i, length - 1)
+    query = _load_rows(query_ptr, tokens, STRIDE, 0, KEY_DIM, HEAD_DIM)
     query_rest = query
     if REST:
-        query_rest = _load_rows(query_ptr, i, i < length, STRIDE, True, KEY_DIM, REST, HEAD_DIM)
+        query_rest = _load_rows(query_ptr, tokens, STRIDE, KEY_DIM, REST, HEAD_DIM)
     acc = tl.zeros((ROWS, VALUE_DIM), tl.float32)
     for start in range(0, first, KEYS):
         j = start + tl.arange(0, KEYS)
-        scores = _scores(query, query_rest, key_ptr, j, j < length, False, STRIDE, HEAD_DIM, KEY_DIM, REST)
-        values = _load_rows(value_ptr, j, j < length, VALUE_STRIDE, False, 0, VALUE_DIM, VALUE_HEAD_DIM)
+        scores = _scores(query, query_rest, key_ptr, j, STRIDE, HEAD_DIM, KEY_DIM, REST)
+        values = _load_rows(value_ptr, j, VALUE_STRIDE, 0, VALUE_DIM, VALUE_HEAD_DIM)
         acc = _weigh(scores * tl.exp2(slope * (j - first))[None, :], values, acc)
     acc *= tl.exp2(-slope * offsets)[:, None]
     for start in range(first, first + ROWS, KEYS):
         j = start + tl.arange(0, KEYS)
-        scores = _scores(query, query_rest, key_ptr, j, j < length, True, STRIDE, HEAD_DIM, KEY_DIM, REST)
-        values = _load_rows(value_ptr, j, j < length, VALUE_STRIDE, True, 0, VALUE_DIM, VALUE_HEAD_DIM)
+        seen = tl.minimum(j, length - 1)
+        scores = _scores(query, query_rest, key_ptr, seen, STRIDE, HEAD_DIM, KEY_DIM, REST)
+        values = _load_rows(value_ptr, seen, VALUE_STRIDE, 0, VALUE_DIM, VALUE_HEAD_DIM)
         age = i[:, None] - j[None, :]
         scores = tl.where(age >= 0, scores * tl.exp2(-slope * tl.maximum(age, 0)), 0.0)
         acc = _weigh(scores, values, acc)
@@ -142,13 +139,14 @@ def _shape(chunk_size: int, value_dim: int, item_bytes: int) -> tuple[int, int, 
 
     Of long rows, 64 keys and values would not fit into the 64 KiB that a workgroup has on AMD. TF32 products need two
     numbers of each float32: 32 keys and values of 128 take 64 KiB of shared memory, which with a second stage would be
-    all of an SM of NVIDIA's for one program, and 32 longer ones more registers than there are.
+    all of an SM of NVIDIA's for one program, and 32 longer ones more registers than there are. Three stages of 16-bit
+    tiles have two in flight.
     """
     long = value_dim > 128
     rows = 32 if long else min(64, max(16, triton.next_power_of_2(chunk_size)))
     if item_bytes == 4:
         return rows, min(rows, 16 if long else 32), 1
-    return rows, rows, 2
+    return rows, rows, 2 if torch.version.hip else 3
 
 
 def lightning_attn_diag(query, key, value, slopes, chunk_size, out):

@@ -2,7 +2,7 @@
 
 Where keys and values have 16 bits, a decayed key needs more. Its rounded value and the rounded rest together keep 16
 bits of a bfloat16 key and 22 of a float16 one, so that two fast products serve as one in float32. float32 takes three
-TF32 products on NVIDIA, in tiles of 64 × 64, four of which fit on an SM with two stages.
+TF32 products on NVIDIA, in tiles of 64 × 64, three of which fit on an SM with three stages.
 """
 
 import torch
@@ -88,5 +88,6 @@ def lightning_attn_kv_parallel(key, value, slopes, chunk_size, kv):
         VALUES=values,
         SPLIT=split,
         num_warps=4,
-        num_stages=3 if split else 2,
+        # One more than on AMD, which has 64 KiB of LDS: two steps are in flight, of 16-bit values three.
+        num_stages=(3 if split else 2) + (0 if torch.version.hip else 1),
     )

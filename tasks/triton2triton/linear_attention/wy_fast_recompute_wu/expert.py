@@ -18,7 +18,9 @@ def _apply(scaled, source, stride, target, out_stride, inside, WIDTH: tl.constex
     scaled = scaled.to(kind)
     for start in range(0, WIDTH, COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
-        mask = inside[:, None] & (columns < WIDTH)[None, :]
+        mask = inside[:, None]
+        if WIDTH % COLUMNS != 0:
+            mask = mask & (columns < WIDTH)[None, :]
         loaded = tl.load(source + stride[:, None] + columns[None, :], mask=mask, other=0.0)
         result = tl.dot(scaled, loaded, input_precision=PRECISION)
         tl.store(target + out_stride[:, None] + columns[None, :], result.to(target.dtype.element_ty), mask=mask)
@@ -54,8 +56,10 @@ def _chunk_vectors(
         tokens = begin.to(tl.int64) + rows
         head_rows = tokens * num_value_heads + head
         key_rows = tokens * num_key_heads + head // (num_value_heads // num_key_heads)
-        triangle = inside[:, None] & (rows[:, None] >= rows[None, :])
-        a = tl.load(a_ptr + head_rows[:, None] * CHUNK + rows[None, :], mask=triangle, other=0.0).to(tl.float32)
+        # Up to the end of 16 columns, so that whole vectors are read.
+        mask = inside[:, None] & ((rows // 16 * 16)[None, :] <= rows[:, None])
+        a = tl.load(a_ptr + head_rows[:, None] * CHUNK + rows[None, :], mask=mask, other=0.0)
+        a = tl.where(rows[:, None] >= rows[None, :], a, 0.0).to(tl.float32)
         beta = tl.load(beta_ptr + head_rows, mask=inside, other=0.0).to(tl.float32)
         g = tl.load(g_ptr + head_rows, mask=inside, other=0.0)
         scaled = a * beta[None, :]
@@ -87,5 +91,6 @@ def wy_fast_recompute_wu(key, value, beta, g, a, cu_seqlens, chunk_indices, w, u
         CHUNK=chunk_size,
         COLUMNS=columns,
         num_warps=4,
-        num_stages=2,
+        # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 3,
     )

@@ -1,6 +1,6 @@
 """Mamba-2 chunk states in tiles of up to 64 by 128, products in the inputs' dtype, heads of a group side by side.
 
-float32 is multiplied as three TF32 products on NVIDIA, in tiles of up to 64 by 64: four of them fit on an SM, two of
+float32 is multiplied as three TF32 products on NVIDIA, in tiles of up to 64 by 64: three of them fit on an SM, two of
 64 by 128.
 """
 
@@ -94,5 +94,6 @@ def ssd_chunk_state(x, dt, dA_cumsum, B, seq_idx, states):
         BLOCK_N=block_n,
         BLOCK_K=32 if wide else 64,
         num_warps=4,
-        num_stages=2,
+        # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
+        num_stages=2 if torch.version.hip else 3,
     )
