@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#if defined(__HIP_PLATFORM_NVIDIA__)
-#include <cuda_pipeline.h>
-#endif
 
 template <typename E, int V>
 struct alignas(V * sizeof(E)) Pack {
@@ -23,7 +20,6 @@ template <typename E>
 constexpr bool by_units = sizeof(E) == 2;
 #if defined(__HIP_PLATFORM_NVIDIA__)
 constexpr int kUnitThreads = 128, kSlices = 2, kUnrolled = 16;
-constexpr int kAhead = 3;  // slices of 16-bit elements that are copied while one is multiplied
 #else
 // Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
 constexpr int kUnitThreads = 256, kSlices = 1, kUnrolled = 8;  // with 16, float32 has no registers left
@@ -127,21 +123,6 @@ struct Staged {
         }
         from += along ? kDepth<E> : kDepth<E> * stride;
     }
-#if defined(__HIP_PLATFORM_NVIDIA__)
-    // Begins to copy the next slice to shared memory, past the registers where it is whole.
-    __device__ __forceinline__ void copy(Slice<Tile, along, E>& slice, int64_t left) {
-        if (aligned == 16 && lines == Tile && left >= kDepth<E>) {
-#pragma unroll
-            for (int l = 0; l < kLoads; ++l) {
-                __pipeline_memcpy_async(&slice.element[row + l * kStep][column], from + l * kStep * stride, 16);
-            }
-            from += along ? kDepth<E> : kDepth<E> * stride;
-        } else {
-            fetch(left);
-            keep(slice);
-        }
-    }
-#endif
     __device__ __forceinline__ void keep(Slice<Tile, along, E>& slice) const {
 #pragma unroll
         for (int l = 0; l < kLoads; ++l) {
@@ -233,53 +214,10 @@ struct PatchSums {
     }
 };
 
-template <int Tile, bool along_a, bool along_b, typename E>
-struct Slices {
-    Slice<Tile, along_a, E> left;
-    Slice<Tile, along_b, E> right;
-};
-
-// Multiplies one slice while the next is on its way in registers; on NVIDIA, while kAhead slices of 16-bit elements
-// are on their way to shared memory.
-template <int Tile, bool along_a, bool along_b, typename E, typename Sums>
-__device__ __forceinline__ void add_slices(Sums& sums, Staged<Tile, along_a, E>& next_a,
-                                           Staged<Tile, along_b, E>& next_b, int64_t depth) {
-    using Pair = Slices<Tile, along_a, along_b, E>;
-    int now = 0;
-#if defined(__HIP_PLATFORM_NVIDIA__)
-    if constexpr (by_units<E>) {
-        extern __shared__ uint4 memory[];
-        Pair* const slices = reinterpret_cast<Pair*>(memory);
-        for (int64_t k = -kAhead * kDepth<E>; k < depth; k += kDepth<E>) {
-            if (k >= 0) __pipeline_wait_prior(kAhead - 1), __syncthreads();
-            const int64_t rest = depth - k - kAhead * kDepth<E>;
-            Pair& next = slices[(now + kAhead) % (kAhead + 1)];
-            if (rest > 0) next_a.copy(next.left, rest), next_b.copy(next.right, rest);
-            __pipeline_commit();
-            if (k >= 0) sums.multiply(slices[now].left, slices[now].right);
-            now = (now + 1) % (kAhead + 1);
-        }
-        return;
-    }
-#endif
-    __shared__ Pair slices[kSlices];
-    next_a.fetch(depth), next_b.fetch(depth);
-    next_a.keep(slices[0].left), next_b.keep(slices[0].right);
-    __syncthreads();
-    for (int64_t k = 0; k < depth; k += kDepth<E>) {
-        const int64_t rest = depth - k - kDepth<E>;
-        const bool more = rest > 0;
-        if (more) next_a.fetch(rest), next_b.fetch(rest);
-        sums.multiply(slices[now].left, slices[now].right);
-        if (kSlices == 1) __syncthreads();
-        now = (now + 1) % kSlices;
-        if (more) next_a.keep(slices[now].left), next_b.keep(slices[now].right);
-        __syncthreads();
-    }
-}
-
 template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
 __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
+    __shared__ Slice<Tile, along_a, E> left[kSlices];
+    __shared__ Slice<Tile, along_b, E> right[kSlices];
     const unsigned down = (p.rows + Tile - 1) / Tile, across = (p.columns + Tile - 1) / Tile;
     const unsigned tile = blockIdx.x % (down * across), group = tile / (kTogether * across) * kTogether;
     const unsigned within = tile % (kTogether * across), height = down - group < kTogether ? down - group : kTogether;
@@ -289,28 +227,27 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
     std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
     Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
     Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
-    add_slices<Tile, along_a, along_b, E>(sums, next_a, next_b, end - begin);
+    next_a.fetch(end - begin);
+    next_b.fetch(end - begin);
+    next_a.keep(left[0]);
+    next_b.keep(right[0]);
+    __syncthreads();
+    int now = 0;
+    for (int64_t k = begin; k < end; k += kDepth<E>) {
+        const int64_t rest = end - k - kDepth<E>;
+        const bool more = rest > 0;
+        if (more) next_a.fetch(rest), next_b.fetch(rest);
+        sums.multiply(left[now], right[now]);
+        if (kSlices == 1) __syncthreads();
+        now = (now + 1) % kSlices;
+        if (more) next_a.keep(left[now]), next_b.keep(right[now]);
+        __syncthreads();
+    }
     C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
     sums.for_each([&](int row, int column, float sum) {
         const int64_t m = top + row, n = start + column;
         if (m < p.rows && n < p.columns) to[m * p.columns + n] = static_cast<C>(finish(sum, z, m, n));
     });
-}
-
-template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
-static hipError_t launch_product(dim3 grid, const Product<E>& p, C* c, Finish finish, hipStream_t stream) {
-    size_t bytes = 0;
-#if defined(__HIP_PLATFORM_NVIDIA__)
-    if (by_units<E>) {
-        bytes = (kAhead + 1) * sizeof(Slices<Tile, along_a, along_b, E>);
-        const auto kernel = reinterpret_cast<const void*>(product_kernel<Tile, along_a, along_b, E, C, Finish>);
-        const hipError_t failed =
-            hipFuncSetAttribute(kernel, hipFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-        if (failed != hipSuccess) return failed;
-    }
-#endif
-    product_kernel<Tile, along_a, along_b><<<grid, kThreads<E>, bytes, stream>>>(p, c, finish);
-    return hipGetLastError();
 }
 
 struct Plain {
@@ -355,8 +292,9 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
     const bool large = tiles_of(batch, rows, columns, 128) >= kFew;
     const dim3 grid(tiles_of(batch, rows, columns, large ? 128 : 64), parts);
     const auto launch = [&](auto* to, auto action) {
-        return large ? launch_product<128, along_a, along_b>(grid, p, to, action, stream)
-                     : launch_product<64, along_a, along_b>(grid, p, to, action, stream);
+        if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
+        if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
+        return hipGetLastError();
     };
     if (parts == 1) return launch(c, finish);
     float* sums = static_cast<float*>(scratch);
