@@ -59,8 +59,8 @@ FAULTS = (
     Fault(
         "triton2triton/attention/mrope",
         "alignment: tokens begin at multiples of four elements",
-        "x.stride(0)",
-        "x.stride(0) // 4 * 4",
+        "query.stride(0)",
+        "query.stride(0) // 4 * 4",
     ),
     Fault(
         "torch2hip/modules/inner_product",
