@@ -33,7 +33,7 @@ LINE_BYTES = 128  # of a step along the summed dimension
 FEW = 256  # rows of an x whose operands are not worth a copy
 MANY = 1024  # rows of an x whose tiles of h are as wide as can be
 LOAD_COST = 48  # multiply-adds of a tile that take as long as one row or column of its operands
-SPLIT_FROM = 512  # least N and K of float32 whose operands are split before: sums of few terms would be off by more
+SPLIT_FROM, SPLIT_RANK = 2048, 128  # least N and K, and least rank, of float32 whose operands are split before
 SPLIT_TILE = 128
 SPLIT_STEP = 32
 SPLIT_ALIGNMENT = 64
@@ -312,7 +312,8 @@ def _multiply_split(x, down, up, out):
 def gemm_fusion(x, down, up, out):
     (M, K), (N, rank) = x.shape, up.shape
     many = M > FEW
-    if many and x.dtype == torch.float32 and min(N, K) >= SPLIT_FROM and not torch.version.hip:
+    long = min(N, K) >= SPLIT_FROM and rank >= SPLIT_RANK  # short sums would be off by too much
+    if many and x.dtype == torch.float32 and long and not torch.version.hip:
         _multiply_split(x, down, up, out)
         return
     if many and x.element_size() == 2:
