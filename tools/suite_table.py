@@ -99,7 +99,10 @@ def bound_of(task: Task, case_id: str, facts: DeviceFacts) -> tuple[str, float]:
 
 
 def pytorch_rows(lines: Iterable[str]) -> list[Row]:
-    """Return the speedup of PyTorch, compiled where that is faster, over each HIP kernel: rows as of an engine."""
+    """Return the speedup of PyTorch, compiled where that is faster, over each HIP kernel: rows as of an engine.
+
+    What rounds more than the task allows counts, too: only speed is asked of it.
+    """
     found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for line in lines:
         record = json.loads(line)
