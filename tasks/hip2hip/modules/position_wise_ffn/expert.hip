@@ -17,38 +17,50 @@ struct alignas(V * sizeof(E)) Pack {
 
 static int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
-// A batch of matrix products: a block has a Tile × Tile piece of a result. While one slice of both operands is
-// multiplied in shared memory, the next is on its way in registers. 16-bit elements are multiplied by matrix units, up
-// to 4 × 4 tiles of 16 × 16 a wave; float32 in patches of up to 8 × 8 a thread.
+// A batch of matrix products: a block has a Tile × Wide piece of a result. While one slice of both operands is
+// multiplied in shared memory, the next is on its way in registers; on NVIDIA, the next three of 16-bit elements are on
+// their way past them. 16-bit elements are multiplied by matrix units, up to 4 × 4 tiles of 16 × 16 a wave; float32 in
+// patches of up to 8 × 8 a thread.
 template <typename E>
 constexpr bool by_units = sizeof(E) == 2;
 #if defined(__HIP_PLATFORM_NVIDIA__)
-constexpr int kUnitThreads = 128, kSlices = 2, kUnrolled = 16;
+constexpr int kCopied = 3, kUnrolled = 16;
+// 16 bytes to shared memory: `bytes` of `from`, then zeros.
+__device__ __forceinline__ void copy_async(void* to, const void* from, int bytes) {
+    const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+}
+// Ends the copies of a slice and waits for those begun kCopied - 1 slices before.
+__device__ __forceinline__ void await_copies() {
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group %0;" ::"n"(kCopied - 1) : "memory");
+}
 #else
-// Four waves of 64 lanes, one for each SIMD of a CDNA compute unit; with one slice, its 64 KiB of LDS hold two blocks.
-constexpr int kUnitThreads = 256, kSlices = 1, kUnrolled = 8;  // with 16, float32 has no registers left
+// With one slice, 64 KiB of LDS hold two blocks; unrolled 16 times, float32 has no registers left.
+constexpr int kCopied = 0, kUnrolled = 8;
+__device__ inline void copy_async(void*, const void*, int) {}
+__device__ inline void await_copies() {}
 #endif
 template <typename E>
-constexpr int kThreads = by_units<E> ? kUnitThreads : 256;
+constexpr bool copies = kCopied > 0 && by_units<E>;  // to shared memory past the registers
+template <typename E>
+constexpr int kSlices = copies<E> ? kCopied + 1 : kCopied > 0 ? 2 : 1;  // in shared memory
 template <typename E>
 constexpr int kDepth = by_units<E> ? 32 : 16;  // of a slice
-template <typename E>
-constexpr int kPack = 16 / sizeof(E);  // elements of a load
-constexpr int kFew = 128;              // fewer blocks leave multiprocessors idle
-constexpr int kLeast = 512;            // a shorter part of a sum does not pay for adding it to others
-constexpr unsigned kTogether = 8;      // blocks side by side that have tiles one above the other, for the cache
+constexpr int kThreads = 256;
+constexpr int kFew = 128;          // fewer blocks leave multiprocessors idle
+constexpr int kLeast = 512;        // a shorter part of a sum does not pay for adding it to others
+constexpr unsigned kTogether = 8;  // blocks side by side that have tiles one above the other, for the cache
 
-// Matrix z begins at z / heads * batch + z % heads * head. Element (line, k) lies at line * stride + k if `along`, else
-// at k * stride + line. Lines are the rows of a or the columns of b.
+// Matrix z begins at z * batch. Element (line, k) lies at line * stride + k if `along`, else at k * stride + line.
+// Lines are the rows of a or the columns of b.
 template <typename E>
 struct Matrix {
     const E* data;
-    int64_t batch, stride, heads, head;
+    int64_t batch, stride;
     int aligned;  // bytes that every line's address is a multiple of, at most 16
 
-    Matrix(const E* data, int64_t batch, int64_t stride, int64_t heads = 1, int64_t head = 0)
-        : data(data), batch(batch), stride(stride), heads(heads), head(head), aligned(16) {
-        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride | head) * sizeof(E);
+    Matrix(const E* data, int64_t batch, int64_t stride) : data(data), batch(batch), stride(stride), aligned(16) {
+        const uintptr_t all = reinterpret_cast<uintptr_t>(data) | (batch | stride) * sizeof(E);
         while (all % aligned != 0) aligned /= 2;
     }
 };
@@ -59,48 +71,23 @@ struct Product {
     int64_t rows, columns, depth, part;  // part: how deep each part is, a multiple of kDepth
 };
 
-// What one load brings. As words, since compilers keep 16-bit elements apart.
-struct alignas(16) Words {
-    uint32_t word[4];
-};
-
-template <int Count>
-__device__ __forceinline__ void load_words(Words& words, const void* from) {
-#pragma unroll
-    for (int i = 0; i < 4; i += Count) {
-        using Piece = Pack<uint32_t, Count>;
-        *reinterpret_cast<Piece*>(&words.word[i]) = static_cast<const Piece*>(from)[i / Count];
-    }
-}
-
-// A pack of which `length` elements are to be had, zero after them; `from` is a multiple of `aligned` bytes.
-template <typename E>
-__device__ __forceinline__ void load_pack(Words& words, const E* from, int length, int aligned) {
-    if (length >= kPack<E>) {
-        if (aligned == 16) return load_words<4>(words, from);
-        if (aligned == 8) return load_words<2>(words, from);
-        if (aligned == 4) return load_words<1>(words, from);
-    }
-    Pack<E, kPack<E>> pack;
-#pragma unroll
-    for (int i = 0; i < kPack<E>; ++i) pack.element[i] = i < length ? from[i] : E(0.0f);
-    __builtin_memcpy(&words, &pack, sizeof words);
-}
-
 // A slice of an operand in shared memory: lines of k for matrix units, else rows of lines. They are 16 bytes longer
 // than what they hold, so that what is read at once lies in different banks.
 template <int Tile, bool along, typename E>
 struct Slice {
     static constexpr bool kLines = along && by_units<E>;
-    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + kPack<E>;
+    static constexpr int kLength = (kLines ? kDepth<E> : Tile) + 16 / sizeof(E);
     alignas(16) E element[kLines ? Tile : kDepth<E>][kLength];
+
+    __device__ const E* at(int line, int k) const { return &element[along ? line : k][along ? k : line]; }
 };
 
 // A thread's part of the next slice: packs that lie kStep rows apart, rows of lines if `along`, else rows of k.
 template <int Tile, bool along, typename E>
 struct Staged {
-    static constexpr int V = kPack<E>, kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads<E> / kAcross;
-    static constexpr int kLoads = Tile * kDepth<E> / V / kThreads<E>;
+    static constexpr int V = 16 / sizeof(E), kAcross = (along ? kDepth<E> : Tile) / V, kStep = kThreads / kAcross;
+    static constexpr int kLoads = Tile * kDepth<E> / V / kThreads;
+    using Words = Pack<uint32_t, 4>;  // a pack as words, since compilers keep 16-bit elements apart
     Words packs[kLoads];
     const E* from;
     int64_t stride;
@@ -109,21 +96,38 @@ struct Staged {
     __device__ __forceinline__ Staged(const Matrix<E>& m, int64_t z, int64_t top, int64_t all, int64_t begin)
         : stride(m.stride), row(threadIdx.x / kAcross), column(threadIdx.x % kAcross * V),
           lines(static_cast<int>(all - top < Tile ? all - top : Tile)), aligned(m.aligned) {
-        from = m.data + z / m.heads * m.batch + z % m.heads * m.head + column;
-        from += along ? (top + row) * stride + begin : (begin + row) * stride + top;
+        from = m.data + z * m.batch + column + (along ? (top + row) * stride + begin : (begin + row) * stride + top);
     }
-    // `left`: how much of the depth is.
-    __device__ __forceinline__ void fetch(int64_t left) {
-        const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
-        const int rows = along ? lines : depth, length = (along ? depth : lines) - column;
-        if (aligned == 16 && lines == Tile && depth == kDepth<E>) {
+    // A pack of which `length` elements are to be had, zero after them.
+    __device__ __forceinline__ void load(Words& words, const E* at, int length) const {
+        Pack<E, V> pack;
+        if (length >= V && aligned >= 4) {
 #pragma unroll
-            for (int l = 0; l < kLoads; ++l) load_words<4>(packs[l], from + l * kStep * stride);
+            for (int i = 0; i < 4; ++i) words.element[i] = reinterpret_cast<const uint32_t*>(at)[i];
         } else {
 #pragma unroll
-            for (int l = 0; l < kLoads; ++l) {
-                load_pack(packs[l], from + l * kStep * stride, row + l * kStep < rows ? length : 0, aligned);
-            }
+            for (int i = 0; i < V; ++i) pack.element[i] = i < length ? at[i] : E(0.0f);
+            __builtin_memcpy(&words, &pack, sizeof words);
+        }
+    }
+    // `left`: how much of the depth is. Zeros come after it, even where no slice is left: its fragments are loaded.
+    __device__ __forceinline__ void fetch(Slice<Tile, along, E>& slice, int left) {
+        const int depth = min(left, kDepth<E>), rows = (along ? lines : depth) - row;
+        const int length = (along ? depth : lines) - column;
+        const auto at = [&](int l) { return from + l * kStep * stride; };
+        const auto there = [&](int l, int all) { return l * kStep < rows ? all : 0; };
+        if (copies<E> && aligned == 16) {
+            E* const to = &slice.element[row][column];
+            const int bytes = max(0, min(length, V)) * int{sizeof(E)};
+#pragma unroll
+            for (int l = 0; l < kLoads; ++l) copy_async(to + l * kStep * slice.kLength, at(l), there(l, bytes));
+        } else if (aligned == 16 && lines == Tile && depth == kDepth<E>) {
+#pragma unroll
+            for (int l = 0; l < kLoads; ++l) packs[l] = *reinterpret_cast<const Words*>(at(l));
+        } else {
+#pragma unroll
+            for (int l = 0; l < kLoads; ++l) load(packs[l], at(l), there(l, length));
+            if (copies<E>) keep(slice);
         }
         from += along ? kDepth<E> : kDepth<E> * stride;
     }
@@ -133,7 +137,7 @@ struct Staged {
             const int at = row + l * kStep;
             if constexpr (along && !by_units<E>) {
 #pragma unroll
-                for (int i = 0; i < V; ++i) slice.element[column + i][at] = __uint_as_float(packs[l].word[i]);
+                for (int i = 0; i < V; ++i) slice.element[column + i][at] = __uint_as_float(packs[l].element[i]);
             } else {
                 *reinterpret_cast<Words*>(&slice.element[at][column]) = packs[l];
             }
@@ -141,35 +145,30 @@ struct Staged {
     }
 };
 
-// What a wave has of a block's tile; two rows of waves share it.
-template <int Tile, bool along_a, bool along_b, typename E>
+// What a wave has of a block's tile; two rows of waves share it. The two steps of a slice have their own fragments, so
+// that those of one are loaded while those of the other are multiplied.
+template <int Tile, int Wide, bool along_a, bool along_b, typename E>
 struct UnitSums {
-    static constexpr int kAcross = kThreads<E> / matrix::kLanes / 2, kDown = Tile / 32, kWide = Tile / 16 / kAcross;
+    static constexpr int kAcross = kThreads / matrix::kLanes / 2, kDown = Tile / 32, kWide = Wide / 16 / kAcross;
     matrix::Accumulator sums[kDown * kWide];
+    matrix::FragmentA<E> one[2][kDown];
+    matrix::FragmentB<E> other[2][kWide];
 
     __device__ __forceinline__ int top() const { return threadIdx.x / matrix::kLanes / kAcross * kDown * 16; }
     __device__ __forceinline__ int start() const { return threadIdx.x / matrix::kLanes % kAcross * kWide * 16; }
-    __device__ __forceinline__ void multiply(const Slice<Tile, along_a, E>& a, const Slice<Tile, along_b, E>& b) {
+    __device__ __forceinline__ void load(const Slice<Tile, along_a, E>& a, const Slice<Wide, along_b, E>& b, int s) {
         constexpr matrix::Layout left = along_a ? matrix::row_major : matrix::column_major;
         constexpr matrix::Layout right = along_b ? matrix::column_major : matrix::row_major;
+        const int k = 16 * s;
 #pragma unroll
-        for (int k = 0; k < kDepth<E>; k += 16) {
-            matrix::FragmentA<E> one[kDown];
-            matrix::FragmentB<E> other[kWide];
+        for (int i = 0; i < kDown; ++i) matrix::load_shared<left>(one[s][i], a.at(top() + 16 * i, k), a.kLength);
 #pragma unroll
-            for (int i = 0; i < kDown; ++i) {
-                const int line = top() + 16 * i;
-                matrix::load_shared<left>(one[i], along_a ? &a.element[line][k] : &a.element[k][line], a.kLength);
-            }
+        for (int j = 0; j < kWide; ++j) matrix::load_shared<right>(other[s][j], b.at(start() + 16 * j, k), b.kLength);
+    }
+    __device__ __forceinline__ void add(int s) {
 #pragma unroll
-            for (int j = 0; j < kWide; ++j) {
-                const int line = start() + 16 * j;
-                matrix::load_shared<right>(other[j], along_b ? &b.element[line][k] : &b.element[k][line], b.kLength);
-            }
-#pragma unroll
-            for (int t = 0; t < kDown * kWide; ++t) {
-                matrix::multiply_accumulate(sums[t], one[t / kWide], other[t % kWide]);
-            }
+        for (int t = 0; t < kDown * kWide; ++t) {
+            matrix::multiply_accumulate(sums[t], one[s][t / kWide], other[s][t % kWide]);
         }
     }
     template <typename Action>
@@ -218,34 +217,37 @@ struct PatchSums {
     }
 };
 
-template <int Tile, bool along_a, bool along_b, typename E, typename C, typename Finish>
-__global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C* c, Finish finish) {
-    __shared__ Slice<Tile, along_a, E> left[kSlices];
-    __shared__ Slice<Tile, along_b, E> right[kSlices];
-    const unsigned down = (p.rows + Tile - 1) / Tile, across = (p.columns + Tile - 1) / Tile;
+template <int Tile, int Wide, bool along_a, bool along_b, typename E, typename C, typename Finish>
+__global__ void __launch_bounds__(kThreads, copies<E> && Tile > 64 ? 1 : 2)
+    product_kernel(Product<E> p, C* c, Finish finish) {
+    constexpr int kAhead = copies<E> ? kCopied : 1;  // slices on their way
+    extern __shared__ Pack<uint32_t, 4> memory[];
+    auto* const left = reinterpret_cast<Slice<Tile, along_a, E>*>(memory);
+    auto* const right = reinterpret_cast<Slice<Wide, along_b, E>*>(left + kSlices<E>);
+    const unsigned down = (p.rows + Tile - 1) / Tile, across = (p.columns + Wide - 1) / Wide;
     const unsigned tile = blockIdx.x % (down * across), group = tile / (kTogether * across) * kTogether;
     const unsigned within = tile % (kTogether * across), height = down - group < kTogether ? down - group : kTogether;
-    const int64_t top = int64_t{group + within % height} * Tile, start = int64_t{within / height} * Tile;
+    const int top = (group + within % height) * Tile, start = within / height * Wide;
     const int64_t z = blockIdx.x / (down * across), begin = blockIdx.y * p.part;
-    const int64_t end = begin + p.part < p.depth ? begin + p.part : p.depth;
-    std::conditional_t<by_units<E>, UnitSums<Tile, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
+    int rest = static_cast<int>(min(p.part, p.depth - begin));
+    std::conditional_t<by_units<E>, UnitSums<Tile, Wide, along_a, along_b, E>, PatchSums<Tile, along_a, along_b>> sums;
     Staged<Tile, along_a, E> next_a(p.a, z, top, p.rows, begin);
-    Staged<Tile, along_b, E> next_b(p.b, z, start, p.columns, begin);
-    next_a.fetch(end - begin);
-    next_b.fetch(end - begin);
-    next_a.keep(left[0]);
-    next_b.keep(right[0]);
+    Staged<Wide, along_b, E> next_b(p.b, z, start, p.columns, begin);
+    const auto fetch = [&](int s) { next_a.fetch(left[s], rest), next_b.fetch(right[s], rest), rest -= kDepth<E>; };
+    const auto keep = [&](int s) { copies<E> ? await_copies() : (next_a.keep(left[s]), next_b.keep(right[s])); };
+    for (int s = 0; s < kAhead; ++s) fetch(s), keep(s);
     __syncthreads();
-    int now = 0;
-    for (int64_t k = begin; k < end; k += kDepth<E>) {
-        const int64_t rest = end - k - kDepth<E>;
-        const bool more = rest > 0;
-        if (more) next_a.fetch(rest), next_b.fetch(rest);
-        sums.multiply(left[now], right[now]);
-        if (kSlices == 1) __syncthreads();
-        now = (now + 1) % kSlices;
-        if (more) next_a.keep(left[now]), next_b.keep(right[now]);
+    if constexpr (by_units<E>) sums.load(left[0], right[0], 0);
+    for (int now = 0; rest > -kAhead * kDepth<E>;) {
+        const int next = (now + kAhead) % kSlices<E>;
+        fetch(next);
+        if constexpr (by_units<E>) sums.load(left[now], right[now], 1), sums.add(0);
+        if constexpr (!by_units<E>) sums.multiply(left[now], right[now]);
+        if (kSlices<E> == 1) __syncthreads();
+        keep(next);
         __syncthreads();
+        now = (now + 1) % kSlices<E>;
+        if constexpr (by_units<E>) sums.load(left[now], right[now], 0), sums.add(1);
     }
     C* to = c + (z * gridDim.y + blockIdx.y) * p.rows * p.columns;
     sums.for_each([&](int row, int column, float sum) {
@@ -254,8 +256,9 @@ __global__ void __launch_bounds__(kThreads<E>, 2) product_kernel(Product<E> p, C
     });
 }
 
-struct Plain {
-    __device__ float operator()(float total, int64_t, int64_t, int64_t) const { return total; }
+struct Times {
+    float factor = 1.0f;
+    __device__ float operator()(float sum, int64_t, int64_t, int64_t) const { return factor * sum; }
 };
 
 // `sums` has the parts of each result one after the other.
@@ -270,13 +273,10 @@ __global__ void add_kernel(const float* sums, C* c, int64_t rows, int64_t column
     c[at] = static_cast<C>(finish(sum, z, within / columns, within % columns));
 }
 
-static int64_t tiles_of(int64_t batch, int64_t rows, int64_t columns, int64_t tile) {
-    return batch * parts_of(rows, tile) * parts_of(columns, tile);
-}
-
 // Into how many parts a sum is cut: as many as fill a device twice, none shorter than kLeast.
 static int64_t parts_along(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t blocks = tiles_of(batch, rows, columns, 64), wanted = blocks >= kFew ? 1 : 2 * kFew / blocks;
+    const int64_t blocks = batch * parts_of(rows, 64) * parts_of(columns, 64);
+    const int64_t wanted = blocks >= kFew ? 1 : 2 * kFew / blocks;
     return std::max<int64_t>(1, std::min({wanted, depth / kLeast, int64_t{64}}));
 }
 
@@ -286,6 +286,24 @@ static size_t parts_bytes(int64_t batch, int64_t rows, int64_t columns, int64_t 
     return parts == 1 ? 0 : parts * batch * rows * columns * sizeof(float);
 }
 
+// Larger tiles need fewer loads for as many products; where there are few, smaller ones keep more of a device busy.
+template <int Tile, int Wide, bool along_a, bool along_b, typename E, typename C, typename Finish>
+static hipError_t launch(const Product<E>& p, C* c, int64_t batch, Finish finish, hipStream_t stream) {
+    const int64_t tiles = batch * parts_of(p.rows, Tile) * parts_of(p.columns, Wide);
+    if constexpr (Wide > 64) {
+        const bool idle = tiles < (Wide > Tile ? kFew * 4 / 5 : kFew);
+        if (idle) return launch<Wide / 2, Wide / 2, along_a, along_b>(p, c, batch, finish, stream);
+    }
+    const auto kernel = product_kernel<Tile, Wide, along_a, along_b, E, C, Finish>;
+    const int bytes = kSlices<E> * (sizeof(Slice<Tile, along_a, E>) + sizeof(Slice<Wide, along_b, E>));
+    const hipError_t failed = hipFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                  hipFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (failed != hipSuccess) return failed;
+    const dim3 grid(tiles, parts_of(p.depth, p.part));
+    kernel<<<grid, kThreads, bytes, stream>>>(p, c, finish);
+    return hipGetLastError();
+}
+
 // c[z] = finish(a[z] × b[z]), dense; `scratch` has parts_bytes.
 template <bool along_a, bool along_b, typename E, typename C, typename Finish>
 static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
@@ -293,16 +311,12 @@ static hipError_t product(Matrix<E> a, Matrix<E> b, C* c, int64_t batch, int64_t
     const int64_t wanted = parts_along(batch, rows, columns, depth);
     const int64_t part = parts_of(parts_of(depth, wanted), kDepth<E>) * kDepth<E>, parts = parts_of(depth, part);
     const Product<E> p{a, b, rows, columns, depth, part};
-    const bool large = tiles_of(batch, rows, columns, 128) >= kFew;
-    const dim3 grid(tiles_of(batch, rows, columns, large ? 128 : 64), parts);
-    const auto launch = [&](auto* to, auto action) {
-        if (large) product_kernel<128, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        if (!large) product_kernel<64, along_a, along_b><<<grid, kThreads<E>, 0, stream>>>(p, to, action);
-        return hipGetLastError();
+    const auto run = [&](auto* to, auto action) {
+        return launch<128, copies<E> ? 256 : 128, along_a, along_b>(p, to, batch, action, stream);
     };
-    if (parts == 1) return launch(c, finish);
+    if (parts == 1) return run(c, finish);
     float* sums = static_cast<float*>(scratch);
-    if (const hipError_t failed = launch(sums, Plain()); failed != hipSuccess) return failed;
+    if (const hipError_t failed = run(sums, Times()); failed != hipSuccess) return failed;
     const int64_t elements = batch * rows * columns;
     add_kernel<<<parts_of(elements, 256), 256, 0, stream>>>(sums, c, rows, columns, elements, static_cast<int>(parts),
                                                             finish);
