@@ -46,6 +46,7 @@ def decode_split(
         offsets = (slots * slot_stride + head * head_dim)[:, None] + dims[None, :]
         mask = inside[:, None] & inside_dims[None, :]
         keys = tl.load(key_cache_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+        values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
         scores = tl.sum(query[None, :] * keys, axis=1) * sm_scale
         if CAPPED:
             # tanh(x) = 1 - 2 / (exp(2 x) + 1)
@@ -54,7 +55,6 @@ def decode_split(
         new_peak = tl.maximum(tl.max(scores, axis=0), peak)
         shrink = tl.exp(peak - new_peak)
         weights = tl.exp(scores - new_peak)
-        values = tl.load(value_cache_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
         total = total * shrink + tl.sum(weights, axis=0)
         acc = acc * shrink + tl.sum(weights[:, None] * values, axis=0)
         peak = new_peak

@@ -1,10 +1,10 @@
-"""Staged writes: two programs per write, which take turns at its contents, 4096 elements at a time."""
+"""Staged writes: four programs per write, which take turns at its contents, 4096 elements at a time."""
 
 import triton
 import triton.language as tl
 
 TILE = 4096
-PARTS = 2  # programs of a write
+PARTS = 4  # programs of a write
 
 
 @triton.jit

@@ -1,7 +1,11 @@
 """Products between sub-blocks: one program per sub-block and head, for one earlier sub-block after the other."""
 
+import torch
 import triton
 import triton.language as tl
+
+# What matrix units of NVIDIA make of decayed vectors. One product of TF32 keeps too few bits for float16.
+TF32 = {torch.bfloat16: "tf32", torch.float16: "tf32x3"}
 
 
 @triton.jit
@@ -21,6 +25,7 @@ def products_with_earlier(
     chunk_size,
     TOKENS: tl.constexpr,
     KEYS: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     chunk = tl.program_id(0) // num_heads
     head = tl.program_id(0) % num_heads
@@ -55,8 +60,8 @@ def products_with_earlier(
             place = columns[None, :] * head_dim + d[:, None]
             before = tl.exp(at[:, None] - tl.load(g_ptr + place, mask=mask, other=0.0))
             keys = tl.load(key_ptr + place, mask=mask, other=0.0).to(tl.float32) * before
-            kk += tl.dot(row_keys, keys, input_precision="ieee")
-            qk += tl.dot(row_queries, keys, input_precision="ieee")
+            kk += tl.dot(row_keys, keys, input_precision=PRECISION)
+            qk += tl.dot(row_queries, keys, input_precision=PRECISION)
         out = rows[:, None] * chunk_size + (block * sub_block + lane)[None, :]
         mask = row_mask[:, None] & column_mask[None, :]
         tl.store(kk_ptr + out, kk * beta[:, None], mask=mask)
@@ -66,6 +71,8 @@ def products_with_earlier(
 def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, sub_block, sm_scale):
     num_heads, head_dim = key.shape[1:]
     chunk_size = kk.shape[2]
+    tokens = max(16, triton.next_power_of_2(sub_block))
+    precision = "ieee" if torch.version.hip else TF32.get(key.dtype, "ieee")
     products_with_earlier[(chunk_indices.shape[0] * num_heads, chunk_size // sub_block)](
         query,
         key,
@@ -80,6 +87,10 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
         num_heads,
         head_dim,
         chunk_size,
-        TOKENS=max(16, triton.next_power_of_2(sub_block)),
-        KEYS=32,
+        TOKENS=tokens,
+        # Three products need twice the registers of one.
+        KEYS=16 if precision == "tf32x3" else 32,
+        PRECISION=precision,
+        # Matrix units multiply 16 rows for one warp: more warps would decay the same vectors again.
+        num_warps=4 if precision == "ieee" else tokens // 16,
     )

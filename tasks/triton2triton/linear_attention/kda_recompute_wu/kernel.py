@@ -97,9 +97,11 @@ def kda_recompute_wu(key, value, beta, g, inverse, cu_seqlens, chunk_indices, w,
     # float32 operands take twice the memory, and their products no matrix units.
     tile = 32 if key.element_size() == 4 else 64
     chunks, tiles = chunk_indices.shape[0] * num_heads, triton.cdiv(chunk_size, tile)
+    # The loops have few steps, most of them one: buffers for loads ahead would only take room from other programs.
+    options = {"TILE": tile, "num_warps": 8, "num_stages": 1}
     decayed_key_factor[(chunks, tiles, triton.cdiv(head_dim, tile))](
-        key, beta, g, inverse, cu_seqlens, chunk_indices, w, kg, num_heads, head_dim, chunk_size, TILE=tile
+        key, beta, g, inverse, cu_seqlens, chunk_indices, w, kg, num_heads, head_dim, chunk_size, **options
     )
     value_factor[(chunks, tiles, triton.cdiv(value_dim, tile))](
-        value, beta, inverse, cu_seqlens, chunk_indices, u, num_heads, value_dim, chunk_size, TILE=tile
+        value, beta, inverse, cu_seqlens, chunk_indices, u, num_heads, value_dim, chunk_size, **options
     )

@@ -62,4 +62,4 @@ def normalize_stream(
 
 def fla_layernorm(x, gate, weight, bias, residual, eps, y, mean, rstd):
     rows, columns = x.shape
-    normalize_stream[(rows,)](x, gate, weight, bias, residual, y, mean, rstd, x.stride(0), columns, eps, BLOCK=256)
+    normalize_stream[(rows,)](x, gate, weight, bias, residual, y, mean, rstd, x.stride(0), columns, eps, BLOCK=1024)

@@ -32,4 +32,4 @@ def quantize_token(x_ptr, q_ptr, scales_ptr, sums_ptr, x_stride, hidden, eps, BL
 
 def per_token_quant_int8(x, eps, q, scales, sums):
     tokens, hidden = x.shape
-    quantize_token[(tokens,)](x, q, scales, sums, x.stride(0), hidden, eps, BLOCK=256)
+    quantize_token[(tokens,)](x, q, scales, sums, x.stride(0), hidden, eps, BLOCK=1024)

@@ -32,7 +32,7 @@ def update_eagle_inputs(
     draft_token_ids, output_hidden_states, input_ids, hidden_states, positions, seq_lens, max_model_len
 ):
     num_reqs, hidden = output_hidden_states.shape
-    advance_requests[(triton.cdiv(num_reqs, 32),)](
-        draft_token_ids, input_ids, positions, seq_lens, max_model_len, num_reqs, BLOCK=32
+    advance_requests[(triton.cdiv(num_reqs, 256),)](
+        draft_token_ids, input_ids, positions, seq_lens, max_model_len, num_reqs, BLOCK=256
     )
-    copy_hidden[(num_reqs, triton.cdiv(hidden, 256))](output_hidden_states, hidden_states, hidden, BLOCK=256)
+    copy_hidden[(num_reqs, triton.cdiv(hidden, 1024))](output_hidden_states, hidden_states, hidden, BLOCK=1024)

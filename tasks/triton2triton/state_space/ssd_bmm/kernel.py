@@ -1,7 +1,10 @@
-"""Products within chunks: one program per chunk, group and tile of 32 by 32 products."""
+"""Products within chunks: one program per chunk, group and tile of 64 by 64 products, or 32 by 32 for float32."""
 
+import torch
 import triton
 import triton.language as tl
+
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -37,7 +40,7 @@ def product_tile(
         a = tl.load(a_ptr + a_rows[:, None] + n[None, :], mask=a_mask, other=0.0)
         b_mask = (n < state_dim)[:, None] & (k < length)[None, :]
         b = tl.load(b_ptr + b_rows[None, :] + n[:, None], mask=b_mask, other=0.0)
-        acc += tl.dot(a, b, input_precision="ieee")
+        acc += tl.dot(a, b, input_precision=PRECISION)
     if CAUSAL:
         acc = tl.where(k[None, :] <= m[:, None], acc, 0.0)
     out_row = ((row * num_chunks + chunk) * num_groups + group) * chunk_size
@@ -48,6 +51,7 @@ def product_tile(
 def ssd_bmm(a, b, causal, out):
     batch, seq_len, num_groups, state_dim = a.shape
     num_chunks, chunk_size = out.shape[1], out.shape[3]
-    grid = (batch * num_chunks, num_groups, triton.cdiv(chunk_size, 32) * triton.cdiv(chunk_size, 32))
+    tile = 64 if a.element_size() == 2 and chunk_size > 32 else 32
+    grid = (batch * num_chunks, num_groups, triton.cdiv(chunk_size, tile) * triton.cdiv(chunk_size, tile))
     # a and b are strided alike.
-    product_tile[grid](a, b, out, a.stride(1), seq_len, state_dim, chunk_size, CAUSAL=causal, TILE=32, BLOCK_K=32)
+    product_tile[grid](a, b, out, a.stride(1), seq_len, state_dim, chunk_size, CAUSAL=causal, TILE=tile, BLOCK_K=32)
