@@ -1,8 +1,8 @@
 """Paged cache write by rows of whole tokens: heads are contiguous on both sides, so they are one long row.
 
 A program has one token where its row fills the program's threads with loads of 16 bytes, as in the baseline: two tokens
-to a program are no faster, and their masks take more work. What has been read leaves the L2 cache first, so that it
-holds more of what is written. Shorter rows have several tokens to a program.
+to a program are no faster, and their masks take more work. What is written leaves the L2 cache last, and what has been
+read makes way for it. Shorter rows have several tokens to a program.
 """
 
 import triton
@@ -30,10 +30,10 @@ def _write_row(
         columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
         inside = columns < row_size
         # Both loads are in flight before the first store waits for one.
-        key = tl.load(key_ptr + token * key_stride + columns, mask=inside, eviction_policy="evict_first")
-        value = tl.load(value_ptr + token * value_stride + columns, mask=inside, eviction_policy="evict_first")
-        tl.store(key_cache_ptr + slot * row_size + columns, key, mask=inside)
-        tl.store(value_cache_ptr + slot * row_size + columns, value, mask=inside)
+        key = tl.load(key_ptr + token * key_stride + columns, mask=inside)
+        value = tl.load(value_ptr + token * value_stride + columns, mask=inside)
+        tl.store(key_cache_ptr + slot * row_size + columns, key, mask=inside, eviction_policy="evict_last")
+        tl.store(value_cache_ptr + slot * row_size + columns, value, mask=inside, eviction_policy="evict_last")
 
 
 @triton.jit

@@ -11,18 +11,21 @@ Longer 16-bit products have tiles of 128 × 256 where these are enough for a GPU
 loaded, not 64. Rows beyond the end repeat the last one and columns begin again, so that loads need no masks. Strides
 and sizes that allow no vectors cost the baseline a load of two bytes for every value of every tile. Large operands of
 such strides are copied to rows of whole blocks first, once, which reads each value once.
-The baseline multiplies float32 without matrix units on NVIDIA; here it is three products of TF32.
+The baseline multiplies float32 without matrix units on NVIDIA; here it is three products of TF32. Large operands are
+split once into upper and lower TF32, with b by columns, as matrix units take TF32. They lie side by side, so that one
+product of three times the depth sums all but lower times lower. Else every step splits and transposes in registers.
 """
 
 import torch
 import triton
 import triton.language as tl
 
-PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
+PRECISION = "ieee" if torch.version.hip else "tf32x3"  # of float32: both use matrix units
 SHORT = 128
 ENOUGH_PROGRAMS = 512
 ENOUGH_TILES = 264
 WORTH_A_COPY = 256
+SPLIT_FROM = 256  # least M, N and K of products of float32 whose operands are split before
 GROUP = 8
 
 
@@ -85,9 +88,11 @@ def _multiply_tile(
     a_row_stride,
     b_batch_stride,
     b_row_stride,
+    b_column_stride,
     b_columns,
     batch,
     BY_MATRIX: tl.constexpr,
+    PRECISION: tl.constexpr,
     WHOLE_BLOCKS: tl.constexpr,
     GROUP: tl.constexpr,
     BLOCK_M: tl.constexpr,
@@ -111,7 +116,8 @@ def _multiply_tile(
     k = tl.arange(0, BLOCK_K)
     a_ptr += matrix * a_batch_stride + first_row.to(tl.int64) * a_row_stride
     a_at = a_ptr + tl.minimum(local, M - 1 - first_row)[:, None] * a_row_stride + k[None, :]
-    b_at = b_ptr + matrix * b_batch_stride + k[:, None] * b_row_stride + (columns % b_columns)[None, :]
+    b_at = b_ptr + matrix * b_batch_stride + k[:, None] * b_row_stride
+    b_at += (columns % b_columns)[None, :] * b_column_stride
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(0, K, BLOCK_K):
         if WHOLE_BLOCKS:
@@ -133,6 +139,32 @@ def _padded(x, rows, columns):
     out = torch.empty((x.shape[0], rows, columns), dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(rows, 32), triton.cdiv(columns, 64), x.shape[0])
     _pad[grid](x, out, x.stride(0), x.stride(1), x.shape[1], x.shape[2], rows, columns, ROWS=32)
+    return out
+
+
+@triton.jit
+def _split(x_ptr, out_ptr, batch_stride, row_stride, column_stride, rows, columns, padded, LEFT: tl.constexpr):
+    """Write (batch, rows, 3, padded): with LEFT lower, upper and upper parts of TF32, else upper, lower and upper."""
+    matrix = tl.program_id(2).to(tl.int64)
+    i = (tl.program_id(0) * 64 + tl.arange(0, 64)).to(tl.int64)[:, None]
+    j = (tl.program_id(1) * 32 + tl.arange(0, 32))[None, :]
+    x_ptrs = x_ptr + matrix * batch_stride + i * row_stride + j.to(tl.int64) * column_stride
+    x = tl.load(x_ptrs, mask=(i < rows) & (j < columns), other=0.0)
+    # TF32 has 13 bits less than float32.
+    upper = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+    lower = x - upper
+    out = out_ptr + (matrix * rows + i) * (3 * padded) + j
+    tl.store(out, lower if LEFT else upper, mask=i < rows)
+    tl.store(out + padded, upper if LEFT else lower, mask=i < rows)
+    tl.store(out + 2 * padded, upper, mask=i < rows)
+
+
+def _parts(x, left):
+    """Return the TF32 parts of the rows of each matrix, three times as long, with zeros up to whole blocks."""
+    batch, rows, columns = x.shape
+    padded = triton.cdiv(columns, 32) * 32
+    out = torch.empty((batch, rows, 3 * padded), dtype=torch.float32, device=x.device)
+    _split[(triton.cdiv(rows, 64), padded // 32, batch)](x, out, *x.stride(), rows, columns, padded, LEFT=left)
     return out
 
 
@@ -185,6 +217,10 @@ def bmm(a, b, out):
         _multiply_short(a, b, out)
         return
     block_m, block_n, block_k, num_warps = _tile(batch, M, N, a.element_size())
+    precision = PRECISION
+    if a.element_size() == 4 and min(M, N, K) >= SPLIT_FROM and not torch.version.hip:
+        a, b = _parts(a, left=True), _parts(b.transpose(1, 2), left=False).transpose(1, 2)
+        K, precision = a.shape[2], "tf32"
     tiles = triton.cdiv(M, block_m) * triton.cdiv(N, block_n)
     odd = any(step % 16 for step in (a.stride(0), a.stride(1), N))
     if odd and a.element_size() == 2 and min(M, N) >= WORTH_A_COPY:
@@ -201,10 +237,12 @@ def bmm(a, b, out):
         a.stride(1),
         b.stride(0),
         b.stride(1),
+        b.stride(2),
         b.shape[2],
         batch,
         # Matrices with few tiles take turns, so that neighbours read the interleaved rows of a together.
         BY_MATRIX=tiles >= 64,
+        PRECISION=precision,
         WHOLE_BLOCKS=K % block_k == 0,
         GROUP=GROUP,
         BLOCK_M=block_m,

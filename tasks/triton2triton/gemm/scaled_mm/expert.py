@@ -1,9 +1,9 @@
-"""Product of quantized matrices as they are: fp8 on the units that multiply it, int8 in wider tiles.
+"""Product of quantized matrices without masks: fp8 in lower tiles than the baseline, int8 in wider ones.
 
-The baseline widens fp8 to float16 in registers and stores b in shared memory again, for units of half the rate. Here
-fp8 is multiplied as it is. Hopper's units keep 14 bits of such sums, so 128 products are added up there and then
-added to an accumulator of float32. A float32 output keeps float16. Three programs of 64 × 128 results fit an H200's
-multiprocessor, so that one adds while another multiplies.
+Hopper's units keep 14 bits of a sum of fp8 products, so 128 products are added up there and then added to an
+accumulator of float32. The baseline does that in tiles of 128 × 128 results. Here three programs of 64 × 128 results
+fit an H200's multiprocessor, so that one adds while another multiplies. Programs go down several tiles before they go
+on to the right, so that both operands stay in the cache. A float32 output keeps float16.
 
 int8 sums need no second accumulator. Where tiles of 128 × 256 are enough for a GPU, each value that is loaded has 85
 products in place of 64. All loops have no masks: rows and columns beyond the end repeat the last one, and codes whose

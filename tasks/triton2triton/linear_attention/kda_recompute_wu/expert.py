@@ -5,15 +5,12 @@ KiB that a program of 64 × 64 results loads. It also has a launch of its own fo
 beta in registers before the product. Here the tile on the diagonal comes last and outside of the loop, so that kg is
 made of what w was; u is a part of the same grid, and beta scales the columns of the inverse, so that values go to
 shared memory as they are. Only the tile on the diagonal has a triangular mask. Where a chunk is one tile, there is no
-loop, whose buffers take most of the shared memory and, with float32, most of the registers. That has 64 × 64 results of
-a program too, as three TF32 products on NVIDIA.
+loop, whose buffers take most of the shared memory. Loads are waited for, not products: eight warps have few registers
+each, so that more programs fit on a multiprocessor. In float32 three TF32 products would take three times as many.
 """
 
-import torch
 import triton
 import triton.language as tl
-
-PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
 
 
 @triton.jit
@@ -86,10 +83,10 @@ def _factors(
             others = (begin + j) * num_heads + head
             inverse = tl.load(inverse_rows + j[None, :], mask=inside[:, None], other=0.0)
             _, _, decayed = _decayed_keys(key_ptr, g_ptr, beta_ptr, others, j < length, d, head_dim)
-            acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision=PRECISION)
+            acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision="ieee")
         inverse = tl.load(inverse_rows + i[None, :], mask=triangle, other=0.0)
         keys, gates, decayed = _decayed_keys(key_ptr, g_ptr, beta_ptr, rows, inside, d, head_dim)
-        acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision=PRECISION)
+        acc = tl.dot(inverse, decayed.to(inverse.dtype), acc, input_precision="ieee")
         last = (begin + length - 1) * num_heads + head
         end_gates = tl.load(g_ptr + last * head_dim + d, mask=d < head_dim, other=0.0)
         mask = inside[:, None] & (d < head_dim)[None, :]
@@ -104,10 +101,10 @@ def _factors(
             others = (begin + j) * num_heads + head
             inverse = tl.load(inverse_rows + j[None, :], mask=inside[:, None], other=0.0)
             values, inverse = _scaled_values(value_ptr, beta_ptr, inverse, others, j < length, e, value_dim)
-            acc = tl.dot(inverse, values, acc, input_precision=PRECISION)
+            acc = tl.dot(inverse, values, acc, input_precision="ieee")
         inverse = tl.load(inverse_rows + i[None, :], mask=triangle, other=0.0)
         values, inverse = _scaled_values(value_ptr, beta_ptr, inverse, rows, inside, e, value_dim)
-        acc = tl.dot(inverse, values, acc, input_precision=PRECISION)
+        acc = tl.dot(inverse, values, acc, input_precision="ieee")
         mask = inside[:, None] & (e < value_dim)[None, :]
         tl.store(u_ptr + rows[:, None] * value_dim + e[None, :], acc.to(u_ptr.dtype.element_ty), mask=mask)
 
@@ -115,7 +112,7 @@ def _factors(
 def kda_recompute_wu(key, value, beta, g, inverse, cu_seqlens, chunk_indices, w, u, kg):
     num_heads, head_dim = key.shape[1:]
     value_dim, chunk_size = value.shape[2], inverse.shape[2]
-    tile = min(64, chunk_size)
+    tile = min(32 if key.element_size() == 4 else 64, chunk_size)
     key_blocks, value_blocks = triton.cdiv(head_dim, tile), triton.cdiv(value_dim, tile)
     grid = chunk_indices.shape[0] * num_heads, triton.cdiv(chunk_size, tile), key_blocks + value_blocks
     _factors[grid](
@@ -136,4 +133,5 @@ def kda_recompute_wu(key, value, beta, g, inverse, cu_seqlens, chunk_indices, w,
         key_blocks,
         TILE=tile,
         SEVERAL=tile < chunk_size,
+        num_warps=8,
     )

@@ -1,6 +1,6 @@
 """Layer normalization of a residual stream that reads every value once: up to 16384 values of a row stay in registers.
 
-The baseline walks along a row three times, 256 values at a time. Here a thread holds 16 values (32 of the longest such
+The baseline walks along a row three times, 1024 values at a time. Here a thread holds 16 values (32 of the longest such
 rows) and a tile has several rows where these are short. Longer rows are walked along by 16 warps.
 """
 

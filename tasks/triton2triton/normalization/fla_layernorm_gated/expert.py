@@ -1,8 +1,8 @@
 """Gated normalization of several heads at once, each held in registers: 2048 values for four warps.
 
-The baseline has one warp for a head and walks along it two or three times in steps of 64 values, two for a lane. Each
-walk waits for the one before. Here x and gate are loaded at the start, 16 values of each for a thread (eight where a
-warp has 64 lanes), in loads of up to 16 bytes. x is read once. Heads of one tile share the load of the weights.
+The baseline loads gate only after the moments of x, in tiles of four heads. Here x and gate are loaded at the start, 16
+values of each for a thread (eight where a warp has 64 lanes), in loads of up to 16 bytes. A tile may have heads of
+several tokens; they share the load of the weights.
 """
 
 import triton

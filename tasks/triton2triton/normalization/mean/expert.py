@@ -1,13 +1,15 @@
-"""Mean over the middle dimension by tiles of 8 or 16 KiB whose sums are combined once, at the end.
+"""Mean over the middle dimension by tiles of 16 KiB, or 8 of a row, whose sums are combined once, at the end.
 
-The baseline sums 32 x 32 elements, across threads, after every step: 2 KiB on the way, of 64 bytes a row. Rows of a
-tile are 256 bytes here, or 128 with four times as many summands where programs would be few.
+The baseline sums 32 x 32 elements, across threads, after every step: 2 or 4 KiB on the way. Rows of a tile are 256
+bytes here, or 128 where programs would be few. Tiles go to 32 KiB of shared memory, two of them ahead of the one that
+is added up; four programs or more fit on a multiprocessor.
 """
 
 import triton
 import triton.language as tl
 
-TILE_BYTES = 8192
+TILE_BYTES = 16384
+ROW_TILE_BYTES = 8192
 ENOUGH_PROGRAMS = 512
 """About four for each multiprocessor of an H200."""
 
@@ -20,7 +22,7 @@ def _mean_columns(x_ptr, y_ptr, row_stride, K, N, COLUMNS: tl.constexpr, SUMMAND
     # A matrix has fewer than 2³¹ elements, gaps included, so that 32 bits hold places in it.
     x_ptr += m * K * row_stride
     sums = tl.zeros((SUMMANDS, COLUMNS), tl.float32)
-    for start in range(0, K, SUMMANDS):
+    for start in tl.range(0, K, SUMMANDS, num_stages=3):
         k = start + tl.arange(0, SUMMANDS)
         places = k[:, None] * row_stride + n[None, :]
         x = tl.load(x_ptr + places, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
@@ -41,18 +43,17 @@ def _mean_rows(x_ptr, y_ptr, M, K, ROWS: tl.constexpr, WIDTH: tl.constexpr):
 
 def mean(x, y):
     M, K, N = x.shape
-    elements = TILE_BYTES // x.element_size()
     if N == 1 and x.stride(1) == 1:
+        elements = ROW_TILE_BYTES // x.element_size()
         width = min(triton.next_power_of_2(K), elements)
         rows = elements // width
         _mean_rows[(triton.cdiv(M, rows),)](x, y, M, K, ROWS=rows, WIDTH=width)
         return
+    elements = TILE_BYTES // x.element_size()
     columns = min(triton.next_power_of_2(N), 256 // x.element_size())
-    few = M * triton.cdiv(N, columns) < ENOUGH_PROGRAMS
-    if few:
+    if M * triton.cdiv(N, columns) < ENOUGH_PROGRAMS:
         columns = max(1, columns // 2)
-        elements *= 2
     summands = max(1, min(triton.next_power_of_2(K), elements // columns))
     _mean_columns[(M * triton.cdiv(N, columns),)](
-        x, y, x.stride(1), K, N, COLUMNS=columns, SUMMANDS=summands, num_warps=8 if few else 4
+        x, y, x.stride(1), K, N, COLUMNS=columns, SUMMANDS=summands, num_warps=8
     )

@@ -1,10 +1,8 @@
 """SwiGLU and group-wise fp8 quantization of one group of several tokens: 2048 values for four warps.
 
-The baseline gives 128 values to four warps: a thread loads at most one value of gate and one of up, two bytes each, and
-a reduction over all warps yields one scale. Here a thread has 16 of each (eight where a warp has 64 lanes), in 16-byte
-loads where groups are aligned. Then 16 threads of one warp find a scale of 128 values. Scales of neighbouring tokens
-are stored together. One program past an expert's tokens ends in place of 16. One reciprocal for a group replaces a
-division for each value.
+The baseline's tiles have four tokens. Here a thread has 16 values of gate and of up (eight where a warp has 64 lanes),
+in 16-byte loads where groups are aligned. Then eight threads of one warp find a scale of 128 values. Fewer programs
+start past an expert's tokens, only to end. One reciprocal for a group replaces a division for each value.
 """
 
 import torch

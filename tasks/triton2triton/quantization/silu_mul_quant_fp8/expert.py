@@ -1,6 +1,6 @@
 """SwiGLU and static fp8 quantization in tiles of 2048 values: a thread of four warps has 16 of gate and up each.
 
-The baseline's 256 values give a thread two, too few to keep memory busy. One reciprocal of the scale serves a tile, and
+The baseline's tiles give a thread fewer, too few to keep memory busy. One reciprocal of the scale serves a tile, and
 exponentials are those of base 2, which a GPU has.
 """
 

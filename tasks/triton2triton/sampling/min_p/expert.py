@@ -2,6 +2,9 @@
 
 One launch finds the greatest logit of each part, a second takes the greatest of these and filters. Maxima are kept for
 each lane until a part ends: the baseline combines all lanes after every block.
+
+The second launch begins with what the first one read last, of which the cache holds up to 60 MB. It stores vectors of
+four logits, of which at least one changes. Stores of single logits would take four times as many requests.
 """
 
 import torch
@@ -42,14 +45,17 @@ def _filter_block(
     req = tl.program_id(0).to(tl.int64)
     least_share = tl.load(min_p_ptr + tl.load(idx_mapping_ptr + req))
     if least_share > 0:
-        tokens = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        last = tl.num_programs(1) - 1
+        vectors = (last - tl.program_id(1)) * (BLOCK // 4) + tl.arange(0, BLOCK // 4)
+        tokens = vectors[:, None] * 4 + tl.arange(0, 4)[None, :]
         parts = tl.arange(0, PARTS)
         peaks = tl.load(peaks_ptr + req * n_parts + parts, mask=parts < n_parts, other=-float("inf"))
         limit = tl.max(peaks, axis=0) + tl.log(least_share)
         places = logits_ptr + req * row_stride + tokens
         x = tl.load(places, mask=tokens < vocab_size, other=float("inf"))
-        # What stays is in place already.
-        tl.store(places, tl.full((BLOCK,), -float("inf"), tl.float32), mask=x < limit)
+        changed = tl.max((x < limit).to(tl.int32), axis=1) > 0
+        x = tl.where(x < limit, -float("inf"), x)
+        tl.store(places, x, mask=changed[:, None] & (tokens < vocab_size))
 
 
 def min_p(logits, min_p, idx_mapping):

@@ -1,7 +1,7 @@
 """Products within chunks: the tiles of a chunk are neighbours in the grid, and those above the diagonal only zeros.
 
 The baseline's grid has chunks first and tiles last: by the time that the next tile of a chunk runs, its rows have left
-the cache, and with chunks of 256 tokens a and b come from memory eight times. Here all tiles of a chunk and group come
+the cache, and with chunks of 256 tokens a and b come from memory four times. Here all tiles of a chunk and group come
 one after the other. Where the product is causal, tiles above the diagonal load and multiply nothing; with tiles of 64
 they are 6 of 16 in a chunk of 256. Tiles are 64 × 64, which wgmma multiplies: 16-bit operands in steps of 64, and
 float32 in steps of 32, as three TF32 products on NVIDIA. Whole tiles of whole vectors are loaded without masks.

@@ -1,7 +1,7 @@
 """Mamba-2 chunk states in tiles of up to 64 by 128, products in the inputs' dtype, heads of a group side by side.
 
-float32 is multiplied as three TF32 products on NVIDIA, in tiles of up to 64 by 64: three of them fit on an SM, two of
-64 by 128.
+Whole tiles are loaded without masks, and offsets within a chunk are 32-bit. float32 is multiplied as three TF32
+products on NVIDIA, in tiles of up to 64 by 64: three of them fit on an SM, two of 64 by 128.
 """
 
 import torch
@@ -9,6 +9,14 @@ import triton
 import triton.language as tl
 
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
+
+
+@triton.jit
+def load_block(places, mask, WHOLE: tl.constexpr):
+    """Load a block, without its mask where WHOLE says that it is true everywhere."""
+    if WHOLE:
+        return tl.load(places)
+    return tl.load(places, mask=mask, other=0)
 
 
 @triton.jit
@@ -26,6 +34,7 @@ def accumulate_state(
     head_dim,
     state_dim,
     chunk_size,
+    WHOLE: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -42,20 +51,23 @@ def accumulate_state(
     first = row * seq_len + chunk * chunk_size
     steps = ((row * num_heads + head) * num_chunks + chunk) * chunk_size
     total = tl.load(decay_ptr + steps + length - 1)
+    # Bases of the chunk in 64 bits; what is within it fits into 32.
+    x_ptr += (first * num_heads + head) * head_dim
+    B_ptr += first * B_stride + group * state_dim
 
     acc = tl.zeros((BLOCK_P, BLOCK_N), tl.float32)
     for start in range(0, length, BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)
         inside = k < length
-        decay = tl.load(decay_ptr + steps + k, mask=inside, other=0.0)
-        scale = tl.load(dt_ptr + steps + k, mask=inside, other=0.0) * tl.exp(total - decay)
+        decay = load_block(decay_ptr + steps + k, inside, WHOLE)
+        scale = load_block(dt_ptr + steps + k, inside, WHOLE) * tl.exp(total - decay)
         if seq_idx_ptr is not None:
-            ids = tl.load(seq_idx_ptr + first + k, mask=inside, other=-1)
+            ids = load_block(seq_idx_ptr + first + k, inside, WHOLE)
             scale = tl.where(ids == tl.load(seq_idx_ptr + first + length - 1), scale, 0.0)
-        x_rows = (((first + k) * num_heads + head) * head_dim)[:, None]
-        x = tl.load(x_ptr + x_rows + p[None, :], mask=inside[:, None] & (p < head_dim)[None, :], other=0.0)
-        B_rows = ((first + k) * B_stride + group * state_dim)[:, None]
-        B = tl.load(B_ptr + B_rows + n[None, :], mask=inside[:, None] & (n < state_dim)[None, :], other=0.0)
+        x_mask = inside[:, None] & (p < head_dim)[None, :]
+        x = load_block(x_ptr + (k[:, None] * (num_heads * head_dim) + p[None, :]), x_mask, WHOLE)
+        B_mask = inside[:, None] & (n < state_dim)[None, :]
+        B = load_block(B_ptr + (k[:, None] * B_stride + n[None, :]), B_mask, WHOLE)
         scaled = (x.to(tl.float32) * scale[:, None]).to(B.dtype)
         # Never true: a use of the sum outside of products makes Triton wait for them in every step.
         if start < 0:
@@ -75,6 +87,7 @@ def ssd_chunk_state(x, dt, dA_cumsum, B, seq_idx, states):
     wide = x.element_size() == 4
     block_p = max(16, min(64, triton.next_power_of_2(head_dim)))
     block_n = max(16, min(64 if wide else 128, triton.next_power_of_2(state_dim)))
+    block_k = 32 if wide else 64
     tiles = triton.cdiv(head_dim, block_p) * triton.cdiv(state_dim, block_n)
     accumulate_state[(batch * num_chunks * num_heads, tiles)](
         x,
@@ -90,9 +103,13 @@ def ssd_chunk_state(x, dt, dA_cumsum, B, seq_idx, states):
         head_dim,
         state_dim,
         chunk_size,
+        WHOLE=seq_len % chunk_size == 0
+        and chunk_size % block_k == 0
+        and head_dim % block_p == 0
+        and state_dim % block_n == 0,
         BLOCK_P=block_p,
         BLOCK_N=block_n,
-        BLOCK_K=32 if wide else 64,
+        BLOCK_K=block_k,
         num_warps=4,
         # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
         num_stages=2 if torch.version.hip else 3,
