@@ -6,8 +6,9 @@
 Read are the cases of one run with the agents `noop` and `expert` on one device, of which timed, seen cases count, and
 the table of `arena yardstick`. HIP has no engine: PyTorch and its compiler, as `tools/time_kernels.py` times them,
 take its place. They bound nothing. A case is limited by arithmetic where its operations take longer than its bytes,
-and by launches where a launch takes longer than both. A task that does not keep a bound says why under `exceptions`,
-by the name of the bound: `engine`, `expert speedup`, `expert roofline` or `baseline bound`.
+and by launches where a launch takes longer than both. Why a task does not keep a bound stands in a YAML file of that
+device: under the name of the bound (`engine`, `expert speedup`, `expert roofline` or `baseline bound`) a list of
+reasons, each with the tasks that it holds for. Where memory is the limit, a stream of as many bytes may be the reason.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
+import yaml
 
 from arena.corpus.corpora import open_corpora
 from arena.errors import UsageError
@@ -29,7 +34,10 @@ from arena.model.task import Task, arguments
 from arena.platforms.peaks import find_peaks
 from arena.yardstick.table import MEAN, Row, read_table
 
-PRODUCTION = Path(__file__).resolve().parents[1] / "reports" / "production-h200.csv"
+REPORTS = Path(__file__).resolve().parents[1] / "reports"
+PRODUCTION, REASONS, STREAMS = (
+    REPORTS / name for name in ("production-h200.csv", "reasons-h200.yaml", "stream-h200.csv")
+)
 MOST_OF_ENGINE, MOST_OFF = 1.5, 50.0
 MOST_OFF_HIP = {"memory": 10.0, "arithmetic": 25.0}
 LEAST_OF_ROOFLINE = {"memory": 0.75, "arithmetic": 0.5}
@@ -38,6 +46,9 @@ LAUNCH_MS = 0.00087
 """of an empty node of a graph on an H200, as `arena tasks check` measures it"""
 PYTORCH = ("pytorch", "torch_compile")
 """labels of `tools/time_kernels.py`"""
+BOUNDS = ("engine", "expert speedup", "expert roofline", "baseline bound")
+NEAR_A_STREAM = 0.9
+"""an expert is limited as a stream is from this share of its bandwidth on"""
 NAMES = ("engine / baseline", "expert / baseline", "expert / roofline", "baseline / bound")
 
 
@@ -55,7 +66,7 @@ class Measured:
     """of the expert, on the largest case"""
     off: float | None = None
     """latency of the baseline over the larger of roofline and launch, on the largest case"""
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     """why a bound is not kept, by its name"""
 
     @property
@@ -117,8 +128,46 @@ def pytorch_rows(lines: Iterable[str]) -> list[Row]:
     return rows
 
 
+def read_reasons(text: str) -> dict[str, dict[str, str]]:
+    """Return why tasks do not keep bounds: by task, then by the name of the bound.
+
+    Raises:
+        UsageError: for an unknown bound, or two reasons for the same.
+    """
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for bound, entries in (yaml.safe_load(text) or {}).items():
+        if bound not in BOUNDS:
+            raise UsageError(f"reasons: unknown bound {bound!r}; expected one of {', '.join(BOUNDS)}")
+        for entry in entries:
+            for task in entry["tasks"]:
+                if bound in found[task]:
+                    raise UsageError(f"reasons: two for {bound!r} of {task}; leave one out")
+                found[task][bound] = entry["reason"]
+    return dict(found)
+
+
+class Streams:
+    """How long copies of given sizes take, as `tools/stream_curve.py` measured them."""
+
+    def __init__(self, rows: Iterable[Mapping[str, str]]) -> None:
+        """`rows`: of its table."""
+        self._copies = sorted((int(row["bytes"]), float(row["gb_s"])) for row in rows if row["kind"] == "copy")
+
+    def gb_s(self, size: float) -> float:
+        """Return the bandwidth of a copy that moves so many bytes, of which one half is read; 0 where none is known."""
+        if not self._copies:
+            return 0.0
+        sizes, rates = zip(*self._copies, strict=True)
+        return float(np.interp(math.log(size), [math.log(one) for one in sizes], rates))
+
+
 def measured(
-    cases: Iterable[Row], engines: Sequence[Row], load: Callable[[str], Task], facts: DeviceFacts
+    cases: Iterable[Row],
+    engines: Sequence[Row],
+    load: Callable[[str], Task],
+    facts: DeviceFacts,
+    reasons: Mapping[str, Mapping[str, str]],
+    streams: Streams,
 ) -> list[Measured]:
     """Gather the rows of a run and of the yardsticks, task by task."""
     rows: dict[str, dict[tuple[str, str], Row]] = defaultdict(dict)
@@ -131,16 +180,35 @@ def measured(
         timed = {case.id for case in task.seen if case.timed}
         own = {key: row for key, row in of_task.items() if key[1] in timed}
         if own:
-            found.append(_gathered(task, own, engines, facts))
+            one = _gathered(task, own, engines, facts)
+            one.reasons |= _stream_reason(one, task, own, streams, facts) | dict(reasons.get(name, {}))
+            found.append(one)
     return found
 
 
+def _stream_reason(
+    one: Measured, task: Task, rows: Mapping[tuple[str, str], Row], streams: Streams, facts: DeviceFacts
+) -> dict[str, str]:
+    """Say that an expert is about as fast as a copy of as many bytes, where it is."""
+    if one.bound != "memory" or one.of_roofline is None:
+        return {}
+    size = arguments(task, next(case for case in task.cases if case.id == _largest(rows))).num_bytes
+    of_stream = streams.gb_s(size) / (facts.peak_bandwidth_gbs or math.inf)
+    if not of_stream or one.of_roofline < NEAR_A_STREAM * of_stream:
+        return {}
+    return {"expert roofline": f"a copy that moves as many bytes ({size / 1e6:.0f} MB) reaches {of_stream:.2f}"}
+
+
+def _largest(rows: Mapping[tuple[str, str], Row]) -> str:
+    return max(rows.values(), key=lambda row: float(row["baseline_ms"]))["case"]
+
+
 def _gathered(task: Task, rows: Mapping[tuple[str, str], Row], engines: Sequence[Row], facts: DeviceFacts) -> Measured:
-    largest = max(rows.values(), key=lambda row: float(row["baseline_ms"]))["case"]
+    largest = _largest(rows)
     limit, least_ms = bound_of(task, largest, facts)
     # Where a launch is all there is, no expert has anything to gain.
     launch = {"expert speedup": task.latency_bound} if task.latency_bound else {}
-    one = Measured(task.id, limit, reasons={**launch, **task.exceptions})
+    one = Measured(task.id, limit, reasons=launch)
     one.expert = [float(row["speedup"]) for (agent, _), row in rows.items() if agent == "expert"]
     mine = [row for row in engines if row["task"] == task.id and row["case"] != MEAN and row["status"] == "passed"]
     one.engine = [float(row["speedup"]) for row in mine if row["speedup"]]
@@ -150,6 +218,14 @@ def _gathered(task: Task, rows: Mapping[tuple[str, str], Row], engines: Sequence
     if noop and not task.task_type.from_pytorch:
         one.off = float(noop["candidate_ms"]) / least_ms
     return one
+
+
+def needless(found: Sequence[Measured], reasons: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Return the reasons for bounds that are kept: task and bound."""
+    outside = {one.task: dict(one.outside()) for one in found}
+    return [
+        (task, bound) for task, given in reasons.items() for bound in given if bound not in outside.get(task, given)
+    ]
 
 
 def page(found: Sequence[Measured], device: str) -> str:
@@ -194,6 +270,8 @@ def main() -> None:
     parser.add_argument("--yardstick", type=Path, default=PRODUCTION, help="the CSV file of `arena yardstick`")
     parser.add_argument("--device", default="NVIDIA H200", help="its product name")
     parser.add_argument("--arch", default="sm_90", help="its architecture")
+    parser.add_argument("--reasons", type=Path, default=REASONS, help="why bounds are not kept on that device")
+    parser.add_argument("--streams", type=Path, default=STREAMS, help="the CSV file of `tools/stream_curve.py` there")
     parser.add_argument("--times", type=Path, help="lines of `tools/time_kernels.py` with the label `pytorch`")
     asked = parser.parse_args()
     peaks = find_peaks(asked.device, asked.arch)
@@ -207,7 +285,12 @@ def main() -> None:
         engines = read_table(asked.yardstick)
         if asked.times is not None:
             engines += pytorch_rows(asked.times.read_text(encoding="utf-8").splitlines())
-        print(page(measured(rows, engines, open_corpora(()).load, facts), asked.device))
+        reasons = read_reasons(asked.reasons.read_text(encoding="utf-8"))
+        streams = Streams(csv.DictReader(asked.streams.read_text(encoding="utf-8").splitlines()))
+        found = measured(rows, engines, open_corpora(()).load, facts, reasons, streams)
+        print(page(found, asked.device))
+        for task, bound in needless(found, reasons):
+            print(f"{task}: keeps `{bound}`, so its reason in {asked.reasons} can go", file=sys.stderr)
     except (OSError, UsageError) as problem:
         sys.exit(str(problem))
 

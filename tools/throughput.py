@@ -10,6 +10,7 @@ Each chosen task's kernel is judged once a round. A comment makes its text uniqu
 `--in-flight` candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes
 its wait for a device. Before the clock starts, each judge evaluates the first task; nothing else is warm.
 In the first round baselines are measured, too; in further ones (`--rounds 2`) one device knows them, as in training.
+For how long a device runs any kernel is what its driver says, while the queue is full: NVIDIA's needs `nvidia-ml-py`.
 A judged kernel is the task's own, unless experts are: how far its speedups are from 1 says what disturbs a measurement.
 An interrupted round counts what was judged.
 """
@@ -24,10 +25,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -45,6 +47,7 @@ from arena.model.task import Task
 from arena.service.judge_pool import JudgePool, started
 
 MOST_TASKS = 60
+SAMPLE_S = 0.2
 HOSTILE_TASK = "triton2triton/fundamentals/add"
 HOSTILE_S = 20.0
 """until a builder gives up a hostile candidate, which never gets to a device"""
@@ -85,6 +88,8 @@ class Throughput:
     effort: str
     wall_s: float
     judged: tuple[Judged, ...]
+    busy: tuple[tuple[float, float], ...] = ()
+    """seconds since the round began, and the share of the last moments in which a device ran any kernel"""
 
     @property
     def an_hour(self) -> float:
@@ -114,6 +119,13 @@ class Throughput:
         return sum(one.passes_s for one in self.judged) / (self.wall_s * self.devices)
 
     @property
+    def running(self) -> float:
+        """Share of the devices' time in which they ran kernels while the queue was full; nan where nothing says so."""
+        first = min(one.done_s for one in self.judged)
+        within = [share for at, share in self.busy if first < at <= self.begun_s]
+        return statistics.fmean(within) if within else math.nan
+
+    @property
     def speedups(self) -> tuple[float, ...]:
         """Of all timed cases, ascending."""
         return tuple(sorted(speedup for one in self.judged for speedup in one.speedups))
@@ -141,6 +153,48 @@ class HostileNeighbour:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+
+
+class BusyDevices:
+    """While entered: asks each GPU's driver, five times a second, for how much of the last moments it ran kernels."""
+
+    def __init__(self, shares: Sequence[Callable[[], float]]) -> None:
+        self._shares = shares
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._began = time.monotonic()
+        self.samples: list[tuple[float, float]] = []
+
+    def _work(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            try:
+                self.samples += [(time.monotonic() - self._began, share()) for share in self._shares]
+            except RuntimeError as missing:
+                print(f"not measured, how long a device runs kernels: {missing}", file=sys.stderr, flush=True)
+                return
+
+    def __enter__(self) -> BusyDevices:
+        self._began = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def busy_share(device: int) -> float:
+    """Return the share of the last moments (1/6 s to 1 s) in which a GPU ran any kernel, as its driver says.
+
+    Raises:
+        RuntimeError: where there is none, or its driver cannot be asked.
+    """
+    import torch
+
+    try:
+        return torch.cuda.utilization(device) / 100
+    except (AssertionError, ModuleNotFoundError) as missing:
+        raise RuntimeError(str(missing)) from missing
 
 
 def unseen_copy(candidate: Path, folder: Path) -> Path:
@@ -184,12 +238,16 @@ def measure(
     pool: JudgePool,
     candidates: Sequence[tuple[Task, Path]],
     options: Options,
-    devices: int,
+    shares: Sequence[Callable[[], float]],
     in_flight: int,
     rounds: int = 1,
     seconds: float = math.inf,
 ) -> Iterator[Throughput]:
-    """Judge all candidates in each round, `in_flight` at a time for each device; none is begun after some seconds."""
+    """Judge all candidates in each round, `in_flight` at a time for each device; none is begun after some seconds.
+
+    `shares`: for each device, how much of the last moments it ran kernels.
+    """
+    devices = len(shares)
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(devices * in_flight) as threads:
         folder = Path(place)
         warm_task, warm = candidates[0]
@@ -207,15 +265,17 @@ def measure(
 
             done: list[Judged] = []
             interrupted = False
-            try:
-                done.extend(shown(filter(None, threads.map(in_time, copies)), len(copies)))
-            except KeyboardInterrupt:  # what was judged stays in the list, and counts
-                interrupted = True
-                threads.shutdown(wait=False, cancel_futures=True)
-                pool.cancel()
+            with BusyDevices(shares) as busy:
+                try:
+                    done.extend(shown(filter(None, threads.map(in_time, copies)), len(copies)))
+                except KeyboardInterrupt:  # what was judged stays in the list, and counts
+                    interrupted = True
+                    threads.shutdown(wait=False, cancel_futures=True)
+                    pool.cancel()
             if len(done) > 1:
                 wall_s = max(one.done_s for one in done)
-                yield Throughput(number, devices, in_flight, options.effort.value, wall_s, tuple(done))
+                samples = tuple(busy.samples)
+                yield Throughput(number, devices, in_flight, options.effort.value, wall_s, tuple(done), samples)
             if interrupted:
                 return
 
@@ -242,6 +302,8 @@ def text(found: Throughput) -> str:
         f"latency: median {cuts[9]:.2f} s, 90 % within {cuts[17]:.2f} s, 95 % within {cuts[18]:.2f} s",
         f"judging {found.judging:.0%} of the devices' time, timed passes {found.timed:.0%}",
     ]
+    if not math.isnan(found.running):
+        lines.append(f"kernels run for {found.running:.0%} of the devices' time while the queue is full")
     for name in STAGES:
         seconds = [one.stages_s[name] for one in found.judged]
         lines.append(f"    {name:<12} median {statistics.median(seconds):6.2f} s, most {max(seconds):6.2f} s")
@@ -285,7 +347,9 @@ def main() -> None:
         options = options_of({"effort": given.effort})
         neighbour = HostileNeighbour(pool, load_task(TASKS / HOSTILE_TASK), options) if given.hostile else nullcontext()
         with neighbour:
-            for found in measure(pool, candidates, options, len(devices), given.in_flight, given.rounds, given.seconds):
+            shares = [partial(busy_share, number or 0) for number in devices]
+            measured = measure(pool, candidates, options, shares, given.in_flight, given.rounds, given.seconds)
+            for found in measured:
                 print(text(found), flush=True)
                 if given.json:
                     with given.json.open("a", encoding="utf-8") as file:

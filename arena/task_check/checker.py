@@ -77,7 +77,7 @@ class TaskChecker:
         items: list[CheckItem] = []
         if most_mutants:
             fates = try_mutants(self._task, self._cases, self._reference, self._context, most_mutants, report)
-            omissions = try_omissions(self._task, self._reference, secret_generator("cpu"))
+            omissions = try_omissions(self._task, self._reference, secret_generator("cpu"), report)
             items += [mutants_item(self._task, fates), omissions_item(omissions)]
             fates += omissions
         else:

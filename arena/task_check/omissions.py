@@ -87,14 +87,21 @@ class Omission:
         return Draw(draw.reference, changed, draw.inputs)
 
 
-def try_omissions(task: Task, reference: Reference, generator: torch.Generator) -> tuple[MutantFate, ...]:
-    """Return the fate of every omission mutant over a few cases, each drawn several times."""
+def try_omissions(
+    task: Task, reference: Reference, generator: torch.Generator, report: Callable[[int, int], None]
+) -> tuple[MutantFate, ...]:
+    """Return the fate of every omission mutant over a few cases, each drawn several times.
+
+    `report`: called with how many mutants are done, and of how many.
+    """
     drawn = [
         [Draw.of(reference, arguments(task, case), generator) for _ in range(_DRAWS)]
         for case in discriminating_cases(task)
     ]
     fates = []
-    for omission in derive(task, [draws[0] for draws in drawn]):
+    omissions = list(derive(task, [draws[0] for draws in drawn]))
+    for number, omission in enumerate(omissions):
+        report(number, len(omissions))
         found = [(*_fate(omission, draws, generator), draws[0]) for draws in drawn]
         status, reason, where = _worst(found, everywhere=omission.saves_work)
         if status is not Status.NOT_RUN:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from arena.corpus.corpora import open_corpora
 from arena.corpus.task_folder import TASKS, load_task
+from arena.errors import UsageError
 from arena.model.environment import DeviceFacts
 from arena.model.task import arguments
 from arena.yardstick.table import COLUMNS
@@ -30,8 +33,14 @@ def engine(task: str, speedup: float) -> dict[str, str]:
     return dict.fromkeys(COLUMNS, "") | given
 
 
-def found(*rows: dict[str, str], engines: tuple[dict[str, str], ...] = ()) -> list[object]:
-    return list(tool.measured(rows, engines, lambda name: load_task(TASKS / name), FACTS))
+def found(
+    *rows: dict[str, str],
+    engines: tuple[dict[str, str], ...] = (),
+    reasons: Mapping[str, Mapping[str, str]] = {},
+    copies: tuple[dict[str, str], ...] = (),
+) -> list[object]:
+    load = lambda name: load_task(TASKS / name)  # noqa: E731
+    return list(tool.measured(rows, engines, load, FACTS, reasons, tool.Streams(copies)))
 
 
 def test_figures_are_means_over_cases_and_those_of_the_largest() -> None:
@@ -73,13 +82,42 @@ def test_a_launch_bounds_what_moves_few_bytes() -> None:
     assert f"| no expert was timed | {load_task(TASKS / SMALL).latency_bound} |" in text
 
 
-def test_a_task_may_say_why_it_does_not_keep_a_bound() -> None:
+def test_a_reason_stands_beside_the_bound_that_is_not_kept() -> None:
     rows = [case(SUBTRACT, "noop", 0, 1.0, 0.1, 0.6), case(SUBTRACT, "expert", 0, 1.5, 0.1, 0.3)]
-    reason = {"expert roofline": "rows are too short"}
-    explained = tool.measured(rows, (), lambda name: replace(load_task(TASKS / name), exceptions=reason), FACTS)
+    given = f"expert roofline: [{{reason: rows are too short, tasks: [{SUBTRACT}]}}]\nengine: []"
+    reasons = tool.read_reasons(given)
+    explained = found(*rows, reasons=reasons)
+    assert tool.needless(explained, reasons) == []
     text = tool.page(explained, "a GPU")
     assert "0 of 1 bounds that are not kept have no reason" in text
     assert "| expert at 0.30 of the roofline | rows are too short |" in text
+
+
+def test_a_reason_for_a_bound_that_is_kept_is_needless() -> None:
+    rows = [case(SUBTRACT, "noop", 0, 1.0, 0.1, 0.6), case(SUBTRACT, "expert", 0, 1.5, 0.1, 0.9)]
+    reasons = {SUBTRACT: {"expert roofline": "it is not"}, SMALL: {"engine": "was not measured here"}}
+    assert tool.needless(found(*rows, reasons=reasons), reasons) == [(SUBTRACT, "expert roofline")]
+
+
+@pytest.mark.parametrize("text", ["speed: []", "engine: [{reason: a, tasks: [x]}, {reason: b, tasks: [x]}]"])
+def test_reasons_are_for_known_bounds_and_once_each(text: str) -> None:
+    with pytest.raises(UsageError, match=r"unknown bound 'speed'|two for 'engine' of x"):
+        tool.read_reasons(text)
+
+
+def test_the_kept_reasons_are_for_tasks_that_there_are() -> None:
+    reasons = tool.read_reasons(tool.REASONS.read_text(encoding="utf-8"))
+    assert set(reasons) <= set(open_corpora(()).ids)
+
+
+@pytest.mark.parametrize(("reached", "explained"), [(0.3, False), (0.4, True)])
+def test_a_copy_of_as_many_bytes_is_a_reason(reached: float, explained: bool) -> None:
+    rows = [case(SUBTRACT, "noop", 0, 1.0, 0.1, 0.6), case(SUBTRACT, "expert", 0, 1.5, 0.1, reached)]
+    copies = tuple({"kind": kind, "bytes": str(size), "gb_s": rate} for kind, size, rate in
+                   [("copy", 1, "400"), ("copy", 1 << 40, "400"), ("read", 1, "900")])  # fmt: skip
+    text = tool.page(found(*rows, copies=copies), "a GPU")
+    assert ("reaches 0.40 |" in text) == explained
+    assert f"{0 if explained else 1} of 1 bounds that are not kept have no reason" in text
 
 
 def test_operations_limit_a_product_by_the_rates_of_the_roofline() -> None:

@@ -60,7 +60,7 @@ def tool() -> ModuleType:
 def rounds(tool: ModuleType, pool: FakePool, devices: int, in_flight: int, candidates: int, count: int) -> list[Any]:
     task = load_task(TASKS / "triton2triton/normalization/rms_norm")
     kernels = [(task, task.baseline_kernel)] * candidates
-    return list(tool.measure(pool, kernels, Options(), devices, in_flight, count))
+    return list(tool.measure(pool, kernels, Options(), [lambda: 0.5] * devices, in_flight, count))
 
 
 def measured(tool: ModuleType, pool: FakePool, devices: int, in_flight: int, candidates: int) -> Any:
@@ -86,9 +86,28 @@ def test_each_round_judges_each_task_with_a_text_of_its_own(tool: ModuleType) ->
 def test_after_some_seconds_nothing_is_begun(tool: ModuleType) -> None:
     pool, task = FakePool(1), load_task(TASKS / "triton2triton/normalization/rms_norm")
     kernels = [(task, task.baseline_kernel)] * 20
-    (found,) = tool.measure(pool, kernels, Options(), 1, 2, 1, 2.5 * SECONDS_JUDGED)
+    (found,) = tool.measure(pool, kernels, Options(), [lambda: 0.5], 2, 1, 2.5 * SECONDS_JUDGED)
     assert 2 <= len(found.judged) < 10
     assert f"{len(found.judged)} evaluations" in tool.text(found)
+
+
+def test_how_long_kernels_run_is_asked_while_the_queue_is_full(tool: ModuleType) -> None:
+    found = measured(tool, FakePool(2), 2, 3, 18)
+    assert len(found.busy) % 2 == 0 and {share for _, share in found.busy} == {0.5}
+    found = replace(found, busy=((0.01, 0.1), (found.begun_s, 0.8), (found.begun_s + 1, 0.2)))
+    assert found.running == 0.8, "neither before the first was judged, nor after the last was begun"
+    assert "kernels run for 80% of the devices' time" in tool.text(found)
+    assert "kernels run" not in tool.text(replace(found, busy=()))
+
+
+def test_a_driver_that_cannot_be_asked_is_said_once(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    def share() -> float:
+        raise RuntimeError("nvidia-ml-py is missing")
+
+    with tool.BusyDevices([share]) as busy:
+        time.sleep(3 * tool.SAMPLE_S)
+    assert busy.samples == []
+    assert capsys.readouterr().err.count("nvidia-ml-py is missing") == 1
 
 
 def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
