@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from arena.corpus.corpora import load_corpus
+from arena.corpus.corpora import open_corpora
 from arena.emulation.amd_isa.execute import FIRST_WAVE_FIRST, LAST_WAVE_FIRST, TOGETHER
 from arena.judge.messages import CPU_MAX_WORK, Options
 from arena.judge.selection import emulation_work, select_cases
@@ -273,7 +273,7 @@ def objdump() -> Path:
 
 def main(name: str, kernel: str, way: str, target: str, which: str, order: str, limit_s: str) -> None:
     """Print the result of one kernel."""
-    task = next(task for task in load_corpus() if task.id == name)
+    task = open_corpora().load(name)
     limit = Limit(float(limit_s), ORDERS[order])
     print(json.dumps(asdict(child(task, Path(kernel), target, way, chosen_cases(task, which), limit))))
 

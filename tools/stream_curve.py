@@ -2,9 +2,9 @@
 
     python tools/stream_curve.py --out reports/stream-h200.csv
 
-`read` adds up a buffer, `write` fills one, `copy` reads one half and writes the other, all by PyTorch's kernels. As in
-an evaluation, calls are in a device graph on data that is in no cache. Each line of OUT is one kind and size: the
-median milliseconds of a call, and the bandwidth. `tools/suite_table.py --stream` reads it.
+`read` adds up a buffer, `write` fills one, `copy` reads one half and writes the other, negated so that it is a kernel.
+All are PyTorch's. As in an evaluation, calls are in a device graph on data that is in no cache. Each line of OUT is
+one kind and size: the median milliseconds of a call, and the bandwidth. `tools/suite_table.py --streams` reads it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write(buffer: torch.Tensor) -> object:
 def copy(buffer: torch.Tensor) -> object:
     """Read the first half of a buffer and write the other."""
     half = buffer.numel() // 2
-    return buffer[half : 2 * half].copy_(buffer[:half])
+    return torch.neg(buffer[:half], out=buffer[half : 2 * half])
 
 
 STREAMS: dict[str, Stream] = {"read": read, "write": write, "copy": copy}

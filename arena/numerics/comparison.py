@@ -112,11 +112,22 @@ def close_errors(
     return torch.where(ratio.isnan(), torch.inf, ratio), allowed
 
 
-def relative_error(actual: torch.Tensor, expected: torch.Tensor, most: float = MOST_ARITHMETIC_ERROR) -> float:
-    """Return the greatest error over scale + |expected| where both are finite, at most `most`."""
+def relative_error(
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    most: float = MOST_ARITHMETIC_ERROR,
+    dtype: torch.dtype | None = None,
+) -> float:
+    """Return the greatest error over scale + |expected| where both are finite, at most `most`.
+
+    `dtype`: of the output; what it cannot hold has no error and no part in the scale, as in `close_errors`.
+    """
     if not expected.numel():
         return 0.0
-    errors = close_errors(actual, expected.to(actual.device), 1.0, 1.0)[0]
+    wanted = expected.to(actual.device)
+    if dtype is not None:
+        wanted = _overflowed(wanted, dtype)
+    errors = close_errors(actual, wanted, 1.0, 1.0)[0]
     return min(float(errors.nan_to_num(posinf=0.0).max()), most)
 
 

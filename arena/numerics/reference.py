@@ -58,8 +58,9 @@ class Reference:
         """Measure how far each floating output is from `expected` in the allowed arithmetic, before it is rounded.
 
         Returns:
-            By name the greatest error over scale + |expected| of any element, at most `MOST_ARITHMETIC_ERROR`. Where
-            every result is rounded, half of it, at most half of `MOST_OPERATORS_ERROR`.
+            By name the greatest error over scale + |expected| of any element that the output's dtype can hold, at
+            most `MOST_ARITHMETIC_ERROR`. Where every result is rounded, half of it, at most half of
+            `MOST_OPERATORS_ERROR`.
         """
         if arguments.task.precision is not Precision.FLOAT64:
             return {}
@@ -67,9 +68,9 @@ class Reference:
         found = self.in_arithmetic(arguments, inputs, arguments.operand_format, everywhere=everywhere)
         share, most = (_OPERATORS_SHARE, MOST_OPERATORS_ERROR) if everywhere else (1.0, MOST_ARITHMETIC_ERROR)
         return {
-            name: share * relative_error(found[name], wanted, most)
+            name: share * relative_error(found[name], wanted, most, torch_dtype(tensor.dtype))
             for name, wanted in expected.items()
-            if wanted.is_floating_point()
+            if wanted.is_floating_point() and (tensor := arguments.tensors[name]) is not None
         }
 
     def in_arithmetic(

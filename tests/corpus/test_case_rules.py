@@ -5,14 +5,13 @@ A task that cannot keep a rule gives its reason in task.yaml, under `exceptions`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 
 import pytest
 
-from arena.corpus.corpora import open_corpora
 from arena.model.task import FLOATING, Case, Task, TensorSpec, arguments
 from arena.platforms.peaks import find_peaks
+from tests.shipped import shipped_tasks
 
 REACH = 4
 """an axis is tested at this part of its domain's greatest size or above"""
@@ -21,19 +20,14 @@ STRUCTURAL = ("edge", "dtype", "structure")
 LONG_S = 20e-6
 
 
-@cache
-def shipped() -> Mapping[str, Task]:
-    return open_corpora(()).load_selected(["*"])
-
-
 def unexcused(rule: str, tasks: Iterator[tuple[Task, str]]) -> list[str]:
     """What breaks a rule without a reason in task.yaml."""
     return [f"{task.id}: {said}" for task, said in tasks if rule not in task.exceptions]
 
 
-@pytest.mark.parametrize("task_id", sorted(shipped()))
+@pytest.mark.parametrize("task_id", sorted(shipped_tasks()))
 def test_every_axis_is_tested_near_the_end_of_its_domain(task_id: str) -> None:
-    task = shipped()[task_id]
+    task = shipped_tasks()[task_id]
     for axis in task.axes:
         greatest = max(int(case.values[axis.name]) for case in task.cases)
         said = f"{axis.name} is at most {greatest}, its domain ends at {axis.high}"
@@ -41,23 +35,25 @@ def test_every_axis_is_tested_near_the_end_of_its_domain(task_id: str) -> None:
 
 
 def test_every_task_has_eight_held_out_cases_of_five_kinds() -> None:
-    few = ((task, f"{len(task.heldout)} cases") for task in shipped().values() if len(task.heldout) < LEAST_HELDOUT)
+    few = (
+        (task, f"{len(task.heldout)} cases") for task in shipped_tasks().values() if len(task.heldout) < LEAST_HELDOUT
+    )
     assert unexcused("held-out cases", few) == []
-    kinds = {task.id: {case.kind for case in task.heldout} for task in shipped().values()}
-    alike = ((task, f"{kinds[task.id]}") for task in shipped().values() if len(kinds[task.id]) < LEAST_KINDS)
+    kinds = {task.id: {case.kind for case in task.heldout} for task in shipped_tasks().values()}
+    alike = ((task, f"{kinds[task.id]}") for task in shipped_tasks().values() if len(kinds[task.id]) < LEAST_KINDS)
     assert unexcused("held-out kinds", alike) == []
 
 
 @pytest.mark.parametrize("kind", ["production", "scale_up"])
 def test_every_task_is_tested_at_sizes_of_production_and_beyond(kind: str) -> None:
-    without = ((t, "no such case") for t in shipped().values() if kind not in {case.kind for case in t.heldout})
+    without = ((t, "no such case") for t in shipped_tasks().values() if kind not in {case.kind for case in t.heldout})
     assert unexcused(f"{kind} case", without) == []
 
 
 def test_structure_is_also_tested_at_sizes_that_take_long() -> None:
     without = (
         (task, "no such case")
-        for task in shipped().values()
+        for task in shipped_tasks().values()
         if not task.latency_bound
         and not any(case.kind in STRUCTURAL and takes_long(task, case) for case in task.heldout)
     )
@@ -65,13 +61,13 @@ def test_structure_is_also_tested_at_sizes_that_take_long() -> None:
 
 
 def test_held_out_cases_draw_values_that_seen_cases_do_not() -> None:
-    without = ((t, "no such case") for t in shipped().values() if has_numbers(t) and not draws_otherwise(t))
+    without = ((t, "no such case") for t in shipped_tasks().values() if has_numbers(t) and not draws_otherwise(t))
     assert unexcused("values case", without) == []
 
 
 def test_no_exception_outlives_its_reason() -> None:
     """A rule that a task keeps is not among its exceptions."""
-    for task in shipped().values():
+    for task in shipped_tasks().values():
         kinds = {case.kind for case in task.heldout}
         kept = {
             "held-out cases": len(task.heldout) >= LEAST_HELDOUT,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from arena.corpus.corpora import open_corpora
+from tests.shipped import shipped_tasks
 
 
 def test_a_declared_family_has_several_operators_and_no_name_means_two_things() -> None:
-    tasks = open_corpora(()).load_selected(["*"])
+    tasks = shipped_tasks()
     families: dict[str, set[str]] = defaultdict(set)
     for task in tasks.values():
         families[task.family].add(task.name)
@@ -19,7 +19,7 @@ def test_a_declared_family_has_several_operators_and_no_name_means_two_things() 
 
 
 def test_the_same_operator_of_two_task_types_is_one_family() -> None:
-    tasks = open_corpora(()).load_selected(["*"])
+    tasks = shipped_tasks()
     shared = [task for task in tasks.values() if task.path != task.definition]
     assert shared
     for task in shared:

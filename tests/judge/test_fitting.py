@@ -7,7 +7,6 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from arena.corpus.corpora import load_corpus
 from arena.judge import performance
 from arena.judge.fitting import LOG_CHARACTERS, MOST_USES, fit
 from arena.judge.messages import EvaluationAnswer, FromJudge
@@ -20,6 +19,7 @@ from arena.protocol import MOST_KERNELS
 from arena.toolchains.targets import TARGETS
 from arena.wire import MAX_FRAME_BYTES
 from tests.fakes import HERE
+from tests.shipped import shipped_tasks
 
 LONG = "\N{SLIGHTLY SMILING FACE}\x1b[31m\N{COMBINING ACUTE ACCENT}" * 300_000
 ONE = Estimate(1 / 3, 1 / 7, 2 / 3)
@@ -28,8 +28,8 @@ ROUND = Round(*(1e-5 / 3,) * 7, swapped=True)
 
 def largest() -> Evaluation:
     """Every list as long as it can be, every text longer than it may be."""
-    cases = max(len(task.seen) + len(task.heldout) for task in load_corpus())
-    label = max(len(case.label) for task in load_corpus() for case in (*task.seen, *task.heldout))
+    cases = max(len(task.seen) + len(task.heldout) for task in shipped_tasks().values())
+    label = max(len(case.label) for task in shipped_tasks().values() for case in (*task.seen, *task.heldout))
     timing = CaseTiming(
         ONE, ONE, ONE, Mode.GRAPH, 10**6, 10**6, "distinct sets", (ROUND,) * performance._MOST_ROUNDS, doubted=LONG
     )

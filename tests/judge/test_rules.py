@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.corpora import load_corpus
 from arena.judge import rules
 from arena.judge.workers import CandidateFailed
 from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import TaskType
 from arena.model.verdict import Status
+from tests.shipped import shipped_tasks
 
 
 def refusal(task_type: TaskType, text: str, folder: Path) -> str:
@@ -87,7 +87,7 @@ def test_comments_literals_and_the_languages_own_headers_may_stand(text: str, tm
 
 @pytest.mark.slow
 def test_every_kernel_of_the_corpus_keeps_the_rules() -> None:
-    tasks = load_corpus()
+    tasks = shipped_tasks().values()
     kernels = [(task, file) for task in tasks for file in (task.baseline_kernel, task.expert) if file is not None]
     assert len(kernels) > len(tasks)
     for task, file in kernels:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.corpora import load_corpus
 from arena.corpus.task_folder import HELDOUT, SEMANTICS, TASKS, load_task
 from arena.model.environment import DeviceFacts
 from arena.model.session import Limits
@@ -21,6 +20,7 @@ from arena.service.workspace import prepare, prompt_text
 from arena.toolchains.kernel_library import headers
 from arena.toolchains.task_header import prototype
 from tests.service.examples import CPU, H200, MI300X, environment
+from tests.shipped import shipped_tasks
 
 Corpus = list[tuple[Task, Path]]
 NO_LIMITS = Limits()
@@ -35,7 +35,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """The workspace of every task, prepared for the CPU."""
     root = tmp_path_factory.mktemp("workspaces")
     made = []
-    for task in load_corpus():
+    for task in shipped_tasks().values():
         folder = root / task.id
         folder.mkdir(parents=True)
         prepare(folder, task, environment(CPU), Limits())
@@ -132,6 +132,7 @@ def test_references_can_be_imported_in_their_folders(corpus: Corpus) -> None:
     assert len(needing) > 50
     script = """
 import importlib, pathlib, sys
+from tests.shipped import shipped_tasks
 for folder in sys.stdin.read().split():
     sys.path[0] = folder
     for name in [n for n in sys.modules if n == "reference" or n.split(".")[0] == "arena"]:

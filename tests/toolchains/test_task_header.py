@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.corpora import load_corpus
 from arena.model.expression import Expression
 from arena.model.record import Split
 from arena.model.task import DTYPE_BYTES, Axis, Case, InputSpec, ScalarSpec, Task, TaskType, TensorSpec, Work
 from arena.toolchains.task_header import alias, dtype_key, prototype, signature, task_header
+from tests.shipped import shipped_tasks
 
 SIZE = (Expression("M"),)
 INPUTS: tuple[InputSpec, ...] = (
@@ -133,7 +133,7 @@ def test_fp8_is_the_type_of_the_architecture(arch: str, type_there: str) -> None
 
 @pytest.mark.slow
 def test_the_starting_kernels_of_the_corpus_define_the_entry() -> None:
-    for task in load_corpus():
+    for task in shipped_tasks().values():
         if task.task_type is TaskType.HIP2HIP:
             assert task.baseline_kernel is not None
             assert f"hipError_t {task.entry}(" in task.baseline_kernel.read_text(encoding="utf-8")

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from arena.corpus.corpora import load_corpus
+from arena.corpus.task_folder import TASKS, load_task
+from tests.shipped import shipped_tasks
 from tests.test_amd_isa_launch import needs_clang
 from tests.tools import load
 
@@ -22,7 +23,7 @@ tool = load("amd_machine_code")
 
 def run(task_id: str, way: str) -> Any:
     needs_clang()
-    task = next(task for task in load_corpus() if task.id == task_id)
+    task = load_task(TASKS / task_id)
     environment = {**os.environ, "TRITON_DEFAULT_FP_FUSION": "1", "PYTHONPATH": str(ROOT)}
     environment.pop("TRITON_INTERPRET", None)
     if way == "source":
@@ -42,7 +43,7 @@ def test_a_baseline_is_right_in_both_ways(task_id: str, way: str) -> None:
 
 @pytest.mark.slow
 def test_every_task_has_a_kernel_to_run() -> None:
-    corpus = {task.id: task for task in load_corpus()}
+    corpus = shipped_tasks()
     assert len(list(tool.jobs(corpus, ["*"], experts=False))) == len(corpus)
     experts = list(tool.jobs(corpus, ["*"], experts=True))
     assert 0 < len(experts) < len(corpus)
@@ -50,7 +51,7 @@ def test_every_task_has_a_kernel_to_run() -> None:
 
 
 def test_the_report_counts_outcomes_and_fails_for_wrong_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    task = load_corpus()[0]
+    task = load_task(TASKS / "hip2hip/modules/softmax")
     right = tool.Result("right", "", 0.25, "M=1", {"s_endpgm": 1, "v_add_f32": 3})
     unknown = tool.Result("not_checked", "instruction v_made_up", 0.0, "M=1", {})
     wrong = tool.Result("wrong", "y: 3 elements", 0.5, "M=1", {"s_endpgm": 1})

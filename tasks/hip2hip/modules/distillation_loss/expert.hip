@@ -54,7 +54,8 @@ struct Row {
     float student_origin, teacher_origin, inverse;
 };
 
-// Several packs cost one rescaling.
+// Several packs cost one rescaling. They are added up by themselves: logits of 16 bits have few values, and adding the
+// same number to a long sum a thousand times rounds the same way each time.
 template <int Count, int V, typename E>
 __device__ __forceinline__ void take(Digest& digest, const Pack<E, V> (&student)[Count],
                                      const Pack<E, V> (&teacher)[Count], Row row) {
@@ -68,13 +69,17 @@ __device__ __forceinline__ void take(Digest& digest, const Pack<E, V> (&student)
         teacher_max = fmaxf(teacher_max, t[i]);
     }
     digest.raise(student_max, teacher_max, row.inverse);
+    float student_sum = 0.0f, teacher_sum = 0.0f, gap = 0.0f;
 #pragma unroll
     for (int i = 0; i < Count * V; ++i) {
         const float exponential = __expf((t[i] - teacher_max) * row.inverse);
-        digest.student_sum += __expf((s[i] - student_max) * row.inverse);
-        digest.teacher_sum += exponential;
-        digest.gap += exponential * ((t[i] - row.teacher_origin) - (s[i] - row.student_origin));
+        student_sum += __expf((s[i] - student_max) * row.inverse);
+        teacher_sum += exponential;
+        gap += exponential * ((t[i] - row.teacher_origin) - (s[i] - row.student_origin));
     }
+    digest.student_sum += student_sum;
+    digest.teacher_sum += teacher_sum;
+    digest.gap += gap;
 }
 
 template <int Lanes, int V, typename E>

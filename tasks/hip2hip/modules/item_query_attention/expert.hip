@@ -1,6 +1,6 @@
-// Additive attention over the items of support sets: exponentials of both projections by matrix products into float32
-// scratch memory; scores of tiles of queries and items; then a block for eight queries and one set: a wave a query for
-// the softmax, the block for the weighted sums.
+// Additive attention over the items of support sets: both projections by matrix products into float32 scratch memory;
+// scores of tiles of queries and items; then a block for eight queries and one set: a wave a query for the softmax, the
+// block for the weighted sums.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "matrix.h"
@@ -55,22 +55,14 @@ struct Product {
 };
 
 using Words = matrix::Pack<4>;  // what one load brings; compilers keep 16-bit elements apart
-template <int Count>
-__device__ __forceinline__ void load_words(Words& words, const void* from) {
-#pragma unroll
-    for (int i = 0; i < 4; i += Count) {
-        using Piece = Pack<uint32_t, Count>;
-        *reinterpret_cast<Piece*>(&words.word[i]) = static_cast<const Piece*>(from)[i / Count];
-    }
-}
 
 // A pack of which `length` elements are to be had, zero after them; `from` is a multiple of `aligned` bytes.
 template <typename E>
 __device__ __forceinline__ void load_pack(Words& words, const E* from, int length, int aligned) {
-    if (length >= kPack<E>) {
-        if (aligned == 16) return load_words<4>(words, from);
-        if (aligned == 8) return load_words<2>(words, from);
-        if (aligned == 4) return load_words<1>(words, from);
+    if (length >= kPack<E> && aligned >= 4) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) words.word[i] = reinterpret_cast<const uint32_t*>(from)[i];
+        return;
     }
     Pack<E, kPack<E>> pack;
 #pragma unroll
@@ -105,7 +97,7 @@ struct Staged {
         const int depth = left < kDepth<E> ? static_cast<int>(left) : kDepth<E>;
         if (aligned == 16 && lines == Tile && depth == kDepth<E>) {
 #pragma unroll
-            for (int l = 0; l < kLoads; ++l) load_words<4>(packs[l], from + l * kStep * stride);
+            for (int l = 0; l < kLoads; ++l) packs[l] = *reinterpret_cast<const Words*>(from + l * kStep * stride);
         } else {
 #pragma unroll
             for (int l = 0; l < kLoads; ++l) {
@@ -251,21 +243,18 @@ constexpr int kQueries = 8;       // of a block that gathers, which share a set 
 constexpr int kSide = 32, kStep = 32;  // items of a block that scores; part of the width that it takes a round
 constexpr float kMost = 43.0f;         // exp(2 × 43) is finite
 
-// exp(2 x) of a projection x. tanh(s + q) is 1 - 2 / (exp(2 s) exp(2 q) + 1), so that a pair costs one reciprocal.
-struct Exponential {
+struct Biased {
     const T* bias;
     __device__ float operator()(float sum, int64_t column) const {
-        if (bias != nullptr) sum += static_cast<float>(bias[column]);
-        return expf(2.0f * fminf(fmaxf(sum, -kMost), kMost));
+        return bias == nullptr ? sum : sum + static_cast<float>(bias[column]);
     }
 };
 
-struct Sizes {
-    int64_t sets, items, queries, features, width;
-};
+struct Sizes { int64_t sets, items, queries, features, width; };
 
 // Scores of 8 × Down queries of an episode and 32 items of its sets: 32 threads have 8 × 16 of them, a thread 2 × 2. A
-// number that all scores have in common is left out, since softmax cancels it.
+// number that all scores have in common is left out, since softmax cancels it. tanh(s + q) is 1 - 2 / (e + 1), where
+// e = exp(2 s) exp(2 q), so that a pair costs one reciprocal; where a projection is large, e = exp(2 (s + q)).
 template <int Down>
 __global__ void __launch_bounds__(64 * Down)
     score_kernel(const float* of_support, const float* of_query, const T* score_weight, float* scores, Sizes sizes) {
@@ -279,30 +268,41 @@ __global__ void __launch_bounds__(64 * Down)
     const int rows = static_cast<int>(sizes.queries - top), columns = static_cast<int>(items - side);
     const float* from_support = of_support + (episode * items + side) * sizes.width;
     const float* from_query = of_query + (episode * sizes.queries + top) * sizes.width;
+    constexpr int kApart = kThreads / kStep, kLoads = kSide / kApart;
+    const int k = threadIdx.x % kStep, first = threadIdx.x / kStep;
     float sums[4] = {};
     for (int64_t start = 0; start < sizes.width; start += kStep) {
         // Past the ends, any number will do: its weight is zero, or its sum is not stored.
-        const int k = threadIdx.x % kStep;
         const int64_t at = start + k < sizes.width ? start + k : sizes.width - 1;
+        float loaded[2][kLoads], most = 0.0f;
 #pragma unroll
-        for (int line = threadIdx.x / kStep; line < kSide; line += kThreads / kStep) {
-            support[k][line] = from_support[(line < columns ? line : columns - 1) * sizes.width + at];
-            if (line < kAsked) query[k][line] = from_query[(line < rows ? line : rows - 1) * sizes.width + at];
+        for (int l = 0; l < kLoads; ++l) {
+            const int line = first + l * kApart;
+            loaded[0][l] = from_support[(line < columns ? line : columns - 1) * sizes.width + at];
+            loaded[1][l] = line < kAsked ? from_query[(line < rows ? line : rows - 1) * sizes.width + at] : 0.0f;
+            most = fmaxf(most, fmaxf(fabsf(loaded[0][l]), fabsf(loaded[1][l])));
         }
-        const float weight = start + k < sizes.width ? -2.0f * static_cast<float>(score_weight[at]) : 0.0f;
-        if (threadIdx.x < kStep) weights[k] = weight;
+        const bool large = __syncthreads_or(most > kMost);
+        for (int l = 0; l < kLoads; ++l) {
+            const int line = first + l * kApart;
+            support[k][line] = large ? loaded[0][l] : expf(2.0f * loaded[0][l]);
+            if (line < kAsked) query[k][line] = large ? loaded[1][l] : expf(2.0f * loaded[1][l]);
+        }
+        if (first == 0) weights[k] = start + k < sizes.width ? -2.0f * static_cast<float>(score_weight[at]) : 0.0f;
         __syncthreads();
-        if (row < rows && column < columns) {
+        if (row >= rows || column >= columns) continue;
+        const auto add = [&](auto exponential) {
 #pragma unroll 8
             for (int d = 0; d < kStep; ++d) {
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
-                    const float product = query[d][row + i / 2] * support[d][column + i % 2];
-                    sums[i] += __fdividef(weights[d], product + 1.0f);
+                    const float e = exponential(query[d][row + i / 2], support[d][column + i % 2]);
+                    sums[i] += __fdividef(weights[d], e + 1.0f);
                 }
             }
-        }
-        __syncthreads();
+        };
+        if (large) add([](float q, float s) { return expf(2.0f * (q + s)); });
+        if (!large) add([](float q, float s) { return q * s; });
     }
     for (int i = 0; i < 4; ++i) {
         if (row + i / 2 >= rows || column + i % 2 >= columns) continue;
@@ -393,8 +393,8 @@ extern "C" hipError_t item_query_attention(const T* support, const T* query, con
     const Matrix<T> items(support, D), queries(query, D), of_items(support_weight, D), of_queries(query_weight, D);
     const Sizes sizes{N, K, Q, D, A};
     return std::max({  // in this order; success is 0
-        product(items, of_items, of_support, B * N * K, A, D, Exponential{nullptr}, stream),
-        product(queries, of_queries, of_query, B * Q, A, D, Exponential{bias}, stream),
+        product(items, of_items, of_support, B * N * K, A, D, Biased{nullptr}, stream),
+        product(queries, of_queries, of_query, B * Q, A, D, Biased{bias}, stream),
         score(score_weight, of_support, of_query, scores, B, sizes, stream),
         gather(support, scores, y, B, sizes, stream)});
 }

@@ -9,7 +9,9 @@ exactly. The difference is scaled and rounded to the dtype of x, as a weight of 
 all groups.
 
 The product is that of the weights by the tokens, both turned: the units of an H200 take the left operand from
-registers. A program has 64 or 128 columns and up to 128 places at a time, in one loop over all groups.
+registers. A program has 64 or 128 columns and up to 128 places at a time, in one loop over all groups. A step ends when
+its products are done: else Triton 3.6 lets them run into the next step, which overwrites the registers of their left
+operand.
 """
 
 import torch
@@ -59,6 +61,14 @@ def _as_float(codes, scale, zero, BASE: tl.constexpr):
     else:
         steps = codes.to(scale.dtype)
     return (steps - zero[:, None]) * scale[:, None]
+
+
+@triton.jit
+def _await_products(acc, piece):
+    """Return the sum: a use of it outside of products makes Triton wait for them. A piece is never below 0."""
+    if piece < 0:
+        acc = -acc
+    return acc
 
 
 @triton.jit
@@ -116,6 +126,8 @@ def _quantized_expert_tile(
     pieces = tl.cdiv(group_bytes, BYTES)
     # One loop over all pieces of all groups, so that loads run ahead across groups.
     for piece in range(groups * pieces):
+        if TURNED:
+            acc = _await_products(acc, piece)
         group = piece // pieces
         within = piece % pieces * BYTES + lanes
         places = group * group_bytes + within
