@@ -1,14 +1,16 @@
 """Say how far baselines and experts are from production kernels and from the roofline, suite by suite.
 
     python tools/suite_table.py runs/full/cases.csv > reports/tables/suites.md
-    python tools/suite_table.py runs/full/cases.csv --times times.jsonl        PyTorch is what HIP is compared with
+    python tools/suite_table.py runs/full/cases.csv --times times.jsonl        beside PyTorch, and engines without a row
 
 Read are the cases of one run with the agents `noop` and `expert` on one device, of which timed, seen cases count, and
-the table of `arena yardstick`. HIP has no engine: PyTorch and its compiler, as `tools/time_kernels.py` times them,
-take its place. They bound nothing. A case is limited by arithmetic where its operations take longer than its bytes,
-and by launches where a launch takes longer than both. Why a task does not keep a bound stands in a YAML file of that
-device: under the name of the bound (`engine`, `expert speedup`, `expert roofline` or `baseline bound`) a list of
-reasons, each with the tasks that it holds for. Where memory is the limit, a stream of as many bytes may be the reason.
+the table of `arena yardstick`. Where that has no row of a task, times of `tools/time_kernels.py` count, compared with
+the baseline of the run. HIP has no engine: PyTorch and its compiler, timed so, take its place.
+
+PyTorch bounds nothing. A case is limited by arithmetic where its operations take longer than its bytes, and by launches
+where a launch takes longer than both. Why a task does not keep a bound stands in a YAML file of that device. Under the
+name of the bound (`engine`, `expert speedup`, `expert roofline` or `baseline bound`) it has a list of reasons, each
+with its tasks. Where memory is the limit, a copy of as many bytes may be the reason.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ LEAST_OF_ROOFLINE = {"memory": 0.75, "arithmetic": 0.5}
 LEAST_OF_ROOFLINE_HIP = LEAST_OF_ROOFLINE | {"arithmetic": 0.4}
 LAUNCH_MS = 0.00087
 """of an empty node of a graph on an H200, as `arena tasks check` measures it"""
+ENGINES = ("vllm", "sglang", "fla", "mamba")
 PYTORCH = ("pytorch", "torch_compile")
 """labels of `tools/time_kernels.py`"""
 BOUNDS = ("engine", "expert speedup", "expert roofline", "baseline bound")
@@ -161,6 +164,17 @@ class Streams:
         return float(np.interp(math.log(size), [math.log(one) for one in sizes], rates))
 
 
+def engine_times(lines: Iterable[str]) -> dict[tuple[str, str], float]:
+    """Return the milliseconds of the fastest engine's kernel that the reference calls right, by task and case."""
+    found: dict[tuple[str, str], float] = {}
+    for line in lines:
+        record = json.loads(line)
+        if record["label"] in ENGINES and record["status"] == "passed" and record.get("ms"):
+            key = record["task"], record["case"]
+            found[key] = min(record["ms"], found.get(key, math.inf))
+    return found
+
+
 def measured(
     cases: Iterable[Row],
     engines: Sequence[Row],
@@ -168,8 +182,12 @@ def measured(
     facts: DeviceFacts,
     reasons: Mapping[str, Mapping[str, str]],
     streams: Streams,
+    direct: Mapping[tuple[str, str], float],
 ) -> list[Measured]:
-    """Gather the rows of a run and of the yardsticks, task by task."""
+    """Gather the rows of a run and of the yardsticks, task by task.
+
+    `direct`: see `engine_times`; they count for tasks that no engine's kernel was judged for.
+    """
     rows: dict[str, dict[tuple[str, str], Row]] = defaultdict(dict)
     for row in cases:
         if row["split"] == "seen" and row["speedup"]:
@@ -181,6 +199,9 @@ def measured(
         own = {key: row for key, row in of_task.items() if key[1] in timed}
         if own:
             one = _gathered(task, own, engines, facts)
+            if not one.engine:
+                ms = {case: float(row["baseline_ms"]) for (_, case), row in own.items()}
+                one.engine = [ms[case] / direct[name, case] for case in sorted(ms) if (name, case) in direct]
             one.reasons |= _stream_reason(one, task, own, streams, facts) | dict(reasons.get(name, {}))
             found.append(one)
     return found
@@ -272,7 +293,9 @@ def main() -> None:
     parser.add_argument("--arch", default="sm_90", help="its architecture")
     parser.add_argument("--reasons", type=Path, default=REASONS, help="why bounds are not kept on that device")
     parser.add_argument("--streams", type=Path, default=STREAMS, help="the CSV file of `tools/stream_curve.py` there")
-    parser.add_argument("--times", type=Path, help="lines of `tools/time_kernels.py` with the label `pytorch`")
+    parser.add_argument(
+        "--times", type=Path, help="lines of `tools/time_kernels.py`: of PyTorch, and of engines' kernels"
+    )
     asked = parser.parse_args()
     peaks = find_peaks(asked.device, asked.arch)
     if peaks is None:
@@ -283,11 +306,11 @@ def main() -> None:
     try:
         rows = [row for path in asked.cases for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
         engines = read_table(asked.yardstick)
-        if asked.times is not None:
-            engines += pytorch_rows(asked.times.read_text(encoding="utf-8").splitlines())
+        times = asked.times.read_text(encoding="utf-8").splitlines() if asked.times else []
+        engines += pytorch_rows(times)
         reasons = read_reasons(asked.reasons.read_text(encoding="utf-8"))
         streams = Streams(csv.DictReader(asked.streams.read_text(encoding="utf-8").splitlines()))
-        found = measured(rows, engines, open_corpora(()).load, facts, reasons, streams)
+        found = measured(rows, engines, open_corpora(()).load, facts, reasons, streams, engine_times(times))
         print(page(found, asked.device))
         for task, bound in needless(found, reasons):
             print(f"{task}: keeps `{bound}`, so its reason in {asked.reasons} can go", file=sys.stderr)

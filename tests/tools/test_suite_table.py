@@ -38,9 +38,10 @@ def found(
     engines: tuple[dict[str, str], ...] = (),
     reasons: Mapping[str, Mapping[str, str]] = {},
     copies: tuple[dict[str, str], ...] = (),
+    direct: Mapping[tuple[str, str], float] = {},
 ) -> list[object]:
     load = lambda name: load_task(TASKS / name)  # noqa: E731
-    return list(tool.measured(rows, engines, load, FACTS, reasons, tool.Streams(copies)))
+    return list(tool.measured(rows, engines, load, FACTS, reasons, tool.Streams(copies), direct))
 
 
 def test_figures_are_means_over_cases_and_those_of_the_largest() -> None:
@@ -108,6 +109,23 @@ def test_reasons_are_for_known_bounds_and_once_each(text: str) -> None:
 def test_the_kept_reasons_are_for_tasks_that_there_are() -> None:
     reasons = tool.read_reasons(tool.REASONS.read_text(encoding="utf-8"))
     assert set(reasons) <= set(open_corpora(()).ids)
+
+
+def test_an_engine_that_was_only_timed_counts_where_none_was_judged() -> None:
+    row = case(SUBTRACT, "noop", 0, 1.0, 0.4, 0.6)
+    given = {"task": SUBTRACT, "case": row["case"], "status": "passed"}
+    timed = [
+        ("vllm", 0.3, "passed"),
+        ("fla", 0.2, "passed"),
+        ("sglang", 0.1, "wrong_result"),
+        ("expert", 0.1, "passed"),
+    ]
+    lines = [json.dumps({**given, "label": label, "ms": ms, "status": status}) for label, ms, status in timed]
+    direct = tool.engine_times(lines)
+    assert direct == {(SUBTRACT, row["case"]): 0.2}
+    (one,), (judged,) = found(row, direct=direct), found(row, engines=(engine(SUBTRACT, 1.2),), direct=direct)
+    assert isinstance(one, tool.Measured) and isinstance(judged, tool.Measured)
+    assert (one.engine, judged.engine) == ([2.0], [1.2])
 
 
 @pytest.mark.parametrize(("reached", "explained"), [(0.3, False), (0.4, True)])
