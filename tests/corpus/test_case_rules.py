@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from arena.corpus.corpora import open_corpora
 from arena.model.task import FLOATING, Case, Task, TensorSpec, arguments
 from arena.platforms.peaks import find_peaks
 from tests.shipped import shipped_tasks
@@ -25,7 +26,7 @@ def unexcused(rule: str, tasks: Iterator[tuple[Task, str]]) -> list[str]:
     return [f"{task.id}: {said}" for task, said in tasks if rule not in task.exceptions]
 
 
-@pytest.mark.parametrize("task_id", sorted(shipped_tasks()))
+@pytest.mark.parametrize("task_id", open_corpora().ids)
 def test_every_axis_is_tested_near_the_end_of_its_domain(task_id: str) -> None:
     task = shipped_tasks()[task_id]
     for axis in task.axes:
