@@ -13,7 +13,6 @@ from arena.runs.config import find_config, load_config
 CONFIG = load_config(find_config("quickstart"))
 MOST_WORK = float(str(CONFIG.evaluation["max_work"]))
 SETS = tuple(agent.name for agent in CONFIG.agents)
-SLOW = pytest.mark.slow(but=["per_token_group_quant_int8"])
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_it_has_four_sets_of_candidates() -> None:
     assert SETS == ("honest", "fast", "hardcoded", "broken")
 
 
-@SLOW
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIG.tasks)
 def test_candidates_end_as_they_say(judge: arena.Judge, name: str) -> None:
     """Honest and fast ones are right everywhere, hard-coded ones on every seen case alone, broken ones nowhere."""

@@ -49,6 +49,19 @@ class FakeJudge(FakeEvaluator):
         pass
 
 
+class FakeBuilder:
+    """A builder that refuses nothing."""
+
+    def compile(self, *_: object) -> None:
+        """Find nothing against a candidate."""
+
+    def __enter__(self) -> FakeBuilder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def asked(judge: type[FakeJudge]) -> list[tuple[str, ...]]:
     """The targets of every evaluation, in order."""
     return [options.targets for one in judge.started for options in one.options]
@@ -64,6 +77,7 @@ def evaluation(status: Status = Status.PASSED) -> Evaluation:
 def judge(monkeypatch: pytest.MonkeyPatch) -> type[FakeJudge]:
     monkeypatch.setattr("arena.judge.client.JudgeClient", FakeJudge)
     monkeypatch.setattr("arena.service.judge_pool.JudgeClient", FakeJudge)
+    monkeypatch.setattr("arena.judge.builder_client.BuilderClient", FakeBuilder)
     monkeypatch.setattr(FakeJudge, "started", [])
     return FakeJudge
 

@@ -39,6 +39,7 @@ def test_what_is_not_there_is_named(tmp_path: Path, engine: Path) -> None:
     assert "layer_norm" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_collected_files_are_a_source_and_a_second_run_measures_nothing(tmp_path: Path, engine: Path) -> None:
     assert "3 files for 1 kernels" in yardstick("--source", engine, "--collect", tmp_path / "small").stdout
     table = tmp_path / "table.csv"

@@ -64,7 +64,7 @@ def test_starting_kernels_are_not_refused(builder: BuilderClient, tmp_path: Path
     assert builder.compile(task, candidate(tmp_path, started(task), name), QUICK, CPU) is None
 
 
-@pytest.mark.slow(but=["hip-signature", "syntax", "rule"])
+@pytest.mark.slow(but=["syntax", "rule"])
 @pytest.mark.parametrize(
     ("task", "text", "status", "said"),
     [
@@ -152,6 +152,7 @@ def test_triton_for_a_gpu_that_is_not_here(builder: BuilderClient, tmp_path: Pat
     assert "undefined_name" in found.verdicts[0].detail
 
 
+@pytest.mark.slow(but=["synchronize"])
 @pytest.mark.parametrize(
     "before", ["raise RuntimeError('no device')", "torch.cuda.synchronize(); torch.cuda.memory_stats()['none']"]
 )

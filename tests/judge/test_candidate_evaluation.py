@@ -64,6 +64,7 @@ def spoiled(task: Task, folder: Path, first_line: str) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: JudgeContext) -> None:
     """Also where the baseline is known, so that nothing else had to start it."""
     for _ in range(2):
@@ -81,6 +82,7 @@ def test_every_case_is_checked_and_timed(task: Task, context: JudgeContext) -> N
     assert all(case.timing is not None and case.error_ratio is not None for case in evaluation.cases)
 
 
+@pytest.mark.slow
 def test_cases_for_correctness_alone_are_not_timed(
     task: Task, context: JudgeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

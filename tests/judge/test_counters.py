@@ -195,6 +195,7 @@ def test_without_the_tool_the_table_says_how_to_get_it(
     assert table.detail.startswith("rocprofv3 is not installed; install ROCm's rocprofiler-sdk")
 
 
+@pytest.mark.slow
 def test_a_profile_counts_both_sides(
     check: CorrectnessCheck,
     case: Arguments,

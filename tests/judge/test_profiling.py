@@ -71,6 +71,7 @@ def test_the_cpu_platform_says_that_it_has_no_profiler(cpu_judge: JudgeClient) -
     assert cpu_judge.evaluate(RMS_NORM, RMS_NORM / "kernel.py", structs.replace(QUICK, profile=False)).profile is None
 
 
+@pytest.mark.slow
 def test_what_failed_is_not_profiled(cpu_judge: JudgeClient, tmp_path: Path) -> None:
     zeros = next(path for path in candidates("cheats") if path.stem == "zeros" and path.suffix == ".py")
     evaluation = cpu_judge.evaluate(RMS_NORM, assembled(zeros, tmp_path), QUICK)

@@ -109,6 +109,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow(but=["text0", "text1", "text5", "text6"])
 @pytest.mark.parametrize(("task_type", "text"), [(kind, text) for kind, texts in BOMBS.items() for text in texts])
 def test_texts_made_to_keep_the_judge_busy_do_not(task_type: TaskType, text: str, tmp_path: Path) -> None:
     began = time.monotonic()

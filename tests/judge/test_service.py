@@ -131,6 +131,7 @@ def test_a_runner_that_is_gone_before_the_judge_has_started_is_no_error() -> Non
     service.main(["cpu", str(theirs.detach())], cast(type[service.JudgeService], fails))
 
 
+@pytest.mark.slow
 def test_a_judge_may_share_an_empty_network_with_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it does where buffers travel over an abstract Unix socket; the record says so."""
     monkeypatch.setenv("ARENA_NETWORK", "shared")

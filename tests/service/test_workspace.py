@@ -132,7 +132,6 @@ def test_references_can_be_imported_in_their_folders(corpus: Corpus) -> None:
     assert len(needing) > 50
     script = """
 import importlib, pathlib, sys
-from tests.shipped import shipped_tasks
 for folder in sys.stdin.read().split():
     sys.path[0] = folder
     for name in [n for n in sys.modules if n == "reference" or n.split(".")[0] == "arena"]:

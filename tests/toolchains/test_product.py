@@ -42,6 +42,7 @@ def multiply(library: CpuLibrary, a: Array, b: Array, kind: int, layouts: int = 
     return c - (1000 * z + 10 * m + n), a.astype(np.float64) @ b.astype(np.float64)
 
 
+@pytest.mark.slow(but=["few"])
 @pytest.mark.parametrize("kind", range(5), ids=["halves", "mixed", "bfloat16", "rounded", "single"])
 @pytest.mark.parametrize("sizes", [FEW, MANY, MANY_TILES], ids=["few", "many", "many_tiles"])
 def test_products_of_integers_are_exact(library: CpuLibrary, sizes: tuple[int, int, int, int], kind: int) -> None:

@@ -46,6 +46,7 @@ def test_a_kernel_of_an_engine_passes_and_its_rows_say_where_it_is_from(tmp_path
     assert {row["digest"] for row in (*rows, mean)} == {one.digest}
 
 
+@pytest.mark.slow
 def test_a_case_that_an_engine_does_not_support_fails_alone(tmp_path: Path, judges: JudgePool) -> None:
     limited = ADAPTER.replace("    engine_norm(", "    assert x.shape[1] != 1152, 'too odd'\n    engine_norm(")
     *rows, mean = measure(yardstick(tmp_path, limited), judges, OPTIONS, every_case=True)
