@@ -37,6 +37,7 @@ def said(installed: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_tasks_and_agents_travel_with_the_package(installed: Path, tmp_path: Path) -> None:
     assert "196 in all" in said(installed, tmp_path, "tasks", "list")
     assert "mini_swe_agent" in said(installed, tmp_path, "agents")

@@ -52,6 +52,7 @@ def test_collected_files_are_a_source_and_a_second_run_measures_nothing(tmp_path
     assert second.exit_code == 0 and second.stdout == "" and read_table(table) == [*rows, mean]
 
 
+@pytest.mark.slow
 def test_after_the_given_time_no_evaluation_begins(
     tmp_path: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_file_that_never_loads_is_a_timeout(builder: BuilderClient, tmp_path: 
         assert refused(found).status is Status.TIMEOUT
 
 
+@pytest.mark.slow
 def test_the_judge_finds_the_builds_in_the_cache(
     builder: BuilderClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

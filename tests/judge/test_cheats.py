@@ -21,7 +21,7 @@ from tests.cheat_fixtures import CheatFixture, cheat_fixtures
 
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
 _CPU_TRIES = 3  # other tests share the cores: a mismatch of timings may be their doing
-_LONG = {"loops_forever", "compiled_by_pytorch", "answers_ahead"}
+_LONG = {"loops_forever", "compiled_by_pytorch", "answers_ahead", "answers_nested_without_end"}
 CPU_OPTIONS = structs.replace(OPTIONS, max_work=5e4)
 GPU_OPTIONS = OPTIONS  # all seen cases: most cheats are about those that are timed
 

@@ -78,6 +78,7 @@ def test_a_judge_that_dies_is_replaced(tmp_path: Path) -> None:
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
 
 
+@pytest.mark.slow
 def test_a_device_that_is_not_there_is_said_plainly() -> None:
     with JudgeClient("rocm") as judge, pytest.raises(InfrastructureError, match="no rocm device here"):
         _ = judge.environment

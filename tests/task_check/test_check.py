@@ -42,7 +42,6 @@ HELDOUT = "".join(f"- {{kind: {k}, M: {m}, N: {n}, dtype: {d}, timed: true}}\n" 
     ("edge", 1, 1, "float32"), ("alignment", 11, 129, "float16"), ("asymmetric", 2, 900, "float32"),
     ("scale_up", 40, 200, "float16"), ("dtype", 5, 130, "float16"),
 ))  # fmt: skip
-SLOW = pytest.mark.slow
 LOOSE = "compare: {close: {atol: 5.0, rtol: 1.0}}"
 REFERENCE = "def reference(x, gain, offset):\n    return x * gain[:, None] + offset\n"
 KERNEL = """\
@@ -163,7 +162,7 @@ def test_mutants_of_a_good_task_are_rejected(make_judge: MakeJudge, write: Write
     assert len(check.mutants) > 15 and any(fate.status == "out_of_bounds" for fate in check.mutants)
 
 
-@pytest.mark.slow(but=["changed3", "changed7", "changed10"])
+@pytest.mark.slow(but=["changed3"])
 @pytest.mark.parametrize(
     ("changed", "item", "said"),
     [
@@ -176,10 +175,10 @@ def test_mutants_of_a_good_task_are_rejected(make_judge: MakeJudge, write: Write
           "reference.py": REFERENCE}, "offset matters", "y ignores offset"),
         ({"reference.py": "def reference(x, gain, offset):\n    return x * 0 + 1\n"}, "outputs vary", "y is constant"),
         ({"reference.py": "def reference(x, gain, offset):\n    return x.clone()\n"}, "tolerance", "an input passes"),
-        pytest.param({"task.yaml": f"{TASK.rstrip()[:-1]}, bytes: 100 * M * N}}\n"}, "work", "counted", marks=SLOW),
+        ({"task.yaml": f"{TASK.rstrip()[:-1]}, bytes: 100 * M * N}}\n"}, "work", "counted"),
         ({"kernel.py": KERNEL.replace("x * gain + offset", "x * gain")}, "correct", "wrong_result"),
         ({"kernel.py": KERNEL.replace("gain + offset)", "gain + offset).to(tl.bfloat16)")}, "correct", "wrong"),
-        pytest.param({"kernel.py": KERNEL.replace("tl.load(", "tl.no(")}, "correct", "compile_error", marks=SLOW),
+        ({"kernel.py": KERNEL.replace("tl.load(gain_ptr", "tl.nothing(gain_ptr")}, "correct", "compile_error"),
         ({"kernel.py": KERNEL.replace("BLOCK=128)", "BLOCK=128, waves_per_eu=2)")}, "builds for sm_90", "waves_per_eu"),
     ],
 )  # fmt: skip
@@ -190,6 +189,7 @@ def test_what_is_worth_nothing_is_refused(
     assert item in found and said in found[item], found
 
 
+@pytest.mark.slow
 def test_a_scalar_that_shapes_or_other_inputs_are_made_by_matters(make_judge: MakeJudge, write: Write) -> None:
     """With 300 in place of 2, the offset would be read out of range: the reference raises, and that is an answer."""
     scalars = "  pick: {scalar: int32, value: 2}\n  copies: {scalar: int32, value: 1}\noutputs:"

@@ -47,6 +47,7 @@ def test_a_touch_ends_the_process_and_says_why(name: str) -> None:
     assert "host code touched memory that it may not" in done.stderr and "line 10" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_too_much_for_the_host_is_refused() -> None:
     script = (
         "import json\nfrom arena.emulation.triton.device_memory import HostAccess, begin_call\nimport numpy\n"
