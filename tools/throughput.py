@@ -48,6 +48,7 @@ from arena.service.judge_pool import JudgePool, started
 
 MOST_TASKS = 60
 SAMPLE_S = 0.2
+"""between two questions for how long a device ran kernels"""
 HOSTILE_TASK = "triton2triton/fundamentals/add"
 HOSTILE_S = 20.0
 """until a builder gives up a hostile candidate, which never gets to a device"""
