@@ -34,6 +34,7 @@ from arena.errors import UsageError
 from arena.model.environment import DeviceFacts
 from arena.model.task import Task, arguments
 from arena.platforms.peaks import find_peaks
+from arena.yardstick.engines import PACKAGES
 from arena.yardstick.table import MEAN, Row, read_table
 
 REPORTS = Path(__file__).resolve().parents[1] / "reports"
@@ -46,7 +47,6 @@ LEAST_OF_ROOFLINE = {"memory": 0.75, "arithmetic": 0.5}
 LEAST_OF_ROOFLINE_HIP = LEAST_OF_ROOFLINE | {"arithmetic": 0.4}
 LAUNCH_MS = 0.00087
 """of an empty node of a graph on an H200, as `arena tasks check` measures it"""
-ENGINES = ("vllm", "sglang", "fla", "mamba")
 PYTORCH = ("pytorch", "torch_compile")
 """labels of `tools/time_kernels.py`"""
 BOUNDS = ("engine", "expert speedup", "expert roofline", "baseline bound")
@@ -169,7 +169,7 @@ def engine_times(lines: Iterable[str]) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], float] = {}
     for line in lines:
         record = json.loads(line)
-        if record["label"] in ENGINES and record["status"] == "passed" and record.get("ms"):
+        if record["label"] in PACKAGES and record["status"] == "passed" and record.get("ms"):
             key = record["task"], record["case"]
             found[key] = min(record["ms"], found.get(key, math.inf))
     return found
@@ -244,9 +244,8 @@ def _gathered(task: Task, rows: Mapping[tuple[str, str], Row], engines: Sequence
 def needless(found: Sequence[Measured], reasons: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
     """Return the reasons for bounds that are kept: task and bound."""
     outside = {one.task: dict(one.outside()) for one in found}
-    return [
-        (task, bound) for task, given in reasons.items() for bound in given if bound not in outside.get(task, given)
-    ]
+    given = [(task, bound) for task, of_task in reasons.items() for bound in of_task]
+    return [(task, bound) for task, bound in given if task in outside and bound not in outside[task]]
 
 
 def page(found: Sequence[Measured], device: str) -> str:
