@@ -107,7 +107,7 @@ class TrialService:
 
     def _judge(self, kernel: bytes, profile: bool) -> Evaluation:
         options = structs.replace(self._options, profile=profile)
-        with scratch("desk") as place:
+        with scratch("service") as place:
             file = Path(place) / self._task.task_type.kernel_file
             file.write_bytes(kernel)
             return self._judge_pool.evaluate(self._task, file, options)

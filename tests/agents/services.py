@@ -1,4 +1,4 @@
-"""A desk that judges nothing: what `./evaluate` and its server are tried with."""
+"""A service that judges nothing: what `./evaluate` and its server are tried with."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,11 @@ KILLS = 3
 _TIMES = ("at_s", "seconds", "active_s", "paused_s", "started_at", "host_s")
 
 
-def start(tasks: Path, folder: Path) -> subprocess.Popen[bytes]:
+def start(tasks: Path, folder: Path, scratch: Path) -> subprocess.Popen[bytes]:
+    """A run whose temporary folders are its own: those of tests beside this one come and go."""
     command = [sys.executable, "-m", "tests.agents.scripted_run", str(tasks), str(folder)]
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def without_times(value: Any) -> Any:
@@ -56,39 +58,40 @@ def agents_alive() -> list[str]:
     return found
 
 
-def scratch_of_the_dead() -> list[Path]:
-    return [
-        path
-        for path in Path(tempfile.gettempdir()).glob("arena-*")
-        if (found := re.match(r"arena-(?:workspace|agent|desk)-([0-9]+)-", path.name))
-        and not Path(f"/proc/{found[1]}").exists()
-    ]
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder for temporary files, with a path that sockets can have."""
+    with tempfile.TemporaryDirectory(prefix="resume-", dir="/tmp") as name:
+        yield Path(name)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_killed_and_resumed(tmp_path: Path) -> None:
+def test_killed_and_resumed(tmp_path: Path, scratch: Path) -> None:
     tasks = tmp_path / "tasks"
     for index in range(TASKS):
         name = f"scale{index}"
         write_task(tasks, f"triton2triton/suite/{name}", task=TASK.replace("name: scale", f"name: {name}"))
     whole, broken = tmp_path / "runs" / "whole", tmp_path / "runs" / "broken"
     begun = time.monotonic()
-    assert start(tasks, whole).wait(200) == 0
+    assert start(tasks, whole, scratch).wait(200) == 0
     took = time.monotonic() - begun
     chance = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID", "5"))
+    left: set[Path] = set()
     for _ in range(KILLS):
-        run = start(tasks, broken)
+        run = start(tasks, broken, scratch)
         time.sleep(1.5 + chance.random() * took / KILLS)
+        left |= set(scratch.glob("arena-*"))
         run.send_signal(signal.SIGKILL)
         run.wait(10)
+    assert left
     deadline = time.monotonic() + 10
     while agents_alive() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert agents_alive() == []
-    assert start(tasks, broken).wait(200) == 0
+    assert start(tasks, broken, scratch).wait(200) == 0
     assert read(broken) == [{**record, "run": "scripted"} for record in read(whole)]
-    assert scratch_of_the_dead() == []
+    assert list(scratch.glob("arena-*")) == []
     trials = records.read_run(broken).trials
     assert len(trials) == TASKS * 2 * 3
     by_agent = {

@@ -1,4 +1,4 @@
-"""One trial's desk: what counts, what is limited, and which kernel is handed in."""
+"""One trial's service: what counts, what is limited, and which kernel is handed in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`./evaluate` as an agent calls it: the script of a workspace, the client, the server, and a desk behind it."""
+"""`./evaluate` as an agent calls it: the script of a workspace, the client, the server, and a service behind it."""
 
 from __future__ import annotations
 
