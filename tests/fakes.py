@@ -1,4 +1,4 @@
-"""Stand-ins for judges and desks, for tests that need no device."""
+"""Stand-ins for judges and services, for tests that need no device."""
 
 from __future__ import annotations
 
@@ -75,6 +75,9 @@ class FakeEvaluator:
             cases=(),
         )
         return self.finish(found, text)
+
+    def expect(self, task: Path, options: Options, heldout: Path | None, compiled: Path) -> None:
+        """There are no workers."""
 
     def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         """Every baseline passes every case."""

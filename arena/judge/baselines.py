@@ -64,10 +64,16 @@ class Baselines:
 
     def known(self, case: Case) -> BaselineResult:
         """What is known of the baseline on a case; measured now if it never was."""
-        key = (self.task.content_hash, case.id, self.options)
-        if key not in self.cache:
-            self.cache[key] = self._measure(case)
-        return self.cache[key]
+        if not self.is_known(case):
+            self.cache[self._key(case)] = self._measure(case)
+        return self.cache[self._key(case)]
+
+    def is_known(self, case: Case) -> bool:
+        """Return whether nothing of the baseline is left to measure on a case."""
+        return self._key(case) in self.cache
+
+    def _key(self, case: Case) -> tuple[str, str, Options]:
+        return self.task.content_hash, case.id, self.options
 
     def side(self) -> TimedProgram:
         """The baseline as one side of a comparison."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +19,7 @@ from arena.judge.messages import (
     CheckBaseline,
     Evaluate,
     EvaluationAnswer,
+    Expect,
     FromJudge,
     HarnessFailed,
     Hello,
@@ -113,6 +115,14 @@ class JudgeClient:
         where that fails too the baseline tells whose fault it is (`control.py`).
         """
         return control.evaluated(self, control.Request(task, candidate, options, heldout, compiled), on_progress)
+
+    def expect(self, task: Path, options: Options, heldout: Path | None, compiled: Path) -> None:
+        """Have it start the workers of an evaluation that is asked for next. Returns at once, and nothing fails."""
+        if self._killed or self._broken or not self._greeted:
+            return
+        cases = str(heldout.resolve()) if heldout else ""
+        with suppress(ChannelClosed, ChannelTimeout):
+            self._channel.send(Expect(str(task.resolve()), options, cases, str(compiled.resolve())))
 
     def evaluate_once(self, request: control.Request, on_progress: Callable[[Progress], None]) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where the judge failed with it.

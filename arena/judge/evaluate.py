@@ -1,4 +1,8 @@
-"""One candidate through the gates: compile, correctness, performance, then the cases it never saw."""
+"""One candidate through the gates: compile, correctness, performance, then the cases it never saw.
+
+`CandidateEvaluation` is made, may start its workers while the candidate is still being compiled elsewhere, runs once,
+and is closed after the answer was sent: until then its workers are dead, and the device may not have let go of them.
+"""
 
 from __future__ import annotations
 
@@ -60,16 +64,13 @@ class JudgeContext:
 class CandidateEvaluation:
     """The evaluation of one candidate for one task."""
 
-    def __init__(
-        self, task: Task, candidate: Path, options: Options, context: JudgeContext, compiled: Path | None = None
-    ) -> None:
-        """`compiled`: what a builder compiled of the candidate, a folder for each split (`ahead.py`)."""
+    def __init__(self, task: Task, options: Options, context: JudgeContext, compiled: Path | None = None) -> None:
+        """`compiled`: what a builder compiles of the candidate, a folder for each split (`ahead.py`)."""
         self._task, self._options, self._context, self._compiled = task, options, context, compiled
         self._timer, self._fork_servers = context.timer, context.fork_servers
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
         self._hidden = hidden_from_candidates(task)
         self._file = self._folder / task.task_type.kernel_file
-        shutil.copyfile(candidate, self._file)
         self._seen = select_cases(task, task.seen, options)
         self._heldout = select_cases(task, task.heldout, options) if options.heldout else ()
         self._correctness, self._performance = checks(task, options, context.timer)
@@ -82,15 +83,32 @@ class CandidateEvaluation:
         self._candidate: WorkerProgram | None = None
         self._other_wave: WorkerProgram | None = None
         self._interleaved = ThreadPoolExecutor(max_workers=1)
+        self._warming: Future[None] | None = None
         self._waking: Future[None] | None = None
         self._log = ""
         self._build_s = 0.0
         self._targets: tuple[TargetBuild, ...] = ()
 
-    def run(self, environment: Callable[[str], Environment], report: Report) -> Evaluation:
-        """Pass the gates in order and stop at the first that fails. A profile is no gate and comes last."""
+    def start_workers(self) -> None:
+        """Start those that are missing, in the background, and have them wake the device, which takes a while.
+
+        The candidate's comes last into being: what is not known of the baseline is measured before, without it.
+        """
+        if self._candidate is None and all(self._baselines.is_known(case) for case in self._seen):
+            self._candidate = self._worker_program()
+            self._warming = self._interleaved.submit(self._candidate.warm)
+        if self._waking is None and self._times:
+            self._waking = self._interleaved.submit(self._baselines.warm)
+
+    def run(self, candidate: Path, environment: Callable[[str], Environment], report: Report) -> Evaluation:
+        """Pass the gates in order and stop at the first that fails. A profile is no gate and comes last.
+
+        Its workers are dead when this returns; `close` waits for their end.
+        """
         verdicts: list[Verdict] = []
         try:
+            shutil.copyfile(candidate, self._file)
+            self._await_workers()
             self._await_device()
             for stage, gate in self._gates():
                 started = time.monotonic()
@@ -101,7 +119,7 @@ class CandidateEvaluation:
             profile = self._profile() if self._options.profile else None
             isolation = self._candidate.isolation if self._candidate else ""
         finally:
-            self._clean_up()
+            self._kill()
         return Evaluation(
             task=self._task.id,
             task_type=self._task.task_type,
@@ -155,11 +173,8 @@ class CandidateEvaluation:
         for case in self._seen:
             self._baselines.known(case)
         self._cross(report)
-        self._candidate = self._worker_program()
+        self.start_workers()
         cases = (*self._seen, *self._heldout)
-        warming = self._interleaved.submit(self._candidate.warm)
-        if self._times:
-            self._waking = self._interleaved.submit(self._baselines.warm)
         try:
             rules.check(self._task.task_type, self._file)
             build = build_program(self._task, self._file, cases, self._timer.facts)
@@ -167,17 +182,17 @@ class CandidateEvaluation:
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
         finally:
-            warming.result()
+            self._await_candidate()
         self._log, self._build_s = build.log, build.seconds
-        self._candidate.adopt(build.program)
+        self._of_candidate.adopt(build.program)
         if other is not None:
             self._other_wave = self._worker_program().adopt(other.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
         try:
-            self._candidate.ready(smallest)
+            self._of_candidate.ready(smallest)
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
-        first = self._correctness.first_call(self._candidate, arguments(self._task, smallest))
+        first = self._correctness.first_call(self._of_candidate, arguments(self._task, smallest))
         return first if first.status is Status.COMPILE_ERROR else OutputCheck(Status.PASSED)
 
     def _worker_program(self, split: str = SEEN) -> WorkerProgram:
@@ -186,6 +201,8 @@ class CandidateEvaluation:
         native_worker = hip_worker(self._timer.facts.arch) if hip else None
         most_bytes, cache, hidden = options.host_memory_bytes, None, self._hidden
         if self._compiled is not None:
+            for folder in (SEEN, HELDOUT):
+                (self._compiled / folder).mkdir(exist_ok=True)  # what is not there yet cannot be hidden
             cache = self._compiled / split
             hidden += tuple(self._compiled / other for other in (SEEN, HELDOUT) if other != split)
         return WorkerProgram(self._fork_servers, cache, hidden, options.call_timeout_s, most_bytes, native_worker)
@@ -211,10 +228,19 @@ class CandidateEvaluation:
         timed = tuple(case for case in self._seen if is_timed(case, self._timer.facts, self._options.effort))
         return self._over_cases(Stage.PERFORMANCE, timed, self._time, report)
 
+    def _await_candidate(self) -> None:
+        if self._warming is not None:
+            self._warming.result()
+
     def _await_baseline(self) -> None:
         """Its worker has had the time since the candidate's was awake: two at once would hold each other up."""
         if self._waking is not None:
             self._waking.result()
+
+    def _await_workers(self) -> None:
+        """What was started in advance; nothing is measured before."""
+        self._await_candidate()
+        self._await_baseline()
 
     def _generalization(self, report: Report) -> OutputCheck:
         """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh worker."""
@@ -290,15 +316,23 @@ class CandidateEvaluation:
         assert self._candidate is not None
         return self._candidate
 
-    def _clean_up(self) -> None:
+    def _kill(self) -> None:
+        """Kill what runs of the candidate, and do not wait for its end."""
         self._interleaved.shutdown(cancel_futures=True)
-        mine = [one for one in (self._candidate, self._other_wave) if one is not None]
-        for worker_program in mine:
+        for worker_program in self._of_either_wave:
             worker_program.kill()
+
+    def close(self) -> None:
+        """End all workers, and delete what they wrote."""
+        self._kill()
         self._baselines.close()  # while the device ends what the others had there
-        for worker_program in mine:
+        for worker_program in self._of_either_wave:
             worker_program.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _of_either_wave(self) -> list[WorkerProgram]:
+        return [one for one in (self._candidate, self._other_wave) if one is not None]
 
 
 def checks(task: Task, options: Options, timer: Timer) -> tuple[CorrectnessCheck, PerformanceCheck]:

@@ -78,6 +78,15 @@ class Evaluate(JudgeMessage, frozen=True):
     """the folder with what a builder compiled of it"""
 
 
+class Expect(JudgeMessage, frozen=True):
+    """An evaluation with these fields will be asked for, once a builder has compiled its candidate. No answer."""
+
+    task: str
+    options: Options
+    heldout: str
+    compiled: str
+
+
 class CheckBaseline(JudgeMessage, frozen=True):
     """Is the baseline right on held-out cases: fresh ones, before anybody relies on them, or ("") the task's own?"""
 
@@ -160,6 +169,6 @@ class TaskChecked(JudgeMessage, frozen=True):
     check: TaskCheck
 
 
-ToJudge = Evaluate | CheckBaseline | CheckTask
+ToJudge = Evaluate | Expect | CheckBaseline | CheckTask
 FromBuilder = Compiled | HarnessFailed
 FromJudge = Hello | Progress | EvaluationAnswer | BaselineChecked | TaskChecked | HarnessFailed

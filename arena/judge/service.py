@@ -22,6 +22,7 @@ from arena.judge.messages import (
     CheckBaseline,
     Evaluate,
     EvaluationAnswer,
+    Expect,
     FromJudge,
     HarnessFailed,
     Hello,
@@ -41,11 +42,13 @@ from arena.printable import shortened
 from arena.protocol import Prepare
 from arena.sandbox import compiling, confinement
 from arena.scratch import scratch
-from arena.wire import Channel, ChannelClosed
+from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _GPU_JUDGE_THREADS = 2
 _CALM_S = 5.0
 _REACH_S = 60.0
+_EXPECTED_S = 60.0
+"""for which workers wait for their candidate: it may not have compiled, and then never comes"""
 _LIBRARIES = ("torch", "triton", "numpy")
 
 
@@ -62,6 +65,8 @@ class JudgeService:
         device.wait_until_idle(_CALM_S)  # while no candidate exists: with which later waits are compared
         self._timer.calibrate()
         self.context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
+        self._current: CandidateEvaluation | None = None
+        self._expected: Expect | None = None
         self._isolation = self._worker_isolation()
 
     def environment(self, isolation: str = "") -> Environment:
@@ -91,11 +96,35 @@ class JudgeService:
         def report(stage: Stage, done: int, total: int) -> None:
             channel.send(Progress(stage, done, total))
 
-        task = supported(self._task(request))
-        options = bounded(request.options, self._timer.facts)
+        current, wanted = self._current, Expect(request.task, request.options, request.heldout, request.compiled)
+        if current is None or wanted != self._expected:
+            current = self._begin(wanted)
+        self._expected = None
+        return current.run(Path(request.candidate), self.environment, report)
+
+    def expect(self, request: Expect) -> None:
+        """Have workers ready for a candidate that is still being compiled."""
+        current = self._begin(request)
+        self._expected = request
+        current.start_workers()
+
+    @property
+    def patience_s(self) -> float | None:
+        """For how long to wait for the next request before `tidy`; None where there is nothing to tidy."""
+        return None if self._current is None else _EXPECTED_S
+
+    def tidy(self) -> None:
+        """End the workers of the last evaluation, or of one that was expected."""
+        current, self._current, self._expected = self._current, None, None
+        if current is not None:
+            current.close()
+
+    def _begin(self, request: Expect) -> CandidateEvaluation:
+        self.tidy()
+        task, options = supported(self._task(request)), bounded(request.options, self._timer.facts)
         compiled = Path(request.compiled) if request.compiled else None
-        candidate_evaluation = CandidateEvaluation(task, Path(request.candidate), options, self.context, compiled)
-        return candidate_evaluation.run(self.environment, report)
+        self._current = CandidateEvaluation(task, options, self.context, compiled)
+        return self._current
 
     def check_baseline(self, request: CheckBaseline) -> dict[str, str]:
         """Check the baseline on the held-out cases that this platform can run."""
@@ -117,12 +146,13 @@ class JudgeService:
             return EvaluationAnswer(fit(self.evaluate(request, channel)))
         raise InfrastructureError(f"this judge does not answer {type(request).__name__}")
 
-    def _task(self, request: Evaluate | CheckBaseline) -> Task:
+    def _task(self, request: Expect | CheckBaseline) -> Task:
         heldout = Path(request.heldout) if request.heldout else None
         return load_task(Path(request.task), heldout).on(self._timer.facts.arch)
 
     def close(self) -> None:
-        """End the templates and with them every worker."""
+        """End every worker, and what they are forked from."""
+        self.tidy()
         self.context.cross_compilation.close()
         self._fork_servers.close()
 
@@ -156,10 +186,26 @@ def _serve(
     try:
         channel.send(Hello(judge.environment()))
         while True:
-            request, _ = channel.receive(None)
-            channel.send(_answer(judge, request, channel))
+            _serve_one(judge, channel)
     finally:
         judge.close()
+
+
+def _serve_one(judge: JudgeService, channel: Channel[FromJudge, ToJudge]) -> None:
+    """Answer one request. Whoever asked need not wait until the workers have ended."""
+    try:
+        request, _ = channel.receive(judge.patience_s)
+    except ChannelTimeout:
+        judge.tidy()
+        return
+    if isinstance(request, Expect):
+        with suppress(Exception):  # whatever it is, the evaluation will say it
+            judge.expect(request)
+        return
+    if not isinstance(request, Evaluate):
+        judge.tidy()
+    channel.send(_answer(judge, request, channel))
+    judge.tidy()
 
 
 def _share_processor() -> None:

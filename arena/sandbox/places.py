@@ -69,7 +69,8 @@ def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: s
     """What is shown for reading; for writing its own folders, devices, and the names of its threads."""
     shared = "read-only" in level.split("+") or (gpus and bool(visible.device_files()))
     write = (*own, *(path for path in devices(gpus=gpus) if shared or path != SHARED_MEMORY), "/proc/self/task")
-    return Allowed(read=shown.read, write=write, listed=(*shown.listed, *_emptied(hidden)))
+    emptied = _emptied(hidden) if "mount" in level.split("+") else ()
+    return Allowed(read=shown.read, write=write, listed=(*shown.listed, *emptied))
 
 
 def _import_folders() -> list[str]:
@@ -87,7 +88,7 @@ def _import_folders() -> list[str]:
 
 
 def _emptied(hidden: Sequence[str]) -> list[str]:
-    """Hidden folders behind which there is nothing any more: seeing that is no harm, and clearer than a refusal."""
+    """Hidden folders that are empty in this view: seeing that is no harm, and clearer than a refusal."""
     found = []
     for folder in hidden:
         with suppress(OSError):  # not there, or not for us to list

@@ -60,6 +60,9 @@ class Evaluator(Protocol):
             InfrastructureError: no verdict can be given.
         """
 
+    def expect(self, task: Path, options: Options, heldout: Path | None, compiled: Path) -> None:
+        """Get ready for a candidate that a builder here compiles into this folder; nothing fails by it."""
+
     def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         """Check the baseline on these held-out cases: by case id `passed`, or what is wrong."""
 
@@ -138,10 +141,13 @@ class JudgePool:
             return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout))
         compiled = Path(tempfile.mkdtemp(prefix=prefix("kernels")))
         try:
+            told = self._tell(task, options, heldout, compiled)
             refused = self._refused(self._builder, task, candidate, options, heldout, compiled)
             if refused is not None:
                 return refused
-            return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled))
+            return self._asked(
+                lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled), told
+            )
         finally:
             remove(compiled)
 
@@ -149,18 +155,28 @@ class JudgePool:
         """Wait for a turn, and check a task's baseline on its held-out cases, or on these."""
         return self._asked(lambda one: one.check_baseline(task.path, heldout, options))
 
-    def _asked(self, ask: Callable[[Evaluator], T]) -> T:
+    def _tell(self, task: Task, options: Options, heldout: Path | None, compiled: Path) -> Evaluator | None:
+        """Tell a judge that has nothing to do what comes, so that it gets ready while the builder compiles."""
+        with self._lock:
+            if self._over or not self._free:
+                return None
+            idle = self._free.popleft()
+        idle.expect(task.path, options, heldout, compiled)
+        self._pass_on(idle)
+        return idle
+
+    def _asked(self, ask: Callable[[Evaluator], T], told: Evaluator | None = None) -> T:
         """Wait for a turn and ask; where the judge is lost meanwhile, ask another one, at most twice."""
         for _ in range(_MOST_MOVES):
             try:
-                return self._asked_once(ask)
+                return self._asked_once(ask, told)
             except JudgeLost as problem:
                 if not self._closed:
                     logging.getLogger(__name__).warning("a judge is lost, another one is asked: %s", problem)
         return self._asked_once(ask)
 
-    def _asked_once(self, ask: Callable[[Evaluator], T]) -> T:
-        with self._turn() as evaluator, self._silence(evaluator):
+    def _asked_once(self, ask: Callable[[Evaluator], T], told: Evaluator | None = None) -> T:
+        with self._turn(told) as evaluator, self._silence(evaluator):
             return ask(evaluator)
 
     def _refused(
@@ -211,13 +227,13 @@ class JudgePool:
             self._builder.kill()
 
     @contextmanager
-    def _turn(self) -> Iterator[Evaluator]:
+    def _turn(self, told: Evaluator | None = None) -> Iterator[Evaluator]:
         ticket = _Ticket()
         with self._lock:
             if self._over:
                 raise InfrastructureError(self._over)
             if self._free and not self._waiting:
-                ticket.evaluator = self._free.popleft()
+                ticket.evaluator = self._take_free(told)
             else:
                 self._waiting.append(ticket)
         if ticket.evaluator is None:
@@ -234,6 +250,14 @@ class JudgePool:
             self._pass_on(ticket.evaluator)
             raise
         self._pass_on(ticket.evaluator)
+
+    def _take_free(self, told: Evaluator | None) -> Evaluator:
+        """The one that was told of this request, if it is free; else the one that has been free for longest."""
+        for index, one in enumerate(self._free):
+            if one is told:
+                del self._free[index]
+                return one
+        return self._free.popleft()
 
     def _is_first_loss(self, lost: Evaluator) -> bool:
         """Note that a judge is lost, which several requests may find; it gets no more."""

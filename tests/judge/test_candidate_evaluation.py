@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -26,6 +29,7 @@ from arena.platforms.cpu import CpuPlatform
 from arena.service.feedback import feedback
 
 QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=5.0)
+SEEN_ONLY = structs.replace(QUICK, heldout=False)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +49,12 @@ def unheard(stage: Stage, done: int, total: int) -> None:
 
 
 def evaluated(task: Task, context: JudgeContext, kernel: Path, options: Options = QUICK) -> Evaluation:
-    return CandidateEvaluation(task, kernel, options, context).run(
-        lambda isolation: Environment(context.timer.facts, isolation), unheard
-    )
+    with closing(CandidateEvaluation(task, options, context)) as candidate_evaluation:
+        return candidate_evaluation.run(kernel, environment_of(context), unheard)
+
+
+def environment_of(context: JudgeContext) -> Callable[[str], Environment]:
+    return lambda isolation: Environment(context.timer.facts, isolation)
 
 
 def kernel_of(task: Task) -> Path:
@@ -68,11 +75,61 @@ def spoiled(task: Task, folder: Path, first_line: str) -> Path:
 def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: JudgeContext) -> None:
     """Also where the baseline is known, so that nothing else had to start it."""
     for _ in range(2):
-        candidate_evaluation = CandidateEvaluation(task, kernel_of(task), QUICK, context)
+        candidate_evaluation = CandidateEvaluation(task, QUICK, context)
+        shutil.copyfile(kernel_of(task), candidate_evaluation._file)
         assert candidate_evaluation._compile(unheard).status is Status.PASSED
         candidate_evaluation._await_baseline()
         assert candidate_evaluation._baselines.worker_program.worker.isolation
-        candidate_evaluation._clean_up()
+        candidate_evaluation.close()
+
+
+def test_workers_wait_for_a_candidate_that_is_still_compiled(
+    task: Task, context: JudgeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The candidate's only where nothing of the baseline is left to measure, and none is started twice."""
+    started: list[str] = []
+    spawn = context.fork_servers.spawn
+
+    def counted(*arguments: Any) -> Any:
+        started.append("worker")
+        return spawn(*arguments)
+
+    monkeypatch.setattr(context.fork_servers, "spawn", counted)
+    cold, counts = replace(context, cache={}), []
+    for waits, already in ((True, 1), (True, 2), (False, 0)):
+        started.clear()
+        with closing(CandidateEvaluation(task, QUICK, cold)) as candidate_evaluation:
+            if waits:
+                candidate_evaluation.start_workers()
+                candidate_evaluation._await_workers()
+            assert len(started) == already
+            found = candidate_evaluation.run(kernel_of(task), environment_of(context), unheard)
+        assert found.status is Status.PASSED
+        counts.append(len(started))
+    assert counts[1] == counts[2], counts
+
+
+@pytest.mark.parametrize("split", ["seen", "heldout"])
+def test_a_waiting_worker_sees_what_is_compiled_of_its_own_split_alone(
+    task: Task, context: JudgeContext, tmp_path: Path, split: str
+) -> None:
+    """Also where the folders were empty, or not there, when it was started."""
+    evaluated(task, context, kernel_of(task), SEEN_ONLY)
+    compiled = tmp_path / "compiled"
+    compiled.mkdir()
+    with closing(CandidateEvaluation(task, SEEN_ONLY, context, compiled)) as candidate_evaluation:
+        candidate_evaluation.start_workers()
+        candidate_evaluation._await_workers()
+        (compiled / split / "kernel").mkdir()
+        wanted = ["kernel"] if split == "seen" else []
+        look = (
+            f"import os\ntry:\n    found = os.listdir({str(compiled / split)!r})\nexcept OSError:\n    found = []\n"
+            f"assert found == {wanted}, found\n"
+        )
+        file = tmp_path / "candidate.py"
+        file.write_text(look + kernel_of(task).read_text(encoding="utf-8"), encoding="utf-8")
+        found = candidate_evaluation.run(file, environment_of(context), unheard)
+    assert found.status is Status.PASSED, found.verdicts
 
 
 def test_every_case_is_checked_and_timed(task: Task, context: JudgeContext) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -17,9 +17,20 @@ from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
 from arena.judge import service
 from arena.judge.client import JudgeClient
-from arena.judge.messages import FromJudge, Hello, Options, Progress
+from arena.judge.messages import (
+    CheckBaseline,
+    Evaluate,
+    Expect,
+    FromJudge,
+    HarnessFailed,
+    Hello,
+    Options,
+    Progress,
+    ToJudge,
+)
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
+from arena.wire import ChannelTimeout
 from tests.corpus.folders import TASK, write_task
 from tests.reporting import builders
 
@@ -76,6 +87,51 @@ def test_a_judge_that_dies_is_replaced(tmp_path: Path) -> None:
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
         os.kill(judge.pid, signal.SIGKILL)
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
+
+
+def test_what_was_expected_may_come_or_not(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    compiled, other = tmp_path / "compiled", tmp_path / "other"
+    for folder in (compiled, other):
+        folder.mkdir()
+    pid = cpu_judge.pid
+    for announced, into in ((RMS_NORM, compiled), (RMS_NORM, other), (tmp_path / "no-task", compiled)):
+        cpu_judge.expect(announced, QUICK, None, into)
+        found = cpu_judge.evaluate(RMS_NORM, START, QUICK, compiled=compiled)
+        assert found.status is Status.PASSED, found.verdicts
+    assert cpu_judge.pid == pid
+
+
+def test_who_asked_need_not_wait_for_the_end_of_workers() -> None:
+    done: list[str] = []
+    asked: list[ToJudge] = [Expect("", QUICK, "", ""), Evaluate("", "", QUICK), CheckBaseline("", "", QUICK)]
+
+    class Judge:
+        patience_s = 60.0
+
+        def expect(self, request: Expect) -> None:
+            raise KeyError("whatever may happen there")
+
+        def answer(self, request: ToJudge, channel: object) -> FromJudge:
+            done.append("worked")
+            return HarnessFailed("")
+
+        def tidy(self) -> None:
+            done.append("tidied")
+
+    class Asking:
+        def receive(self, timeout_s: float | None) -> tuple[ToJudge, list[int]]:
+            assert timeout_s == Judge.patience_s
+            if not asked:
+                raise ChannelTimeout
+            return asked.pop(0), []
+
+        def send(self, message: FromJudge) -> None:
+            done.append("answered")
+
+    for steps in ([], ["worked", "answered", "tidied"], ["tidied", "worked", "answered", "tidied"], ["tidied"]):
+        done.clear()
+        service._serve_one(cast(service.JudgeService, Judge()), cast(Any, Asking()))
+        assert done == steps
 
 
 @pytest.mark.slow

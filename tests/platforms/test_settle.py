@@ -97,9 +97,12 @@ def test_nothing_is_judged_on_a_busy_device() -> None:
         task = load_task(TASKS / "triton2triton/normalization/rms_norm")
         context = JudgeContext(Timer(device, facts), template, cross_compilation, {})
         assert task.baseline_kernel is not None
-        candidate_evaluation = CandidateEvaluation(task, task.baseline_kernel, Options(heldout=False), context)
+        candidate_evaluation = CandidateEvaluation(task, Options(heldout=False), context)
         with pytest.raises(InfrastructureError, match="the device is busy"):
-            candidate_evaluation.run(lambda isolation: Environment(facts, isolation), lambda stage, done, total: None)
+            candidate_evaluation.run(
+                task.baseline_kernel, lambda isolation: Environment(facts, isolation), lambda stage, done, total: None
+            )
+        candidate_evaluation.close()
         assert not candidate_evaluation._folder.exists()
     finally:
         cross_compilation.close()

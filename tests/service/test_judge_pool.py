@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,21 @@ class Slow(FakeEvaluator):
     def kill(self) -> None:
         self.failing.add("scale")
         self.go.set()
+
+
+@dataclass
+class Told(FakeEvaluator):
+    """Notes the folders that it is told of, and those that come with a candidate."""
+
+    told: list[Path] = field(default_factory=list)
+    came: list[Path] = field(default_factory=list)
+
+    def expect(self, task: Path, options: Options, heldout: Path | None, compiled: Path) -> None:
+        self.told.append(compiled)
+
+    def evaluate(self, *arguments: Any) -> Evaluation:
+        self.came.append(arguments[-1])
+        return super().evaluate(*arguments)
 
 
 @dataclass
@@ -71,6 +87,19 @@ class Workers:
 
     def active_s(self) -> float:
         return 0.0
+
+
+class Compiling:
+    """A builder by which everything compiles."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def compile(self, *_: object) -> None:
+        self.asked.set()
+
+    def kill(self) -> None:
+        """Nothing in hand."""
 
 
 class Refusing:
@@ -169,6 +198,29 @@ def test_what_does_not_compile_takes_no_turn(task: Task, tmp_path: Path) -> None
     with judge_pool.attend(agent):
         evaluation = judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
     assert evaluation.status is Status.COMPILE_ERROR and judge.seen == [] and agent.heard == []
+
+
+def test_a_judge_that_has_nothing_to_do_is_told_what_comes(task: Task, tmp_path: Path) -> None:
+    """And what it was told of goes to it, while another one is free."""
+    judges = [Told(), Told()]
+    judge_pool = JudgePool(judges, Compiling())
+    for word in ("one", "two", "three"):
+        judge_pool.evaluate(task, kernel(tmp_path, word), Options())
+    assert [len(judge.told) for judge in judges] == [2, 1]
+    assert [[text for _, text, _ in judge.seen] for judge in judges] == [["# one", "# three"], ["# two"]]
+    for judge in judges:
+        assert judge.told == judge.came
+
+
+def test_a_judge_that_is_at_work_is_told_nothing(task: Task, tmp_path: Path) -> None:
+    judge, compiling = Told(), Compiling()
+    judge_pool = JudgePool([judge], compiling)
+    with judge_pool._turn():  # somebody else's
+        thread = threading.Thread(target=judge_pool.evaluate, args=(task, kernel(tmp_path, "one"), Options()))
+        thread.start()
+        assert compiling.asked.wait(10)
+    thread.join(10)
+    assert judge.told == [] and len(judge.came) == 1
 
 
 def test_giving_up_ends_agents_and_whoever_waits(task: Task, tmp_path: Path) -> None:
