@@ -43,7 +43,6 @@ REFUSED = {
     "random": "torch.randn(4)",
     "comparison": "torch.equal(a, a)",
     "convolution": "torch.conv1d(a[None], a[None])",
-    "compiled": "torch.compile(lambda x: x * 2.0)(a)",
     "sparse": "torch.sparse.mm(torch.sparse_coo_tensor(torch.tensor([[0], [0]]), a[0, :1], (4, 4)), a)",
     "csr": "torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), a[0, :1], (1, 4)) @ a",
     "quantized": "torch.quantize_per_tensor(a, 0.1, 0, torch.qint8)",
@@ -55,6 +54,8 @@ REFUSED = {
     "assignment to an argument": "argument[1:].__setitem__(slice(0, 1), 3.0 * 1) or argument.__setitem__(0, a[0])",
     "a copy kept inside": "argument[2:3].copy_(a[:1], non_blocking=True)",
 }
+COMPILED = {"compiled": "torch.compile(lambda x: x * 2.0)(a)"}
+"""apart from the others: importing PyTorch's compiler takes seconds"""
 SCRIPT = """
 import json, sys, threading
 import torch
@@ -101,9 +102,13 @@ print(json.dumps(outcomes))
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
+    return tried(HARMLESS | REFUSED)
+
+
+def tried(expressions: dict[str, str]) -> dict[str, str]:
     """What each expression got in a process of its own, which is of no use afterwards."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps(HARMLESS | REFUSED)],
+        [sys.executable, "-c", SCRIPT, json.dumps(expressions)],
         capture_output=True,
         text=True,
         check=False,
@@ -121,4 +126,13 @@ def test_what_computes_nothing_works(outcomes: dict[str, str], name: str) -> Non
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_computes_is_refused_and_named(outcomes: dict[str, str], name: str) -> None:
-    assert "PyTorch" in outcomes[name] and "Triton kernels" in outcomes[name]
+    assert_refused(outcomes[name])
+
+
+@pytest.mark.slow
+def test_what_pytorch_compiles_is_refused() -> None:
+    assert_refused(tried(COMPILED)["compiled"])
+
+
+def assert_refused(outcome: str) -> None:
+    assert "PyTorch" in outcome and "Triton kernels" in outcome
