@@ -67,6 +67,10 @@ class Channel(Generic[Out, In]):
         """Return whether part of another message came along with the last one."""
         return bool(self._buffer)
 
+    def has_next(self) -> bool:
+        """Return whether more has come than was received, or the other end has closed."""
+        return self.holds_more or bool(select.select([self._socket], [], [], 0)[0])
+
     def close(self) -> None:
         """Close this end."""
         self._socket.close()

@@ -28,8 +28,6 @@ from arena.numerics.reference import Reference
 from arena.protocol import Call, Language, Prepare
 from arena.toolchains.targets import TARGETS
 
-SEEN, HELDOUT = "seen", "heldout"
-"""folders of one candidate's kernels, by split"""
 _CORES_A_WORKER = 4
 """of one kernel: others are compiled at the same time"""
 _LEFT_CORES = 2

@@ -19,10 +19,10 @@ from pathlib import Path
 from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import ArenaError
 from arena.judge import rules
-from arena.judge.ahead import HELDOUT, SEEN, AheadCompiler, TritonKernel
+from arena.judge.ahead import AheadCompiler, TritonKernel
 from arena.judge.building import baseline_program, build_program
 from arena.judge.cross_compile import CrossCompilation, Limit
-from arena.judge.messages import Options
+from arena.judge.messages import HELDOUT, SEEN, Options
 from arena.judge.refusals import refusal
 from arena.judge.selection import bounded, select_cases
 from arena.judge.wave_size import build_other_wave

@@ -151,7 +151,7 @@ class JudgeClient:
         """Ask; after any failure the next question goes to a new judge, since the old one's device may be poisoned."""
         if self._killed:
             raise JudgeUnavailable("the judge was closed")
-        if self._broken:
+        if self._broken or self._process.poll() is not None:  # which is not the fault of what is asked now
             self.close()
             sweep()  # what a judge that was killed has left, which may fill the disk
             self._start()
@@ -175,13 +175,14 @@ class JudgeClient:
             on_progress(answer)
 
     def close(self) -> None:
-        """End the judge; it takes its workers with it."""
+        """End the judge; it takes its workers with it, and what they wrote."""
         self._channel.close()
         try:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             kill_group(self._process.pid)
             self._process.wait()
+            sweep()
 
     def kill(self) -> None:
         """End the judge for good, whatever it is doing: a thread that waits for its answer gets an error."""

@@ -20,13 +20,12 @@ from msgspec import structs
 from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import InfrastructureError
 from arena.judge import rules
-from arena.judge.ahead import HELDOUT, SEEN
 from arena.judge.baselines import BaselineCache, Baselines
 from arena.judge.building import build_program, hip_worker
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.machine_code import executed
-from arena.judge.messages import Options
+from arena.judge.messages import HELDOUT, SEEN, Options
 from arena.judge.performance import PerformanceCheck
 from arena.judge.profiling import profile_largest
 from arena.judge.selection import is_timed, not_run, select_cases
@@ -65,7 +64,10 @@ class CandidateEvaluation:
     """The evaluation of one candidate for one task."""
 
     def __init__(self, task: Task, options: Options, context: JudgeContext, compiled: Path | None = None) -> None:
-        """`compiled`: what a builder compiles of the candidate, a folder for each split (`ahead.py`)."""
+        """`compiled`: what a builder compiles of the candidate, with a folder for each split (`ahead.py`).
+
+        The folders are there already, though empty: what does not exist cannot be hidden.
+        """
         self._task, self._options, self._context, self._compiled = task, options, context, compiled
         self._timer, self._fork_servers = context.timer, context.fork_servers
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
@@ -108,7 +110,8 @@ class CandidateEvaluation:
         verdicts: list[Verdict] = []
         try:
             shutil.copyfile(candidate, self._file)
-            self._await_workers()
+            self._await_candidate()  # if started in advance: nothing is measured meanwhile
+            self._await_baseline()
             self._await_device()
             for stage, gate in self._gates():
                 started = time.monotonic()
@@ -201,8 +204,6 @@ class CandidateEvaluation:
         native_worker = hip_worker(self._timer.facts.arch) if hip else None
         most_bytes, cache, hidden = options.host_memory_bytes, None, self._hidden
         if self._compiled is not None:
-            for folder in (SEEN, HELDOUT):
-                (self._compiled / folder).mkdir(exist_ok=True)  # what is not there yet cannot be hidden
             cache = self._compiled / split
             hidden += tuple(self._compiled / other for other in (SEEN, HELDOUT) if other != split)
         return WorkerProgram(self._fork_servers, cache, hidden, options.call_timeout_s, most_bytes, native_worker)
@@ -237,10 +238,9 @@ class CandidateEvaluation:
         if self._waking is not None:
             self._waking.result()
 
-    def _await_workers(self) -> None:
-        """What was started in advance; nothing is measured before."""
-        self._await_candidate()
-        self._await_baseline()
+    def has_started(self) -> bool:
+        """Wait for workers that were started in advance; False where one could not be."""
+        return not any(one.exception() for one in (self._warming, self._waking) if one is not None)
 
     def _generalization(self, report: Report) -> OutputCheck:
         """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh worker."""

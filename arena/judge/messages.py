@@ -13,6 +13,9 @@ from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 
+SEEN, HELDOUT = "seen", "heldout"
+"""folders of a candidate's compiled kernels, by split"""
+
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How thoroughly to evaluate. Times in seconds."""
@@ -79,7 +82,10 @@ class Evaluate(JudgeMessage, frozen=True):
 
 
 class Expect(JudgeMessage, frozen=True):
-    """An evaluation with these fields will be asked for, once a builder has compiled its candidate. No answer."""
+    """An evaluation with these fields will be asked for, once a builder has compiled its candidate.
+
+    It has no answer, and is of no account where another message follows at once.
+    """
 
     task: str
     options: Options

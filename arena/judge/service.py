@@ -97,7 +97,7 @@ class JudgeService:
             channel.send(Progress(stage, done, total))
 
         current, wanted = self._current, Expect(request.task, request.options, request.heldout, request.compiled)
-        if current is None or wanted != self._expected:
+        if current is None or wanted != self._expected or not current.has_started():
             current = self._begin(wanted)
         self._expected = None
         return current.run(Path(request.candidate), self.environment, report)
@@ -199,8 +199,9 @@ def _serve_one(judge: JudgeService, channel: Channel[FromJudge, ToJudge]) -> Non
         judge.tidy()
         return
     if isinstance(request, Expect):
-        with suppress(Exception):  # whatever it is, the evaluation will say it
-            judge.expect(request)
+        if not channel.has_next():
+            with suppress(Exception):  # whatever it is, the evaluation will say it
+                judge.expect(request)
         return
     if not isinstance(request, Evaluate):
         judge.tidy()

@@ -133,10 +133,12 @@ class WorkerProgram:
     def _started(self) -> WatchedWorker:
         if self._worker is None:
             native_worker = None if self._profiled else self._native_worker
+            shared = self._cache == triton_cache()  # with others, whose kernels are not this worker's
+            if shared:
+                self._cache.mkdir(parents=True, exist_ok=True)
             worker = self._fork_servers.spawn(
                 WorkerFolder(self._home, self._cache, self._folder, native_worker), self._hide
             )
-            shared = self._cache == triton_cache()  # with others, whose kernels are not this worker's
             self._worker = WatchedWorker(worker, self._memory_bytes, (self._home, *(() if shared else (self._cache,))))
             self.isolation = self._worker.isolation
         return self._worker

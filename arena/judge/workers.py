@@ -204,7 +204,9 @@ class Worker:
         try:
             answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
-            raise InfrastructureError(f"no worker can be started ({problem!r}): {self._exit_reason()}") from None
+            reason = self._exit_reason()
+            self._log.close()
+            raise InfrastructureError(f"no worker can be started ({problem!r}): {reason}") from None
         if not isinstance(answer, Ready):
             raise InfrastructureError("a worker did not say which sandbox it is in")
         return answer.isolation

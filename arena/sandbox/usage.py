@@ -9,12 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 BLOCK_BYTES = 512
+ENTRY_BYTES = 16 << 10
+"""what a file or folder counts at least: many empty ones fill no disk, but take long to delete"""
 UNMEASURABLE = 1 << 60
 """what a folder counts that cannot be read: nothing could be said of how much lies there"""
 
 
 def folder_bytes(folders: Iterable[Path]) -> int:
-    """Bytes on disk under these folders, no link followed; `UNMEASURABLE` where one could not be read."""
+    """Bytes on disk under these folders, of each entry `ENTRY_BYTES` or more, no link followed.
+
+    `UNMEASURABLE` where one could not be read.
+    """
     total = 0
     linked: set[tuple[int, int]] = set()
     waiting = [os.fspath(folder) for folder in folders]
@@ -32,7 +37,7 @@ def folder_bytes(folders: Iterable[Path]) -> int:
                 continue
             if info.st_nlink > 1 and not stat.S_ISDIR(info.st_mode):
                 linked.add((info.st_dev, info.st_ino))
-            total += info.st_blocks * BLOCK_BYTES
+            total += max(info.st_blocks * BLOCK_BYTES, ENTRY_BYTES)
             if stat.S_ISDIR(info.st_mode):
                 waiting.append(entry.path)
     return total

@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from arena.agents.base import Attended
 from arena.errors import InfrastructureError, JudgeLost
 from arena.judge.client import JudgeClient
-from arena.judge.messages import Options, Progress
+from arena.judge.messages import HELDOUT, SEEN, Options, Progress
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
@@ -107,6 +107,7 @@ class JudgePool:
         self._evaluators = list(evaluators)
         self._queued = queued
         self._lost: list[Evaluator] = []
+        self._told: list[Evaluator] = []
         self._builder = builder
         self._replace = replace
         self._lock = threading.Lock()
@@ -140,8 +141,10 @@ class JudgePool:
         if self._builder is None:
             return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout))
         compiled = Path(tempfile.mkdtemp(prefix=prefix("kernels")))
+        for split in (SEEN, HELDOUT):
+            (compiled / split).mkdir()
+        told = self._tell(task, options, heldout, compiled)
         try:
-            told = self._tell(task, options, heldout, compiled)
             refused = self._refused(self._builder, task, candidate, options, heldout, compiled)
             if refused is not None:
                 return refused
@@ -149,6 +152,7 @@ class JudgePool:
                 lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled), told
             )
         finally:
+            self._forget(told)
             remove(compiled)
 
     def check_baseline(self, task: Task, heldout: Path | None, options: Options) -> dict[str, str]:
@@ -156,14 +160,24 @@ class JudgePool:
         return self._asked(lambda one: one.check_baseline(task.path, heldout, options))
 
     def _tell(self, task: Task, options: Options, heldout: Path | None, compiled: Path) -> Evaluator | None:
-        """Tell a judge that has nothing to do what comes, so that it gets ready while the builder compiles."""
+        """Tell a judge that has nothing to do, and expects nothing, what comes: it gets ready meanwhile."""
         with self._lock:
-            if self._over or not self._free:
+            idle = next((one for one in self._free if not _has(self._told, one)), None)
+            if self._over or idle is None:
                 return None
-            idle = self._free.popleft()
-        idle.expect(task.path, options, heldout, compiled)
-        self._pass_on(idle)
+            self._told.append(idle)
+            self._take_free(idle)
+        try:
+            idle.expect(task.path, options, heldout, compiled)
+        except Exception:
+            logging.getLogger(__name__).exception("a judge could not be told of %s", task.id)
+        finally:
+            self._pass_on(idle)
         return idle
+
+    def _forget(self, told: Evaluator | None) -> None:
+        with self._lock:
+            self._told = [one for one in self._told if one is not told]
 
     def _asked(self, ask: Callable[[Evaluator], T], told: Evaluator | None = None) -> T:
         """Wait for a turn and ask; where the judge is lost meanwhile, ask another one, at most twice."""
@@ -262,14 +276,11 @@ class JudgePool:
     def _is_first_loss(self, lost: Evaluator) -> bool:
         """Note that a judge is lost, which several requests may find; it gets no more."""
         with self._lock:
-            if self._is_lost(lost):
+            if _has(self._lost, lost):
                 return False
             self._lost.append(lost)
             self._free = deque(one for one in self._free if one is not lost)
             return True
-
-    def _is_lost(self, evaluator: Evaluator) -> bool:
-        return any(one is evaluator for one in self._lost)
 
     def _replace_lost(self, lost: Evaluator, problem: InfrastructureError) -> None:
         """Look for a judge in place of one that was lost; where none is left, whoever waits gets an error."""
@@ -308,7 +319,7 @@ class JudgePool:
     def _pass_on(self, evaluator: Evaluator) -> None:
         """Give an evaluator to whoever has waited longest."""
         with self._lock:
-            if self._is_lost(evaluator):
+            if _has(self._lost, evaluator):
                 return
             if not self._waiting:
                 self._free.append(evaluator)
@@ -336,6 +347,11 @@ class JudgePool:
                 if self._measuring == 0:
                     for processes in self._present:
                         processes.resume()
+
+
+def _has(some: Sequence[Evaluator], one: Evaluator) -> bool:
+    """Return whether it is among them, whatever it is equal to."""
+    return any(other is one for other in some)
 
 
 class _Ticket:

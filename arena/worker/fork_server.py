@@ -149,7 +149,7 @@ def _enter_sandbox(message: Spawn, *, gpus: bool = True) -> str:
 def _own_environment(message: Spawn) -> None:
     folder = Path(message.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    Path(message.cache).mkdir(parents=True, exist_ok=True)  # a rule can be made only for what exists
+    Path(message.cache).mkdir(exist_ok=True)  # a rule can be made only for what exists
     tempfile.tempdir = None  # in case an import has asked for it
     os.environ.update(HOME=message.folder, TMPDIR=message.folder, TRITON_CACHE_DIR=message.cache)
     os.environ["TRITON_HOME"] = message.folder

@@ -100,7 +100,7 @@ def test_workers_wait_for_a_candidate_that_is_still_compiled(
         started.clear()
         with closing(CandidateEvaluation(task, SEEN_ONLY, cold)) as candidate_evaluation:
             candidate_evaluation.start_workers()
-            candidate_evaluation._await_workers()
+            assert candidate_evaluation.has_started()
             assert len(started) == waiting
             found = candidate_evaluation.run(kernel_of(task), environment_of(context), unheard)
         assert found.status is Status.PASSED
@@ -112,13 +112,14 @@ def test_workers_wait_for_a_candidate_that_is_still_compiled(
 def test_a_waiting_worker_sees_what_is_compiled_of_its_own_split_alone(
     task: Task, context: JudgeContext, tmp_path: Path, split: str
 ) -> None:
-    """Also where the folders were empty, or not there, when it was started."""
+    """Also where the folders were empty when it was started."""
     evaluated(task, context, kernel_of(task), SEEN_ONLY)
     compiled = tmp_path / "compiled"
-    compiled.mkdir()
+    for folder in ("seen", "heldout"):
+        (compiled / folder).mkdir(parents=True)
     with closing(CandidateEvaluation(task, SEEN_ONLY, context, compiled)) as candidate_evaluation:
         candidate_evaluation.start_workers()
-        candidate_evaluation._await_workers()
+        assert candidate_evaluation.has_started()
         (compiled / split / "kernel").mkdir()
         wanted = ["kernel"] if split == "seen" else []
         look = (
@@ -129,6 +130,17 @@ def test_a_waiting_worker_sees_what_is_compiled_of_its_own_split_alone(
         file.write_text(look + kernel_of(task).read_text(encoding="utf-8"), encoding="utf-8")
         found = candidate_evaluation.run(file, environment_of(context), unheard)
     assert found.status is Status.PASSED, found.verdicts
+
+
+@pytest.mark.slow
+def test_a_worker_does_not_bring_back_a_folder_of_a_candidate_that_was_refused(
+    task: Task, context: JudgeContext, tmp_path: Path
+) -> None:
+    evaluated(task, context, kernel_of(task), SEEN_ONLY)
+    with closing(CandidateEvaluation(task, SEEN_ONLY, context, tmp_path / "compiled")) as candidate_evaluation:
+        candidate_evaluation.start_workers()
+        assert not candidate_evaluation.has_started()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_case_is_checked_and_timed(task: Task, context: JudgeContext) -> None:

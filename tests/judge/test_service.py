@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from arena import scratch
 from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
 from arena.judge import service
@@ -30,7 +33,7 @@ from arena.judge.messages import (
 )
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
-from arena.wire import ChannelTimeout
+from arena.wire import Channel, ChannelTimeout
 from tests.corpus.folders import TASK, write_task
 from tests.reporting import builders
 
@@ -82,17 +85,20 @@ def test_what_a_host_can_see(tmp_path: Path, judge_with_secret: JudgeClient, loo
 
 
 @pytest.mark.slow
-def test_a_judge_that_dies_is_replaced(tmp_path: Path) -> None:
+def test_a_judge_that_dies_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with JudgeClient("cpu") as judge:
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
         os.kill(judge.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, judge.pid, os.WEXITED | os.WNOWAIT)
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
+    assert "the judge failed with" not in caplog.text, "nothing was asked of it then"
 
 
 def test_what_was_expected_may_come_or_not(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     compiled, other = tmp_path / "compiled", tmp_path / "other"
     for folder in (compiled, other):
-        folder.mkdir()
+        for split in ("seen", "heldout"):
+            (folder / split).mkdir(parents=True)
     pid = cpu_judge.pid
     for announced, into in ((RMS_NORM, compiled), (RMS_NORM, other), (tmp_path / "no-task", compiled)):
         cpu_judge.expect(announced, QUICK, None, into)
@@ -125,6 +131,9 @@ def test_who_asked_need_not_wait_for_the_end_of_workers() -> None:
                 raise ChannelTimeout
             return asked.pop(0), []
 
+        def has_next(self) -> bool:
+            return False
+
         def send(self, message: FromJudge) -> None:
             done.append("answered")
 
@@ -132,6 +141,38 @@ def test_who_asked_need_not_wait_for_the_end_of_workers() -> None:
         done.clear()
         service._serve_one(cast(service.JudgeService, Judge()), cast(Any, Asking()))
         assert done == steps
+
+
+@pytest.mark.slow
+def test_a_judge_that_has_to_be_killed_leaves_no_folders() -> None:
+    with JudgeClient("cpu") as judge:
+        _ = judge.environment
+        left = Path(tempfile.mkdtemp(prefix=scratch.prefix("worker").replace(str(os.getpid()), str(judge.pid))))
+        os.kill(judge.pid, signal.SIGSTOP)
+    assert not left.exists()
+
+
+def test_of_announcements_that_wait_the_last_one_counts() -> None:
+    ours, theirs = (Channel[Any, Any](end, Any) for end in socket.socketpair())
+    with closing(ours), closing(theirs):
+        assert not theirs.has_next()
+        ours.send({})
+        assert theirs.has_next()
+
+    class Judge:
+        patience_s = None
+
+        def expect(self, request: Expect) -> None:
+            raise AssertionError("it is replaced by the next")
+
+    class Asking:
+        def receive(self, timeout_s: float | None) -> tuple[ToJudge, list[int]]:
+            return Expect("", QUICK, "", ""), []
+
+        def has_next(self) -> bool:
+            return True
+
+    service._serve_one(cast(service.JudgeService, Judge()), cast(Any, Asking()))
 
 
 @pytest.mark.slow

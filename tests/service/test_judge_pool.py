@@ -46,9 +46,12 @@ class Told(FakeEvaluator):
 
     told: list[Path] = field(default_factory=list)
     came: list[Path] = field(default_factory=list)
+    fails: bool = False
 
     def expect(self, task: Path, options: Options, heldout: Path | None, compiled: Path) -> None:
         self.told.append(compiled)
+        assert not self.fails
+        assert sorted(path.name for path in compiled.iterdir()) == ["heldout", "seen"]
 
     def evaluate(self, *arguments: Any) -> Evaluation:
         self.came.append(arguments[-1])
@@ -210,6 +213,33 @@ def test_a_judge_that_has_nothing_to_do_is_told_what_comes(task: Task, tmp_path:
     assert [[text for _, text, _ in judge.seen] for judge in judges] == [["# one", "# three"], ["# two"]]
     for judge in judges:
         assert judge.told == judge.came
+
+
+def test_a_judge_that_cannot_be_told_is_asked_all_the_same(
+    task: Task, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    judge = Told(fails=True)
+    judge_pool = JudgePool([judge], Compiling())
+    for _ in range(2):
+        assert judge_pool.evaluate(task, kernel(tmp_path, "one"), Options()).status is Status.PASSED
+    assert judge.told == judge.came and "could not be told" in caplog.text
+
+
+def test_a_judge_that_expects_a_candidate_is_told_of_no_other(task: Task, tmp_path: Path) -> None:
+    judge, compiling = Told(), Compiling()
+    judge_pool = JudgePool([judge], compiling)
+    judge_pool._tell(task, Options(), None, expected_folder(tmp_path))
+    judge_pool.evaluate(task, kernel(tmp_path, "two"), Options())
+    assert len(judge.told) == 1
+    judge_pool._forget(judge)
+    judge_pool.evaluate(task, kernel(tmp_path, "three"), Options())
+    assert judge.told[1:] == judge.came[1:]
+
+
+def expected_folder(place: Path) -> Path:
+    for split in ("seen", "heldout"):
+        (place / "compiled" / split).mkdir(parents=True)
+    return place / "compiled"
 
 
 def test_a_judge_that_is_at_work_is_told_nothing(task: Task, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arena.agents.box.untrusted import read_candidate
-from arena.sandbox.usage import UNMEASURABLE, deleted_bytes, folder_bytes
+from arena.sandbox.usage import ENTRY_BYTES, UNMEASURABLE, deleted_bytes, folder_bytes
 from arena.scratch import clear
 
 
@@ -64,6 +64,12 @@ def test_bytes_are_counted_once_and_links_are_not_followed(tmp_path: Path) -> No
     (tmp_path / "one" / "away").symlink_to("/usr")
     assert 1_000_000 <= folder_bytes([tmp_path / "one"]) < 1_100_000
     assert folder_bytes([tmp_path / "gone"]) == 0
+
+
+def test_an_empty_file_counts_too(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / str(number)).touch()
+    assert folder_bytes([tmp_path]) == 100 * ENTRY_BYTES
 
 
 def test_a_tree_deeper_than_paths_reach_counts_as_too_much(tmp_path: Path) -> None:
