@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from arena.judge.building import build_program
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.evaluate import JudgeContext
 from arena.judge.hip_toolchains import toolchain_for
@@ -28,7 +30,8 @@ from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Targ
 from arena.toolchains.kernel_library import inlined
 from arena.toolchains.task_header import dtype_key, task_header
 
-_TIMEOUT_S = 3.0
+_LEAST_TIMEOUT_S = 3.0
+_MOST_TIMEOUT_S = 60.0
 _BUILD_TIMEOUT_S = 60.0
 _SEEDS = 3
 """as many as an evaluation has by default"""
@@ -54,19 +57,19 @@ def try_mutants(
     text = kernel.read_text(encoding="utf-8")
     is_triton = task.task_type.triton
     chosen = choose((triton if is_triton else hip).derive(text), most)
-    correctness = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _TIMEOUT_S)
     build = _triton_programs if is_triton else _hip_programs
     statuses = {mutant.name: Status.PASSED for mutant in chosen}
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
         for few in cases_by_dtypes(task, cases):
             left = [mutant for mutant in chosen if statuses[mutant.name] is Status.PASSED]
             programs = build(task, left, few[0], Path(folder))
+            itself = build_program(task, kernel, few, context.timer.facts).program
+            check = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _MOST_TIMEOUT_S)
+            limits = [(case, _limited(itself, case, check, context)) for case in few]
             for mutant in left:
                 report(len(chosen) - len(left), len(chosen))
                 program = programs.get(mutant.name)
-                statuses[mutant.name] = (
-                    Status.COMPILE_ERROR if program is None else _fate(program, few, correctness, context)
-                )
+                statuses[mutant.name] = Status.COMPILE_ERROR if program is None else _fate(program, limits, context)
     return tuple(
         MutantFate(one.name, one.line, one.change, statuses[one.name], task.equivalent_mutants.get(one.name, ""))
         for one in chosen
@@ -109,11 +112,22 @@ def cases_by_dtypes(task: Task, cases: Sequence[Case]) -> list[list[Case]]:
     return groups
 
 
-def _fate(program: Program, cases: Sequence[Case], correctness: CorrectnessCheck, context: JudgeContext) -> Status:
+def _limited(itself: Program, case: Case, check: CorrectnessCheck, context: JudgeContext) -> CorrectnessCheck:
+    """The check with a limit for a mutant's call: as long as the kernel itself takes here for the case, several calls.
+
+    So a machine that is slow or busy takes no mutant for one without end.
+    """
+    started = time.monotonic()
+    _fate(itself, [(case, check)], context)
+    took = time.monotonic() - started
+    return replace(check, timeout_s=min(max(_LEAST_TIMEOUT_S, took), _MOST_TIMEOUT_S))
+
+
+def _fate(program: Program, cases: Sequence[tuple[Case, CorrectnessCheck]], context: JudgeContext) -> Status:
     """How a mutant ends: the status of the first case that it fails."""
-    worker_program = WorkerProgram(context.fork_servers, None, (), _TIMEOUT_S).adopt(program)
+    worker_program = WorkerProgram(context.fork_servers, None, (), _MOST_TIMEOUT_S).adopt(program)
     try:
-        for case in cases:
+        for case, correctness in cases:
             finding = correctness.run(worker_program, arguments(program.task, case))
             if finding.status is not Status.PASSED:
                 return finding.status

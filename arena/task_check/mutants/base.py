@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
 
@@ -44,7 +44,10 @@ class SourceChange:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A source with one fault. `name` is `line:column fault`, by which a task declares it equivalent."""
+    """A source with one fault. `name` is `line:column fault`, by which a task declares it equivalent.
+
+    Of several that begin at the same character, the second is `line:column fault 2`.
+    """
 
     name: str
     fault: Fault
@@ -56,10 +59,14 @@ class Mutant:
 def mutants(text: str, edits: Iterable[SourceChange]) -> list[Mutant]:
     """The mutants that a list of edits makes of a text, those that change nothing or repeat another left out."""
     made: dict[str, Mutant] = {}
+    alike: Counter[str] = Counter()
     for edit in edits:
         changed = text[: edit.start] + edit.new + text[edit.end :]
         if changed != text and changed not in made:
-            made[changed] = _mutant(text, edit, changed)
+            mutant = _mutant(text, edit, changed)
+            alike[mutant.name] += 1
+            count = alike[mutant.name]
+            made[changed] = mutant if count == 1 else replace(mutant, name=f"{mutant.name} {count}")
     return list(made.values())
 
 

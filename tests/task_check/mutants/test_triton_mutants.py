@@ -64,6 +64,12 @@ def test_terms() -> None:
     assert "11: x_ptr + i → x_ptr - (i)" in found
 
 
+def test_mutants_that_begin_at_the_same_character_have_names_of_their_own() -> None:
+    text = KERNEL.replace("range(0, n, BLOCK)", "range(n + BLOCK * n - n, n, BLOCK)")
+    names = [mutant.name for mutant in derive(text)]
+    assert len(set(names)) == len(names) and any(name.endswith("term 2") for name in names), names
+
+
 def test_every_mutant_is_python() -> None:
     assert len([ast.parse(mutant.text) for mutant in derive(KERNEL)]) > 15
 

@@ -1,4 +1,7 @@
-"""Gated delta rule: one program per sequence, value head and 8 columns of the state, which it keeps while it walks."""
+"""Gated delta rule: one program per sequence, value head and 8 columns of the state, which it keeps while it walks.
+
+Values are a multiple of 8, so that no program has columns beyond them.
+"""
 
 import triton
 import triton.language as tl
@@ -39,7 +42,7 @@ def walk_sequence(
         slot = tl.load(idx_mapping_ptr + seq).to(tl.int64)
         state_rows = (slot * num_value_heads + head) * head_dim + dims
         state_ptrs = state_ptr + state_rows[:, None] * value_dim + columns[None, :]
-        state_mask = (dims < head_dim)[:, None] & (columns < value_dim)[None, :]
+        state_mask = (dims < head_dim)[:, None]
         state = tl.load(state_ptrs, mask=state_mask, other=0.0)
         for token in range(begin, end):
             key_offsets = token * key_stride + key_head * head_dim + dims
@@ -53,17 +56,11 @@ def walk_sequence(
                 state *= tl.exp(tl.load(g_ptr + row))
             beta = tl.load(beta_ptr + row).to(tl.float32)
             value_offsets = row * value_dim + columns
-            value = tl.load(
-                value_ptr + token * value_stride + head * value_dim + columns, mask=columns < value_dim, other=0.0
-            ).to(tl.float32)
+            value = tl.load(value_ptr + token * value_stride + head * value_dim + columns).to(tl.float32)
             write = beta * (value - tl.sum(state * key[:, None], axis=0))
             state += key[:, None] * write[None, :]
             out = tl.sum(state * query[:, None], axis=0) * sm_scale
-            tl.store(
-                out_ptr + value_offsets,
-                out.to(out_ptr.dtype.element_ty),
-                mask=columns < value_dim,
-            )
+            tl.store(out_ptr + value_offsets, out.to(out_ptr.dtype.element_ty))
         tl.store(state_ptrs, state, mask=state_mask)
 
 
