@@ -11,6 +11,7 @@ from arena.corpus.task_folder import load_task
 from arena.errors import FileError
 from arena.model.record import Split
 from arena.model.task import LARGE, OutputComparison, TaskType, TensorSpec, arguments
+from arena.task_check.mutants.base import Fault
 from tests.corpus.folders import HELDOUT, SEEN, TASK, write_task
 
 TEXTS = {"task": TASK, "seen": SEEN, "heldout": HELDOUT}
@@ -260,6 +261,13 @@ def test_a_large_case_is_one_of_a_task_whose_rows_are_independent(
     monkeypatch.setattr(case_checks, "LARGE_ELEMENTS", 639)
     task = load_task(write_task(tmp_path, task=INDEPENDENT, heldout=HELDOUT + LARGE_CASE))
     assert (task.independent, task.heldout[-1].kind) == ("M", LARGE)
+
+
+def test_every_name_of_a_mutant_can_be_declared(tmp_path: Path) -> None:
+    names = [f"{number}:2 {fault}{which}" for number, fault in enumerate(Fault) for which in ("", " 2")]
+    declared = "".join(f"  '{name}': it computes the same\n" for name in names)
+    task = load_task(write_task(tmp_path, task=f"{TASK}equivalent_mutants:\n{declared}"))
+    assert list(task.equivalent_mutants) == names
 
 
 @pytest.mark.parametrize(
