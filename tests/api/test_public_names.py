@@ -49,7 +49,7 @@ def test_functions_say_what_they_take_give_and_raise() -> None:
             assert f"{name}:" in text, f"{function.__name__} does not say what `{name}` is"
 
 
-@pytest.mark.slow(but=["arena.api.result", "arena.api.client"])
+@pytest.mark.slow(but=["arena.api.client"])
 @pytest.mark.parametrize("module", [tasks, evaluation, result, runs, base, client], ids=lambda module: module.__name__)
 def test_the_examples_run(module: ModuleType) -> None:
     found = doctest.testmod(module)

@@ -184,6 +184,7 @@ def test_doctor_answers_for_machines() -> None:
     assert {"torch", "triton", "cpu platform", "cuda platform", "rocm platform", "hip-python"} <= names
 
 
+@pytest.mark.slow(but=["did you mean", "not a run"])
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -83,6 +83,7 @@ def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: Ju
         candidate_evaluation.close()
 
 
+@pytest.mark.slow
 def test_workers_wait_for_a_candidate_that_is_still_compiled(
     task: Task, context: JudgeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,7 @@ def test_a_program_runs_twice_under_a_tool_and_in_a_sandbox(
         assert lines[0] == "shown [] 2 1"
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_there_is_a_line(
     check: CorrectnessCheck, case: Arguments, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

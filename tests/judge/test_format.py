@@ -123,6 +123,7 @@ def test_a_decision_is_judged_by_its_regret(tmp_path: Path, cpu_judge: JudgeClie
     check(cpu_judge, folder, "tl.argmax", "tl.argmin")
 
 
+@pytest.mark.slow
 def test_strides_optional_inputs_scratch_and_state_in_hip(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     yaml = """
         axes: {N: {doc: size, domain: [1, 1000]}}

@@ -59,6 +59,7 @@ def test_open_literals_of_a_pragma_are_read_once(tmp_path: Path, quote: str) -> 
     assert odd_names(tmp_path / "kernel.so") == []
 
 
+@pytest.mark.slow
 def test_a_build_is_refused_for_it_and_no_documented_header_has_it(tmp_path: Path) -> None:
     toolchain = HipCpuToolchain(BuildCache(tmp_path))
     called = "#define CALLED(x) __attribute__((section(x)))\n"
