@@ -32,6 +32,7 @@ from arena.toolchains.task_header import dtype_key, task_header
 
 _LEAST_TIMEOUT_S = 3.0
 _MOST_TIMEOUT_S = 60.0
+_MOST_CASE_S = 15.0
 _BUILD_TIMEOUT_S = 60.0
 _SEEDS = 3
 """as many as an evaluation has by default"""
@@ -65,7 +66,7 @@ def try_mutants(
             programs = build(task, left, few[0], Path(folder))
             itself = build_program(task, kernel, few, context.timer.facts).program
             check = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _MOST_TIMEOUT_S)
-            limits = [(case, _limited(itself, case, check, context)) for case in few]
+            limits = _limited(itself, few, check, context)
             for mutant in left:
                 report(len(chosen) - len(left), len(chosen))
                 program = programs.get(mutant.name)
@@ -112,15 +113,24 @@ def cases_by_dtypes(task: Task, cases: Sequence[Case]) -> list[list[Case]]:
     return groups
 
 
-def _limited(itself: Program, case: Case, check: CorrectnessCheck, context: JudgeContext) -> CorrectnessCheck:
-    """The check with a limit for a mutant's call: as long as the kernel itself takes here for the case, several calls.
+def _limited(
+    itself: Program, cases: Sequence[Case], check: CorrectnessCheck, context: JudgeContext
+) -> list[tuple[Case, CorrectnessCheck]]:
+    """The cases for mutants, each with a limit for a call: as long as the kernel itself takes here for all its calls.
 
-    So a machine that is slow or busy takes no mutant for one without end.
+    So a machine that is slow or busy takes no mutant for one without end. Cases that take minutes are left out.
     """
-    started = time.monotonic()
-    _fate(itself, [(case, check)], context)
-    took = time.monotonic() - started
-    return replace(check, timeout_s=min(max(_LEAST_TIMEOUT_S, took), _MOST_TIMEOUT_S))
+    took: dict[str, float] = {}
+    for case in cases:
+        started = time.monotonic()
+        _fate(itself, [(case, check)], context)
+        took[case.id] = time.monotonic() - started
+    most = max(_MOST_CASE_S, min(took.values()))
+    return [
+        (case, replace(check, timeout_s=min(max(_LEAST_TIMEOUT_S, took[case.id]), _MOST_TIMEOUT_S)))
+        for case in cases
+        if took[case.id] <= most
+    ]
 
 
 def _fate(program: Program, cases: Sequence[tuple[Case, CorrectnessCheck]], context: JudgeContext) -> Status:

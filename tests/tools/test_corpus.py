@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.resources import PACKAGE
 from arena.task_check import run
 from tests.tools import load
 
@@ -35,8 +36,10 @@ def test_the_code_that_checks_is_in_the_key(tmp_path: Path, monkeypatch: pytest.
     first = key()
     (tmp_path / "judge" / "verify.py").write_text("a = 2")
     assert len({empty, first, key()}) == 3
-    (tmp_path / "reporting").mkdir()
     before = key()
-    (tmp_path / "reporting" / "pages.py").write_text("b = 1")
+    for name in ("reporting/pages.py", "task_check/mutation.py", "task_check/mutants/hip.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("b = 1")
     assert key() == before
+    assert all((PACKAGE / name).exists() for name in run.MUTANTS)
     run.code_key.cache_clear()
