@@ -43,8 +43,8 @@ class CheckItem:
 class MutantFate:
     """One mutant: its name, what was changed, and how it ended; `equivalent` holds the reason why it computes the same.
 
-    Of a mutant of the kernel the name is `line:column operator`; of one that leaves out part of an input
-    `input:dimension operator` or `input operator`, and the line is 0.
+    Of a mutant of the kernel the name is `line:column operator`, with a number where there are several. Of one that
+    leaves out part of an input it is `input:dimension operator` or `input operator`, and the line is 0.
     """
 
     name: str
@@ -56,7 +56,7 @@ class MutantFate:
     @property
     def operator(self) -> str:
         """What kind of mutant it is."""
-        return self.name.rsplit(" ", 1)[-1]
+        return self.name.split(" ")[1]
 
     @property
     def built(self) -> bool:

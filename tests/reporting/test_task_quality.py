@@ -37,7 +37,7 @@ def test_a_row_holds_what_was_kept(task: Task, tmp_path: Path) -> None:
         MutantFate("1:1 constant", 1, "1 → 2", Status.WRONG_RESULT),
         MutantFate("2:1 bound", 2, "< → <=", Status.PASSED),
         MutantFate("3:1 mask", 3, "dropped", Status.PASSED, equivalent="nothing lies beyond"),
-        MutantFate("4:1 mask", 4, "dropped", Status.COMPILE_ERROR),
+        MutantFate("4:1 mask 2", 4, "dropped", Status.COMPILE_ERROR),
     ]
     keep(tmp_path, "cpu/mutants", replace(kept, mutants=tuple(fates)))
     speeds = (Speed("starting", "M=8", 0.5, 0.1, 0.001), Speed("expert", "M=8", 0.125, 0.1, 0.001))

@@ -8,6 +8,8 @@ from typing import Any, cast
 import pytest
 
 from arena.judge.correctness import CorrectnessCheck
+from arena.model.check import MutantFate
+from arena.model.verdict import Status
 from arena.task_check import mutation
 
 
@@ -26,3 +28,8 @@ def test_a_call_may_take_as_long_as_the_kernel_takes_for_the_case(
     cases = [SimpleNamespace(id=str(number)) for number in range(len(took_s))]
     found = mutation._limited(*cast(Any, (None, cases, check, None)))
     assert {case.id: one.timeout_s for case, one in found} == pytest.approx(limits_s)
+
+
+@pytest.mark.parametrize("name", ["4:29 term", "4:29 term 2", "x:1 term", "x term"])
+def test_a_name_tells_the_kind_of_fault(name: str) -> None:
+    assert MutantFate(name, 4, "", Status.PASSED).operator == "term"
