@@ -147,7 +147,8 @@ def test_who_asked_need_not_wait_for_the_end_of_workers() -> None:
 def test_a_judge_that_has_to_be_killed_leaves_no_folders() -> None:
     with JudgeClient("cpu") as judge:
         _ = judge.environment
-        left = Path(tempfile.mkdtemp(prefix=scratch.prefix("worker").replace(str(os.getpid()), str(judge.pid))))
+        of_judge = scratch.prefix("worker").removesuffix(f"{os.getpid()}-") + f"{judge.pid}-"
+        left = Path(tempfile.mkdtemp(prefix=of_judge))
         os.kill(judge.pid, signal.SIGSTOP)
     assert not left.exists()
 
