@@ -153,7 +153,7 @@ def test_triton_for_a_gpu_that_is_not_here(builder: BuilderClient, tmp_path: Pat
     assert "undefined_name" in found.verdicts[0].detail
 
 
-@pytest.mark.slow(but=["synchronize"])
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "before", ["raise RuntimeError('no device')", "torch.cuda.synchronize(); torch.cuda.memory_stats()['none']"]
 )

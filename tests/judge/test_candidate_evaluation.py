@@ -108,7 +108,7 @@ def test_workers_wait_for_a_candidate_that_is_still_compiled(
         assert len(started) == 2
 
 
-@pytest.mark.slow(but=["heldout"])
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["seen", "heldout"])
 def test_a_waiting_worker_sees_what_is_compiled_of_its_own_split_alone(
     task: Task, context: JudgeContext, tmp_path: Path, split: str

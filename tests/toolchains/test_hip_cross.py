@@ -145,6 +145,7 @@ def test_what_hip_kernels_use_builds_everywhere(arch: str, cache: Path) -> None:
     assert use.occupancy is not None and 0.5 <= use.occupancy <= 1.0
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_be_found_in_the_process(cache: Path) -> None:
     """PyTorch has cuBLAS in every process that imports it, where a loader would find what was only declared."""
     declared = 'extern "C" int cublasDestroy_v2(void*);\nint (*kept)(void*) = cublasDestroy_v2;\n'
