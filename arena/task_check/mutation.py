@@ -58,14 +58,16 @@ def try_mutants(
     text = kernel.read_text(encoding="utf-8")
     is_triton = task.task_type.triton
     chosen = choose((triton if is_triton else hip).derive(text), most)
+    check = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _MOST_TIMEOUT_S)
     build = _triton_programs if is_triton else _hip_programs
     statuses = {mutant.name: Status.PASSED for mutant in chosen}
     with tempfile.TemporaryDirectory(prefix="arena-mutants-") as folder:
         for few in cases_by_dtypes(task, cases):
             left = [mutant for mutant in chosen if statuses[mutant.name] is Status.PASSED]
+            if not left:
+                break
             programs = build(task, left, few[0], Path(folder))
             itself = build_program(task, kernel, few, context.timer.facts).program
-            check = CorrectnessCheck(context.timer.platform, reference, _SEEDS, _MOST_TIMEOUT_S)
             limits = _limited(itself, few, check, context)
             for mutant in left:
                 report(len(chosen) - len(left), len(chosen))
@@ -118,7 +120,8 @@ def _limited(
 ) -> list[tuple[Case, CorrectnessCheck]]:
     """The cases for mutants, each with a limit for a call: as long as the kernel itself takes here for all its calls.
 
-    So a machine that is slow or busy takes no mutant for one without end. Cases that take minutes are left out.
+    So a machine that is slow or busy takes no mutant for one without end. Cases of more than `_MOST_CASE_S` are left
+    out, unless the quickest takes as long.
     """
     took: dict[str, float] = {}
     for case in cases:
