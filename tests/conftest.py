@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
+
+from arena.judge.client import JudgeClient
 
 # The workers share the cores: threads of torch that are more than these spin in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,14 +19,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-import torch
-
-HAS_GPU = torch.cuda.is_available()
-if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
-from arena.judge.client import JudgeClient  # noqa: E402
+
+@cache
+def has_gpu() -> bool:
+    """Return whether PyTorch finds a GPU; importing it takes seconds."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before Triton is imported; not in the process that only hands tests out to others."""
+    hands_out = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
+    if not hands_out and not has_gpu():
+        os.environ["TRITON_INTERPRET"] = "1"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -30,11 +42,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a GPU where there is none; take `slow` from parameters that its `but` names."""
     skip = pytest.mark.skip(reason="needs a CUDA or ROCm device")
     for item in items:
-        if "gpu" in item.keywords and not HAS_GPU:
+        if "gpu" in item.keywords and not has_gpu():
             item.add_marker(skip)
         for marker in item.iter_markers("slow"):
             if any(text in item.name for text in marker.kwargs.get("but", ())):
                 item.own_markers = [own for own in item.own_markers if own.name != "slow"]
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and PyTorch's modules stay until the end: later collections of garbage leave them out."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -120,19 +120,17 @@ class JudgeClient:
         """Have it start the workers of an evaluation that is asked for next. Returns at once, and nothing fails."""
         if self._killed or self._broken or not self._greeted:
             return
-        cases = str(heldout.resolve()) if heldout else ""
         with suppress(ChannelClosed, ChannelTimeout):
-            self._channel.send(Expect(str(task.resolve()), options, cases, str(compiled.resolve())))
+            self._channel.send(Expect(_message(task, None, options, heldout, compiled)))
 
     def evaluate_once(self, request: control.Request, on_progress: Callable[[Progress], None]) -> Evaluation:
         """Evaluate a candidate file; raises `InfrastructureError` where the judge failed with it.
 
         One that was killed has not failed, and is not asked again.
         """
-        heldout, compiled = (str(path.resolve()) if path else "" for path in (request.heldout, request.compiled))
-        task, candidate = str(request.task.resolve()), str(request.candidate.resolve())
+        message = _message(request.task, request.candidate, request.options, request.heldout, request.compiled)
         try:
-            answer = self._ask(Evaluate(task, candidate, request.options, heldout, compiled), on_progress)
+            answer = self._ask(message, on_progress)
         except InfrastructureError:
             if self._killed:
                 raise JudgeUnavailable("the judge was closed") from None
@@ -203,3 +201,13 @@ class JudgeClient:
             raise InfrastructureError(f"the judge said nothing for {timeout_s:.0f} s") from None
         except ChannelClosed:
             raise InfrastructureError(f"the judge ended (exit code {self._process.poll()}); see above") from None
+
+
+def _message(
+    task: Path, candidate: Path | None, options: Options, heldout: Path | None, compiled: Path | None
+) -> Evaluate:
+    """Return the request for an evaluation, with absolute paths, and "" for None."""
+    task_, candidate_, heldout_, compiled_ = (
+        str(path.resolve()) if path else "" for path in (task, candidate, heldout, compiled)
+    )
+    return Evaluate(task_, candidate_, options, heldout_, compiled_)

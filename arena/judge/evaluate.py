@@ -1,7 +1,7 @@
 """One candidate through the gates: compile, correctness, performance, then the cases it never saw.
 
-`CandidateEvaluation` is made, may start its workers while the candidate is still being compiled elsewhere, runs once,
-and is closed after the answer was sent: until then its workers are dead, and the device may not have let go of them.
+`CandidateEvaluation` is made, may start its workers while the candidate is still being compiled elsewhere, and runs
+once. By then its workers are killed, and the answer can be sent; `close` waits until the device has let go of them.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from arena.scratch import prefix as scratch_prefix
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
 _IDLE_WAIT_S = 20.0
+_CANDIDATE, _BASELINE = "candidate", "baseline"
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,7 @@ class CandidateEvaluation:
         self._candidate: WorkerProgram | None = None
         self._other_wave: WorkerProgram | None = None
         self._interleaved = ThreadPoolExecutor(max_workers=1)
-        self._warming: Future[None] | None = None
-        self._waking: Future[None] | None = None
+        self._starting: dict[str, Future[None]] = {}
         self._log = ""
         self._build_s = 0.0
         self._targets: tuple[TargetBuild, ...] = ()
@@ -94,24 +94,23 @@ class CandidateEvaluation:
     def start_workers(self) -> None:
         """Start those that are missing, in the background, and have them wake the device, which takes a while.
 
-        The candidate's comes last into being: what is not known of the baseline is measured before, without it.
+        One after the other: two at once would hold each other up. The candidate's is left for later while something
+        of the baseline is to be measured, which is done without it.
         """
         if self._candidate is None and all(self._baselines.is_known(case) for case in self._seen):
             self._candidate = self._worker_program()
-            self._warming = self._interleaved.submit(self._candidate.warm)
-        if self._waking is None and self._times:
-            self._waking = self._interleaved.submit(self._baselines.warm)
+            self._starting[_CANDIDATE] = self._interleaved.submit(self._candidate.warm)
+        if _BASELINE not in self._starting and self._times:
+            self._starting[_BASELINE] = self._interleaved.submit(self._baselines.warm)
 
     def run(self, candidate: Path, environment: Callable[[str], Environment], report: Report) -> Evaluation:
         """Pass the gates in order and stop at the first that fails. A profile is no gate and comes last.
 
-        Its workers are dead when this returns; `close` waits for their end.
+        After `start_workers`, ask `has_started` first: nothing may start while something is measured.
         """
         verdicts: list[Verdict] = []
         try:
             shutil.copyfile(candidate, self._file)
-            self._await_candidate()  # if started in advance: nothing is measured meanwhile
-            self._await_baseline()
             self._await_device()
             for stage, gate in self._gates():
                 started = time.monotonic()
@@ -185,7 +184,7 @@ class CandidateEvaluation:
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
         finally:
-            self._await_candidate()
+            self._await_start(_CANDIDATE)
         self._log, self._build_s = build.log, build.seconds
         self._of_candidate.adopt(build.program)
         if other is not None:
@@ -225,22 +224,17 @@ class CandidateEvaluation:
         return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
 
     def _check_performance(self, report: Report) -> OutputCheck:
-        self._await_baseline()
+        self._await_start(_BASELINE)
         timed = tuple(case for case in self._seen if is_timed(case, self._timer.facts, self._options.effort))
         return self._over_cases(Stage.PERFORMANCE, timed, self._time, report)
 
-    def _await_candidate(self) -> None:
-        if self._warming is not None:
-            self._warming.result()
-
-    def _await_baseline(self) -> None:
-        """Its worker has had the time since the candidate's was awake: two at once would hold each other up."""
-        if self._waking is not None:
-            self._waking.result()
+    def _await_start(self, whose: str) -> None:
+        if whose in self._starting:
+            self._starting[whose].result()
 
     def has_started(self) -> bool:
-        """Wait for workers that were started in advance; False where one could not be."""
-        return not any(one.exception() for one in (self._warming, self._waking) if one is not None)
+        """Wait for the workers that were started in advance; False where one could not be."""
+        return not any(one.exception() for one in self._starting.values())
 
     def _generalization(self, report: Report) -> OutputCheck:
         """Held-out cases: the baseline first, with no candidate alive; then the candidate, in a fresh worker."""

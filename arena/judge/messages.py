@@ -82,15 +82,12 @@ class Evaluate(JudgeMessage, frozen=True):
 
 
 class Expect(JudgeMessage, frozen=True):
-    """An evaluation with these fields will be asked for, once a builder has compiled its candidate.
+    """This evaluation will be asked for, once a builder has compiled its candidate, which is "" here.
 
     It has no answer, and is of no account where another message follows at once.
     """
 
-    task: str
-    options: Options
-    heldout: str
-    compiled: str
+    evaluation: Evaluate
 
 
 class CheckBaseline(JudgeMessage, frozen=True):

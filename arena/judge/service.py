@@ -10,6 +10,8 @@ from contextlib import closing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from msgspec import structs
+
 import arena
 from arena.corpus.task_folder import load_task
 from arena.errors import ArenaError, InfrastructureError, what_was_raised
@@ -66,7 +68,7 @@ class JudgeService:
         self._timer.calibrate()
         self.context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
         self._current: CandidateEvaluation | None = None
-        self._expected: Expect | None = None
+        self._expected: Evaluate | None = None
         self._isolation = self._worker_isolation()
 
     def environment(self, isolation: str = "") -> Environment:
@@ -96,13 +98,13 @@ class JudgeService:
         def report(stage: Stage, done: int, total: int) -> None:
             channel.send(Progress(stage, done, total))
 
-        current, wanted = self._current, Expect(request.task, request.options, request.heldout, request.compiled)
-        if current is None or wanted != self._expected or not current.has_started():
-            current = self._begin(wanted)
+        current = self._current
+        if current is None or structs.replace(request, candidate="") != self._expected or not current.has_started():
+            current = self._begin(request)
         self._expected = None
         return current.run(Path(request.candidate), self.environment, report)
 
-    def expect(self, request: Expect) -> None:
+    def expect(self, request: Evaluate) -> None:
         """Have workers ready for a candidate that is still being compiled."""
         current = self._begin(request)
         self._expected = request
@@ -119,7 +121,7 @@ class JudgeService:
         if current is not None:
             current.close()
 
-    def _begin(self, request: Expect) -> CandidateEvaluation:
+    def _begin(self, request: Evaluate) -> CandidateEvaluation:
         self.tidy()
         task, options = supported(self._task(request)), bounded(request.options, self._timer.facts)
         compiled = Path(request.compiled) if request.compiled else None
@@ -146,7 +148,7 @@ class JudgeService:
             return EvaluationAnswer(fit(self.evaluate(request, channel)))
         raise InfrastructureError(f"this judge does not answer {type(request).__name__}")
 
-    def _task(self, request: Expect | CheckBaseline) -> Task:
+    def _task(self, request: Evaluate | CheckBaseline) -> Task:
         heldout = Path(request.heldout) if request.heldout else None
         return load_task(Path(request.task), heldout).on(self._timer.facts.arch)
 
@@ -201,7 +203,7 @@ def _serve_one(judge: JudgeService, channel: Channel[FromJudge, ToJudge]) -> Non
     if isinstance(request, Expect):
         if not channel.has_next():
             with suppress(Exception):  # whatever it is, the evaluation will say it
-                judge.expect(request)
+                judge.expect(request.evaluation)
         return
     if not isinstance(request, Evaluate):
         judge.tidy()

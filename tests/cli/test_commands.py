@@ -130,6 +130,7 @@ def test_the_hint_of_a_new_task_names_its_corpus(tmp_path: Path) -> None:
     assert "triton2triton/modules/fresh" in shown.output
 
 
+@pytest.mark.slow
 def test_a_malformed_task_counts_among_those_that_were_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_task(tmp_path / "tasks", seen="[")
     monkeypatch.chdir(folder)

@@ -31,7 +31,7 @@ from arena.model.record import Mode
 from arena.model.verdict import Status
 from arena.platforms.base import Memory
 from arena.platforms.hip_launch import LaunchSeen
-from tests.conftest import HAS_GPU
+from tests.conftest import has_gpu
 from tests.doctor.fake_evidence import (
     CPU,
     GIB,
@@ -336,7 +336,7 @@ def test_here_on_the_gpu() -> None:
     check(run_quick("auto", lambda result: None))
 
 
-@pytest.mark.skipif(HAS_GPU, reason="there is a device")
+@pytest.mark.skipif(has_gpu(), reason="there is a device")
 def test_here_a_device_that_is_absent_is_one_failed_item() -> None:
     first, *rest = run_quick("rocm", lambda result: None)
     assert first.outcome is ItemOutcome.FAIL and "no rocm device here, PyTorch offers cpu" in first.seen

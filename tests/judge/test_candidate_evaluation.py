@@ -78,7 +78,7 @@ def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: Ju
         candidate_evaluation = CandidateEvaluation(task, QUICK, context)
         shutil.copyfile(kernel_of(task), candidate_evaluation._file)
         assert candidate_evaluation._compile(unheard).status is Status.PASSED
-        candidate_evaluation._await_baseline()
+        candidate_evaluation._await_start("baseline")
         assert candidate_evaluation._baselines.worker_program.worker.isolation
         candidate_evaluation.close()
 

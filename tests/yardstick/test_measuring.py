@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from arena.api.tasks import load_task
 from arena.errors import FileError
+from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.effort import Effort
-from arena.service import judge_pool
 from arena.service.judge_pool import JudgePool
 from arena.yardstick.adapters import find_adapters
 from arena.yardstick.engines import find_engine
@@ -23,10 +22,9 @@ from tests.yardstick.engine_files import ADAPTER, write_adapter, write_engine
 OPTIONS = Options(heldout=False, effort=Effort.CORRECTNESS, seeds=1)
 
 
-@pytest.fixture(scope="module")
-def judges() -> Iterator[JudgePool]:
-    with judge_pool.started("cpu") as pool:
-        yield pool
+@pytest.fixture
+def judges(cpu_judge: JudgeClient) -> JudgePool:
+    return JudgePool([cpu_judge])
 
 
 def yardstick(tmp_path: Path, adapter: str = ADAPTER, root: Path | None = None) -> Yardstick:
