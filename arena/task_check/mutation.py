@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from arena.errors import InfrastructureError
 from arena.judge.building import build_program
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.evaluate import JudgeContext
@@ -23,17 +24,19 @@ from arena.model.check import CheckItem, CheckOutcome, MutantFate, scored
 from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
+from arena.printable import shortened
 from arena.protocol import Language
 from arena.task_check.mutants import hip, triton
 from arena.task_check.mutants.base import Mutant, choose
-from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
+from arena.toolchains.base import Built, NativeWorker, Source, Target
 from arena.toolchains.kernel_library import inlined
 from arena.toolchains.task_header import dtype_key, task_header
 
 _LEAST_TIMEOUT_S = 3.0
 _MOST_TIMEOUT_S = 60.0
 _MOST_CASE_S = 15.0
-_BUILD_TIMEOUT_S = 60.0
+_BUILD_TIMEOUT_S = 300.0
+_LOG_CHARACTERS = 500
 _SEEDS = 3
 """as many as an evaluation has by default"""
 _REBUILDS = 4
@@ -162,11 +165,14 @@ def _triton_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: P
 
 
 def _hip_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path) -> Programs:
-    """One library for all that build: those whose lines the compiler complains of are left out of the next attempt."""
+    """One library for all that build: those whose lines the compiler complains of are left out of the next attempt.
+
+    Raises `InfrastructureError` where it complains of none, as when it takes too long: nothing is known of them then.
+    """
     target = Target("cpu", 32)
     toolchain = toolchain_for(target)
     left = {f"m{index}": mutant for index, mutant in enumerate(chosen)}
-    for _ in range(_REBUILDS):
+    for attempt in range(_REBUILDS):
         if not left:
             break
         source = Source(_together(task, left), task_header(task, case), "mutants.hip")
@@ -176,14 +182,11 @@ def _hip_programs(task: Task, chosen: Sequence[Mutant], case: Case, folder: Path
             return {
                 mutant.name: _program(task, case, outcome.library, tag, native_worker) for tag, mutant in left.items()
             }
-        left = _without_broken(left, outcome)
+        broken = set(_NAMED.findall(outcome.printed or outcome.log))
+        if not broken or attempt + 1 == _REBUILDS:
+            raise InfrastructureError(f"the mutants do not build together: {shortened(outcome.log, _LOG_CHARACTERS)}")
+        left = {tag: mutant for tag, mutant in left.items() if tag not in broken}
     return {}
-
-
-def _without_broken(left: Mapping[str, Mutant], outcome: BuildFailed) -> dict[str, Mutant]:
-    """Those that no error names or comes from; none where errors name none, since nothing would then change."""
-    broken = set(_NAMED.findall(outcome.printed or outcome.log))
-    return {tag: mutant for tag, mutant in left.items() if tag not in broken} if broken else {}
 
 
 def _program(task: Task, case: Case, library: Path, tag: str, native_worker: NativeWorker) -> Program:

@@ -1,16 +1,21 @@
-"""Mutants in general: how long a call of one may take."""
+"""Mutants in general: how long a call of one may take, what builds them together, and their names."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from arena.errors import InfrastructureError
 from arena.judge.correctness import CorrectnessCheck
 from arena.model.check import MutantFate
 from arena.model.verdict import Status
 from arena.task_check import mutation
+from arena.task_check.mutants.base import Fault, Mutant
+from arena.toolchains.base import BuildFailed
+from tests.shipped import shipped_tasks
 
 
 @pytest.mark.parametrize(
@@ -33,3 +38,18 @@ def test_a_call_may_take_as_long_as_the_kernel_takes_for_the_case(
 @pytest.mark.parametrize("name", ["4:29 term", "4:29 term 2", "x:1 term", "x term"])
 def test_a_name_tells_the_kind_of_fault(name: str) -> None:
     assert MutantFate(name, 4, "", Status.PASSED).operator == "term"
+
+
+@pytest.mark.parametrize("said", ["took longer than 300 s", "m0:3: error: no such name"])
+def test_a_build_of_mutants_that_fails_for_no_mutants_sake_is_no_verdict_on_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str
+) -> None:
+    """They would otherwise count as mutants that do not build, and the score would be that of the others."""
+    toolchain = SimpleNamespace(build=lambda *_: BuildFailed(said, 300.0, timed_out=True))
+    monkeypatch.setattr(mutation, "toolchain_for", lambda target: toolchain)
+    task = shipped_tasks()["hip2hip/modules/softmax"]
+    assert task.baseline_kernel is not None
+    text = task.baseline_kernel.read_text(encoding="utf-8")
+    chosen = [Mutant(f"{line}:1 term", Fault.TERM, line, "", text) for line in range(6)]
+    with pytest.raises(InfrastructureError, match=f"do not build together: {said}"):
+        mutation._hip_programs(task, chosen, task.seen[0], tmp_path)
