@@ -125,7 +125,8 @@ def bound_names(statement: Statement) -> Iterator[str]:
 def free_names(statement: Statement) -> list[str]:
     """Return the names that a top-level statement needs from its module, sorted."""
     top = symtable.symtable(ast.unparse(statement), "<engine>", "exec")
-    found = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    # From Python 3.12 on, the variables of a comprehension are among its surroundings' symbols.
+    found = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced() and not symbol.is_assigned()}
     tables = list(top.get_children())
     while tables:
         table = tables.pop()

@@ -10,7 +10,7 @@ import pytest
 from arena.errors import FileError, UsageError
 from arena.yardstick.bundle import CandidateText, bundle
 from arena.yardstick.engines import Engine
-from arena.yardstick.sources import Sources
+from arena.yardstick.sources import Sources, free_names
 from tests.yardstick.engine_files import ADAPTER, write_adapter, write_engine
 
 
@@ -100,3 +100,9 @@ def test_two_definitions_of_one_name_keep_apart(tmp_path: Path) -> None:
     space: dict[str, object] = {}
     exec(text, space)
     assert space["entry"]() == (1, 2)  # type: ignore[operator]
+
+
+def test_variables_of_a_comprehension_are_not_looked_for() -> None:
+    """From Python 3.12 on they are among the symbols of what is around them, as a list of configurations has some."""
+    text = "@tuned([Config({'B': b}, w) for b in SIZES for w in (1, 2)])\ndef f(x):\n    return [y + G for y in x]\n"
+    assert free_names(ast.parse(text).body[0]) == ["Config", "G", "SIZES", "tuned"]
