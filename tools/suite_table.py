@@ -165,12 +165,15 @@ class Streams:
 
 
 def engine_times(lines: Iterable[str]) -> dict[tuple[str, str], float]:
-    """Return the milliseconds of the fastest engine's kernel that the reference calls right, by task and case."""
+    """Return the milliseconds of the fastest engine's kernel that the reference calls right, by task and shape.
+
+    Not by the case's number: the case may have another shape by now.
+    """
     found: dict[tuple[str, str], float] = {}
     for line in lines:
         record = json.loads(line)
         if record["label"] in PACKAGES and record["status"] == "passed" and record.get("ms"):
-            key = record["task"], record["case"]
+            key = record["task"], record["shape"]
             found[key] = min(record["ms"], found.get(key, math.inf))
     return found
 
@@ -200,8 +203,9 @@ def measured(
         if own:
             one = _gathered(task, own, engines, facts)
             if not one.engine:
-                ms = {case: float(row["baseline_ms"]) for (_, case), row in own.items()}
-                one.engine = [ms[case] / direct[name, case] for case in sorted(ms) if (name, case) in direct]
+                shapes = {case.id: case.label for case in task.seen}
+                ms = {shapes[case]: float(row["baseline_ms"]) for (_, case), row in own.items()}
+                one.engine = [ms[shape] / direct[name, shape] for shape in sorted(ms) if (name, shape) in direct]
             one.reasons |= _stream_reason(one, task, own, streams, facts) | dict(reasons.get(name, {}))
             found.append(one)
     return found

@@ -113,7 +113,8 @@ def test_the_kept_reasons_are_for_tasks_that_there_are() -> None:
 
 def test_an_engine_that_was_only_timed_counts_where_none_was_judged() -> None:
     row = case(SUBTRACT, "noop", 0, 1.0, 0.4, 0.6)
-    given = {"task": SUBTRACT, "case": row["case"], "status": "passed"}
+    shape = next(one.label for one in load_task(TASKS / SUBTRACT).seen if one.id == row["case"])
+    given = {"task": SUBTRACT, "case": row["case"], "shape": shape, "status": "passed"}
     timed = [
         ("vllm", 0.3, "passed"),
         ("fla", 0.2, "passed"),
@@ -121,8 +122,9 @@ def test_an_engine_that_was_only_timed_counts_where_none_was_judged() -> None:
         ("expert", 0.1, "passed"),
     ]
     lines = [json.dumps({**given, "label": label, "ms": ms, "status": status}) for label, ms, status in timed]
+    lines.append(json.dumps({**given, "shape": "as it once was", "label": "fla", "ms": 0.01}))
     direct = tool.engine_times(lines)
-    assert direct == {(SUBTRACT, row["case"]): 0.2}
+    assert direct[SUBTRACT, shape] == 0.2
     (one,), (judged,) = found(row, direct=direct), found(row, engines=(engine(SUBTRACT, 1.2),), direct=direct)
     assert isinstance(one, tool.Measured) and isinstance(judged, tool.Measured)
     assert (one.engine, judged.engine) == ([2.0], [1.2])
