@@ -26,17 +26,18 @@ app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 app.command("prompt", epilog=tasks_prompt.EXAMPLES)(tasks_prompt.prompt)
 
 
-@app.command("quality", epilog=examples("arena tasks quality > reports/tables/task-quality.md"))
+@app.command("quality", epilog=examples("arena tasks quality --run runs/full > reports/tables/task-quality.md"))
 def quality(
     checks: Annotated[Path, typer.Option(help="Folder of the checks.")] = tasks_check.CHECKS,
+    run: Annotated[Path | None, typer.Option(help="Run of `noop` and `expert` on a GPU, for the timings.")] = None,
     tasks_dir: TasksDirs = None,
 ) -> None:
-    """Print the quality of every task as Markdown, from kept checks."""
+    """Print the quality of every task as Markdown, from kept checks on the CPU and a run on a GPU."""
     from arena.corpus.corpora import open_corpora
     from arena.reporting.task_quality import gather, render
 
     tasks = open_corpora(tasks_dir or ()).load_selected(["*"])
-    typer.echo(render(gather(tuple(tasks.values()), checks)))
+    typer.echo(render(*gather(tuple(tasks.values()), checks, run)))
 
 
 @app.command("list", epilog=examples("arena tasks list", "arena tasks list 'hip2hip/*' --json"))

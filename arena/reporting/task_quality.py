@@ -1,4 +1,4 @@
-"""How good are the tasks themselves? One page from the checks that were kept, on the CPU and on a GPU."""
+"""How good are the tasks themselves? One page from checks that were kept, and from a run of baselines and experts."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arena.errors import UsageError
-from arena.model.check import CheckOutcome, MutantFate, Speed, TaskCheck
+from arena.model.check import CheckOutcome, MutantFate, TaskCheck
+from arena.model.record import CaseTiming, Trial
 from arena.model.task import Task, TaskType
 from arena.reporting.formats import NONE
 from arena.runs import records
 
 TEMPLATES = Path(__file__).parent / "templates"
+BASELINE, EXPERT = "noop", "expert"
+"""the agents whose trials say how fast a task's own kernels are"""
+LEAST_MS = 0.02
+"""of a latency that is compared with itself: below it the resolution of clocks counts"""
 _HASH_DIGITS = 8
+_Timings = Mapping[str, Sequence[CaseTiming]]
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What is known of one task: its items and mutants on the CPU, its items on a GPU; None where never checked."""
+    """What is known of one task: items and mutants as checked, None where never; timings of each agent in a run."""
 
     task: Task
     items: TaskCheck | None
     mutants: TaskCheck | None
-    gpu: TaskCheck | None
+    timings: _Timings
 
     @property
     def name(self) -> str:
@@ -59,62 +65,77 @@ class Checks:
         return sum(bool(fate.equivalent) for fate in self.mutants.mutants) if self.mutants is not None else 0
 
     @property
+    def deviation(self) -> float | None:
+        """Greatest deviation from 1 of the speedup of the baseline kernel over itself, where that takes 20 us or more.
+
+        A noisy timing does not count: it says itself that it decides nothing.
+        """
+        own = [one for one in self.timings.get(BASELINE, ()) if one.baseline_ms.value >= LEAST_MS and not one.noisy]
+        return max((abs(one.speedup.value - 1) for one in own), default=None)
+
+    @property
     def aa(self) -> str:
-        """Greatest deviation of an A/A speedup from 1."""
-        return NONE if self.gpu is None or self.gpu.aa_worst is None else f"{100 * self.gpu.aa_worst:.2f} %"
+        """That deviation in per cent."""
+        return NONE if self.deviation is None else f"{100 * self.deviation:.2f} %"
 
     @property
     def latency(self) -> str:
-        """The baseline kernel on the largest case."""
-        speed = self._speed("starting")
-        return NONE if speed is None else f"{1e3 * speed.latency_ms:.3g} µs"
+        """The baseline on the largest case: a kernel, or PyTorch."""
+        known = [self._largest(agent) for agent in (BASELINE, EXPERT)]
+        return next((f"{1e3 * one.baseline_ms.value:.3g} µs" for one in known if one is not None), NONE)
 
-    def fraction(self, kernel: str) -> str:
+    def fraction(self, agent: str) -> str:
         """Which part of the roofline a kernel reaches on the largest case."""
-        speed = self._speed(kernel)
-        return NONE if speed is None or speed.roofline_fraction is None else f"{speed.roofline_fraction:.3f}"
-
-    @property
-    def times_the_bound(self) -> str:
-        """The baseline kernel in units of the larger of roofline and launch floor."""
-        speed = self._speed("starting")
-        return NONE if speed is None else f"{speed.times_the_bound:.1f}"
+        timing = self._largest(agent)
+        return NONE if timing is None or timing.roofline_fraction is None else f"{timing.roofline_fraction:.3f}"
 
     @property
     def declared(self) -> Sequence[tuple[str, str]]:
         """Items that do not hold, each with its reason."""
-        found = [item for check in (self.items, self.gpu) if check for item in check.items]
-        return sorted({(item.name, item.detail) for item in found if item.outcome is CheckOutcome.DECLARED})
+        items = self.items.items if self.items is not None else ()
+        found = {(item.name, item.detail) for item in items if item.outcome is CheckOutcome.DECLARED}
+        return sorted(found | {("long enough", reason) for reason in [self.task.latency_bound] if reason})
 
-    def _speed(self, kernel: str) -> Speed | None:
-        speeds = self.gpu.speeds if self.gpu is not None else ()
-        return next((speed for speed in speeds if speed.kernel == kernel), None)
+    def _largest(self, agent: str) -> CaseTiming | None:
+        return max(self.timings.get(agent, ()), key=lambda one: one.baseline_ms.value, default=None)
 
 
-def gather(tasks: Iterable[Task], folder: Path) -> list[Checks]:
-    """The kept checks of every task, as `arena tasks check --out FOLDER` wrote them; not those of another version."""
-    found = {kind: _read(folder / kind) for kind in ("cpu/items", "cpu/mutants", "cuda/items", "rocm/items")}
+def gather(tasks: Iterable[Task], folder: Path, run: Path | None = None) -> tuple[list[Checks], str]:
+    """Return what was kept of every task in its present version, and the name of the device that the run timed it on.
+
+    Args:
+        tasks: the tasks.
+        folder: checks on the CPU, as `arena tasks check --out FOLDER` wrote them.
+        run: the folder of a run with the agents `noop` and `expert`; None: no timings.
+
+    Raises:
+        UsageError: where there are no checks.
+    """
+    found = {kind: _read(folder / kind) for kind in ("cpu/items", "cpu/mutants")}
     if not any(found.values()):
         raise UsageError(f"{folder} holds no checks; `arena tasks check` and `arena tasks check --mutants` make some")
+    kept = None if run is None else records.read_run(run)
+    trials = () if kept is None else kept.trials
+    device = "" if kept is None else kept.info.environment.device.name
+    timings = {(one.task, one.task_hash, one.agent): _timings(one) for one in trials}
     rows = []
     for task in tasks:
-        now = {kind: check for kind, checks in found.items() if (check := _current(checks, task)) is not None}
-        gpu = now.get("cuda/items") or now.get("rocm/items")
-        rows.append(Checks(task, now.get("cpu/items"), now.get("cpu/mutants"), gpu))
-    return rows
+        items, mutants = (_current(found[kind], task) for kind in ("cpu/items", "cpu/mutants"))
+        own = {agent: timings.get((task.id, task.content_hash, agent), ()) for agent in (BASELINE, EXPERT)}
+        rows.append(Checks(task, items, mutants, own))
+    return rows, device
 
 
-def render(rows: Sequence[Checks]) -> str:
+def render(rows: Sequence[Checks], device: str = "") -> str:
     """The page, as markdown."""
     engine = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     by_type = _by_type(rows)
-    devices = sorted({row.gpu.device for row in rows if row.gpu is not None})
     fates = [fate for row in rows for fate in row.counted]
     return engine.get_template("task_quality.md.j2").render(
         types=by_type,
-        devices=devices,
+        device=device,
         rejected=sum(not fate.survived for fate in fates),
         mutants=len(fates),
         declared=[(row, row.declared) for row in rows if row.declared],
@@ -160,11 +181,16 @@ def _suites(rows: Sequence[Checks]) -> Sequence[tuple[str, int, str, str, str]]:
         suites.setdefault(f"{row.task.task_type}/{row.task.suite}", []).append(row)
     lines = []
     for suite, group in suites.items():
-        deviations = [row.gpu.aa_worst for row in group if row.gpu is not None and row.gpu.aa_worst is not None]
+        deviations = [row.deviation for row in group if row.deviation is not None]
         worst = f"{100 * max(deviations):.2f} %" if deviations else NONE
         fates = [fate for row in group for fate in row.counted]
         lines.append((suite, len(group), _score(fates), _share(fates), worst))
     return lines
+
+
+def _timings(trial: Trial) -> Sequence[CaseTiming]:
+    cases = trial.evaluation.cases if trial.evaluation is not None else ()
+    return [case.timing for case in cases if case.timing is not None]
 
 
 def _read(folder: Path) -> Mapping[str, TaskCheck]:

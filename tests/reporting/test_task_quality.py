@@ -9,12 +9,14 @@ import pytest
 
 from arena.corpus.task_folder import load_task
 from arena.errors import UsageError
-from arena.model.check import CheckItem, CheckOutcome, MutantFate, Speed, TaskCheck
+from arena.model.check import CheckItem, CheckOutcome, MutantFate, TaskCheck
+from arena.model.record import CaseResult
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.reporting.task_quality import gather, render
 from arena.runs import records
 from tests.corpus.folders import write_task
+from tests.reporting import builders
 
 
 @pytest.fixture
@@ -40,16 +42,17 @@ def test_a_row_holds_what_was_kept(task: Task, tmp_path: Path) -> None:
         MutantFate("4:1 mask 2", 4, "dropped", Status.COMPILE_ERROR),
     ]
     keep(tmp_path, "cpu/mutants", replace(kept, mutants=tuple(fates)))
-    speeds = (Speed("starting", "M=8", 0.5, 0.1, 0.001), Speed("expert", "M=8", 0.125, 0.1, 0.001))
     items = (
         CheckItem("headroom", CheckOutcome.DECLARED, "a copy leaves little"),
         CheckItem("pace", CheckOutcome.PASSED),
     )
-    keep(tmp_path, "cuda/items", replace(kept, items=items, aa_worst=0.0041, speeds=speeds, device="a GPU"))
-    page = render(gather([task], tmp_path))
+    keep(tmp_path, "cpu/items", replace(kept, items=items))
+    own = [timed(0.9959, 0.5), timed(1.0, 0.03), timed(1.3, 0.4, noisy=True), timed(1.2, 0.019)]
+    keep_run(tmp_path / "run", task, own, [timed(4.0, 0.5), timed(9.0, 0.03)])
+    page = render(*gather([task], tmp_path, tmp_path / "run"))
     counts = [str(len(task.seen)), str(len(task.heldout))]
-    assert row_of(page, task)[2:] == [*counts, "1 of 2", "50 %", "1", "0.41 %", "500 µs", "0.200", "0.800", "5.0"]
-    assert "1 of 2 mutants rejected (50.0 %)" in page and "a GPU" in page
+    assert row_of(page, task)[2:] == [*counts, "1 of 2", "50 %", "1", "0.41 %", "500 µs", "0.199", "0.800"]
+    assert "1 of 2 mutants rejected (50.0 %)" in page and f"Timed on: {builders.GPU.name}." in page
     assert f"| {task.id} | headroom | a copy leaves little |" in page
     assert "| bound | 0 of 1 | 0 of 1 | 0.0 % |" in page
     assert "| constant | 1 of 1 | 1 of 1 | 100.0 % |" in page
@@ -57,10 +60,34 @@ def test_a_row_holds_what_was_kept(task: Task, tmp_path: Path) -> None:
     assert f"| {task.task_type}/{task.suite} | 1 | 1 of 2 | 50.0 % | 0.41 % |" in page
 
 
-def test_checks_of_another_version_do_not_count(task: Task, tmp_path: Path) -> None:
+def timed(speedup: float, baseline_ms: float, *, noisy: bool = False) -> CaseResult:
+    return builders.case(f"at {baseline_ms}", speedup, baseline_ms=baseline_ms, noisy=noisy, roofline_ms=0.1)
+
+
+def keep_run(folder: Path, task: Task, own: list[CaseResult], expert: list[CaseResult], version: str = "") -> None:
+    trials = [
+        builders.trial(task.id, agent=agent, cases=cases, task_hash=version or task.content_hash)
+        for agent, cases in (("noop", own), ("expert", expert))
+    ]
+    run = builders.run(trials)
+    records.write_head(folder, run.info)
+    for trial in run.trials:
+        records.write_trial(folder, trial)
+
+
+def test_what_is_of_another_version_does_not_count(task: Task, tmp_path: Path) -> None:
     fate = MutantFate("1:1 constant", 1, "1 → 2", Status.WRONG_RESULT)
     keep(tmp_path, "cpu/mutants", TaskCheck(task.id, "older", "cpu", (), mutants=(fate,)))
-    assert set(row_of(render(gather([task], tmp_path)), task)[4:]) == {"–", "0"}
+    keep_run(tmp_path / "run", task, [timed(1.1, 0.5)], [timed(4.0, 0.5)], version="older")
+    assert set(row_of(render(*gather([task], tmp_path, tmp_path / "run")), task)[4:]) == {"–", "0"}
+
+
+def test_where_pytorch_is_the_baseline_its_latency_is_that_beside_the_expert(task: Task, tmp_path: Path) -> None:
+    keep(tmp_path, "cpu/mutants", TaskCheck(task.id, task.content_hash, "cpu", ()))
+    keep_run(tmp_path / "run", task, [], [timed(4.0, 0.5)])
+    rows, device = gather([task], tmp_path, tmp_path / "run")
+    assert row_of(render(rows, device), task)[7:] == ["–", "500 µs", "–", "0.800"]
+    assert "Timed on" not in render(*gather([task], tmp_path))
 
 
 def test_without_checks_it_is_said_how_to_make_some(task: Task, tmp_path: Path) -> None:
