@@ -1,8 +1,7 @@
 """Weighted sum of experts' results with the rows of up to eight choices loaded at once.
 
-The baseline reads an id, then an index, then 256 values, choice by choice: three dependent loads for each, with one
-value or two a thread. Here ids, indices and weights are one load each, and a thread has a vector of 16 bytes of every
-choice on the way together.
+The baseline reads an id, then an index, then the values, choice by choice: three dependent loads for each. Here ids,
+indices and weights are one load each, and a thread has a vector of 16 bytes of every choice on the way together.
 """
 
 import triton

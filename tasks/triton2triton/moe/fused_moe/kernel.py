@@ -61,7 +61,10 @@ def fused_moe(
 ):
     _, N, K = weight.shape
     blocks = expert_ids.numel()
-    block_n = 64
+    block_m = sorted_token_ids.numel() // blocks
+    block_n = 128 if block_m >= 64 and x.element_size() == 2 else 64
+    # 128 bytes of each row; more where few rows leave the weights' bandwidth as the limit.
+    block_k = (256 if block_m == 16 else 128) // x.element_size()
     expert_tile[(blocks, triton.cdiv(N, block_n))](
         x,
         weight,
@@ -77,7 +80,7 @@ def fused_moe(
         topk_weights.shape[1],
         HAS_BIAS=bias is not None,
         WEIGHTED=mul_routed_weight,
-        BLOCK_M=sorted_token_ids.numel() // blocks,
+        BLOCK_M=block_m,
         BLOCK_N=block_n,
-        BLOCK_K=32,
+        BLOCK_K=block_k,
     )

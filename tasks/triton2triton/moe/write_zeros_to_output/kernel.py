@@ -29,7 +29,8 @@ def zero_tile(
 def write_zeros_to_output(out, sorted_token_ids, expert_ids, num_tokens_post_padded):
     rows, N = out.shape
     blocks = expert_ids.numel()
-    block_n = 32
+    block_m = sorted_token_ids.numel() // blocks
+    block_n = 8192 // block_m  # however many rows a block has, a program clears 8192 values
     zero_tile[(blocks, triton.cdiv(N, block_n))](
         out,
         sorted_token_ids,
@@ -38,6 +39,6 @@ def write_zeros_to_output(out, sorted_token_ids, expert_ids, num_tokens_post_pad
         rows,
         N,
         out.stride(0),
-        BLOCK_M=sorted_token_ids.numel() // blocks,
+        BLOCK_M=block_m,
         BLOCK_N=block_n,
     )
