@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -47,12 +46,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in item.iter_markers("slow"):
             if any(text in item.name for text in marker.kwargs.get("but", ())):
                 item.own_markers = [own for own in item.own_markers if own.name != "slow"]
-
-
-def pytest_collection_finish() -> None:
-    """Thousands of tests and PyTorch's modules stay until the end: later collections of garbage leave them out."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")
