@@ -136,6 +136,7 @@ def test_agents_can_be_compared(place: Path, finished: RunRecords) -> None:
     assert "noop" in shown.output and "expert" in shown.output
 
 
+@pytest.mark.slow
 def test_evaluate_exits_with_1_for_a_failure_and_speaks_json() -> None:
     broken = CANDIDATES / "broken/triton2triton/normalization/rms_norm/kernel.py"
     shown = CliRunner().invoke(
