@@ -168,6 +168,7 @@ def test_an_arch_that_nobody_knows_is_left_to_the_judge(builder: BuilderClient, 
     assert builder.compile(RMS_NORM, candidate(tmp_path, copying(BROKEN)), QUICK, unknown) is None
 
 
+@pytest.mark.slow
 def test_targets_of_what_is_refused_are_there(builder: BuilderClient, tmp_path: Path) -> None:
     options = Options(heldout=False, targets=("gfx942",))
     found = refused(builder.compile(RMS_NORM, candidate(tmp_path, copying(BROKEN)), options, GPU))

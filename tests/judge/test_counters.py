@@ -154,6 +154,7 @@ def tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return said
 
 
+@pytest.mark.slow
 def test_a_program_runs_twice_under_a_tool_and_in_a_sandbox(
     check: CorrectnessCheck,
     case: Arguments,

@@ -87,6 +87,7 @@ def test_a_secret_file_is_in_no_log(way: str, secret: Path, tmp_path: Path, atte
     assert "heldout.yaml" in outcome.log, "the candidate's own line is what it may see"
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_same_source_shows_the_secret_where_there_are_no_walls(
     secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
