@@ -89,6 +89,6 @@ def test_ctrl_c_in_a_terminal_while_the_judge_starts(tmp_path: Path) -> None:
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
         said = process.stderr.read()
-    # With -m, Python ends itself by the signal if that came while an `exec` ran, as that of a dataclass; shells see 130.
+    # With -m, Python ends itself by the signal where that came during an `exec`, as of a dataclass; shells see 130.
     assert process.returncode in (130, -signal.SIGINT)
     assert said == f"arena: interrupted: 0 of 1 recorded; `arena {' '.join(typed)}` resumes\n"
