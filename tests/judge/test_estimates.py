@@ -131,7 +131,7 @@ def credit(measured: list[Round]) -> float:
     return CaseTiming(one, one, ratio, Mode.GRAPH, 10, 80, "evicted", tuple(measured), noisy=noisy).credit.value
 
 
-@pytest.mark.slow(but=["both-1e-05", "candidate-0.001-1.0"])
+@pytest.mark.slow(but=["both-1e-05-0.3", "candidate-0.001-1.0"])
 @pytest.mark.parametrize("true", [0.3, 0.7, 1.0, 1.5])
 @pytest.mark.parametrize("noise_s", [1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
 @pytest.mark.parametrize("whose", ["both", "candidate"])

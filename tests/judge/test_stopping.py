@@ -52,7 +52,7 @@ def measured(deviation: Deviation, seed: int) -> list[Round]:
     return straight + [another(swapped=True) for _ in straight]
 
 
-@pytest.mark.slow(but=["steady", "silent-after-luck", "every-other-round"])
+@pytest.mark.slow(but=["silent-after-luck"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_interval_holds_the_truth_however_rounds_end(strategy: str) -> None:
     found = [estimates.speedup(measured(STRATEGIES[strategy], seed), CALLS) for seed in range(MACHINES)]
