@@ -13,7 +13,8 @@ from arena.cli.console import err, out, print_json
 from arena.cli.devices import with_locked_clocks
 from arena.doctor.evidence import ItemOutcome, ItemResult
 from arena.doctor.inventory import Check
-from arena.doctor.timing import LONG_MS, TimingErrors
+from arena.doctor.timing import TimingErrors
+from arena.model.record import LONG_MS
 
 _COLOURS = {
     ItemOutcome.PASS: "green",

@@ -20,13 +20,11 @@ from arena.errors import InfrastructureError
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.environment import Environment
-from arena.model.record import CaseTiming, Evaluation
+from arena.model.record import LONG_MS, CaseTiming, Evaluation
 from arena.model.verdict import Status
 from arena.platforms.condition import condition, failed_checks_of, warnings_before
 from arena.scratch import scratch
 
-LONG_MS = 0.02
-"""cases of at least this long count: an error of a constant tenth of a microsecond says nothing of longer kernels"""
 GPU_BAND = 0.01
 CPU_BAND = 0.10
 """wider: a pass on the CPU is one call, and begins when the scheduler wakes the worker up, which takes milliseconds on

@@ -15,6 +15,8 @@ from arena.model.session import Session
 from arena.model.verdict import Stage, Status, Verdict
 
 SCHEMA_VERSION = 1
+LONG_MS = 0.02
+"""what a timed case takes at least: below it the resolution of clocks counts, a constant tenth of a microsecond"""
 
 _TIMED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arena.errors import UsageError
 from arena.model.check import CheckOutcome, MutantFate, TaskCheck
-from arena.model.record import CaseTiming, Trial
+from arena.model.record import LONG_MS, CaseTiming, Trial
 from arena.model.task import Task, TaskType
 from arena.reporting.formats import NONE
 from arena.runs import records
@@ -18,8 +18,6 @@ from arena.runs import records
 TEMPLATES = Path(__file__).parent / "templates"
 BASELINE, EXPERT = "noop", "expert"
 """the agents whose trials say how fast a task's own kernels are"""
-LEAST_MS = 0.02
-"""of a latency that is compared with itself: below it the resolution of clocks counts"""
 _HASH_DIGITS = 8
 _Timings = Mapping[str, Sequence[CaseTiming]]
 
@@ -70,7 +68,7 @@ class Checks:
 
         A noisy timing does not count: it says itself that it decides nothing.
         """
-        own = [one for one in self.timings.get(BASELINE, ()) if one.baseline_ms.value >= LEAST_MS and not one.noisy]
+        own = [one for one in self.timings.get(BASELINE, ()) if one.baseline_ms.value >= LONG_MS and not one.noisy]
         return max((abs(one.speedup.value - 1) for one in own), default=None)
 
     @property

@@ -13,11 +13,9 @@ from arena.judge.selection import declared_work
 from arena.judge.timed_program import TimedProgram
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.model.check import CheckItem, CheckOutcome, Speed
-from arena.model.record import Estimate, Split
+from arena.model.record import LONG_MS, Estimate, Split
 from arena.model.task import Case, Task, arguments
 
-LONG_MS = 0.02
-"""timed cases take at least this long, unless the task is declared bound by latency"""
 BAND = 0.02
 """an A/A speedup of a case of `LONG_MS` or more deviates from 1 by less: the mean of two, where one alone does not"""
 MOST_OF_ROOFLINE = 0.9
@@ -171,7 +169,7 @@ def pace(speed: Speed) -> CheckItem:
 
 
 def long_enough(timed: Sequence[Timed], latency_bound: str) -> CheckItem:
-    """Every timed case must take `LONG_MS`, or the task must say why it cannot."""
+    """Every timed case must take `LONG_MS`, or the task must say that it is bound by latency."""
     short = [f"{one.case.id} {one.isolated_ms * 1e3:.3g} µs" for one in timed if one.isolated_ms < LONG_MS]
     seen = f"{len(timed) - len(short)} of {len(timed)} timed cases take 20 µs or more"
     if not short:
