@@ -8,14 +8,14 @@ Everything that is neither an input's nor an output's element is canaries: NaN, 
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arena.judge.inputs import secret_generator
+from arena.judge.poison import Poison, fresh_poison, integer_dtype
 from arena.model.fp8 import FP8
-from arena.model.task import FLOATING, Arguments, ScalarSpec, Tensor
+from arena.model.task import Arguments, ScalarSpec, Tensor
 from arena.numerics.dtypes import torch_dtype
 from arena.platforms.base import Platform, SharedBuffer
 from arena.protocol import Argument, Bind, NullArgument, ScalarArgument, TensorArgument
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 EVERY = slice(None)
 _ALIGN = 256
 _EDGE_BYTES = 64 * 1024
-# Signalling NaN with a random payload, per item size: (fixed bits, bits that may be random).
-_NAN_POISON = {8: (0x7FF4 << 48, (1 << 48) - 1), 4: (0x7FA0 << 16, (1 << 16) - 1), 2: (0x7F80, 0x3F)}
-_HALF_POISON = (0x7C00, 0x1FF)
-_MIN_CONSTANT_BYTES = 8
-_FEW_BYTES = 4
-"""of an item whose poison may be what a constant output has: a chance of 2^-32 is taken, one of 2^-16 is not"""
 # As float16, as bfloat16, and four or two of them as float64 or float32, all of these are NaN: [low, high).
 _NAN_HALVES = (0x7FF1, 0x8000)
 
@@ -83,7 +77,7 @@ class Sets:
         self._places, num_bytes = lay_out(arguments, count)
         self._owned = arena is None or arena.handle.num_bytes < num_bytes
         self._buffer = platform.allocate(num_bytes) if arena is None or self._owned else arena
-        self._poison: dict[str, int | torch.Tensor] = {}
+        self._poison: dict[str, Poison] = {}
         self.raw = self._buffer.tensor[:num_bytes]
 
     def close(self) -> None:
@@ -143,19 +137,8 @@ class Sets:
         The pattern of sets outside of `part` is forgotten: they must be poisoned again before they are checked.
         """
         for tensor in self.arguments.outputs:
-            pattern = _pattern(tensor, secrets.randbits(31))
-            bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[part]
-            if tensor.item_bytes < _FEW_BYTES and not _has_room(tensor) and tensor.shape:
-                varied = _varied(tensor, self.raw.device)
-                self._poison[tensor.name] = varied
-                bits.copy_(varied.expand_as(bits))
-            else:
-                self._poison[tensor.name] = pattern
-                words = self._words(tensor)
-                if words is None:
-                    bits.fill_(pattern)
-                else:
-                    words[part].fill_(_repeated(pattern, tensor.item_bytes, words.dtype.itemsize))
+            poison = self._poison[tensor.name] = fresh_poison(tensor, self.raw.device)
+            self._fill(tensor, part, poison)
 
     def wipe(self, part: slice) -> None:
         """Overwrite all that a call may have answered with, mutable inputs too, once it has been checked.
@@ -165,24 +148,21 @@ class Sets:
         self.poison(part)
         for tensor in self.arguments.inputs:
             if tensor.spec.mutable:
-                self._strided(tensor, integer_dtype(tensor.item_bytes))[part].zero_()
+                self._fill(tensor, part, None)
 
     def unwritten(self, used: Sequence[int]) -> str:
         """The name of an output that still holds poison in one of the sets `used`, or nothing."""
         if not used:
             return ""
+        import torch
+
         first, end = min(used), max(used) + 1
-        for tensor in self.arguments.outputs:
-            bits = self._strided(tensor, integer_dtype(tensor.item_bytes))[first:end]
-            held = (bits == self._poison[tensor.name]).reshape(end - first, -1)
-            if _has_room(tensor):
-                by_set = _in_wide_words(held).any(dim=1)
-            elif tensor.numel * tensor.item_bytes >= _MIN_CONSTANT_BYTES:
-                by_set = held.all(dim=1)
-            else:
-                continue
-            asked = by_set if len(used) == end - first else by_set[[index - first for index in used]]
-            if bool(asked.any()):
+        telling = [tensor for tensor in self.arguments.outputs if self._poison[tensor.name].is_telling]
+        bits = [self._bits(tensor)[first:end] for tensor in telling]
+        doubts = [self._poison[tensor.name].may_be_left(each) for tensor, each in zip(telling, bits, strict=True)]
+        doubted = torch.stack(doubts).tolist() if doubts else []
+        for tensor, each, doubt in zip(telling, bits, doubted, strict=True):
+            if doubt and bool(self._poison[tensor.name].is_left(each)[[index - first for index in used]].any()):
                 return tensor.name
         return ""
 
@@ -190,7 +170,7 @@ class Sets:
         """For one set: True at the elements of output `name` that still hold poison."""
         tensor = self.arguments.tensors[name]
         assert tensor is not None
-        return self._strided(tensor, integer_dtype(tensor.item_bytes))[index] == self._poison[name]
+        return self._bits(tensor)[index] == self._poison[name].bits
 
     def outside(self, index: int, raw: torch.Tensor | None = None) -> torch.Tensor:
         """Return a copy of the bytes that no element of set `index` has: around it, in its gaps, and at both edges.
@@ -262,7 +242,7 @@ class Sets:
         import torch
 
         place, num_bytes = self._places[tensor.name], tensor.numel * tensor.item_bytes
-        if not num_bytes or not self._strided(tensor, integer_dtype(tensor.item_bytes))[0].is_contiguous():
+        if not num_bytes or not self._bits(tensor)[0].is_contiguous():
             return None
         width = math.gcd(8, place.offset, num_bytes)
         return torch.as_strided(
@@ -271,6 +251,21 @@ class Sets:
             (place.pitch // width, 1),
             place.offset // width,
         )
+
+    def _fill(self, tensor: Tensor, part: slice, poison: Poison | None) -> None:
+        """Overwrite every element of the sets in `part` with poison, or with zeros."""
+        words = self._words(tensor)
+        written = self._bits(tensor) if words is None else words
+        if poison is None:
+            written[part].zero_()
+        elif isinstance(poison.bits, int):
+            written[part].fill_(poison.repeated(written.element_size()))
+        else:
+            written[part].copy_(poison.bits if words is None else poison.bits.view(-1).view(words.dtype))
+
+    def _bits(self, tensor: Tensor) -> torch.Tensor:
+        """All sets of a tensor as signed integers: shape (count, *shape)."""
+        return self._strided(tensor, integer_dtype(tensor.item_bytes))
 
     def _strided(self, tensor: Tensor, dtype: torch.dtype) -> torch.Tensor:
         import torch
@@ -284,29 +279,6 @@ class Sets:
         )
 
 
-def integer_dtype(item_bytes: int) -> torch.dtype:
-    """Return the signed integer dtype of this many bytes."""
-    return torch_dtype({8: "int64", 4: "int32", 2: "int16", 1: "int8"}[item_bytes])
-
-
-def _pattern(tensor: Tensor, secret: int) -> int:
-    """The poison of one output as a signed integer of the item's size."""
-    item = tensor.item_bytes
-    if tensor.dtype == "bool":
-        return 2 + secret % 126  # neither false nor true
-    if tensor.dtype in FLOATING and item > 1:
-        fixed, free = _HALF_POISON if tensor.dtype == "float16" else _NAN_POISON[item]
-        return fixed | (1 + secret % free)
-    bits = 8 * item
-    pattern = (secret * 0x9E3779B97F4A7C15) & ((1 << bits) - 1)
-    return pattern - (1 << bits) if pattern >> (bits - 1) else pattern
-
-
-def _has_room(tensor: Tensor) -> bool:
-    """Return whether the dtype has values that no kernel computes, to be the poison of each element."""
-    return tensor.dtype == "bool" or (tensor.dtype in FLOATING and tensor.item_bytes > 1)
-
-
 def _in_words(values: torch.Tensor, tensor: Tensor, num_bytes: int) -> bool:
     """Return whether values of a tensor's dtype lie side by side, from a multiple of `num_bytes` in their own memory.
 
@@ -314,30 +286,3 @@ def _in_words(values: torch.Tensor, tensor: Tensor, num_bytes: int) -> bool:
     """
     begins = values.storage_offset() * tensor.item_bytes
     return values.is_contiguous() and values.dtype == torch_dtype(tensor.dtype) and begins % num_bytes == 0
-
-
-def _repeated(pattern: int, item_bytes: int, num_bytes: int) -> int:
-    """A signed integer of `num_bytes` that holds a signed one of `item_bytes` again and again."""
-    return int.from_bytes(
-        pattern.to_bytes(item_bytes, "little", signed=True) * (num_bytes // item_bytes), "little", signed=True
-    )
-
-
-def _in_wide_words(held: torch.Tensor) -> torch.Tensor:
-    """Booleans side by side, eight at a time where each row is a multiple of that: a GPU reads these faster."""
-    import torch
-
-    rows, count = held.shape
-    return held.flatten().view(torch.int64).view(rows, -1) if count and count % 8 == 0 else held
-
-
-def _varied(tensor: Tensor, device: torch.device) -> torch.Tensor:
-    """Return secret items along the longest axis of an output: one for all would be a constant that is right."""
-    import torch
-
-    shape = [1] * len(tensor.shape)
-    longest = max(range(len(shape)), key=lambda axis: tensor.shape[axis])
-    shape[longest] = tensor.shape[longest]
-    half = 1 << 8 * tensor.item_bytes - 1
-    dtype = integer_dtype(tensor.item_bytes)
-    return torch.randint(-half, half, shape, dtype=dtype, device=device, generator=secret_generator(str(device)))

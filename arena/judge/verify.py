@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from arena.judge.buffers import Sets, integer_dtype
+from arena.judge.buffers import Sets
 from arena.judge.conditioning import MARGIN, leeway, may_be_rounding
+from arena.judge.poison import integer_dtype
 from arena.model.task import Arguments, OutputComparison, Tensor, TensorSpec, Tolerance
 from arena.model.verdict import Status
 from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio

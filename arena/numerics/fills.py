@@ -99,7 +99,7 @@ def _each(fill: _Each, values: Values, tensor: Tensor, count: int, generator: to
 
 
 def _normal(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
-    out.normal_(values.get("mean", 0.0), values.get("std", 1.0), generator=generator)
+    _independent(out, generator, values.get("mean", 0.0), values.get("std", 1.0))
 
 
 def _normal_rows(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
@@ -108,7 +108,7 @@ def _normal_rows(values: Values, _: Tensor, out: torch.Tensor, generator: torch.
 
     low, high = values["low"], values["high"]
     rows = torch.rand((*out.shape[:-1], 1), generator=generator, device=out.device)
-    out.normal_(generator=generator).mul_((low * (high / low) ** rows).to(out.dtype))
+    _independent(out, generator).mul_((low * (high / low) ** rows).to(out.dtype))
 
 
 def _sparse(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:
@@ -116,7 +116,18 @@ def _sparse(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Gener
     import torch
 
     kept = torch.empty_like(out, dtype=torch.bool).bernoulli_(values["value"], generator=generator)
-    out.normal_(generator=generator).mul_(kept)
+    _independent(out, generator).mul_(kept)
+
+
+def _independent(out: torch.Tensor, generator: torch.Generator, mean: float = 0.0, std: float = 1.0) -> torch.Tensor:
+    """Overwrite with independent normal numbers, and return them."""
+    if out.is_cuda:
+        from arena.numerics import normal_kernel
+
+        if normal_kernel.can_fill(out):
+            normal_kernel.fill_normal(out, mean, std, generator)
+            return out
+    return out.normal_(mean, std, generator=generator)
 
 
 def _uniform(values: Values, _: Tensor, out: torch.Tensor, generator: torch.Generator) -> None:

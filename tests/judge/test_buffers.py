@@ -143,14 +143,32 @@ def test_a_constant_of_few_bytes_is_no_poison(task: Task, dtype: str) -> None:
     assert sets.unwritten([0, 1]) == ""
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float8_e5m2"])
+def test_a_set_without_room_is_unwritten_only_throughout(task: Task, dtype: str) -> None:
+    """However alike it begins: a few elements tell most sets, and all are asked where these hold poison."""
+    values = {**task.seen[0].values, "M": 40, "N": 300}
+    case = arguments(task, replace(task.seen[0], values=values))
+    y = case.tensors["y"]
+    assert y is not None
+    sets = Sets(CpuPlatform(), replace(case, tensors={**case.tensors, "y": replace(y, dtype=dtype)}), COUNT)
+    sets.poison()
+    assert sets.unwritten([1]) == "y"
+    for index in range(COUNT):
+        last = sets.view("y").view(torch.int32 if dtype == "int32" else torch.int8)[index, -1, -1]
+        last.copy_(last + 1)
+        assert sets.unwritten([index]) == ""
+        assert sets.unwritten(range(COUNT)) == ("y" if index + 1 < COUNT else "")
+
+
 @pytest.mark.parametrize("columns", [5, 24])
-def test_a_single_unwritten_element_is_seen(task: Task, columns: int) -> None:
-    """Whether rows are compared eight booleans at a time or not."""
+@pytest.mark.parametrize("computed", [0.0, torch.nan])
+def test_a_single_unwritten_element_is_seen(task: Task, columns: int, computed: float) -> None:
+    """Also where a kernel computes NaN."""
     values = {**task.seen[0].values, "M": 3, "N": columns}
     sets = Sets(CpuPlatform(), arguments(task, replace(task.seen[0], values=values)), COUNT)
     sets.poison()
     held = sets.view("y")[1, 2, columns - 1].clone()
-    sets.view("y").zero_()
+    sets.view("y").fill_(computed)
     assert sets.unwritten([0, 1, 2]) == ""
     sets.view("y")[1, 2, columns - 1] = held
     assert sets.unwritten([0, 1, 2]) == sets.unwritten([1]) == "y"
