@@ -102,7 +102,7 @@ def watch(spent: Spent) -> None:
     timed(ForkServers, "spawn", lambda *_: "hosts")
     timed(Worker, "_exchange", kind_of)
     timed(building, "_held", lambda *_, **__: "compilers")
-    timed(CandidateEvaluation, "_await_baseline", lambda *_: "wait for baseline")
+    timed(CandidateEvaluation, "_await_start", lambda *_: "wait for baseline")
 
 
 def measure(platform: str) -> dict[str, dict[str, tuple[int, float]]]:
