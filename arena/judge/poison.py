@@ -34,11 +34,11 @@ class Poison:
 
     @property
     def is_telling(self) -> bool:
-        """Whether what holds poison was not written: each element that does, or else a set that does throughout."""
+        """Return whether what holds poison was not written: an element, or a set that does throughout."""
         return _has_room(self.tensor) or self.tensor.numel * self.tensor.item_bytes >= _MIN_CONSTANT_BYTES
 
     def repeated(self, num_bytes: int) -> int:
-        """One for all, again and again, as a signed integer of `num_bytes`."""
+        """Return the one for all, again and again, as a signed integer of `num_bytes`."""
         assert isinstance(self.bits, int)
         item = self.tensor.item_bytes
         pattern = self.bits.to_bytes(item, "little", signed=True) * (num_bytes // item)
@@ -89,7 +89,7 @@ def integer_dtype(item_bytes: int) -> torch.dtype:
 
 
 def _pattern(tensor: Tensor, secret: int) -> int:
-    """The poison of one output as a signed integer of the item's size."""
+    """Return the poison of one output as a signed integer of the item's size."""
     item = tensor.item_bytes
     if tensor.dtype == "bool":
         return 2 + secret % 126  # neither false nor true
