@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import array
 import select
+import signal
 import socket
 import struct
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar, cast
 
 import msgspec
@@ -32,6 +35,27 @@ class ChannelTimeout(Exception):
     """Nothing came in time."""
 
 
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Deliver at the end the SIGINT that comes meanwhile. Does nothing outside of the main thread, which gets them all.
+
+    A decoder that is made asks enumerations for attributes, and takes any exception for the lack of one, also that of
+    Ctrl-C, which would be forgotten.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
 class Channel(Generic[Out, In]):
     """One end of a connection that sends `Out` and receives `In`; frames carry their length and are JSON inside.
 
@@ -53,7 +77,8 @@ class Channel(Generic[Out, In]):
         self._encode, self._most_bytes = encode, most_bytes
         self._socket = connection
         self._ancillary_bytes = socket.CMSG_SPACE(MAX_FILES * 4) if takes_files else 0
-        self._decoder: msgspec.json.Decoder[In] = msgspec.json.Decoder(cast(type[In], incoming))
+        with interrupts_held_back():
+            self._decoder: msgspec.json.Decoder[In] = msgspec.json.Decoder(cast(type[In], incoming))
         self._spins = False
         self._buffer = bytearray()
         self._files: list[int] = []
