@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 
 from arena.model.task import Arguments, Precision, Tensor, Tolerance
 from arena.numerics.comparison import error_ratio
-from arena.numerics.reference import Reference
+from arena.numerics.reference import FEW, Reference
 
 if TYPE_CHECKING:
     import torch
 
 MARGIN = 0.5
 """a baseline's error, as a share of the tolerance, stays below this; what is above is checked more closely"""
-FEW = 16
-"""elements of an output beside which there is enough of a scale"""
 MOST = 48.0
 """no more than so many times the least tolerance is accepted"""
 _ROUNDING = 2.0**-21

@@ -95,6 +95,12 @@ def truncated(product: torch.Tensor, lost: float) -> torch.Tensor:
     return (product - product.sign() * shares * size).reshape(product.shape)
 
 
+def _moved(values: torch.Tensor, number_format: str) -> torch.Tensor:
+    """Return the values, each moved at random by up to half a unit in the last place of a format."""
+    half = 2.0 ** -SIGNIFICANT_BITS[number_format]
+    return values * (1 + half * (2 * torch.rand_like(values) - 1))
+
+
 class _UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode whose operators nobody compiles: PyTorch's compiler, which takes seconds to import, is left alone."""
 
@@ -104,11 +110,14 @@ class _UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class RoundedProducts(_UncompiledMode):
-    """Rounds the floating-point operands of every matrix product, and adds up as a matrix unit; `products` counts."""
+    """Rounds the floating-point operands of every matrix product, and adds up as a matrix unit; `products` counts.
 
-    def __init__(self, number_format: str, sums: Accumulation = FLOAT32_SUMS) -> None:
+    `dithered`: operands are first moved by up to half a unit at random, and so rounded as in some other kernel.
+    """
+
+    def __init__(self, number_format: str, sums: Accumulation = FLOAT32_SUMS, *, dithered: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._format, self._sums = number_format, sums
+        self._format, self._sums, self._dithered = number_format, sums, dithered
         self.products = 0
 
     def __torch_dispatch__(
@@ -121,7 +130,8 @@ class RoundedProducts(_UncompiledMode):
             return func(*args, **(kwargs or {}))
         given = list(args)
         for place in places:
-            given[place] = rounded(given[place], self._format)
+            operand = _moved(given[place], self._format) if self._dithered else given[place]
+            given[place] = rounded(operand, self._format)
         self.products += 1
         first, last = (given[place] for place in places)
         product = func(*given, **(kwargs or {}))
