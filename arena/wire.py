@@ -37,23 +37,25 @@ class ChannelTimeout(Exception):
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Deliver at the end the SIGINT that comes meanwhile. Does nothing outside of the main thread, which gets them all.
+    """Deliver at the end the SIGINT or SIGTERM that comes meanwhile; in the main thread alone, which gets them all.
 
     A decoder that is made asks enumerations for attributes, and takes any exception for the lack of one, also that of
-    Ctrl-C, which would be forgotten.
+    a handler, which would be forgotten.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    held = {number: handler for number, handler in handlers.items() if callable(handler)}
+    if threading.current_thread() is not threading.main_thread():
+        held = {}
     came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
+        for number in held:
+            signal.signal(number, lambda given, _: came.append(given))
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            signal.raise_signal(signal.SIGINT)
+        for number, handler in held.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(came):
+            signal.raise_signal(number)
 
 
 class Channel(Generic[Out, In]):

@@ -61,3 +61,18 @@ def test_other_threads_are_left_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.default_int_handler]
+
+
+def test_a_handler_of_sigterm_may_wait_too() -> None:
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        done = []
+        with pytest.raises(KeyboardInterrupt), interrupts_held_back():
+            signal.raise_signal(signal.SIGTERM)
+            done.append("all of it")
+        assert done and signal.getsignal(signal.SIGTERM) is end
+    finally:
+        signal.signal(signal.SIGTERM, before)

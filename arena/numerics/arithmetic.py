@@ -95,10 +95,16 @@ def truncated(product: torch.Tensor, lost: float) -> torch.Tensor:
     return (product - product.sign() * shares * size).reshape(product.shape)
 
 
-def _moved(values: torch.Tensor, number_format: str) -> torch.Tensor:
-    """Return the values, each moved at random by up to half a unit in the last place of a format."""
-    half = 2.0 ** -SIGNIFICANT_BITS[number_format]
-    return values * (1 + half * (2 * torch.rand_like(values) - 1))
+def _moved(values: torch.Tensor, number_format: str, seed: int) -> torch.Tensor:
+    """Return the values, each moved by up to half a unit in the last place of a format; what it holds exactly stays.
+
+    No kernel rounds what is exact: operands that come in the format, ones and zeros.
+    """
+    unit = torch.ldexp(torch.ones_like(values), torch.frexp(values).exponent - SIGNIFICANT_BITS[number_format])
+    generator = torch.Generator(values.device).manual_seed(seed)
+    chance = torch.rand(values.shape, dtype=values.dtype, device=values.device, generator=generator)
+    exact = rounded(values, number_format) == values
+    return torch.where(exact, values, values + unit * (chance - 0.5))
 
 
 class _UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -112,12 +118,12 @@ class _UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class RoundedProducts(_UncompiledMode):
     """Rounds the floating-point operands of every matrix product, and adds up as a matrix unit; `products` counts.
 
-    `dithered`: operands are first moved by up to half a unit at random, and so rounded as in some other kernel.
+    `dither`: the seed by which operands are first moved, and so rounded as in some other kernel; None: they are not.
     """
 
-    def __init__(self, number_format: str, sums: Accumulation = FLOAT32_SUMS, *, dithered: bool = False) -> None:
+    def __init__(self, number_format: str, sums: Accumulation = FLOAT32_SUMS, dither: int | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._format, self._sums, self._dithered = number_format, sums, dithered
+        self._format, self._sums, self._dither = number_format, sums, dither
         self.products = 0
 
     def __torch_dispatch__(
@@ -130,8 +136,9 @@ class RoundedProducts(_UncompiledMode):
             return func(*args, **(kwargs or {}))
         given = list(args)
         for place in places:
-            operand = _moved(given[place], self._format) if self._dithered else given[place]
-            given[place] = rounded(operand, self._format)
+            if self._dither is not None:
+                given[place] = _moved(given[place], self._format, self._dither + 2 * self.products + place)
+            given[place] = rounded(given[place], self._format)
         self.products += 1
         first, last = (given[place] for place in places)
         product = func(*given, **(kwargs or {}))
