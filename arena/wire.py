@@ -54,8 +54,8 @@ def interrupts_held_back() -> Iterator[None]:
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)
-        for number in dict.fromkeys(came):
-            signal.raise_signal(number)
+        for given in dict.fromkeys(came):
+            signal.raise_signal(given)
 
 
 class Channel(Generic[Out, In]):
