@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -229,11 +230,17 @@ def test_rounding_imports_no_compiler() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+@cache
+def loaded(task: str) -> tuple[Task, Reference]:
+    """A shipped task, and its reference."""
+    found = load_task(TASKS / task)
+    return found, Reference(found.reference_path)
+
+
 def small_draw(task: str, case: str, seed: int = 0) -> tuple[Reference, Arguments, dict[str, torch.Tensor]]:
     """One draw of a case."""
-    loaded = load_task(TASKS / task)
-    reference = Reference(loaded.reference_path)
-    worked_out = arguments(loaded, next(one for one in loaded.cases if one.id == case))
+    found, reference = loaded(task)
+    worked_out = arguments(found, next(one for one in found.cases if one.id == case))
     drawn = draw_inputs(worked_out, reference, 1, torch.Generator().manual_seed(seed))
     return reference, worked_out, {name: values[0] for name, values in drawn.items()}
 
