@@ -6,10 +6,10 @@
     python tools/time_kernels.py --show times.jsonl                         the table of figures that are there already
 
 Nothing here is evidence: a kernel that cheats, or disturbs another, is believed. Files are compiled on all cores.
-Meanwhile few processes share the device; one at a time draws, checks and times the seen, timed cases of a task. All
-files of a case are timed in turn on the same data, in a device graph of one call on each of several sets.
-Each line of OUT is one file on one case: `ms` is the median of the passes, `status` what the reference says.
-What OUT has already is not repeated unless the file has changed.
+Meanwhile few processes share the device; one at a time draws, checks and times the timed cases of a task. All files
+of a case are timed in turn on the same data, in a device graph of one call on each of several sets. Each line of OUT
+is one file on one case: `ms` is the median of the passes, `status` what the reference says. What OUT has already is
+not repeated unless the file has changed.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ KERNEL, EXPERT, PYTORCH, COMPILED = "kernel", "expert", "pytorch", "torch_compil
 LEAST_SETS, MOST_SETS = 4, 128
 SET_BYTES, MOST_BYTES = 512 << 20, 4 << 30
 PASSES, EVICTED_BYTES = 5, 128 << 20
-COMPILE_S = 120.0
-CACHE = "triton"
+COMPILE_S, CACHE = 120.0, "triton"
 Record = dict[str, Any]
 
 
@@ -112,7 +111,9 @@ class PythonFunction:
         """Outputs were written in place."""
 
 
-def gathered(patterns: Sequence[str], variants: Path | None, arch: str, torch_compile: bool = False) -> list[Work]:
+def gathered(
+    patterns: Sequence[str], variants: Path | None, arch: str, *, torch_compile: bool = False, heldout: bool = False
+) -> list[Work]:
     """Return what there is to time, in the order of the corpus. HIP tasks are timed beside PyTorch."""
     corpora, found = open_corpora(()), []
     for name in select(corpora.ids, list(patterns) or ["*"]):
@@ -126,7 +127,7 @@ def gathered(patterns: Sequence[str], variants: Path | None, arch: str, torch_co
         if variants is not None:
             suffix = Path(task.task_type.kernel_file).suffix
             files |= {path.stem: path for path in sorted((variants / task.id).glob(f"*{suffix}"))}
-        cases = tuple(case for case in task.seen if case.timed)
+        cases = tuple(case for case in task.seen + heldout * task.heldout if case.timed)
         if cases:
             found.append(Work(task, files, cases))
     return found
@@ -157,7 +158,7 @@ def compile_all(work: Sequence[Work], facts: DeviceFacts, claims: Path) -> None:
 
 
 def _marker(claims: Path, one: Work, what: str) -> Path:
-    return claims / f"{hashlib.sha256(one.task.id.encode()).hexdigest()}.{what}"
+    return claims / f"{one.task.id.replace('/', '.')}.{what}"
 
 
 def loaded(one: Work, label: str, case: Case, facts: DeviceFacts) -> PythonFunction | HipEntry | TorchEntry:
@@ -197,8 +198,7 @@ class CaseTimer:
         entry.call(0)
         entry.copy_back(0)
         torch.cuda.synchronize()
-        unwritten = self._sets.unwritten([0])
-        if unwritten:
+        if unwritten := self._sets.unwritten([0]):
             return f"{unwritten} is not written", None
         inputs = {name: values[0] for name, values in self._inputs.items()}
         outputs = {spec.name: self._sets.view(spec.name)[0] for spec in compared(self._arguments)}
@@ -326,8 +326,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def kept(out: Path) -> list[Record]:
     """Return the records of a file, of several of one kernel on one case the last."""
-    lines = out.read_text(encoding="utf-8").splitlines() if out.is_file() else []
-    records = [json.loads(line) for line in lines]
+    records = [json.loads(line) for line in (out.read_text(encoding="utf-8").splitlines() if out.is_file() else ())]
     return list({(record["task"], record["case"], record["label"]): record for record in records}.values())
 
 
@@ -369,6 +368,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", help="names or patterns; default: all")
     parser.add_argument("--variants", type=Path, help="a folder with <type>/<suite>/<name>/*.py or *.hip")
+    parser.add_argument("--heldout", action="store_true", help="also the held-out cases that are timed")
     parser.add_argument("--torch-compile", action="store_true", help="HIP tasks: also PyTorch's compiler (slow)")
     parser.add_argument("--out", type=Path, default=Path("times.jsonl"), help="a line for each file and case")
     parser.add_argument("--show", type=Path, help="only print the table of this file")
@@ -382,7 +382,7 @@ def main() -> None:
     facts = here("auto").facts()
     if facts.emulated:
         sys.exit("time_kernels.py needs a GPU: on the CPU platform kernels are emulated")
-    work = gathered(asked.tasks, asked.variants, facts.arch, asked.torch_compile)
+    work = gathered(asked.tasks, asked.variants, facts.arch, torch_compile=asked.torch_compile, heldout=asked.heldout)
     if asked.shard:
         sys.exit(shard(work, asked.out, asked.shard))
     deadline = time.monotonic() + asked.seconds

@@ -114,6 +114,11 @@ def spread(rounds: Sequence[Round], calls: int, places: int) -> float:
     return (combined.high - combined.low) / 2 / math.sqrt(places)
 
 
+def surely_slower_than(share: float, rounds: Sequence[Round], calls: int) -> bool:
+    """Return whether the candidate is slower than `share` of the baseline's speed, as far as can be seen by now."""
+    return _combined(*_log_ratios(rounds, calls)).high < math.log(share)
+
+
 def _log_ratios(rounds: Sequence[Round], calls: int) -> tuple[Array, list[bool]]:
     baseline_s, candidate_s = baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)
     logs: Array = np.log(np.maximum(baseline_s, _LEAST_S) / np.maximum(candidate_s, _LEAST_S))

@@ -32,6 +32,7 @@ _LARGE_ELEMENTS = 1 << 22
 _RIGHT = 1.0
 """of a timed call nobody asks how nearly it was wrong"""
 _PATIENCE = 6
+_NEARLY_AS_FAST = 0.9
 _SINGLE_EVERY = 4
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
@@ -196,14 +197,20 @@ class PerformanceCheck:
             rounds.append(replace(measured, swapped=swapped))
             done += 1
             if target is None and done == wanted:
-                spread = estimates.spread(rounds, plan.long - plan.short, places)
-                if self._worth_more(done * places, spread, began, budget_s):
+                calls = plan.long - plan.short
+                spread = estimates.spread(rounds, calls, places)
+                slower = estimates.surely_slower_than(_NEARLY_AS_FAST, rounds, calls)
+                if self._worth_more(done * places, spread, slower, began, budget_s):
                     wanted += estimates.LOOK_EVERY
         return OutputCheck(Status.PASSED)
 
-    def _worth_more(self, done: int, spread: float, began: float, budget_s: float) -> bool:
-        """Return whether to go on: not when the spread is small; far beyond the budget only where it is large."""
-        if spread < self._config.target_spread or done >= _MOST_ROUNDS:
+    def _worth_more(self, done: int, spread: float, slower: bool, began: float, budget_s: float) -> bool:
+        """Return whether to go on: not when the spread is small; far beyond the budget only where it is large.
+
+        `slower`: the candidate surely is. Nobody needs to know by how much as well as of one that might be faster.
+        """
+        target = self._config.patient_spread if slower else self._config.target_spread
+        if spread < target or done >= _MOST_ROUNDS:
             return False
         patience = _PATIENCE if spread > self._config.patient_spread else 1
         return time.monotonic() < began + patience * budget_s

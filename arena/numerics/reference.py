@@ -71,24 +71,27 @@ class Reference:
         everywhere = arguments.task.arithmetic is Arithmetic.OPERATORS
         share, most = (_OPERATORS_SHARE, MOST_OPERATORS_ERROR) if everywhere else (1.0, MOST_ARITHMETIC_ERROR)
         found, products = self._rounded(arguments, inputs, arguments.operand_format, everywhere=everywhere)
-        errors: dict[str, float] = {}
-        others: list[dict[str, torch.Tensor]] | None = None
-        for name, wanted in expected.items():
-            tensor = arguments.tensors[name]
-            if tensor is None or not wanted.is_floating_point():
-                continue
-            ways = [found]
-            if tensor.numel <= FEW and products and not everywhere and arguments.operand_format != "float32":
-                others = self._otherwise(arguments, inputs) if others is None else others
-                ways += others
-            dtype = torch_dtype(tensor.dtype)
-            errors[name] = share * max(relative_error(way[name], wanted, most, dtype) for way in ways)
-        return errors
+        several = products > 0 and not everywhere and arguments.operand_format != "float32"
+        floating = [
+            tensor
+            for name, wanted in expected.items()
+            if wanted.is_floating_point() and (tensor := arguments.tensors[name]) is not None
+        ]
+        few = {tensor.name for tensor in floating if several and tensor.numel <= FEW}
+        others = self._otherwise(arguments, inputs) if few else []
+        return {
+            tensor.name: share
+            * max(
+                relative_error(way[tensor.name], expected[tensor.name], most, torch_dtype(tensor.dtype))
+                for way in ([found, *others] if tensor.name in few else [found])
+            )
+            for tensor in floating
+        }
 
     def in_arithmetic(
         self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], number_format: str, *, everywhere: bool = False
     ) -> dict[str, torch.Tensor]:
-        """The results in float32, with operands of matrix products rounded; or, `everywhere`, all results."""
+        """Return the results in float32, with operands of matrix products rounded; or, `everywhere`, all results."""
         return self._rounded(arguments, inputs, number_format, everywhere=everywhere)[0]
 
     def _otherwise(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:

@@ -103,6 +103,12 @@ def test_the_spread_narrows_with_rounds() -> None:
     assert many < few / 2
 
 
+def test_a_candidate_is_surely_slower_where_its_interval_says_so() -> None:
+    for candidate_s, slower in ((1e-5, False), (1.05e-5, False), (1.3e-5, True)):
+        assert estimates.surely_slower_than(0.9, rounds(1e-5, candidate_s, 8), 70) is slower
+    assert not estimates.surely_slower_than(0.9, rounds(1e-5, 1.3e-5, 8, noise_s=2e-4), 70)
+
+
 def test_a_second_place_will_narrow_the_spread_of_the_first() -> None:
     first = rounds(2e-5, 1e-5, 8, noise_s=2e-5)
     assert estimates.spread(first, 70, 2) == pytest.approx(estimates.spread(first, 70, 1) / np.sqrt(2))

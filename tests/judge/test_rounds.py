@@ -207,5 +207,13 @@ def test_a_case_has_so_many_rounds_at_most() -> None:
     timer: Any = SimpleNamespace(timing_config=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
     nothing: Any = None
     check, began = PerformanceCheck(timer, nothing, 1e6), time.monotonic()
-    assert check._worth_more(performance._MOST_ROUNDS - 1, 0.5, began, 1e6)
-    assert not check._worth_more(performance._MOST_ROUNDS, 0.5, began, 1e6)
+    assert check._worth_more(performance._MOST_ROUNDS - 1, 0.5, False, began, 1e6)
+    assert not check._worth_more(performance._MOST_ROUNDS, 0.5, False, began, 1e6)
+
+
+def test_a_candidate_that_is_surely_slower_needs_no_narrow_interval() -> None:
+    timer: Any = SimpleNamespace(timing_config=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
+    nothing: Any = None
+    check, began = PerformanceCheck(timer, nothing, 1e6), time.monotonic()
+    assert [check._worth_more(8, 0.05, slower, began, 1e6) for slower in (False, True)] == [True, False]
+    assert check._worth_more(8, 0.2, True, began, 1e6)

@@ -32,6 +32,8 @@ def work(tmp_path: Path) -> Any:
 def test_kernel_expert_and_variants_are_timed_on_timed_cases(work: Any) -> None:
     assert list(work.files) == [KERNEL, EXPERT, "wide"]
     assert work.cases == tuple(case for case in work.task.seen if case.timed)
+    (both,) = time_kernels.gathered([NAME], None, "sm_90", heldout=True)
+    assert both.cases == work.cases + tuple(case for case in work.task.heldout if case.timed)
 
 
 def test_hip_tasks_are_timed_beside_pytorch() -> None:
