@@ -68,8 +68,15 @@ __global__ void __launch_bounds__(Lanes == kGroup ? 128 : Lanes)
 #pragma unroll
     for (int s = 0; s < Slots; ++s) {
         const int first = begin + s * Lanes * V;
-        if (first >= length) continue;
-        load<V>(from + first, values[s]);
+        if (first < length) {
+            load<V>(from + first, values[s]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < V; ++i) values[s][i] = 0.0f;
+        }
+    }
+#pragma unroll
+    for (int s = 0; s < Slots; ++s) {  // apart from the loads, so that all of them are on their way together
 #pragma unroll
         for (int i = 0; i < V; ++i) sum += values[s][i];
     }

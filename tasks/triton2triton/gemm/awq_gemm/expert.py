@@ -9,12 +9,14 @@ numbers, from which 1024 + zero is subtracted. A thread keeps the eight columns 
 memory as one vector.
 """
 
+import math
+
 import torch
 import triton
 import triton.language as tl
 
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
-ENOUGH_PROGRAMS = 512
+ENOUGH_PROGRAMS = 528  # of four warps: four on each of an H200's 132 multiprocessors
 MAX_PARTS = 16
 BLOCKS_OF_A_PART = 8
 
@@ -55,7 +57,6 @@ def _multiply_part(
     qzeros_ptr,
     out_ptr,
     M,
-    N,
     K,
     words_across,
     group_size,
@@ -65,8 +66,12 @@ def _multiply_part(
     BLOCK_K: tl.constexpr,
     ONE_GROUP: tl.constexpr,
     WHOLE_BLOCKS: tl.constexpr,
+    VECTOR: tl.constexpr,
 ):
     """One part of K for one tile. With a single part, `out_ptr` is the result itself."""
+    # The compiler sees how long the vectors of a are, and that the scales of a word are whole vectors.
+    K = K // VECTOR * VECTOR
+    N = words_across * 8
     part = tl.program_id(2)
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     words = (tl.program_id(1) * WORDS + tl.arange(0, WORDS)) % words_across
@@ -122,10 +127,10 @@ def _add_parts(partial_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.const
     tl.store(out_ptr + i, total.to(out_ptr.dtype.element_ty), mask=inside)
 
 
-def _parts(tiles: int, blocks: int) -> int:
-    """Into how many parts to cut K: a power of two."""
-    wanted = max(1, min(ENOUGH_PROGRAMS // tiles, blocks // BLOCKS_OF_A_PART, MAX_PARTS))
-    return 1 << (wanted.bit_length() - 1)
+def _part(tiles: int, blocks: int, num_warps: int) -> int:
+    """How many blocks a part of K has, so that all programs run at once and none has to be waited for at the end."""
+    enough = ENOUGH_PROGRAMS * 4 // num_warps
+    return triton.cdiv(blocks, max(1, min(enough // tiles, blocks // BLOCKS_OF_A_PART, MAX_PARTS)))
 
 
 def awq_gemm(a, qweight, scales, qzeros, out):
@@ -137,9 +142,11 @@ def awq_gemm(a, qweight, scales, qzeros, out):
     block_m = max(16, min(64, triton.next_power_of_2(M)))
     words = 16 if wide or M > 64 else 8
     block_k = 64 if group_size % 64 == 0 else 32
+    num_warps = 8 if block_m == 64 else 4  # unpacked codes fill many registers
     grid = (triton.cdiv(M, block_m), triton.cdiv(N, words * 8))
     blocks = triton.cdiv(K, block_k)
-    parts = _parts(grid[0] * grid[1], blocks)
+    part = _part(grid[0] * grid[1], blocks, num_warps)
+    parts = triton.cdiv(blocks, part)
     partial = out
     if parts > 1:
         partial = torch.empty((parts, M, N), dtype=torch.float32, device=a.device)
@@ -150,18 +157,17 @@ def awq_gemm(a, qweight, scales, qzeros, out):
         qzeros,
         partial,
         M,
-        N,
         K,
         N // 8,
         group_size,
-        triton.cdiv(blocks, parts) * block_k,
+        part * block_k,
         BLOCK_M=block_m,
         WORDS=words,
         BLOCK_K=block_k,
         ONE_GROUP=group_size % block_k == 0,
         WHOLE_BLOCKS=K % block_k == 0,
-        # Unpacked codes fill many registers.
-        num_warps=8 if block_m == 64 else 4,
+        VECTOR=math.gcd(K, 16),
+        num_warps=num_warps,
         num_stages=4 if wide else 3,
         # On an H200, two programs of eight warps fit on a multiprocessor.
         **({"maxnreg": 128} if wide else {}),

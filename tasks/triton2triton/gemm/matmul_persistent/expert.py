@@ -52,6 +52,7 @@ def _multiply_tile(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     PRECISION: tl.constexpr,
+    ROW_VECTORS: tl.constexpr,
 ):
     """Multiply every tile that is a grid apart. Tiles are numbered down GROUP rows before they go on to the right."""
     row_tiles, column_tiles = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
@@ -69,7 +70,11 @@ def _multiply_tile(
         # The compiler must see one step: around the loop acc would be set to zeros, and no products overlap.
         for start in range(0, tl.maximum(K, 1), BLOCK_K):
             a_ptrs = a_ptr + a_at + (start + k)[None, :]
-            b_ptrs = b_ptr + b_at + (start + k).to(tl.int64)[:, None] * b_row_stride
+            b_offsets = b_at + (start + k).to(tl.int64)[:, None] * b_row_stride
+            if ROW_VECTORS:
+                # In one loop the compiler no longer sees it in b_at, and would load b without looking ahead.
+                b_offsets = tl.max_contiguous(tl.multiple_of(b_offsets, (1, 8)), (1, 8))
+            b_ptrs = b_ptr + b_offsets
             if WHOLE_BLOCKS:
                 a = tl.load(a_ptrs)
                 b = tl.load(b_ptrs)
@@ -160,6 +165,7 @@ def matmul_persistent(a, b, bias, out):
         BLOCK_N=block_n,
         BLOCK_K=block_k,
         PRECISION=precision,
+        ROW_VECTORS=by_rows and b.shape[1] % 8 == 0 and b.stride(0) % 8 == 0,
         num_warps=num_warps,
         # 144 of an H200's 227 KiB of shared memory at most. AMD devices have 64 KiB.
         num_stages=2 if torch.version.hip else 3,

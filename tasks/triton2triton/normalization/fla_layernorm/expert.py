@@ -1,7 +1,9 @@
 """Layer normalization of a residual stream that reads every value once: up to 16384 values of a row stay in registers.
 
 The baseline walks along a row three times, 1024 values at a time. Here a thread holds 16 values (32 of the longest such
-rows) and a tile has several rows where these are short. Longer rows are walked along by 16 warps.
+rows) and a tile has several rows where these are short. Longer rows are walked along by 16 warps, and so are those of
+more than 4096 values that are no multiple of 16 bytes long: these are read in single values, and a program with a whole
+row would fill a multiprocessor and spill registers.
 """
 
 import triton
@@ -10,6 +12,7 @@ import triton.language as tl
 LONGEST_HELD = 16384
 TILE_ELEMENTS = 2048
 LONG_TILE = 4096
+RAGGED_TILE = 2048
 
 
 @triton.jit
@@ -80,9 +83,10 @@ def _normalize_long_row(
     n_columns,
     eps,
     BLOCK: tl.constexpr,
+    VECTOR: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    lanes = tl.arange(0, BLOCK)
+    lanes = tl.multiple_of(tl.arange(0, BLOCK), VECTOR)
     x_row = x_ptr + row * x_stride
     residual_row = residual_ptr + row * n_columns
     sums = tl.zeros((BLOCK,), tl.float32)
@@ -112,8 +116,12 @@ def _normalize_long_row(
 def fla_layernorm(x, gate, weight, bias, residual, eps, y, mean, rstd):
     n_rows, n_columns = x.shape
     tensors = (x, gate, weight, bias, residual, y, mean, rstd, x.stride(0))
-    if n_columns > LONGEST_HELD:
-        _normalize_long_row[(n_rows,)](*tensors, n_columns, eps, BLOCK=LONG_TILE, num_warps=16)
+    ragged = n_columns % 16 > 0
+    if n_columns > LONGEST_HELD or (ragged and n_columns > LONG_TILE):
+        # A thread has the places of a vector of weights, which are aligned. With ragged rows, which are not, a warp
+        # would read values that lie 16 bytes apart: then, a vector is one value.
+        block, vector = (RAGGED_TILE, 1) if ragged else (LONG_TILE, 16)
+        _normalize_long_row[(n_rows,)](*tensors, n_columns, eps, BLOCK=block, VECTOR=vector, num_warps=16)
         return
     block = triton.next_power_of_2(n_columns)
     rows = max(1, TILE_ELEMENTS // block)

@@ -1,6 +1,10 @@
 """Log-softmax that reads short rows once and cuts long ones into parts, so that few rows fill a GPU as well.
 
 Parts first leave their log-sum-exp behind; each program of a second launch merges those of its row before it writes.
+
+Rows that are no multiple of 16 bytes long begin anywhere between two multiples of 16 bytes. Wide ones are cut into the
+whole vectors of 16 bytes and the few values before and after them, since with 16 loads of single values a thread, of
+which a multiprocessor holds 1024, little is on the way.
 """
 
 import torch
@@ -10,6 +14,7 @@ import triton.language as tl
 TILE_ELEMENTS = 4096
 LONGEST_WHOLE_ROW = 16384
 PART = 8192
+VECTOR = tl.constexpr(8)
 
 
 @triton.jit
@@ -29,6 +34,25 @@ def whole_rows(x_ptr, y_ptr, x_stride, n_rows, n_columns, ROWS: tl.constexpr, WI
         y.to(y_ptr.dtype.element_ty),
         mask=(rows < n_rows)[:, None] & known,
     )
+
+
+@triton.jit
+def ragged_row(x_ptr, y_ptr, n_columns, WIDTH: tl.constexpr):
+    """One row of a dense matrix in vectors; its ends are in two vectors of their own."""
+    first = tl.program_id(0).to(tl.int64) * n_columns
+    head = (-first).to(tl.int32) & (VECTOR - 1)
+    in_vectors = (n_columns - head) // VECTOR * VECTOR
+    start = tl.multiple_of(first + head, VECTOR)
+    columns = tl.arange(0, WIDTH)
+    x = tl.load(x_ptr + start + columns, mask=columns < in_vectors, other=-float("inf")).to(tl.float32)
+    ends = tl.arange(0, 2 * VECTOR)
+    ends += tl.where(ends < head, 0, in_vectors)
+    x_ends = tl.load(x_ptr + first + ends, mask=ends < n_columns, other=-float("inf")).to(tl.float32)
+    peak = tl.maximum(tl.max(x, axis=0), tl.max(x_ends, axis=0))
+    total = tl.sum(tl.exp(x - peak), axis=0) + tl.sum(tl.exp(x_ends - peak), axis=0)
+    lse = peak + tl.log(total)
+    tl.store(y_ptr + start + columns, (x - lse).to(y_ptr.dtype.element_ty), mask=columns < in_vectors)
+    tl.store(y_ptr + first + ends, (x_ends - lse).to(y_ptr.dtype.element_ty), mask=ends < n_columns)
 
 
 @triton.jit
@@ -62,6 +86,9 @@ def log_softmax(x, y):
         width = triton.next_power_of_2(columns)
         height = min(max(1, TILE_ELEMENTS // width), triton.next_power_of_2(rows))
         num_warps = min(16, max(1, width * height // 512))
+        if columns % 16 and columns > TILE_ELEMENTS and x_stride == columns:
+            ragged_row[(rows,)](x, y, columns, WIDTH=width, num_warps=num_warps // 2)
+            return
         whole_rows[(triton.cdiv(rows, height),)](
             x, y, x_stride, rows, columns, ROWS=height, WIDTH=width, num_warps=num_warps
         )
