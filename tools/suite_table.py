@@ -5,7 +5,8 @@
 
 Read are the cases of one run with the agents `noop` and `expert` on one device, of which timed, seen cases count, and
 the table of `arena yardstick`. Where that has no row of a task, times of `tools/time_kernels.py` count, compared with
-the baseline of the run. HIP has no engine: PyTorch and its compiler, timed so, take its place.
+the baseline of the run. HIP has no engine: PyTorch and its compiler, timed so, take its place. Held-out cases in which
+an expert is slower than the baseline are listed at the end.
 
 PyTorch bounds nothing. A case is limited by arithmetic where its operations take longer than its bytes, and by launches
 where a launch takes longer than both. Why a task does not keep a bound stands in a YAML file of that device. Under the
@@ -278,6 +279,21 @@ def page(found: Sequence[Measured], device: str) -> str:
     return "\n".join(lines)
 
 
+def heldout_page(cases: Iterable[Row]) -> str:
+    """Return which held-out cases an expert surely loses, the worst first, as Markdown: an interval ends below 1."""
+    timed = [r for r in cases if (r["agent"], r["split"]) == ("expert", "heldout") and r["speedup"]]
+    slower = sorted((r for r in timed if float(r["speedup_high"]) < 1), key=lambda r: float(r["speedup"]))
+    lines = [
+        "",
+        f"In {len(slower)} of {len(timed)} timed held-out cases the expert is slower than the baseline.",
+        "",
+        "| task | case | expert / baseline |",
+        "| --- | --- | --- |",
+        *(f"| {r['task']} | {r['shape']} | {float(r['speedup']):.2f} |" for r in slower),
+    ]
+    return "\n".join(lines)
+
+
 def _cells(tasks: Sequence[Measured]) -> list[str]:
     """Median and worst of each figure: the greatest of an engine's speedup and of a distance, the least of experts'."""
     cells = []
@@ -315,6 +331,7 @@ def main() -> None:
         streams = Streams(csv.DictReader(asked.streams.read_text(encoding="utf-8").splitlines()))
         found = measured(rows, engines, open_corpora(()).load, facts, reasons, streams, engine_times(times))
         print(page(found, asked.device))
+        print(heldout_page(rows))
         for task, bound in needless(found, reasons):
             print(f"{task}: keeps `{bound}`, so its reason in {asked.reasons} can go", file=sys.stderr)
     except (OSError, UsageError) as problem:

@@ -162,3 +162,13 @@ def test_hip_is_compared_with_the_faster_of_pytorch_and_its_compiler() -> None:
     assert isinstance(one, tool.Measured)
     assert one.figures[0] == pytest.approx(8.0)
     assert "engine" not in dict(one.outside()), "an engine bounds only kernels of engines"
+
+
+def test_held_out_cases_that_an_expert_surely_loses_are_listed_the_worst_first() -> None:
+    common = {"agent": "expert", "split": "heldout", "task": "triton2triton/gemm/bmm"}
+    figures = [("M=1", "0.9", "0.95"), ("M=2", "0.99", "1.01"), ("M=3", "0.5", "0.6"), ("M=4", "2.0", "2.1")]
+    rows = [common | {"shape": shape, "speedup": value, "speedup_high": high} for shape, value, high in figures]
+    others = [rows[0] | {"agent": "noop"}, rows[0] | {"split": "seen"}, rows[0] | {"speedup": ""}]
+    said = tool.heldout_page([*rows, *others]).splitlines()
+    assert said[1] == "In 2 of 4 timed held-out cases the expert is slower than the baseline."
+    assert said[5:] == ["| triton2triton/gemm/bmm | M=3 | 0.50 |", "| triton2triton/gemm/bmm | M=1 | 0.90 |"]

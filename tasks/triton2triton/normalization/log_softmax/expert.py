@@ -2,7 +2,7 @@
 
 Parts first leave their log-sum-exp behind; each program of a second launch merges those of its row before it writes.
 
-Rows that are no multiple of 16 bytes long begin anywhere between two multiples of 16 bytes. Wide ones are cut into the
+Rows that are no multiple of 16 values long begin anywhere between two multiples of 16 bytes. Wide ones are cut into the
 whole vectors of 16 bytes and the few values before and after them, since with 16 loads of single values a thread, of
 which a multiprocessor holds 1024, little is on the way.
 """
