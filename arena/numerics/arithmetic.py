@@ -135,9 +135,9 @@ class RoundedProducts(_UncompiledMode):
         if not places or not all(args[place].is_floating_point() for place in places):
             return func(*args, **(kwargs or {}))
         given = list(args)
-        for place in places:
+        for operand, place in enumerate(places):
             if self._dither is not None:
-                given[place] = _moved(given[place], self._format, self._dither + 2 * self.products + place)
+                given[place] = _moved(given[place], self._format, self._dither + 2 * self.products + operand)
             given[place] = rounded(given[place], self._format)
         self.products += 1
         first, last = (given[place] for place in places)

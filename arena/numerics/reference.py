@@ -26,7 +26,8 @@ REGRET = "regret"
 FEW = 16
 """elements of an output that may all happen to have small errors, and beside which there is hardly any scale"""
 _OTHER_WAYS = 4
-_SEED = 1 << 32
+_SEED = 1 << 20
+"""between the seeds of two ways: more than a reference has operands, and within the 32 bits that the CPU heeds"""
 _OPERATORS_SHARE = 0.5
 """rounding of every operator's result is the worst that a kernel may do: twice its error is enough"""
 
