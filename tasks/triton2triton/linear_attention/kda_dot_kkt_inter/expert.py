@@ -1,4 +1,4 @@
-"""Products of whole tiles of 64 tokens where inputs have 16 bits, of sub-blocks of rows where they are float32.
+"""Products of whole tiles of 64 tokens where inputs have 16 bits, else of sub-blocks of rows.
 
 With 16 bits, the exponent of a product is split at the token in the middle of the chunk: g[t] - g[m] and g[m] - g[c].
 Either may be above 0, and neither exponential overflows, since decays of a chunk stay above -60. All products of a tile
@@ -9,14 +9,18 @@ The range of the decayed vectors needs the exponents of float32. bfloat16 inputs
 float16, or both on AMD, are the sum of two bfloat16, and their product is three.
 
 float32 takes three TF32 products on NVIDIA, which cost more than what they multiply: there are none that are dropped.
-Rows of a sub-block are decayed once for 64 columns. Columns are the left operand, since a sub-block has too few rows.
+Rows of a sub-block are decayed once for 64 columns. Keys and queries are one left operand, since a sub-block has too
+few rows for two.
+
+bfloat16 is multiplied like that on NVIDIA where a chunk has two sub-blocks: three quarters of a tile's products would
+be dropped, and of the first sub-block neither queries nor decayed rows are needed.
 """
 
 import torch
 import triton
 import triton.language as tl
 
-PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # of float32: both use matrix units
+PRECISION = "ieee" if torch.version.hip else "tf32x3"  # of float32: both use matrix units
 
 
 @triton.jit
@@ -136,7 +140,7 @@ def _products(
 
 
 @triton.jit
-def _float32_products(
+def _sub_block_products(
     query_ptr,
     key_ptr,
     beta_ptr,
@@ -154,6 +158,7 @@ def _float32_products(
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     KEYS: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     """One sub-block of rows, COLUMNS columns at a time. No program has the first sub-block of a chunk."""
     block = tl.program_id(0) % later + 1
@@ -173,12 +178,11 @@ def _float32_products(
     # Past the end of a block or the sequence, the last token is read again: loads need no mask.
     rows = tl.minimum(first + tl.minimum(lane, sub_block - 1), end - 1).to(tl.int64) * num_heads + head
     base = (first.to(tl.int64) * num_heads + head) * HEAD_DIM
-    beta = tl.load(beta_ptr + rows, mask=row_mask, other=0.0)
+    beta = tl.load(beta_ptr + rows, mask=row_mask, other=0.0).to(tl.float32)
     for left in range(0, block * sub_block, COLUMNS):
         c = left + tl.arange(0, COLUMNS)
         columns = (begin + tl.minimum(c, block * sub_block - 1)).to(tl.int64) * num_heads + head
-        kk = tl.zeros((COLUMNS, ROWS), tl.float32)
-        qk = tl.zeros((COLUMNS, ROWS), tl.float32)
+        acc = tl.zeros((2 * ROWS, COLUMNS), tl.float32)
         for start in range(0, HEAD_DIM, KEYS):
             d = start + tl.arange(0, KEYS)
             at = _load_channels(g_ptr + base, d[None, :], HEAD_DIM, KEYS)
@@ -189,12 +193,14 @@ def _float32_products(
             place = (columns * HEAD_DIM)[:, None]
             before = tl.exp(at - _load_channels(g_ptr + place, d[None, :], HEAD_DIM, KEYS))
             keys = _load_channels(key_ptr + place, d[None, :], HEAD_DIM, KEYS) * before
-            kk = tl.dot(keys, row_keys.T, kk, input_precision=PRECISION)
-            qk = tl.dot(keys, row_queries.T, qk, input_precision=PRECISION)
+            # Keys above queries: both products are one of twice as many rows.
+            both = tl.reshape(tl.permute(tl.join(row_keys, row_queries), (2, 0, 1)), (2 * ROWS, KEYS))
+            acc = tl.dot(both, keys.T, acc, input_precision=PRECISION)
+        kk, qk = tl.split(tl.permute(tl.reshape(acc, (2, ROWS, COLUMNS)), (1, 2, 0)))
         out = rows[:, None] * CHUNK + c[None, :]
         mask = row_mask[:, None] & (c < block * sub_block)[None, :]
-        tl.store(kk_ptr + out, kk.T * beta[:, None], mask=mask)
-        tl.store(qk_ptr + out, qk.T * sm_scale, mask=mask)
+        tl.store(kk_ptr + out, kk * beta[:, None], mask=mask)
+        tl.store(qk_ptr + out, (qk * sm_scale).to(qk_ptr.dtype.element_ty), mask=mask)
 
 
 def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, sub_block, sm_scale):
@@ -204,9 +210,10 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
         return
     tensors = (query, key, beta, g, cu_seqlens, chunk_indices, kk, qk)
     heads = chunk_indices.shape[0] * num_heads
-    if key.dtype == torch.float32:
+    single = key.dtype == torch.float32
+    if single or key.dtype == torch.bfloat16 and chunk_size == 2 * sub_block and not torch.version.hip:
         later = chunk_size // sub_block - 1
-        _float32_products[(heads * later,)](
+        _sub_block_products[(heads * later,)](
             *tensors,
             sub_block,
             sm_scale,
@@ -215,8 +222,9 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
             HEAD_DIM=head_dim,
             CHUNK=chunk_size,
             ROWS=max(16, sub_block),
-            COLUMNS=64,
-            KEYS=16,  # 32 channels take more than half of the registers
+            COLUMNS=64 if single else max(16, sub_block),
+            KEYS=16 if single else 32,  # of float32, 32 channels take more than half of the registers
+            PRECISION=PRECISION if single else "tf32",
             num_warps=4,
             # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.
             num_stages=2 if torch.version.hip else 3,

@@ -1,8 +1,8 @@
-"""Outputs of a chunk on matrix cores: 64 tokens and up to 128 values a program.
+"""Outputs of a chunk on matrix cores: up to 64 tokens and 128 values a program.
 
 The baseline has 64 values a program and loads and scales the queries anew for the next 64. Here token tiles of a chunk
 are neighbours in the grid, so that its state comes out of the cache. float32 is multiplied as three TF32 products on
-NVIDIA: with 64 values a program, three programs fit on an SM, with 128 two.
+NVIDIA: with 32 tokens and 64 values a program and steps of 16 keys, four programs fit on an SM.
 """
 
 import torch
@@ -81,8 +81,9 @@ def kda_gla_fwd_o(query, value, g, scores, states, cu_seqlens, chunk_indices, sm
     num_heads, head_dim = query.shape[1:]
     value_dim, chunk_size = value.shape[2], scores.shape[2]
     wide = query.element_size() == 4
-    tokens = max(16, min(64, triton.next_power_of_2(chunk_size)))
+    tokens = max(16, min(32 if wide else 64, triton.next_power_of_2(chunk_size)))
     values = max(16, min(64 if wide else 128, triton.next_power_of_2(value_dim)))
+    keys = 16 if wide else 32
     token_tiles = triton.cdiv(chunk_size, tokens)
     grid = (chunk_indices.shape[0] * num_heads * token_tiles, triton.cdiv(value_dim, values))
     _chunk_output[grid](
@@ -101,7 +102,7 @@ def kda_gla_fwd_o(query, value, g, scores, states, cu_seqlens, chunk_indices, sm
         chunk_size,
         token_tiles,
         TOKENS=tokens,
-        KEYS=32,
+        KEYS=keys,
         VALUES=values,
         num_warps=4,
         # With three stages, two steps are in flight. AMD keeps what fits into 64 KiB of LDS.

@@ -2,7 +2,8 @@
 
 Where keys and values have 16 bits, a decayed key needs more. Its rounded value and the rounded rest together keep 16
 bits of a bfloat16 key and 22 of a float16 one, so that two fast products serve as one in float32. float32 takes three
-TF32 products on NVIDIA, in tiles of 64 × 64, three of which fit on an SM with three stages.
+TF32 products on NVIDIA, in tiles of 32 × 64 and steps of 16 tokens: seven fit on an SM, and less is multiplied past the
+last key, value and token of odd sizes than with larger ones.
 """
 
 import torch
@@ -67,7 +68,7 @@ def lightning_attn_kv_parallel(key, value, slopes, chunk_size, kv):
     value_dim = value.shape[3]
     num_chunks = kv.shape[2]
     split = key.element_size() == 2
-    keys = max(16, min(64, triton.next_power_of_2(head_dim)))
+    keys = max(16, min(64 if split else 32, triton.next_power_of_2(head_dim)))
     values = max(16, min(128 if split else 64, triton.next_power_of_2(value_dim)))
     key_tiles = triton.cdiv(head_dim, keys)
     grid = (batch * num_heads * num_chunks * key_tiles, triton.cdiv(value_dim, values))
@@ -83,7 +84,7 @@ def lightning_attn_kv_parallel(key, value, slopes, chunk_size, kv):
         chunk_size,
         num_chunks,
         key_tiles,
-        TOKENS=32,
+        TOKENS=32 if split else 16,
         KEYS=keys,
         VALUES=values,
         SPLIT=split,

@@ -43,8 +43,9 @@ def _shared_tiles(
         rows = first + tl.arange(0, BLOCK_M)
         columns = tile // blocks * BLOCK_N + tl.arange(0, BLOCK_N)
         depth = tl.arange(0, BLOCK_K)
-        x_at = x_ptr + (expert * max_tokens + tl.minimum(rows, count - 1))[:, None] * K + depth[None, :]
-        w_at = weight_ptr + (expert * N + tl.minimum(columns, N - 1))[None, :] * K + depth[:, None]
+        # Offsets inside of an expert's buffers have 32 bits, which takes fewer registers.
+        x_at = x_ptr + expert * max_tokens * K + (tl.minimum(rows, count - 1)[:, None] * K + depth[None, :])
+        w_at = weight_ptr + expert * N * K + (tl.minimum(columns, N - 1)[None, :] * K + depth[:, None])
         acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for start in range(0, K, BLOCK_K):
             x = tl.load(x_at, mask=(depth < K - start)[None, :], other=0.0)
@@ -55,17 +56,20 @@ def _shared_tiles(
         if HAS_BIAS:
             bias = tl.load(bias_ptr + expert * N + columns, mask=columns < N, other=0.0)
             acc += bias[None, :].to(tl.float32)
-        target = out_ptr + (expert * max_tokens + rows)[:, None] * N + columns[None, :]
+        target = out_ptr + expert * max_tokens * N + (rows[:, None] * N + columns[None, :])
         inside = (rows < count)[:, None] & (columns < N)[None, :]
         tl.store(target, acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
-def _tile(max_tokens: int, item_bytes: int) -> tuple[int, int, int, int]:
+def _tile(max_tokens: int, K: int, item_bytes: int) -> tuple[int, int, int, int]:
     """Rows, columns, depth and warps: the widest tile whose rows a full expert fills."""
     if max_tokens <= 16:
         return 16, 64, 128 // item_bytes, 4
     if item_bytes == 4:
         return 64, 128, 32, 4
+    if K % 16:
+        # Rows that are no whole vectors are loaded value by value, and addresses of so many values fill the registers.
+        return 64, 64, 32, 4
     return (64, 128, 64, 4) if max_tokens <= 512 else (128, 256, 64, 8)
 
 
@@ -76,7 +80,7 @@ def _no_wider_than(size: int, block: int) -> int:
 def batched_moe(x, weight, bias, expert_num_tokens, out):
     num_experts, max_tokens, K = x.shape
     N = weight.shape[1]
-    block_m, block_n, block_k, num_warps = _tile(max_tokens, x.element_size())
+    block_m, block_n, block_k, num_warps = _tile(max_tokens, K, x.element_size())
     block_n, block_k = _no_wider_than(N, block_n), _no_wider_than(K, block_k)
     tiles = num_experts * triton.cdiv(max_tokens, block_m) * triton.cdiv(N, block_n)
     _shared_tiles[(min(PROGRAMS, tiles),)](

@@ -50,16 +50,17 @@ def _expert_tile(
     real = choices < num_choices
     inside = columns < N
     depth = tl.arange(0, BLOCK_K)
-    # Padding rows read token 0 and rows past N column 0: a mask less in the loop, and nothing of them is stored.
-    x_at = x_ptr + tl.where(real, choices // top_k, 0)[:, None] * K + depth[None, :]
+    # Rows past N read column 0: a mask less in the loop, and nothing of them is stored. Padding rows of x have theirs:
+    # where experts have few tokens, they would be most of what is read.
+    x_at = x_ptr + (choices // top_k)[:, None] * K + depth[None, :]
     weight_at = weight_ptr + (expert * N + tl.where(inside, columns, 0))[None, :] * K + depth[:, None]
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if EVEN_K:
-            x = tl.load(x_at)
+            x = tl.load(x_at, mask=real[:, None], other=0.0)
             w = tl.load(weight_at)
         else:
-            x = tl.load(x_at, mask=(depth < K - start)[None, :], other=0.0)
+            x = tl.load(x_at, mask=real[:, None] & (depth < K - start)[None, :], other=0.0)
             w = tl.load(weight_at, mask=(depth < K - start)[:, None], other=0.0)
         acc = tl.dot(x, w, acc, input_precision=PRECISION)
         x_at += BLOCK_K
@@ -75,10 +76,10 @@ def _expert_tile(
 def _tile(block_m: int, item_bytes: int) -> tuple[int, int, int]:
     """Columns, depth and warps: narrow rows are bound by the weights, and want long stretches of them in flight."""
     if block_m == 16:
-        return 64, 256 // item_bytes, 4
+        return 32, 256 // item_bytes, 4
     if item_bytes == 4:
         return (64, 32, 4) if block_m == 32 else (128, 32, 8)
-    return (128, 32, 4) if block_m == 32 else (256, 64, 8)
+    return {32: (128, 32, 4), 64: (128, 64, 4)}.get(block_m, (256, 64, 8))
 
 
 def _no_wider_than(size: int, block: int) -> int:
@@ -115,5 +116,5 @@ def fused_moe(
         GROUP_M=GROUP,
         num_warps=num_warps,
         # On AMD two stages are one buffer in 64 KiB of LDS.
-        num_stages=2 if torch.version.hip else 3,
+        num_stages=2 if torch.version.hip else 4 if block_m == 64 else 3,
     )

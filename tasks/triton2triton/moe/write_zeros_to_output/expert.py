@@ -1,17 +1,17 @@
-"""Zeros for experts elsewhere in runs of 2 KB of eight rows, with neighbouring tiles of a row in neighbouring programs.
+"""Zeros for experts elsewhere in runs of 2 KB of 16 rows, with neighbouring tiles of a row in neighbouring programs.
 
 Of a block of 128 choices the baseline's programs clear 64 columns each: 128 bytes of a row in 16-bit numbers. What
 lies beside them belongs to a program that starts after all blocks had their first columns. A row of 4096 columns takes
 64 programs, each of which reads the block's expert and choices again.
 
-Here a program clears eight rows of a tile of 2 KB, so that a thread stores eight vectors of 16 bytes, or four where
-warps have 64 lanes. The row of 4096 columns takes four tiles, whose programs follow one another.
+Here a program clears 16 rows of a tile of 2 KB, so that a thread stores 16 vectors of 16 bytes, or eight where warps
+have 64 lanes. The row of 4096 columns takes four tiles, whose programs follow one another.
 """
 
 import triton
 import triton.language as tl
 
-ROWS = 8
+ROWS = 16
 TILE_BYTES = 2048
 
 

@@ -3,6 +3,9 @@
 The baseline sums 32 x 32 elements, across threads, after every step: 2 or 4 KiB on the way. Rows of a tile are 256
 bytes here, or 128 where programs would be few. Tiles go to 32 KiB of shared memory, two of them ahead of the one that
 is added up; four programs or more fit on a multiprocessor.
+
+Rows that are no multiple of 16 values long cannot go there: single values of theirs are read into registers, of which a
+tile of 16 KiB would leave room for two programs. Their tiles have 4 KiB, and rows of 128 bytes.
 """
 
 import triton
@@ -10,6 +13,7 @@ import triton.language as tl
 
 TILE_BYTES = 16384
 ROW_TILE_BYTES = 8192
+RAGGED_TILE_BYTES = 4096
 ENOUGH_PROGRAMS = 512
 """About four for each multiprocessor of an H200."""
 
@@ -49,11 +53,12 @@ def mean(x, y):
         rows = elements // width
         _mean_rows[(triton.cdiv(M, rows),)](x, y, M, K, ROWS=rows, WIDTH=width)
         return
-    elements = TILE_BYTES // x.element_size()
-    columns = min(triton.next_power_of_2(N), 256 // x.element_size())
+    ragged = N % 16 > 0
+    elements = (RAGGED_TILE_BYTES if ragged else TILE_BYTES) // x.element_size()
+    columns = min(triton.next_power_of_2(N), (128 if ragged else 256) // x.element_size())
     if M * triton.cdiv(N, columns) < ENOUGH_PROGRAMS:
         columns = max(1, columns // 2)
     summands = max(1, min(triton.next_power_of_2(K), elements // columns))
     _mean_columns[(M * triton.cdiv(N, columns),)](
-        x, y, x.stride(1), K, N, COLUMNS=columns, SUMMANDS=summands, num_warps=8
+        x, y, x.stride(1), K, N, COLUMNS=columns, SUMMANDS=summands, num_warps=4 if ragged else 8
     )

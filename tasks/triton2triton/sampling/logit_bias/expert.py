@@ -7,14 +7,15 @@ before its stores: 152576 programs for 1024 rows of 151936 logits, those without
 Here a program has 64 KB of a row, a sixteenth of the programs, and one launch does all. It reads the lists at once,
 before their counts are known, and takes the tokens that lie in its part. Their logits wait in registers while the part
 is filled with stores of 16 bytes. Barriers within the program are between the steps, as launches were. Lists are at
-most 1024 tokens long: 4 KB, from the second-level cache after their first read, beside 64 KB of stores.
+most 1024 tokens long: 4 KB, from the second-level cache after their first read, beside 64 KB of stores. Programs that
+run at the same time fill neighbouring parts.
 """
 
 import triton
 import triton.language as tl
 
 PART = 16384
-BLOCK = 1024
+BLOCK = 2048
 
 
 @triton.jit
@@ -41,14 +42,16 @@ def _adjust_part(
     PART: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    req = tl.program_id(0).to(tl.int64)
-    begin = tl.program_id(1) * PART
+    req = tl.program_id(1).to(tl.int64)
+    begin = tl.program_id(0) * PART
     end = tl.minimum(begin + PART, vocab_size)
     row_ptr = logits_ptr + req * row_stride
     slot = tl.load(idx_mapping_ptr + req).to(tl.int64)
-    allowed_at = tl.arange(0, ALLOWED)
-    bias_at = tl.arange(0, BIASES)
-    stop_at = tl.arange(0, STOPS)
+    # Lists are read as if nothing were known of their alignment, and blocks to fill are longer than any list. Else, a
+    # thread would read four tokens in a row and hand three of them over, in shared memory, before their logits change.
+    allowed_at = tl.multiple_of(tl.arange(0, ALLOWED), 1)
+    bias_at = tl.multiple_of(tl.arange(0, BIASES), 1)
+    stop_at = tl.multiple_of(tl.arange(0, STOPS), 1)
     allowed = tl.load(allowed_ptr + slot * MAX_ALLOWED + allowed_at, mask=allowed_at < MAX_ALLOWED, other=-1)
     biased = tl.load(bias_ids_ptr + slot * MAX_BIAS + bias_at, mask=bias_at < MAX_BIAS, other=-1)
     stops = tl.load(stop_ptr + slot * MAX_STOP + stop_at, mask=stop_at < MAX_STOP, other=-1)
@@ -92,7 +95,7 @@ def logit_bias(
 ):
     num_reqs, vocab_size = logits.shape
     max_allowed, max_bias, max_stop = (ids.shape[1] for ids in (allowed_token_ids, bias_token_ids, stop_token_ids))
-    _adjust_part[(num_reqs, triton.cdiv(vocab_size, PART))](
+    _adjust_part[(triton.cdiv(vocab_size, PART), num_reqs)](
         logits,
         allowed_token_ids,
         num_allowed,

@@ -51,6 +51,9 @@ def ssd_chunk_cumsum(dt, A, dt_bias, dt_softplus, dt_min, dt_max, dt_out, dA_cum
     num_chunks, chunk_size = dt_out.shape[2:]
     steps = triton.next_power_of_2(chunk_size)
     heads = max(1, min(32, TILE_ELEMENTS // steps, triton.next_power_of_2(num_heads)))
+    # Sums of heads beyond the last would be in vain: of 24 heads, a tile of 32 has a quarter.
+    while heads > 8 and num_heads % heads:
+        heads //= 2
     discretise_tile[(batch * num_chunks, triton.cdiv(num_heads, heads))](
         dt,
         A,
