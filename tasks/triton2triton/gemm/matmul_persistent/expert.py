@@ -167,6 +167,6 @@ def matmul_persistent(a, b, bias, out):
         PRECISION=precision,
         ROW_VECTORS=by_rows and b.shape[1] % 8 == 0 and b.stride(0) % 8 == 0,
         num_warps=num_warps,
-        # 144 of an H200's 227 KiB of shared memory at most. AMD devices have 64 KiB.
+        # 176 of an H200's 227 KiB of shared memory at most. AMD devices have 64 KiB.
         num_stages=2 if torch.version.hip else 3,
     )

@@ -211,7 +211,7 @@ def kda_dot_kkt_inter(query, key, beta, g, cu_seqlens, chunk_indices, kk, qk, su
     tensors = (query, key, beta, g, cu_seqlens, chunk_indices, kk, qk)
     heads = chunk_indices.shape[0] * num_heads
     single = key.dtype == torch.float32
-    if single or key.dtype == torch.bfloat16 and chunk_size == 2 * sub_block and not torch.version.hip:
+    if single or (key.dtype == torch.bfloat16 and chunk_size == 2 * sub_block and not torch.version.hip):
         later = chunk_size // sub_block - 1
         _sub_block_products[(heads * later,)](
             *tensors,

@@ -2,8 +2,8 @@
 
 The baseline walks along a row three times, 1024 values at a time. Here a thread holds 16 values (32 of the longest such
 rows) and a tile has several rows where these are short. Longer rows are walked along by 16 warps, and so are those of
-more than 4096 values that are no multiple of 16 values long: these are read in single values, and a program with a whole
-row would fill a multiprocessor and spill registers.
+more than 4096 values that are no multiple of 16 values long: these are read in single values, and a program with a
+whole row would fill a multiprocessor and spill registers.
 """
 
 import triton

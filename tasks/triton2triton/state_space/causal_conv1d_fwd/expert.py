@@ -73,7 +73,8 @@ def convolve_tile(
         acc += tl.load(bias_ptr + channels, mask=channels < hidden, other=0.0).to(tl.float32)[None, :]
     if SILU:
         acc = acc / (1.0 + tl.exp(-acc))
-    tl.store(y_ptr + (tokens - first)[:, None] * hidden + channels[None, :], acc.to(y_ptr.dtype.element_ty), mask=inside)
+    places = y_ptr + (tokens - first)[:, None] * hidden + channels[None, :]
+    tl.store(places, acc.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
