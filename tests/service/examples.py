@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from arena.model.environment import DeviceFacts, Environment
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, Split
@@ -95,3 +96,10 @@ WRONG = evaluation(
     failed(2, "M=2048 N=4096 float16", Status.WRONG_RESULT, _WORST, 41.7),
     fails=Verdict(Stage.CORRECTNESS, Status.WRONG_RESULT, f"M=2048 N=4096 float16: {_WORST}"),
 )
+
+
+def kernel(tmp_path: Path, name: str) -> Path:
+    """A candidate that is a comment."""
+    path = tmp_path / name
+    path.write_text(f"# {name}", encoding="utf-8")
+    return path
