@@ -127,7 +127,7 @@ def gathered(
         if variants is not None:
             suffix = Path(task.task_type.kernel_file).suffix
             files |= {path.stem: path for path in sorted((variants / task.id).glob(f"*{suffix}"))}
-        cases = tuple(case for case in task.seen + heldout * task.heldout if case.timed)
+        cases = tuple(case for case in (task.cases if heldout else task.seen) if case.timed)
         if cases:
             found.append(Work(task, files, cases))
     return found
