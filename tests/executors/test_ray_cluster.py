@@ -184,7 +184,7 @@ def test_a_node_that_dies_loses_no_trial(cluster: Three, tasks: Path, tmp_path: 
 
 
 def test_a_gpu_that_dies_with_three_requests_loses_none(cluster: Three, tasks: Path, tmp_path: Path) -> None:
-    """Its judge measures one of them: two are lost before they were begun."""
+    """Whichever of the three were begun, a dying node's answers are lost with it; each is begun again once."""
     two_gpus(cluster)
 
     def kill() -> None:
@@ -196,7 +196,7 @@ def test_a_gpu_that_dies_with_three_requests_loses_none(cluster: Three, tasks: P
     killing.start()
     far = fake_actors.run(cluster.address, tasks, tmp_path / "far", 6, "cuda")
     killing.join(60)
-    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 6)) and len(cluster.asked()) in (18, 19)
+    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 6)) and 18 <= len(cluster.asked()) <= 18 + 3
 
 
 def test_a_judge_on_a_new_node_takes_the_place_of_a_lost_one(cluster: Three, tasks: Path, tmp_path: Path) -> None:
