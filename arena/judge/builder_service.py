@@ -13,6 +13,7 @@ from pathlib import Path
 
 from arena.corpus.task_folder import load_task
 from arena.errors import ArenaError, what_was_raised
+from arena.judge import scheduling
 from arena.judge.builder import Builder
 from arena.judge.fitting import fit
 from arena.judge.messages import Compile, Compiled, FromBuilder, HarnessFailed
@@ -30,7 +31,7 @@ def main(descriptor: int) -> None:
     os.nice(_NICE)
     builder = Builder()
     try:
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        with ThreadPoolExecutor(max_workers=len(scheduling.usable())) as pool:
             while True:
                 request, files = requests.receive(None)
                 pool.submit(_serve, builder, request, files)

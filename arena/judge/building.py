@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from arena import process
+from arena.judge import scheduling
 from arena.judge.hip_toolchains import toolchain_for
 from arena.judge.watchdog import memory_limit_bytes
 from arena.judge.worker_program import Program
@@ -59,7 +59,7 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     def build(source: Source) -> Built | BuildFailed:
         return toolchain.build(source, target, COMPILER_S)
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with ThreadPoolExecutor(max_workers=len(scheduling.usable())) as pool:
         outcomes = dict(zip(sources, pool.map(build, sources.values()), strict=True))
     files = {}
     for key, outcome in outcomes.items():

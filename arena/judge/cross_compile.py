@@ -7,7 +7,6 @@ every case, and its launches are compiled but not run.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 from arena.cross import triton as triton_cross
 from arena.cross.compilers import hip_cross_toolchain
 from arena.errors import InfrastructureError
+from arena.judge import scheduling
 from arena.judge.buffers import Sets
 from arena.judge.building import hip_sources
 from arena.judge.inputs import draw_secret
@@ -102,7 +102,7 @@ def _build_hip(
 
     jobs = [(target, key) for target in targets for key in sources[target]]
     outcomes: dict[tuple[str, str], Built | BuildFailed | InfrastructureError] = {}
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with ThreadPoolExecutor(max_workers=len(scheduling.usable())) as pool:
         for job, outcome in zip(jobs, pool.map(one, jobs), strict=True):
             report(len(outcomes), len(jobs))
             outcomes[job] = outcome
@@ -149,7 +149,7 @@ def _compile_triton(
     if limit.once:
         cases = sorted(cases, key=lambda case: declared_work(arguments(task, case)), reverse=True)
     reference = Reference(task.reference_path)
-    with ExitStack() as cleanup, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with ExitStack() as cleanup, ThreadPoolExecutor(max_workers=len(scheduling.usable())) as pool:
         for lane in lanes:
             cleanup.callback(lane.close)
         for index, case in enumerate(cases):
