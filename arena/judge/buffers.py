@@ -107,6 +107,10 @@ class Sets:
         assert tensor is not None
         return self._strided(tensor, torch_dtype(tensor.dtype))
 
+    def bits(self, tensor: Tensor) -> torch.Tensor:
+        """All sets of a tensor as signed integers: shape (count, *shape)."""
+        return self._strided(tensor, integer_dtype(tensor.item_bytes))
+
     def offset(self, name: str) -> int:
         """Where the first set of a tensor starts, in bytes."""
         return self._places[name].offset
@@ -158,7 +162,7 @@ class Sets:
 
         first, end = min(used), max(used) + 1
         telling = [tensor for tensor in self.arguments.outputs if self._poison[tensor.name].is_telling]
-        bits = [self._bits(tensor)[first:end] for tensor in telling]
+        bits = [self.bits(tensor)[first:end] for tensor in telling]
         doubts = [self._poison[tensor.name].may_be_left(each) for tensor, each in zip(telling, bits, strict=True)]
         doubted = torch.stack(doubts).tolist() if doubts else []
         for tensor, each, doubt in zip(telling, bits, doubted, strict=True):
@@ -170,7 +174,7 @@ class Sets:
         """For one set: True at the elements of output `name` that still hold poison."""
         tensor = self.arguments.tensors[name]
         assert tensor is not None
-        return self._bits(tensor)[index] == self._poison[name].bits
+        return self.bits(tensor)[index] == self._poison[name].bits
 
     def outside(self, index: int, raw: torch.Tensor | None = None) -> torch.Tensor:
         """Return a copy of the bytes that no element of set `index` has: around it, in its gaps, and at both edges.
@@ -242,7 +246,7 @@ class Sets:
         import torch
 
         place, num_bytes = self._places[tensor.name], tensor.numel * tensor.item_bytes
-        if not num_bytes or not self._bits(tensor)[0].is_contiguous():
+        if not num_bytes or not self.bits(tensor)[0].is_contiguous():
             return None
         width = math.gcd(8, place.offset, num_bytes)
         return torch.as_strided(
@@ -255,17 +259,13 @@ class Sets:
     def _fill(self, tensor: Tensor, part: slice, poison: Poison | None) -> None:
         """Overwrite every element of the sets in `part` with poison, or with zeros."""
         words = self._words(tensor)
-        written = self._bits(tensor) if words is None else words
+        written = self.bits(tensor) if words is None else words
         if poison is None:
             written[part].zero_()
         elif isinstance(poison.bits, int):
             written[part].fill_(poison.repeated(written.element_size()))
         else:
             written[part].copy_(poison.bits if words is None else poison.bits.view(-1).view(words.dtype))
-
-    def _bits(self, tensor: Tensor) -> torch.Tensor:
-        """All sets of a tensor as signed integers: shape (count, *shape)."""
-        return self._strided(tensor, integer_dtype(tensor.item_bytes))
 
     def _strided(self, tensor: Tensor, dtype: torch.dtype) -> torch.Tensor:
         import torch

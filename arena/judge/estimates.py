@@ -21,8 +21,8 @@ import numpy as np
 from arena.model.record import Estimate, Round
 
 RESAMPLES = 1000
-LOOK_EVERY = 4
-"""rounds of a placement after which it is asked, each time, whether the interval is narrow enough"""
+ROUNDS_OF_A_LOOK = 4
+"""in each placement, after which it is asked, each time, whether the interval is narrow enough"""
 _CONFIDENCE = 0.95
 _TAIL = (1 - _CONFIDENCE) / 2
 _FIRST = 0.8
@@ -79,13 +79,13 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, lat
 
 
 def _tail(count: int) -> float:
-    """Error on each side of an interval after `count` rounds of the first placement, in which it is decided to stop.
+    """Error on each side of an interval after `count` rounds of each placement.
 
-    Whether to stop is asked every `LOOK_EVERY` rounds. Most cases end at the first look, which has `_FIRST` of
+    Whether to stop is asked every `ROUNDS_OF_A_LOOK` of them. Most cases end at the first look, which has `_FIRST` of
     the error; the k-th after it has a share of 6/(π k)² in the rest. All shares sum to 1, so that all intervals hold
     together whatever made the rounds end (Bonferroni's inequality).
     """
-    later = count // LOOK_EVERY - 1
+    later = count // ROUNDS_OF_A_LOOK - 1
     share = _FIRST if later < 1 else (1 - _FIRST) * 6 / (math.pi * later) ** 2
     return _TAIL * share
 
@@ -102,21 +102,6 @@ def measured(rounds: Sequence[Round], calls: int) -> bool:
     swapped = [r.swapped for r in rounds]
     both = (_combined(slopes, swapped) for slopes in (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)))
     return all(latency.low > 0 for latency in both)
-
-
-def spread(rounds: Sequence[Round], calls: int, places: int) -> float:
-    """Relative half width of what more rounds would narrow, by which it is decided whether to make them.
-
-    `rounds`: those of the first of `places`; the speedup will be the mean of as many in each.
-    """
-    logs, swapped = _log_ratios(rounds, calls)
-    combined = _combined(logs, swapped)
-    return (combined.high - combined.low) / 2 / math.sqrt(places)
-
-
-def surely_slower_than(share: float, rounds: Sequence[Round], calls: int) -> bool:
-    """Return whether the candidate is slower than `share` of the baseline's speed, as far as can be seen by now."""
-    return _combined(*_log_ratios(rounds, calls)).high < math.log(share)
 
 
 def _log_ratios(rounds: Sequence[Round], calls: int) -> tuple[Array, list[bool]]:

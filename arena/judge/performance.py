@@ -31,11 +31,13 @@ _SAMPLED_CALLS = 2
 _LARGE_ELEMENTS = 1 << 22
 _RIGHT = 1.0
 """of a timed call nobody asks how nearly it was wrong"""
-_PATIENCE = 6
+_PATIENCE = 12
+"""how many budgets a case may take whose interval is still too wide"""
 _NEARLY_AS_FAST = 0.9
 _SINGLE_EVERY = 4
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
+_NOT_OVER = "a timed pass went on after its worker had said that it was over: an output changed"
 _PROBE_CALLS = 16
 _PROBE_REPEATS = 2
 _MUCH_LONGER = 1.6
@@ -112,23 +114,25 @@ class PerformanceCheck:
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """One measurement, and what is to be thought of it."""
         try:
-            places = self.timer.placements
-            plan = self._planned(baseline, candidate, arguments, isolated[1], places[0])
+            places = list(self.timer.placements)
+            bound = places[0]
+            plan = self._planned(baseline, candidate, arguments, isolated[1], bound)
             rounds: list[Round] = []
             for side in (baseline, candidate):
                 side.prepare_s.clear()
                 side.drain_s.clear()
-            for place in places:
-                if place is not places[0]:
-                    self._bind(baseline, candidate, arguments, plan, place)
-                for check in (
-                    _moved,
-                    partial(self._rounds, arguments, plan, rounds, place.swapped, len(places)),
-                    _moved,
-                ):
-                    finding = check(baseline, candidate)
-                    if finding.status is not Status.PASSED:
-                        return finding, None
+            began = time.monotonic()
+            while not rounds or self._worth_more(rounds, plan, began):
+                for place in places:
+                    if place is not bound:
+                        self._bind(baseline, candidate, arguments, plan, place)
+                        bound = place
+                    more = partial(self._rounds, arguments, plan, rounds, place.swapped)
+                    for check in (_moved, more, _moved):
+                        finding = check(baseline, candidate)
+                        if finding.status is not Status.PASSED:
+                            return finding, None
+                places.reverse()  # where they lie now comes first
             timing = self._timing(rounds, plan, arguments, candidate, isolated[0])
             evidence = self._evidence(timing, baseline, candidate)
             status, why = failed_check(evidence, self.timer.limits(arguments))
@@ -180,40 +184,33 @@ class PerformanceCheck:
         plan: PassPlan,
         rounds: list[Round],
         swapped: bool,
-        places: int,
         baseline: TimedProgram,
         candidate: TimedProgram,
     ) -> OutputCheck:
-        """Add rounds for one placement, of which there are `places`; both get as many."""
-        budget_s, least = self.budget_s / places, -(-self._config.least_rounds // places)
-        target = len(rounds) if swapped else None
-        began, done, wanted = time.monotonic(), 0, target or least
-        while done < wanted:
+        """Add the rounds of one placement that come before the next look at the interval."""
+        for done in range(estimates.ROUNDS_OF_A_LOOK):
             with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
             names = (*plan.passes, SINGLE) if with_single else plan.passes
             measured, finding = self._round(baseline, candidate, arguments, plan, names)
             if measured is None:
                 return finding
             rounds.append(replace(measured, swapped=swapped))
-            done += 1
-            if target is None and done == wanted:
-                calls = plan.long - plan.short
-                spread = estimates.spread(rounds, calls, places)
-                slower = estimates.surely_slower_than(_NEARLY_AS_FAST, rounds, calls)
-                if self._worth_more(done * places, spread, slower, began, budget_s):
-                    wanted += estimates.LOOK_EVERY
         return OutputCheck(Status.PASSED)
 
-    def _worth_more(self, done: int, spread: float, slower: bool, began: float, budget_s: float) -> bool:
-        """Return whether to go on: not when the spread is small; far beyond the budget only where it is large.
+    def _worth_more(self, rounds: list[Round], plan: PassPlan, began: float) -> bool:
+        """Return whether to go on: not when the interval is narrow; far beyond the budget only where it is wide.
 
-        `slower`: the candidate surely is. Nobody needs to know by how much as well as of one that might be faster.
+        Nobody needs to know by how much a candidate is slower as well as of one that might be faster.
         """
-        target = self._config.patient_spread if slower else self._config.target_spread
-        if spread < target or done >= _MOST_ROUNDS:
+        ratio = self._speedup(rounds, plan.long - plan.short)
+        narrow, slower = ratio.half_width < self._config.wanted_half_width, ratio.high < _NEARLY_AS_FAST
+        if narrow or slower or len(rounds) >= _MOST_ROUNDS:
             return False
-        patience = _PATIENCE if spread > self._config.patient_spread else 1
-        return time.monotonic() < began + patience * budget_s
+        patience = _PATIENCE if ratio.half_width > self._config.noisy_half_width else 1
+        return time.monotonic() < began + patience * self.budget_s
+
+    def _speedup(self, rounds: list[Round], calls: int) -> Estimate:
+        return estimates.speedup(rounds, calls, self._config.reach_error_s, self._config.latency_error)
 
     def _round(
         self,
@@ -242,8 +239,11 @@ class PerformanceCheck:
                 if side is candidate:
                     side.collect(name)
                 finding, outputs = self._check_outputs(side.sets, plan.indices(name), around, inputs)
+                ended = side.ended()
                 side.sets.wipe(plan.part(name))
                 if side is candidate:
+                    if finding.status is Status.PASSED and not ended:
+                        finding = OutputCheck(Status.TIMING_MISMATCH, _NOT_OVER)
                     if finding.status is not Status.PASSED:
                         return None, finding
                     left.update(outputs)
@@ -297,7 +297,7 @@ class PerformanceCheck:
         self, rounds: list[Round], plan: PassPlan, arguments: Arguments, candidate: TimedProgram, alone_ms: Estimate
     ) -> CaseTiming:
         calls = plan.long - plan.short
-        ratio = estimates.speedup(rounds, calls, self._config.reach_error_s, self._config.latency_error)
+        ratio = self._speedup(rounds, calls)
         swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),

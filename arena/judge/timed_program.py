@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.buffers import EVERY, Sets, has_addresses
 from arena.judge.inputs import draw_secret
+from arena.judge.spots import Spots
 from arena.judge.watchdog import WatchedWorker
 from arena.judge.worker_program import WorkerProgram
 from arena.judge.workers import CandidateFailed
@@ -62,6 +63,9 @@ class TimedProgram:
     ) -> None:
         self._worker_program, self._platform, self._timeout_s = worker_program, platform, timeout_s
         self._sets: Sets | None = None
+        self._spots: Spots | None = None
+        """None where no pass is on a device"""
+        self._parts: dict[str, slice] = {}
         self._wakes_first = False
         self.prepare_s: list[float] = []
         """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
@@ -116,6 +120,9 @@ class TimedProgram:
         self._worker_program.ready(arguments.case)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
         self._sets = Sets(self._platform, arguments, count, arena)
+        self._parts = {name: slice(min(used), max(used) + 1) for name, used in passes.items() if used}
+        if self._platform.graphs:
+            self._spots = Spots(self._sets)
         if arena is None:  # an arena holds the data of earlier cases
             self._sets.scatter_canaries()
         once = draw_secret(arguments, reference, 1, self._platform.torch_device)
@@ -146,7 +153,8 @@ class TimedProgram:
         """Run a pass: seconds on the judge's clock, and what the worker's own clock says.
 
         Both processes have slept while the data were written: the way to the device is gone before it is timed. And
-        afterwards the device must be idle, or the pass was not over: what is left of it holds up a kernel of the judge.
+        afterwards the device must be idle, or the pass was not over: what is left of it holds up a kernel of the judge,
+        or writes what that has read before (`ended`).
         Where kernels are emulated, the seconds are the worker's processor time since before the data came: whenever it
         works, with however many threads, and whatever else the machine does.
         """
@@ -160,10 +168,20 @@ class TimedProgram:
             return self.worker.processor_s() - self._began_s, done.worker_s
         self.worker.halt()
         started = time.perf_counter()
+        if self._spots is not None:
+            self._spots.look(self._parts[name])
         self._platform.launch_tiny_kernel()
         self.drain_s.append(time.perf_counter() - started)
         self.worker.stop()
         return seconds, done.worker_s
+
+    def ended(self) -> bool:
+        """Return whether the last pass was over when its worker said so, as far as what it wrote can tell by now.
+
+        Where `collect` puts the results there, it tells nothing: nobody but PyTorch is timed like that.
+        """
+        changed = self._spots is not None and self._spots.changed()
+        return not changed or bool(self._worker_program.program.copies)
 
     def collect(self, name: str) -> None:
         """Have results that the pass only computed put where the judge looks for them."""
@@ -173,6 +191,7 @@ class TimedProgram:
 
     def unbind(self) -> None:
         """Have the worker unmap the buffers, then free them."""
+        self._spots = None
         if self._sets is not None:
             sets, self._sets = self._sets, None
             try:
@@ -183,6 +202,7 @@ class TimedProgram:
     def kill(self) -> None:
         """Kill the worker, whose word or device context is worth nothing any more, and free the buffers."""
         self._worker_program.close()
+        self._spots = None
         if self._sets is not None:
             self._sets.close()
             self._sets = None

@@ -20,7 +20,6 @@ _CACHE_MULTIPLE = 2
 _EMPTY_CALLS = 200
 _SCREEN_HALF_WIDTH = 0.05
 _SCREEN_PASS = 0.4
-_SCREEN_SPREAD = 0.04  # the interval holds more than its spread: what no number of rounds shows
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,12 @@ class TimingConfig:
     """how long the calls of a long pass should take together; each has a set of its own, which is drawn and checked"""
     most_calls: int
     most_bytes: int
-    least_rounds: int
-    """rounds measured at least, however small the spread: a slow warm-up cannot shorten them"""
     isolated_rounds: int
     """rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later"""
-    target_spread: float
-    """the spread of a speedup at which sampling may end"""
-    patient_spread: float
-    """the spread above which sampling goes on beyond its budget"""
+    wanted_half_width: float
+    """the half width of a speedup's interval at which sampling ends, however much of its budget is left"""
     noisy_half_width: float
-    """the half width of a speedup's interval above which it is reported as noisy"""
+    """that above which sampling goes on beyond its budget, and a speedup is reported as noisy in the end"""
     reach_error_s: float
     """by how much more reaching a worker takes in a long pass than in a short one: standard deviation over workers"""
     latency_error: float
@@ -49,12 +44,11 @@ class TimingConfig:
     baseline_drift: float
 
     def screening(self) -> TimingConfig:
-        """The same with shorter passes and wider intervals, for `Effort.SCREEN`; the least rounds stay as they are."""
+        """The same with shorter passes and wider intervals, for `Effort.SCREEN`; the first rounds are as many."""
         return replace(
             self,
             pass_s=self.pass_s * _SCREEN_PASS,
-            target_spread=max(self.target_spread, _SCREEN_SPREAD),
-            patient_spread=max(self.patient_spread, _SCREEN_HALF_WIDTH),
+            wanted_half_width=max(self.wanted_half_width, _SCREEN_HALF_WIDTH),
             noisy_half_width=max(self.noisy_half_width, _SCREEN_HALF_WIDTH),
         )
 
@@ -63,10 +57,8 @@ _GPU = TimingConfig(
     pass_s=5e-3,
     most_calls=1024,
     most_bytes=16 << 30,
-    least_rounds=8,
     isolated_rounds=4,
-    target_spread=0.0075,
-    patient_spread=0.01,
+    wanted_half_width=0.01,
     noisy_half_width=0.02,
     reach_error_s=7e-6,
     latency_error=0.0,
@@ -77,10 +69,8 @@ _CPU = TimingConfig(
     pass_s=0.0,
     most_calls=1,
     most_bytes=1 << 30,
-    least_rounds=4,
     isolated_rounds=4,
-    target_spread=0.03,
-    patient_spread=0.15,
+    wanted_half_width=0.1,
     noisy_half_width=0.3,
     reach_error_s=8e-6,
     latency_error=0.03,

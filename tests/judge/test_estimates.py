@@ -98,22 +98,6 @@ def test_a_single_round_has_no_spread() -> None:
     assert estimates.speedup(rounds(2e-5, 1e-5, 1), 70).half_width == 0
 
 
-def test_the_spread_narrows_with_rounds() -> None:
-    few, many = (estimates.spread(rounds(2e-5, 1e-5, count, noise_s=2e-5), 70, 1) for count in (6, 200))
-    assert many < few / 2
-
-
-def test_a_candidate_is_surely_slower_where_its_interval_says_so() -> None:
-    for candidate_s, slower in ((1e-5, False), (1.05e-5, False), (1.3e-5, True)):
-        assert estimates.surely_slower_than(0.9, rounds(1e-5, candidate_s, 8), 70) is slower
-    assert not estimates.surely_slower_than(0.9, rounds(1e-5, 1.3e-5, 8, noise_s=2e-4), 70)
-
-
-def test_a_second_place_will_narrow_the_spread_of_the_first() -> None:
-    first = rounds(2e-5, 1e-5, 8, noise_s=2e-5)
-    assert estimates.spread(first, 70, 2) == pytest.approx(estimates.spread(first, 70, 1) / np.sqrt(2))
-
-
 def test_places_of_different_speed_cancel() -> None:
     """Half of the rounds the baseline lies in the slow place, half of them the candidate."""
     straight = rounds(1.5e-5, 1e-5, 6)

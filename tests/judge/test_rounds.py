@@ -14,10 +14,10 @@ import torch
 from arena.judge import performance
 from arena.judge.performance import PerformanceCheck
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
-from arena.judge.timer import Timer
+from arena.judge.timer import _GPU, Placement, Timer
 from arena.judge.verify import GOOD, OutputCheck
 from arena.model.effort import Effort
-from arena.model.record import CaseTiming, Estimate, Mode
+from arena.model.record import CaseTiming, Estimate, Mode, Round
 from arena.model.task import Arguments, Task
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -202,18 +202,76 @@ def test_passes_are_as_long_as_the_effort_asks_for(
     assert check._planned(both, both, case, 1e-4, place).long == calls
 
 
-def test_a_case_has_so_many_rounds_at_most() -> None:
-    """The record keeps each of them, and must fit a frame: however long the budget, and however wide the interval."""
-    timer: Any = SimpleNamespace(timing_config=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
+def measuring(budget_s: float) -> PerformanceCheck:
     nothing: Any = None
-    check, began = PerformanceCheck(timer, nothing, 1e6), time.monotonic()
-    assert check._worth_more(performance._MOST_ROUNDS - 1, 0.5, False, began, 1e6)
-    assert not check._worth_more(performance._MOST_ROUNDS, 0.5, False, began, 1e6)
+    timer: Any = SimpleNamespace(
+        timing_config=_GPU, placements=(Placement(nothing, nothing), Placement(nothing, nothing, swapped=True))
+    )
+    return PerformanceCheck(timer, nothing, budget_s)
 
 
-def test_a_candidate_that_is_surely_slower_needs_no_narrow_interval() -> None:
-    timer: Any = SimpleNamespace(timing_config=SimpleNamespace(target_spread=0.01, patient_spread=0.1))
-    nothing: Any = None
-    check, began = PerformanceCheck(timer, nothing, 1e6), time.monotonic()
-    assert [check._worth_more(8, 0.05, slower, began, 1e6) for slower in (False, True)] == [True, False]
-    assert check._worth_more(8, 0.2, True, began, 1e6)
+def some_rounds(candidate_s: float, spread: float, count: int = 8) -> list[Round]:
+    """Rounds of a baseline that takes 0.1 ms a call, with a candidate that is slower and faster by `spread` in turn."""
+    taken = (candidate_s * (1 + spread * (-1) ** (index // 2)) for index in range(count))
+    return [Round(5e-4, 5 * each, 4e-3, 40 * each, swapped=bool(index % 2)) for index, each in enumerate(taken)]
+
+
+@pytest.mark.parametrize(
+    ("candidate_s", "spread", "count", "budget_s", "more"),
+    [
+        (1e-4, 0.001, 8, 1e6, False),
+        (1e-4, 0.2, 8, 1e6, True),
+        (1e-4, 0.2, 8, 0.0, False),
+        (2e-4, 0.2, 8, 1e6, False),
+        (1e-4, 0.2, performance._MOST_ROUNDS - 8, 1e6, True),
+        (1e-4, 0.2, performance._MOST_ROUNDS, 1e6, False),
+    ],
+    ids=["narrow", "wide", "out-of-time", "surely-slower", "many", "too-many"],
+)
+def test_rounds_go_on_while_the_interval_is_wide(
+    candidate_s: float, spread: float, count: int, budget_s: float, more: bool
+) -> None:
+    """The record keeps each round, and must fit a frame: there is a bound however long the budget."""
+    given = some_rounds(candidate_s, spread, count)
+    assert measuring(budget_s)._worth_more(given, PassPlan(5, 40), time.monotonic() - 1e-3) is more
+
+
+def test_beyond_its_budget_only_a_noisy_case_goes_on() -> None:
+    began = time.monotonic() - 1.0
+    for spread, more in ((0.012, False), (0.2, True)):
+        width = measuring(0.5)._speedup(some_rounds(1e-4, spread), 35).half_width
+        assert width > _GPU.wanted_half_width and (width > _GPU.noisy_half_width) is more
+        assert measuring(0.5)._worth_more(some_rounds(1e-4, spread), PassPlan(5, 40), began) is more
+
+
+def test_both_placements_get_as_many_rounds_and_the_one_that_is_bound_goes_first(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound: list[bool] = []
+    made: list[bool] = []
+
+    def one_round(*_: object) -> tuple[Round, OutputCheck]:
+        made.append(bound[-1])
+        return Round(5e-4, 5e-4, 4e-3, 4e-3), GOOD
+
+    def planned(*given: Any) -> PassPlan:
+        bound.append(given[-1].swapped)
+        return PassPlan(5, 40)
+
+    monkeypatch.setattr(PerformanceCheck, "_planned", planned)
+    monkeypatch.setattr(PerformanceCheck, "_bind", lambda *given: bound.append(given[-1].swapped))
+    monkeypatch.setattr(PerformanceCheck, "_round", one_round)
+    monkeypatch.setattr(PerformanceCheck, "_timing", lambda *given: given[1])
+    monkeypatch.setattr(PerformanceCheck, "_evidence", lambda *_: None)
+    monkeypatch.setattr(performance, "_moved", lambda *_: GOOD)
+    monkeypatch.setattr(performance, "failed_check", lambda *_: (Status.PASSED, ""))
+    check = measuring(1e6)
+    monkeypatch.setattr(check.timer, "limits", lambda _: None, raising=False)
+    looks = [True, False]
+    monkeypatch.setattr(PerformanceCheck, "_worth_more", lambda *_: looks.pop(0))
+    one = Estimate(1.0, 1.0, 1.0)
+    finding, timing = check._compared(side(), side(), case, (one, 1e-4))
+    rounds: Any = timing
+    assert finding.status is Status.PASSED and not looks
+    assert bound == [False, True, False]
+    assert [each.swapped for each in rounds] == made == [False] * 4 + [True] * 8 + [False] * 4

@@ -15,9 +15,8 @@ from arena.judge import estimates
 from arena.model.record import Round
 
 CALLS = 70
-TARGET = 0.0075
-PLACES = 2
-MOST = 64
+NARROW = 0.02
+MOST = 128
 LATENCY_S = 1e-5
 MACHINES = 200
 Deviation = Callable[[Sequence[float]], float]
@@ -28,7 +27,7 @@ STRATEGIES: dict[str, Deviation] = {
     "noisy": lambda _: 0.01,
     "noisy-until-it-is-fast": lambda past: 0.0005 if len(past) > 2 and np.median(past) < 0 else 0.03,
     "silent-after-luck": lambda past: 1e-5 if past and past[-1] < -0.01 else 0.02,
-    "quiet-in-the-first-place": lambda past: 0.0003 if len(past) < estimates.LOOK_EVERY else 0.05,
+    "quiet-in-the-first-place": lambda past: 0.0003 if len(past) < estimates.ROUNDS_OF_A_LOOK else 0.05,
     "noisy-at-the-beginning": lambda past: 0.05 if len(past) < 3 else 0.0003,
     "every-other-round": lambda past: 0.05 if len(past) % 2 else 0.0005,
     "every-eighth-round": lambda past: 0.1 if len(past) % 8 == 7 else 0.003,
@@ -36,7 +35,7 @@ STRATEGIES: dict[str, Deviation] = {
 
 
 def measured(deviation: Deviation, seed: int) -> list[Round]:
-    """The rounds of a kernel as fast as its baseline, which end as the judge's do; the sides change places halfway."""
+    """The rounds of a kernel as fast as its baseline, which end as the judge's do; the sides change places."""
     past: list[float] = []
     generator = np.random.default_rng(seed)
 
@@ -46,10 +45,12 @@ def measured(deviation: Deviation, seed: int) -> list[Round]:
         candidate_s = LATENCY_S * np.exp(past[-1])
         return replace(Round(10 * baseline_s, 10 * candidate_s, 80 * baseline_s, 80 * candidate_s), swapped=swapped)
 
-    straight = [another(swapped=False) for _ in range(estimates.LOOK_EVERY)]
-    while estimates.spread(straight, CALLS, PLACES) >= TARGET and len(straight) < MOST:
-        straight += [another(swapped=False) for _ in range(estimates.LOOK_EVERY)]
-    return straight + [another(swapped=True) for _ in straight]
+    rounds: list[Round] = []
+    places = [False, True]
+    while not rounds or (estimates.speedup(rounds, CALLS).half_width >= NARROW and len(rounds) < MOST):
+        rounds += [another(swapped=swapped) for swapped in places for _ in range(estimates.ROUNDS_OF_A_LOOK)]
+        places.reverse()
+    return rounds
 
 
 @pytest.mark.slow(but=["silent-after-luck"])
@@ -60,6 +61,6 @@ def test_the_interval_holds_the_truth_however_rounds_end(strategy: str) -> None:
 
 
 def test_the_errors_of_all_looks_sum_to_that_of_one_interval() -> None:
-    assert estimates._tail(estimates.LOOK_EVERY) == pytest.approx(0.025 * 0.8)
-    looks = (estimates._tail(estimates.LOOK_EVERY * look) for look in range(1, 10_000))
+    assert estimates._tail(estimates.ROUNDS_OF_A_LOOK) == pytest.approx(0.025 * 0.8)
+    looks = (estimates._tail(estimates.ROUNDS_OF_A_LOOK * look) for look in range(1, 10_000))
     assert sum(looks) == pytest.approx(0.025, rel=1e-3)

@@ -1,0 +1,119 @@
+"""A pass that goes on after its worker has said that it is over, on a device that lets the judge through meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from arena.judge.buffers import Sets
+from arena.judge.performance import PerformanceCheck
+from arena.judge.spots import Spots
+from arena.judge.timed_program import LONG, SHORT, TimedProgram
+from arena.model.task import Arguments, Task
+from arena.model.verdict import Status
+from arena.numerics.reference import Reference
+from arena.platforms.cpu import CpuPlatform
+from arena.protocol import Done, Pass
+from tests.judge.test_rounds import PLAN, Obedient
+
+FIRST_TWO = slice(0, 2)
+
+
+@pytest.fixture
+def sets(case: Arguments) -> Sets:
+    made = Sets(CpuPlatform(), case, 3)
+    made.poison()
+    made.view("x").fill_(0.0)
+    return made
+
+
+def test_what_is_written_later_is_seen(sets: Sets) -> None:
+    spots = Spots(sets)
+    spots.look(FIRST_TWO)
+    assert not spots.changed()
+    sets.view("y")[1] = 1.0
+    assert spots.changed()
+
+
+def test_what_replaces_a_wrong_answer_is_seen_too(sets: Sets) -> None:
+    """It holds no poison: it was filled with zeros first, which is soon done."""
+    sets.view("y").fill_(0.0)
+    spots = Spots(sets)
+    spots.look(FIRST_TWO)
+    sets.view("y")[0] = 1.0
+    assert spots.changed()
+
+
+def test_sets_of_other_passes_and_inputs_do_not_count(sets: Sets) -> None:
+    spots = Spots(sets)
+    spots.look(FIRST_TWO)
+    sets.view("y")[2] = 1.0
+    sets.view("x")[0] = 1.0
+    assert not spots.changed()
+
+
+class OnADevice(CpuPlatform):
+    """As a GPU is: a pass is over when the device has ended it, and a kernel of the judge may come in between."""
+
+    graphs = True
+
+    def launch_tiny_kernel(self) -> None:
+        """It gets through at once."""
+
+
+class Hasty(Obedient):
+    """A worker whose device is at the last sets still when it answers."""
+
+    left: Callable[[], object] = staticmethod(lambda: None)
+
+    def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
+        if not isinstance(message, Pass):
+            return 0.0, Done(0.0)
+        found = super().timed(message, timeout_s)
+        answers = self._side["own"].sets.view("y")
+        last = PLAN.part(message.name).stop - 1
+        right = answers[last].clone()
+        answers[last] = 0.0
+        self.left = lambda: answers[last].copy_(right)
+        return found
+
+    def halt(self) -> None:
+        """Its threads stop, the device goes on."""
+
+    def stop(self) -> None:
+        """By now the device is done."""
+        self.left()
+
+
+class Waiting(Hasty):
+    """A worker that answers when its device is done."""
+
+    def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
+        found = super().timed(message, timeout_s)
+        self.left()
+        return found
+
+
+def side(kind: type[Hasty]) -> TimedProgram:
+    own: dict[str, TimedProgram] = {}
+    worker = kind(own)
+    worker_program: Any = SimpleNamespace(worker=worker, program=SimpleNamespace(copies=()), ready=lambda case: worker)
+    own["own"] = TimedProgram(worker_program, OnADevice(), 1.0)
+    return own["own"]
+
+
+@pytest.mark.parametrize(("kind", "status"), [(Waiting, Status.PASSED), (Hasty, Status.TIMING_MISMATCH)])
+def test_a_pass_that_was_not_over_is_a_mismatch(case: Arguments, task: Task, kind: type[Hasty], status: Status) -> None:
+    timer: Any = SimpleNamespace(platform=OnADevice(), evict_cache=lambda: None)
+    check = PerformanceCheck(timer, Reference(task.reference_path), 1.0)
+    both = side(Waiting), side(kind)
+    for one in both:
+        one.bind(case, Reference(task.reference_path), {LONG: PLAN.indices(LONG), SHORT: PLAN.indices(SHORT)})
+    _, finding = check._round(*both, case, PLAN, (SHORT, LONG))
+    assert finding.status is status, finding.detail
+    assert "went on" in finding.detail or status is Status.PASSED
+    assert torch.isnan(both[1].sets.view("y")).any(), "what was read is overwritten"
