@@ -187,7 +187,7 @@ class PerformanceCheck:
         baseline: TimedProgram,
         candidate: TimedProgram,
     ) -> OutputCheck:
-        """Add the rounds of one placement that come before the next look at the interval."""
+        """Add the rounds of one placement that come before the interval is asked for again."""
         for done in range(estimates.ROUNDS_OF_A_LOOK):
             with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
             names = (*plan.passes, SINGLE) if with_single else plan.passes

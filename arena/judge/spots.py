@@ -1,4 +1,4 @@
-"""Whether a pass was over when its worker said so: a few secret elements of every answer, looked at twice.
+"""Tell whether a pass was over when its worker said so: a few secret elements of every answer, read twice.
 
 A device that takes two processes in turn may let the judge's kernel through in the middle of a pass: that it came
 through at once does not tell. But what such a pass has yet to write changes afterwards; what is done stays as it is.
@@ -35,20 +35,20 @@ class Spots:
             drawn = [torch.randint(size, (_ELEMENTS,), device=device, generator=generator) for size in tensor.shape]
             self._places.append((sets.bits(tensor), drawn))
 
-    def look(self, part: slice) -> None:
+    def read(self, part: slice) -> None:
         """Read the sets in `part`, without waiting for the device: at once when a pass is said to be over."""
-        self._part, self._seen = part, self._read(part)
+        self._part, self._seen = part, self._gathered(part)
 
     def changed(self) -> bool:
         """Return whether any of what was read has changed since."""
         import torch
 
-        now = self._read(self._part)
+        now = self._gathered(self._part)
         differ = [(before != after).any() for before, after in zip(self._seen, now, strict=True)]
         return bool(torch.stack(differ).any()) if differ else False
 
-    def _read(self, part: slice) -> list[torch.Tensor]:
-        """Copies, each of shape (sets, `_ELEMENTS`), or (sets,) for what is a single number."""
+    def _gathered(self, part: slice) -> list[torch.Tensor]:
+        """Return copies of shape (sets, `_ELEMENTS`), or (sets,) of what is a single number."""
         return [_at(bits[part], drawn) if drawn else bits[part].clone() for bits, drawn in self._places]
 
 

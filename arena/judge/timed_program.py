@@ -169,7 +169,7 @@ class TimedProgram:
         self.worker.halt()
         started = time.perf_counter()
         if self._spots is not None:
-            self._spots.look(self._parts[name])
+            self._spots.read(self._parts[name])
         self._platform.launch_tiny_kernel()
         self.drain_s.append(time.perf_counter() - started)
         self.worker.stop()

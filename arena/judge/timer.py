@@ -121,10 +121,10 @@ class Timer:
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """Where to put baseline and candidate, one half of the rounds after the other.
+        """Return where to put baseline and candidate; each placement gets half of the rounds.
 
         Two buffers are not equally fast (seen on an H200: 2 % for small sets, up to 1.5 times for large ones), so the
-        sides change places halfway. On the CPU there is one placement.
+        sides change places. On the CPU there is one placement.
         """
         first, second = self.arenas
         straight = Placement(first, second)

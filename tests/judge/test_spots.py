@@ -33,7 +33,7 @@ def sets(case: Arguments) -> Sets:
 
 def test_what_is_written_later_is_seen(sets: Sets) -> None:
     spots = Spots(sets)
-    spots.look(FIRST_TWO)
+    spots.read(FIRST_TWO)
     assert not spots.changed()
     sets.view("y")[1] = 1.0
     assert spots.changed()
@@ -43,14 +43,14 @@ def test_what_replaces_a_wrong_answer_is_seen_too(sets: Sets) -> None:
     """It holds no poison: it was filled with zeros first, which is soon done."""
     sets.view("y").fill_(0.0)
     spots = Spots(sets)
-    spots.look(FIRST_TWO)
+    spots.read(FIRST_TWO)
     sets.view("y")[0] = 1.0
     assert spots.changed()
 
 
 def test_sets_of_other_passes_and_inputs_do_not_count(sets: Sets) -> None:
     spots = Spots(sets)
-    spots.look(FIRST_TWO)
+    spots.read(FIRST_TWO)
     sets.view("y")[2] = 1.0
     sets.view("x")[0] = 1.0
     assert not spots.changed()
