@@ -29,8 +29,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """skip `large` cases whose tensors hold more bytes than this; None: an eighth of the device's memory"""
     call_timeout_s: float = 60.0
     timing_budget_s: float = 0.16
-    """time for sampling one case: ends earlier where the interval is narrow enough, goes on six times as long where
-    it is too wide to be believed"""
+    """time for sampling one case: ends earlier where the interval is narrow enough, goes on twelve times as long
+    where the case would be noisy"""
     graphs: bool = True
     eager_stream: bool = False
     """where the baseline is PyTorch: also measure PyTorch eager without a graph, and label it"""
