@@ -82,7 +82,7 @@ def timed_round() -> Drawing:
     )
     out.note(30, 314, "The constant cost of reaching a worker cancels. Rounds repeat until their interval is narrow;")
     out.note(
-        30, 332, "halfway the two sides exchange buffers. While the baseline runs, the candidate's worker is frozen."
+        30, 332, "the two sides exchange buffers in between. While the baseline runs, the candidate's worker is frozen."
     )
     out.note(30, 350, "On the CPU platform a pass is one call, and its time is the worker's processor time.")
     return out

@@ -37,7 +37,7 @@ _NEARLY_AS_FAST = 0.9
 _SINGLE_EVERY = 4
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
-_NOT_OVER = "a timed pass went on after its worker had said that it was over: an output changed"
+_NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
 _PROBE_CALLS = 16
 _PROBE_REPEATS = 2
 _MUCH_LONGER = 1.6
@@ -114,25 +114,10 @@ class PerformanceCheck:
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """One measurement, and what is to be thought of it."""
         try:
-            places = list(self.timer.placements)
-            bound = places[0]
-            plan = self._planned(baseline, candidate, arguments, isolated[1], bound)
-            rounds: list[Round] = []
-            for side in (baseline, candidate):
-                side.prepare_s.clear()
-                side.drain_s.clear()
-            began = time.monotonic()
-            while not rounds or self._worth_more(rounds, plan, began):
-                for place in places:
-                    if place is not bound:
-                        self._bind(baseline, candidate, arguments, plan, place)
-                        bound = place
-                    more = partial(self._rounds, arguments, plan, rounds, place.swapped)
-                    for check in (_moved, more, _moved):
-                        finding = check(baseline, candidate)
-                        if finding.status is not Status.PASSED:
-                            return finding, None
-                places.reverse()  # where they lie now comes first
+            plan = self._planned(baseline, candidate, arguments, isolated[1], self.timer.placements[0])
+            rounds, finding = self._all_rounds(baseline, candidate, arguments, plan)
+            if finding.status is not Status.PASSED:
+                return finding, None
             timing = self._timing(rounds, plan, arguments, candidate, isolated[0])
             evidence = self._evidence(timing, baseline, candidate)
             status, why = failed_check(evidence, self.timer.limits(arguments))
@@ -178,6 +163,31 @@ class PerformanceCheck:
         best = {name: min(self._pass(side, name)[0] for _ in range(_PROBE_REPEATS)) for name in plan.passes}
         return max((best[LONG] - best.get(SHORT, 0.0)) / (plan.long - plan.short), 1e-6)
 
+    def _all_rounds(
+        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, plan: PassPlan
+    ) -> tuple[list[Round], OutputCheck]:
+        """Make rounds in each placement, in turn, until they say enough; both sides lie in the first one already."""
+        places = list(self.timer.placements)
+        bound, spent_s = places[0], 0.0
+        rounds: list[Round] = []
+        for side in (baseline, candidate):
+            side.prepare_s.clear()
+            side.drain_s.clear()
+        while not rounds or self._worth_more(rounds, plan, spent_s):
+            for place in places:
+                if place is not bound:
+                    self._bind(baseline, candidate, arguments, plan, place)
+                    bound = place
+                began = time.monotonic()
+                more = partial(self._rounds, arguments, plan, rounds, place.swapped)
+                for check in (_moved, more, _moved):
+                    finding = check(baseline, candidate)
+                    if finding.status is not Status.PASSED:
+                        return rounds, finding
+                spent_s += time.monotonic() - began
+            places.reverse()  # where they lie now comes first
+        return rounds, OutputCheck(Status.PASSED)
+
     def _rounds(
         self,
         arguments: Arguments,
@@ -197,17 +207,20 @@ class PerformanceCheck:
             rounds.append(replace(measured, swapped=swapped))
         return OutputCheck(Status.PASSED)
 
-    def _worth_more(self, rounds: list[Round], plan: PassPlan, began: float) -> bool:
+    def _worth_more(self, rounds: list[Round], plan: PassPlan, spent_s: float) -> bool:
         """Return whether to go on: not when the interval is narrow; far beyond the budget only where it is wide.
 
-        Nobody needs to know by how much a candidate is slower as well as of one that might be faster.
+        Nor where most of it is what no number of rounds shows. And nobody needs to know by how much a candidate is
+        slower as well as of one that might be faster.
         """
-        ratio = self._speedup(rounds, plan.long - plan.short)
-        narrow, slower = ratio.half_width < self._config.wanted_half_width, ratio.high < _NEARLY_AS_FAST
-        if narrow or slower or len(rounds) >= _MOST_ROUNDS:
+        calls = plan.long - plan.short
+        ratio, by_rounds = self._speedup(rounds, calls), estimates.speedup(rounds, calls)
+        narrow = ratio.half_width < self._config.wanted_half_width
+        constant = ratio.half_width > 2**0.5 * by_rounds.half_width
+        if narrow or constant or ratio.high < _NEARLY_AS_FAST or len(rounds) >= _MOST_ROUNDS:
             return False
         patience = _PATIENCE if ratio.half_width > self._config.noisy_half_width else 1
-        return time.monotonic() < began + patience * self.budget_s
+        return spent_s < patience * self.budget_s
 
     def _speedup(self, rounds: list[Round], calls: int) -> Estimate:
         return estimates.speedup(rounds, calls, self._config.reach_error_s, self._config.latency_error)
@@ -243,7 +256,7 @@ class PerformanceCheck:
                 side.sets.wipe(plan.part(name))
                 if side is candidate:
                     if finding.status is Status.PASSED and not ended:
-                        finding = OutputCheck(Status.TIMING_MISMATCH, _NOT_OVER)
+                        finding = OutputCheck(Status.WRONG_RESULT, _NOT_OVER)
                     if finding.status is not Status.PASSED:
                         return None, finding
                     left.update(outputs)

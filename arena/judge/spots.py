@@ -6,52 +6,68 @@ through at once does not tell. But what such a pass has yet to write changes aft
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
 from arena.judge.inputs import secret_generator
+from arena.judge.poison import integer_dtype
+from arena.model.task import Tensor
 
 if TYPE_CHECKING:
     import torch
 
 _ELEMENTS = 16
-"""of each tensor in each set"""
+"""of each tensor in each set; all of a smaller one"""
 
 
 class Spots:
-    """Elements of all that a call may write, at places that no candidate knows and that last as long as `sets`."""
+    """Elements of all that a call may write, at places that are drawn anew for every pass and every set."""
 
     def __init__(self, sets: Sets) -> None:
-        import torch
-
-        device = sets.raw.device
         arguments = sets.arguments
         written = (*arguments.outputs, *(tensor for tensor in arguments.inputs if tensor.spec.mutable))
-        self._places: list[tuple[torch.Tensor, list[torch.Tensor]]] = []
+        self._sets = sets
+        self._written = [tensor for tensor in written if tensor.numel]
+        self._places: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """items of one size in the buffer, and which of them: a kernel for each size, as soon as a pass is over"""
         self._seen: list[torch.Tensor] = []
-        self._part = slice(0, 0)
-        for tensor in (tensor for tensor in written if tensor.numel):
-            generator = secret_generator(str(device))
-            drawn = [torch.randint(size, (_ELEMENTS,), device=device, generator=generator) for size in tensor.shape]
-            self._places.append((sets.bits(tensor), drawn))
 
-    def read(self, part: slice) -> None:
-        """Read the sets in `part`, without waiting for the device: at once when a pass is said to be over."""
-        self._part, self._seen = part, self._gathered(part)
+    def draw(self, part: slice) -> None:
+        """Choose elements of the sets in `part`, before the pass that writes them."""
+        import torch
+
+        by_size: dict[int, list[torch.Tensor]] = defaultdict(list)
+        for tensor in self._written:
+            by_size[tensor.item_bytes].append(self._drawn(tensor, part))
+        raw = self._sets.raw
+        self._places = [(raw.view(integer_dtype(size)), torch.cat(drawn)) for size, drawn in by_size.items()]
+
+    def read(self) -> None:
+        """Read what was chosen, without waiting for the device: at once when the pass is said to be over."""
+        self._seen = [items[places] for items, places in self._places]
 
     def changed(self) -> bool:
         """Return whether any of what was read has changed since."""
         import torch
 
-        now = self._gathered(self._part)
-        differ = [(before != after).any() for before, after in zip(self._seen, now, strict=True)]
+        pairs = zip(self._places, self._seen, strict=True)
+        differ = [(items[places] != before).any() for (items, places), before in pairs]
         return bool(torch.stack(differ).any()) if differ else False
 
-    def _gathered(self, part: slice) -> list[torch.Tensor]:
-        """Return copies of shape (sets, `_ELEMENTS`), or (sets,) of what is a single number."""
-        return [_at(bits[part], drawn) if drawn else bits[part].clone() for bits, drawn in self._places]
+    def _drawn(self, tensor: Tensor, part: slice) -> torch.Tensor:
+        """Return where some elements lie, as indices into the buffer's items of their size: int64, of one axis."""
+        import torch
 
-
-def _at(bits: torch.Tensor, drawn: list[torch.Tensor]) -> torch.Tensor:
-    places: list[slice | torch.Tensor] = [slice(None), *drawn]
-    return bits[tuple(places)]
+        bits, device = self._sets.bits(tensor), self._sets.raw.device
+        chosen = torch.arange(self._sets.count, device=device)[part].unsqueeze(1)
+        if tensor.numel <= _ELEMENTS:
+            left = torch.arange(tensor.numel, device=device).expand(len(chosen), -1)
+        else:
+            generator = secret_generator(str(device))
+            left = torch.randint(tensor.numel, (len(chosen), _ELEMENTS), device=device, generator=generator)
+        places = chosen * bits.stride(0) + int(bits.storage_offset())
+        for size, stride in zip(reversed(tensor.shape), reversed(bits.stride()[1:]), strict=True):
+            places = places + left % size * stride
+            left = left // size
+        return places.expand(left.shape).flatten()

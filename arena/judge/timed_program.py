@@ -65,12 +65,11 @@ class TimedProgram:
         self._sets: Sets | None = None
         self._spots: Spots | None = None
         """None where no pass is on a device"""
-        self._parts: dict[str, slice] = {}
         self._wakes_first = False
         self.prepare_s: list[float] = []
         """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
         self.drain_s: list[float] = []
-        """how long the device kept the judge waiting after each pass, when the clock had stopped"""
+        """how long the judge read of what was written, and waited for the device, when the clock had stopped"""
         self._began_s = 0.0
         """processor time of the worker before the data of a pass were written, where that is what counts"""
         self.mode = Mode.LOOP
@@ -120,7 +119,6 @@ class TimedProgram:
         self._worker_program.ready(arguments.case)
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
         self._sets = Sets(self._platform, arguments, count, arena)
-        self._parts = {name: slice(min(used), max(used) + 1) for name, used in passes.items() if used}
         if self._platform.graphs:
             self._spots = Spots(self._sets)
         if arena is None:  # an arena holds the data of earlier cases
@@ -138,7 +136,7 @@ class TimedProgram:
         self.worker.stop()
 
     def refresh(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:
-        """New data in every set of `part`, their outputs poisoned again.
+        """New data in every set of `part`, their outputs poisoned again, and the choice of what to read after a pass.
 
         Where there is no device to switch to the host, it is woken before: with the data there it could begin early.
         """
@@ -148,6 +146,8 @@ class TimedProgram:
             self.worker.ask(Prepare(), self._timeout_s)
         self.sets.write(inputs, part)
         self.sets.poison(part)
+        if self._spots is not None:
+            self._spots.draw(part)
 
     def run(self, name: str) -> tuple[float, float]:
         """Run a pass: seconds on the judge's clock, and what the worker's own clock says.
@@ -169,7 +169,7 @@ class TimedProgram:
         self.worker.halt()
         started = time.perf_counter()
         if self._spots is not None:
-            self._spots.read(self._parts[name])
+            self._spots.read()
         self._platform.launch_tiny_kernel()
         self.drain_s.append(time.perf_counter() - started)
         self.worker.stop()
