@@ -210,16 +210,16 @@ class PerformanceCheck:
     def _worth_more(self, rounds: list[Round], plan: PassPlan, spent_s: float) -> bool:
         """Return whether to go on: not when the interval is narrow; far beyond the budget only where it is wide.
 
-        Nor where most of it is what no number of rounds shows. And nobody needs to know by how much a candidate is
-        slower as well as of one that might be faster.
+        And there not where most of it is what no number of rounds shows. Nobody needs to know by how much a candidate
+        is slower as well as of one that might be faster.
         """
         calls = plan.long - plan.short
         ratio, by_rounds = self._speedup(rounds, calls), estimates.speedup(rounds, calls)
         narrow = ratio.half_width < self._config.wanted_half_width
         constant = ratio.half_width > 2**0.5 * by_rounds.half_width
-        if narrow or constant or ratio.high < _NEARLY_AS_FAST or len(rounds) >= _MOST_ROUNDS:
+        if narrow or ratio.high < _NEARLY_AS_FAST or len(rounds) >= _MOST_ROUNDS:
             return False
-        patience = _PATIENCE if ratio.half_width > self._config.noisy_half_width else 1
+        patience = _PATIENCE if ratio.half_width > self._config.noisy_half_width and not constant else 1
         return spent_s < patience * self.budget_s
 
     def _speedup(self, rounds: list[Round], calls: int) -> Estimate:

@@ -249,7 +249,8 @@ def test_what_no_number_of_rounds_shows_is_no_reason_for_more() -> None:
     ]
     check, plan = measuring(1e6), PassPlan(128, 1024)
     assert check._speedup(short, plan.long - plan.short).half_width > _GPU.noisy_half_width
-    assert not check._worth_more(short, plan, 0.0)
+    assert check._worth_more(short, plan, 0.0), "the budget is used: what counts its calls is found out by many"
+    assert not check._worth_more(short, plan, 1e6)
 
 
 def test_both_placements_get_as_many_rounds_and_the_one_that_is_bound_goes_first(
