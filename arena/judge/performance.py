@@ -35,6 +35,8 @@ _PATIENCE = 12
 """how many budgets a case may take whose interval is still too wide"""
 _NEARLY_AS_FAST = 0.9
 _SINGLE_EVERY = 4
+_LEAST_ROUNDS = 8
+"""of one case: a candidate that counts its calls is not done with them before it cheats"""
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
 _NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
@@ -213,6 +215,8 @@ class PerformanceCheck:
         And there not where most of it is what no number of rounds shows. Nobody needs to know by how much a candidate
         is slower as well as of one that might be faster.
         """
+        if len(rounds) < _LEAST_ROUNDS:
+            return True
         calls = plan.long - plan.short
         ratio, by_rounds = self._speedup(rounds, calls), estimates.speedup(rounds, calls)
         narrow = ratio.half_width < self._config.wanted_half_width

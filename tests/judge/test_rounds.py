@@ -219,13 +219,14 @@ def some_rounds(candidate_s: float, spread: float, count: int = 8) -> list[Round
     ("candidate_s", "spread", "count", "budget_s", "more"),
     [
         (1e-4, 0.001, 8, 1e6, False),
+        (1e-4, 0.001, 4, 0.0, True),
         (1e-4, 0.2, 8, 1e6, True),
         (1e-4, 0.2, 8, 0.0, False),
         (2e-4, 0.2, 8, 1e6, False),
         (1e-4, 0.2, performance._MOST_ROUNDS - 8, 1e6, True),
         (1e-4, 0.2, performance._MOST_ROUNDS, 1e6, False),
     ],
-    ids=["narrow", "wide", "out-of-time", "surely-slower", "many", "too-many"],
+    ids=["narrow", "few", "wide", "out-of-time", "surely-slower", "many", "too-many"],
 )
 def test_rounds_go_on_while_the_interval_is_wide(
     candidate_s: float, spread: float, count: int, budget_s: float, more: bool
