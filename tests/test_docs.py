@@ -91,8 +91,8 @@ def test_the_authors_guide_has_the_default_tolerances_and_the_limit_on_sizes() -
     for power, dtype in ((24, "float32"), (11, "float16"), (8, "bfloat16")):
         raised = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
         assert f"2⁻{raised} for {dtype}" in page
-        assert bounds(Tolerance(), dtype) == (2.0**-15, 2.0**-15 + 2 * 2.0**-power)
-    assert "at least 2⁻¹⁵" in page
+        assert bounds(Tolerance(), dtype) == (2.0**-14, 2.0**-14 + 2 * 2.0**-power)
+    assert "at least 2⁻¹⁴" in page
     assert f"at most {MOST_HELD_BYTES >> 30} GiB" in page
 
 

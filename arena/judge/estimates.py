@@ -21,8 +21,8 @@ import numpy as np
 from arena.model.record import Estimate, Round
 
 RESAMPLES = 1000
-ROUNDS_OF_A_LOOK = 4
-"""in each placement, after which it is asked, each time, whether the interval is narrow enough"""
+ROUNDS_OF_A_LOOK = 8
+"""over all placements, after which it is asked, each time, whether the interval is narrow enough"""
 _CONFIDENCE = 0.95
 _TAIL = (1 - _CONFIDENCE) / 2
 _FIRST = 0.8
@@ -67,7 +67,7 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, lat
     workers, which no number of rounds with the same two workers shows.
     """
     parts = _by_place(*_log_ratios(rounds, calls))
-    value, half = _student(parts, _tail(len(parts[0])))
+    value, half = _student(parts, _tail(len(rounds)))
     sides = (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls))
     spans_s = [max(float(np.median(side)), _LEAST_S) * calls for side in sides]
     errors = [math.hypot(reach_error_s / span_s, latency_error) for span_s in spans_s]
@@ -79,7 +79,7 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, lat
 
 
 def _tail(count: int) -> float:
-    """Error on each side of an interval after `count` rounds of each placement.
+    """Error on each side of an interval after `count` rounds.
 
     Whether to stop is asked every `ROUNDS_OF_A_LOOK` of them. Most cases end at the first look, which has `_FIRST` of
     the error; the k-th after it has a share of 6/(π k)² in the rest. All shares sum to 1, so that all intervals hold

@@ -35,8 +35,6 @@ _PATIENCE = 12
 """how many budgets a case may take whose interval is still too wide"""
 _NEARLY_AS_FAST = 0.9
 _SINGLE_EVERY = 4
-_LEAST_ROUNDS = 8
-"""of one case: a candidate that counts its calls is not done with them before it cheats"""
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
 _NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
@@ -200,7 +198,7 @@ class PerformanceCheck:
         candidate: TimedProgram,
     ) -> OutputCheck:
         """Add the rounds of one placement that come before the interval is asked for again."""
-        for done in range(estimates.ROUNDS_OF_A_LOOK):
+        for done in range(estimates.ROUNDS_OF_A_LOOK // len(self.timer.placements)):
             with_single = plan.short > 0 and done % _SINGLE_EVERY == 0
             names = (*plan.passes, SINGLE) if with_single else plan.passes
             measured, finding = self._round(baseline, candidate, arguments, plan, names)
@@ -215,8 +213,6 @@ class PerformanceCheck:
         And there not where most of it is what no number of rounds shows. Nobody needs to know by how much a candidate
         is slower as well as of one that might be faster.
         """
-        if len(rounds) < _LEAST_ROUNDS:
-            return True
         calls = plan.long - plan.short
         ratio, by_rounds = self._speedup(rounds, calls), estimates.speedup(rounds, calls)
         narrow = ratio.half_width < self._config.wanted_half_width

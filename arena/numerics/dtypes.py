@@ -24,7 +24,7 @@ _ROUNDINGS = 2.0
 _SAFETY = 4.0
 """times the error of the reference in the allowed arithmetic"""
 _LEAST = {"float64": 1e-10}
-_LEAST_FLOAT32 = 2.0**-15
+_LEAST_FLOAT32 = 2.0**-14
 """what float32 may be off by in any case, for other orders of sums and a GPU's own exponentials"""
 
 
@@ -40,7 +40,7 @@ def torch_dtype(name: str) -> torch.dtype:
 def bounds(tolerance: Tolerance, dtype: str, arithmetic_error: float = 0.0) -> tuple[float, float]:
     """Return (atol, rtol) of an output; its error may be at most atol × scale + rtol × |expected|.
 
-    Where the task declares none: atol is four times the arithmetic error, at least 2⁻¹⁵; rtol is that and two roundings
+    Where the task declares none: atol is four times the arithmetic error, at least 2⁻¹⁴; rtol is that and two roundings
     to the output's dtype.
 
     Args:

@@ -27,7 +27,7 @@ STRATEGIES: dict[str, Deviation] = {
     "noisy": lambda _: 0.01,
     "noisy-until-it-is-fast": lambda past: 0.0005 if len(past) > 2 and np.median(past) < 0 else 0.03,
     "silent-after-luck": lambda past: 1e-5 if past and past[-1] < -0.01 else 0.02,
-    "quiet-in-the-first-place": lambda past: 0.0003 if len(past) < estimates.ROUNDS_OF_A_LOOK else 0.05,
+    "quiet-in-the-first-place": lambda past: 0.0003 if len(past) < estimates.ROUNDS_OF_A_LOOK // 2 else 0.05,
     "noisy-at-the-beginning": lambda past: 0.05 if len(past) < 3 else 0.0003,
     "every-other-round": lambda past: 0.05 if len(past) % 2 else 0.0005,
     "every-eighth-round": lambda past: 0.1 if len(past) % 8 == 7 else 0.003,
@@ -48,7 +48,7 @@ def measured(deviation: Deviation, seed: int) -> list[Round]:
     rounds: list[Round] = []
     places = [False, True]
     while not rounds or (estimates.speedup(rounds, CALLS).half_width >= NARROW and len(rounds) < MOST):
-        rounds += [another(swapped=swapped) for swapped in places for _ in range(estimates.ROUNDS_OF_A_LOOK)]
+        rounds += [another(swapped=swapped) for swapped in places for _ in range(estimates.ROUNDS_OF_A_LOOK // 2)]
         places.reverse()
     return rounds
 

@@ -113,9 +113,9 @@ def test_results_of_every_operator_are_rounded() -> None:
 
 
 def test_the_tolerance_is_four_times_the_error_and_two_roundings() -> None:
-    assert bounds(Tolerance(), "float32") == (2.0**-15, 2.0**-15 + 2.0**-23)
+    assert bounds(Tolerance(), "float32") == (2.0**-14, 2.0**-14 + 2.0**-23)
     assert bounds(Tolerance(), "bfloat16", 0.001) == pytest.approx((0.004, 0.004 + 2.0**-7))
-    assert bounds(Tolerance(), "float16", 1e-9) == (2.0**-15, 2.0**-15 + 2.0**-10)
+    assert bounds(Tolerance(), "float16", 1e-9) == (2.0**-14, 2.0**-14 + 2.0**-10)
     assert bounds(Tolerance(atol=0.5, rtol=0.25), "float16", 0.1) == (0.5, 0.25)
 
 
