@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARGIN = 0.5
 """a baseline's error, as a share of the tolerance, stays below this; what is above is checked more closely"""
-MOST = 48.0
+MOST = 24.0
 """no more than so many times the least tolerance is accepted"""
 _ROUNDING = 2.0**-21
 """some roundings of float32 (2**-24), as sums of hundreds of terms have"""

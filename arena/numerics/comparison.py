@@ -1,7 +1,8 @@
 """Is an output right? Errors are measured against the reference's own scale, and a ratio above 1 fails.
 
-That scale is the root mean square of the whole tensor, or of the element's row where that is larger: the first rows of
-causal attention average over few tokens, are several times as large as the rest, and so are their rounding errors.
+That scale is the root mean square of the whole tensor, or of the element's row or column where these are larger: the
+first rows of causal attention average over few tokens, are several times as large as the rest, and so are their
+rounding errors. Some columns of a product have larger weights. Where both are large, the scale is by as much larger.
 
 Non-finite values are never a wildcard: NaN must meet NaN and an infinity the same infinity, in place.
 """
@@ -69,14 +70,29 @@ def _worst_of_finite(actual: torch.Tensor, expected: torch.Tensor, atol: float, 
     wanted = expected.to(torch.float64)
     least, most = wanted.aminmax()
     fits = torch.maximum(most, -least) <= torch.finfo(actual.dtype).max
-    squares = torch.linalg.vector_norm(wanted, dim=-1).square() if wanted.ndim else wanted.square()
-    scale = (squares.sum() / wanted.numel()).sqrt()
+    whole = torch.linalg.vector_norm(wanted).square() / wanted.numel()
     if wanted.ndim > 1:
-        scale = torch.maximum(scale, (squares / wanted.shape[-1]).sqrt().unsqueeze(-1))
-    allowed = torch.add(atol * scale, wanted.abs(), alpha=rtol).add_(wanted != 0, alpha=_smallest(actual.dtype))
+        count, length = wanted.shape[-2:]
+        rows = torch.linalg.vector_norm(wanted, dim=-1, keepdim=True).square() / length
+        columns = torch.linalg.vector_norm(wanted, dim=-2, keepdim=True).square() / count
+        allowed = _scale(whole, rows, columns, rows.mean(-2, keepdim=True)).mul_(atol)
+    else:
+        allowed = (atol * whole.sqrt()).repeat(wanted.shape)
+    allowed.add_(wanted.abs(), alpha=rtol).add_(wanted != 0, alpha=_smallest(actual.dtype))
     got = actual.to(torch.float64) if actual.element_size() == 1 else actual
     ratio = torch.sub(wanted, got).abs_().div_(allowed)
     return torch.where(fits, ratio.max(), torch.nan)
+
+
+def _scale(whole: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
+    """Return the scale of each element of (…, M, N), from mean squares that are broadcast to that shape.
+
+    An element of a product is as large as its row is beside its matrix, times its column beside it.
+    """
+    import torch
+
+    larger = (columns / torch.where(matrices > 0, matrices, 1.0)).clamp(min=1.0).sqrt()
+    return torch.maximum(rows.sqrt() * larger, torch.maximum(whole, columns).sqrt())
 
 
 def _exact(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
@@ -100,10 +116,11 @@ def close_errors(
         wanted = _overflowed(wanted, actual.dtype)
         finite = wanted.isfinite()
     squares = torch.where(finite, wanted, 0.0).square()
-    scale = (squares.sum() / finite.sum().clamp(min=1)).sqrt()
+    whole = squares.sum() / finite.sum().clamp(min=1)
+    scale = whole.sqrt()
     if wanted.ndim > 1:
-        of_row = (squares.sum(-1, keepdim=True) / finite.sum(-1, keepdim=True).clamp(min=1)).sqrt()
-        scale = torch.maximum(scale, of_row)
+        axes = (-1, -2, (-1, -2))
+        scale = _scale(whole, *(squares.sum(a, keepdim=True) / finite.sum(a, keepdim=True).clamp(min=1) for a in axes))
     allowed = atol * scale + rtol * wanted.abs() + _smallest(actual.dtype) * (wanted != 0)
     difference = (got - wanted).abs()
     ratio = torch.where(difference == 0, 0.0, difference / allowed)

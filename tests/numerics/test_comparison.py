@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.model.task import DTYPE_BYTES, FLOATING, OutputComparison, Tolerance
+from arena.numerics.arithmetic import FLOAT32_SUMS
 from arena.numerics.comparison import (
     allowed_regret,
     close_errors,
@@ -38,10 +39,10 @@ def test_close_by_hand() -> None:
     assert ratio([3, 4], [3, 4]) == 0
 
 
-def test_a_row_larger_than_the_rest_has_its_own_scale() -> None:
-    """RMS of all is sqrt(8), of the first row 4; the zero in it may be off by 0.01 * 4, others by 0.01 * sqrt(8)."""
+def test_a_row_or_column_larger_than_the_rest_has_its_own_scale() -> None:
+    """RMS of all is sqrt(8), of the first row and column 4: by 0.01 times these may a zero be off."""
     expected = torch.tensor([[32**0.5, 0], [0, 0]], dtype=torch.float64)
-    for place, scale in (((0, 1), 4), ((1, 0), 8**0.5)):
+    for place, scale in (((0, 1), 4), ((1, 0), 4), ((1, 1), 8**0.5)):
         actual = expected.clone()
         actual[place] = 0.03
         assert float(error_ratio(actual, expected, CLOSE, "float64")) == pytest.approx(0.03 / (0.01 * scale))
@@ -75,6 +76,18 @@ def test_a_softmax_that_adds_8192_terms_one_after_another_is_right() -> None:
     assert total.dtype == torch.float32
     exact = torch.softmax(x.double(), -1)
     assert 0.5 < float(error_ratio(terms / total, exact, default_tolerance("float32"), "float32")) < 0.9
+
+
+@pytest.mark.parametrize("gains", [(1.0, 32.0), (32.0, 1.0), (32.0, 32.0)])
+def test_what_a_matrix_unit_loses_in_large_rows_and_columns_is_right(gains: tuple[float, float]) -> None:
+    """Its sums lose a part of what they run through: a result that cancels has lost as much as its row and column."""
+    torch.manual_seed(0)
+    a, b = torch.randn(16, 256, dtype=torch.float64), torch.randn(256, 4096, dtype=torch.float64)
+    a[-4:] *= gains[0]
+    b[:, -16:] *= gains[1]
+    exact, lost = a @ b, FLOAT32_SUMS.lost(8192)
+    found = exact - exact.sign() * lost * (a.square() @ b.square()).sqrt()
+    assert 0.1 < float(error_ratio(found, exact, default_tolerance("float32"), "float32", 2 * lost)) < 0.5
 
 
 def test_the_worst_element_counts() -> None:
