@@ -135,6 +135,18 @@ class Sets:
 
         self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=secret_generator(str(self.raw.device)))
 
+    def renew_canaries(self, indices: Sequence[int]) -> None:
+        """Draw canaries anew in some sets, which are to be written afterwards, and at both edges.
+
+        A stray write that leaves the same value each time changes nothing from the second time on.
+        """
+        import torch
+
+        generator = secret_generator(str(self.raw.device))
+        sets = (self._whole(tensor, index, self.raw) for index in indices for tensor in self._stored())
+        for part in (self.raw[:_EDGE_BYTES], self.raw[-_EDGE_BYTES:], *sets):
+            part.view(torch.int16).random_(*_NAN_HALVES, generator=generator)
+
     def poison(self, part: slice = EVERY) -> None:
         """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room.
 
@@ -186,12 +198,10 @@ class Sets:
 
         raw = self.raw if raw is None else raw
         parts = [raw[:_EDGE_BYTES], raw[-_EDGE_BYTES:]]
-        for tensor in (*self.arguments.inputs, *self.arguments.outputs):
-            if tensor.base:
-                continue
-            place, item = self._places[tensor.name], tensor.item_bytes
+        for tensor in self._stored():
+            item = tensor.item_bytes
             before, length = tensor.offset * item, tensor.span * item
-            whole = raw[place.offset - before + index * place.pitch :][: place.pitch]
+            whole = self._whole(tensor, index, raw)
             parts += [whole[:before], whole[before + length :]]
             if tensor.span > tensor.stored:
                 gaps = whole[before : before + length].clone()
@@ -216,6 +226,15 @@ class Sets:
         )
         view.fill_(True)
         return mask
+
+    def _stored(self) -> list[Tensor]:
+        """Tensors that do not lie in another."""
+        return [tensor for tensor in (*self.arguments.inputs, *self.arguments.outputs) if not tensor.base]
+
+    def _whole(self, tensor: Tensor, index: int, raw: torch.Tensor) -> torch.Tensor:
+        """The bytes of a tensor in set `index`, from what comes before its offset to the end of its guard."""
+        place = self._places[tensor.name]
+        return raw[place.offset - tensor.offset * tensor.item_bytes + index * place.pitch :][: place.pitch]
 
     def _argument(self, name: str) -> Argument:
         task = self.arguments.task

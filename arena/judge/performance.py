@@ -245,8 +245,9 @@ class PerformanceCheck:
         worker_s = 0.0
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
-                side.refresh(inputs, plan.part(name))
-                around = {index: side.sets.outside(index) for index in plan.indices(name) if index in secret}
+                checked = [index for index in plan.indices(name) if index in secret]
+                side.refresh(inputs, plan.part(name), checked)
+                around = {index: side.sets.outside(index) for index in checked}
                 with candidate.worker.still() if side is baseline else nullcontext():
                     times[name, side], worker_clock = self._pass(side, name)
                 if side is candidate:

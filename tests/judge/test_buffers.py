@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.buffers import Sets, lay_out
+from arena.judge.buffers import _EDGE_BYTES, Sets, lay_out
 from arena.judge.inputs import draw_inputs, secret_generator
 from arena.judge.verify import GOOD, check_canaries, check_inputs, check_results, compared
 from arena.model.task import Arguments, Task, arguments
@@ -90,6 +90,15 @@ def test_sets_are_written_and_poisoned_alone_however_they_lie(task: Task, dtype:
     assert torch.equal(sets.view("x")[:2], values[:2])
     assert not bool((sets.view("x")[2] == values[2]).any())
     assert all(torch.equal(before, sets.outside(index)) for index, before in enumerate(around))
+
+
+def test_canaries_are_renewed_in_some_sets_alone(task: Task) -> None:
+    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), COUNT)
+    sets.raw.zero_()
+    sets.renew_canaries([1])
+    inner = [sets.outside(index)[2 * _EDGE_BYTES :] for index in range(COUNT)]
+    assert [bool(each.view(torch.bfloat16).isnan().all()) for each in inner] == [False, True, False]
+    assert all(bool((sets.outside(index)[: 2 * _EDGE_BYTES] != 0).all()) for index in range(COUNT)), "both edges"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bool"])
