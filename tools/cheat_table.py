@@ -169,7 +169,8 @@ def _run(platform: str, only: str, *, missing: bool) -> None:
             status = outcome(evaluation)
             seen[_name(fixture)] = [status, digest(fixture.path)]
             gained = ", ".join(f"{case.speedup.value:.3f}" for case in evaluation.cases if case.speedup is not None)
-            surprise = f"  <- not as expected, speedups {gained}" if _surprises(fixture, platform, seen) else ""
+            why = evaluation.verdicts[-1].detail or f"speedups {gained}"
+            surprise = f"  <- not as expected: {why}" if _surprises(fixture, platform, seen) else ""
             sys.stderr.write(f"{_name(fixture)}: {status}{surprise}\n")
             RESULTS[platform].write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
