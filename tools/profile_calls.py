@@ -54,7 +54,10 @@ WATCHED: tuple[tuple[Any, str], ...] = (
     *((PerformanceCheck, name) for name in ("isolated", "_compared", "_planned", "_round", "_draw", "_check_outputs")),
     *((PerformanceCheck, name) for name in ("_pass", "_rough_call_s")),
     *((TimedProgram, name) for name in ("bind", "refresh", "run", "collect", "unbind")),
-    *((Sets, name) for name in ("write", "poison", "wipe", "unwritten", "outside", "scatter_canaries")),
+    *(
+        (Sets, name)
+        for name in ("write", "poison", "wipe", "unwritten", "outside", "scatter_canaries", "renew_canaries")
+    ),
     *((CorrectnessCheck, name) for name in ("run", "first_call")),
     (Reference, "__call__"),
     (Reference, "make_inputs"),
