@@ -135,17 +135,27 @@ class Sets:
 
         self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=secret_generator(str(self.raw.device)))
 
-    def renew_canaries(self, indices: Sequence[int]) -> None:
-        """Draw canaries anew in some sets, which are to be written afterwards, and at both edges.
+    def renew_canaries(self) -> None:
+        """Draw canaries anew around every set, which is to be written afterwards: data among gaps are overwritten.
 
-        A stray write that leaves the same value each time changes nothing from the second time on.
+        A stray write that leaves the same value each time changes nothing from the second time on. In all sets at once:
+        where only those had new ones that will be compared, a candidate that reads them would know which these are.
         """
         import torch
 
+        halves = self.raw.view(torch.int16)
+        parts = [halves[: _EDGE_BYTES // 2], halves[-_EDGE_BYTES // 2 :]]
+        for tensor in self._stored():
+            pitch, before = self._places[tensor.name].pitch // 2, tensor.offset * tensor.item_bytes
+            first = (self._places[tensor.name].offset - before) // 2
+            sets = halves[first : first + self.count * pitch].view(self.count, pitch)
+            if tensor.span > tensor.stored:
+                parts.append(sets)
+            else:
+                parts += [sets[:, : -(-before // 2)], sets[:, (before + tensor.span * tensor.item_bytes) // 2 :]]
         generator = secret_generator(str(self.raw.device))
-        sets = (self._whole(tensor, index, self.raw) for index in indices for tensor in self._stored())
-        for part in (self.raw[:_EDGE_BYTES], self.raw[-_EDGE_BYTES:], *sets):
-            part.view(torch.int16).random_(*_NAN_HALVES, generator=generator)
+        for part in parts:
+            part.random_(*_NAN_HALVES, generator=generator)
 
     def poison(self, part: slice = EVERY) -> None:
         """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room.

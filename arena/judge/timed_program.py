@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -135,17 +135,15 @@ class TimedProgram:
             self.worker.ask(Arrange(name, indices, graph=self.mode is Mode.GRAPH), self._timeout_s)
         self.worker.stop()
 
-    def refresh(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY, guarded: Sequence[int] = ()) -> None:
+    def refresh(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:
         """New data in every set of `part`, their outputs poisoned again, and the choice of what to read after a pass.
 
-        The canaries of the sets `guarded` are new as well.
         Where there is no device to switch to the host, it is woken before: with the data there it could begin early.
         """
         if not self._platform.graphs:
             self._began_s = self.worker.processor_s()
         if self._wakes_first:
             self.worker.ask(Prepare(), self._timeout_s)
-        self.sets.renew_canaries(guarded)
         self.sets.write(inputs, part)
         self.sets.poison(part)
         if self._spots is not None:

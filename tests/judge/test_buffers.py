@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.buffers import _EDGE_BYTES, Sets, lay_out
+from arena.judge.buffers import Sets, lay_out
 from arena.judge.inputs import draw_inputs, secret_generator
 from arena.judge.verify import GOOD, check_canaries, check_inputs, check_results, compared
 from arena.model.task import Arguments, Task, arguments
@@ -92,13 +92,26 @@ def test_sets_are_written_and_poisoned_alone_however_they_lie(task: Task, dtype:
     assert all(torch.equal(before, sets.outside(index)) for index, before in enumerate(around))
 
 
-def test_canaries_are_renewed_in_some_sets_alone(task: Task) -> None:
-    sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), COUNT)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool"])
+@pytest.mark.parametrize(("offset", "pitch"), [(0, 255), (1, 255), (3, 256), (0, 261)])
+def test_canaries_are_renewed_around_all_sets(task: Task, dtype: str, offset: int, pitch: int) -> None:
+    """Whether or not an element begins or ends in the middle of one; what is written afterwards is as it was."""
+    case = arguments(task, task.seen[0])
+    changed = {
+        name: replace(tensor, dtype=dtype, offset=offset, shape=(4, 255), strides=(pitch, 1))
+        for name in ("x", "y")
+        if (tensor := case.tensors[name]) is not None
+    }
+    sets = Sets(CpuPlatform(), replace(case, tensors={**case.tensors, **changed}), COUNT)
     sets.raw.zero_()
-    sets.renew_canaries([1])
-    inner = [sets.outside(index)[2 * _EDGE_BYTES :] for index in range(COUNT)]
-    assert [bool(each.view(torch.bfloat16).isnan().all()) for each in inner] == [False, True, False]
-    assert all(bool((sets.outside(index)[: 2 * _EDGE_BYTES] != 0).all()) for index in range(COUNT)), "both edges"
+    sets.renew_canaries()
+    values = torch.randint(0, 2, (COUNT, 4, 255)).to(torch_dtype(dtype))
+    sets.write({"x": values})
+    assert torch.equal(sets.view("x"), values)
+    for index in range(COUNT):
+        sets.view("y")[index].zero_()
+        elements = 2 * values[0].numel() * values.element_size() if pitch > 255 else 0
+        assert int((sets.outside(index) == 0).sum()) == elements, "every byte beside those among gaps is a canary's"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bool"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from arena.judge import performance
+from arena.judge.buffers import _EDGE_BYTES
 from arena.judge.performance import PerformanceCheck
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
 from arena.judge.timer import _GPU, Placement, Timer
@@ -65,13 +67,13 @@ def side(kind: type[Obedient] = Obedient) -> TimedProgram:
 
 
 def bound(one: TimedProgram, case: Arguments, task: Task) -> TimedProgram:
-    one.bind(case, Reference(task.reference_path), {LONG: PLAN.indices(LONG), SHORT: PLAN.indices(SHORT)})
+    one.bind(case, Reference(task.reference_path), {name: PLAN.indices(name) for name in (LONG, SHORT, SINGLE)})
     return one
 
 
 def test_to_warm_up_one_draw_is_enough_for_all_sets(case: Arguments, task: Task) -> None:
     x = bound(side(), case, task).sets.view("x")
-    assert x.shape[0] == PLAN.short + PLAN.long
+    assert x.shape[0] == PLAN.sets
     assert all(torch.equal(x[0], other) for other in x)
     assert bool((x[0] != x[0].flatten()[0]).any())
 
@@ -98,29 +100,61 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
 
 
 class Straying(Obedient):
-    """It writes past the end of `y` as well, in every set and always the same."""
+    """It writes past the end of `y` as well, in every call and always the same."""
 
     def timed(self, message: Pass, timeout_s: float) -> tuple[float, Done]:
-        self.stray()
+        self.stray(PLAN.indices(message.name))
         return super().timed(message, timeout_s)
 
-    def stray(self) -> None:
+    def stray(self, indices: Sequence[int]) -> None:
         sets = self._side["own"].sets
         y = sets.arguments.tensors["y"]
         assert y is not None
-        for index in range(sets.count):
+        for index in indices:
             begin = sets.offset("y") + index * int(sets.bits(y).stride(0)) * y.item_bytes
             sets.raw[begin + y.span * y.item_bytes] = 0
 
 
 def test_a_stray_write_is_seen_that_has_left_the_same_before(case: Arguments, task: Task) -> None:
-    """As in a pass whose calls were not looked at."""
+    """As in the replay with which a graph is made ready."""
     baseline, candidate = (bound(one, case, task) for one in (side(), side(Straying)))
     worker: Any = candidate.worker
-    worker.stray()
-    timer: Any = SimpleNamespace(platform=CpuPlatform(), evict_cache=lambda: None)
-    check = PerformanceCheck(timer, Reference(task.reference_path), 1.0)
-    assert check._round(baseline, candidate, case, PLAN, (SHORT, LONG))[1].status is Status.OUT_OF_BOUNDS
+    worker.stray(range(PLAN.sets))
+    assert whole(task)._rounds(case, PLAN, [], False, baseline, candidate).status is Status.OUT_OF_BOUNDS
+
+
+def test_what_lies_around_a_set_does_not_tell_whether_it_is_compared(
+    case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the same in all passes, of all sets, in the buffers of both sides, which change places."""
+    baseline, candidate = sides = (bound(side(), case, task), bound(side(), case, task))
+    before = [around(one) for one in sides]
+    seen: list[list[torch.Tensor]] = []
+
+    def run(one: TimedProgram, name: str) -> tuple[float, float]:
+        seen.append([around(each) for each in sides])
+        return original(one, name)
+
+    original = TimedProgram.run
+    monkeypatch.setattr(TimedProgram, "run", run)
+    rounds: list[Round] = []
+    assert whole(task)._rounds(case, PLAN, rounds, False, baseline, candidate).status is Status.PASSED
+    assert len(seen) == 2 * (2 * len(rounds) + 2)
+    assert all(torch.equal(one, other) for looks in seen for one, other in zip(looks, seen[0], strict=True))
+    assert all(bool((one != other).any(1).all()) for one, other in zip(before, seen[0], strict=True)), "new in each set"
+
+
+def around(one: TimedProgram) -> torch.Tensor:
+    """What lies around each set but for the edges of all: (sets, bytes)."""
+    return torch.stack([one.sets.outside(index)[2 * _EDGE_BYTES :] for index in range(one.sets.count)])
+
+
+def whole(task: Task) -> PerformanceCheck:
+    nothing: Any = None
+    timer: Any = SimpleNamespace(
+        platform=CpuPlatform(), evict_cache=lambda: None, placements=(Placement(nothing, nothing),)
+    )
+    return PerformanceCheck(timer, Reference(task.reference_path), 1.0)
 
 
 HICCUP, CHEAT = OutputCheck(Status.TIMING_MISMATCH, "a hiccup"), OutputCheck(Status.IMPLAUSIBLE, "too good")
@@ -280,21 +314,22 @@ def test_what_no_number_of_rounds_shows_is_no_reason_for_more() -> None:
 
 
 def test_both_placements_get_as_many_rounds_and_the_one_that_is_bound_goes_first(
-    case: Arguments, monkeypatch: pytest.MonkeyPatch
+    case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound = [False]
+    baseline, candidate = (bound(side(), case, task) for _ in range(2))
+    places = [False]
     made: list[bool] = []
 
     def one_round(*_: object) -> tuple[Round, OutputCheck]:
-        made.append(bound[-1])
+        made.append(places[-1])
         return Round(5e-4, 5e-4, 4e-3, 4e-3), GOOD
 
-    monkeypatch.setattr(PerformanceCheck, "_bind", lambda *given: bound.append(given[-1].swapped))
+    monkeypatch.setattr(PerformanceCheck, "_bind", lambda *given: places.append(given[-1].swapped))
     monkeypatch.setattr(PerformanceCheck, "_round", one_round)
     monkeypatch.setattr(performance, "_moved", lambda *_: GOOD)
     looks = [True, False]
     monkeypatch.setattr(PerformanceCheck, "_worth_more", lambda *_: looks.pop(0))
-    rounds, finding = measuring(1e6)._all_rounds(side(), side(), case, PassPlan(5, 40))
+    rounds, finding = measuring(1e6)._all_rounds(baseline, candidate, case, PassPlan(5, 40))
     assert finding.status is Status.PASSED and not looks
-    assert bound == [False, True, False]
+    assert places == [False, True, False]
     assert [each.swapped for each in rounds] == made == [False] * 4 + [True] * 8 + [False] * 4

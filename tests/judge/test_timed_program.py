@@ -80,9 +80,7 @@ def test_on_the_cpu_processor_time_counts_from_before_the_data_came() -> None:
     """Whoever begins early, or leaves work to a thread, has it counted; a busy machine makes no difference."""
     side, worker = side_on(graphs=False)
     side._wakes_first = True
-    side._sets = SimpleNamespace(  # type: ignore[assignment]
-        renew_canaries=lambda *_: None, write=lambda *_: None, poison=lambda *_: None
-    )
+    side._sets = SimpleNamespace(write=lambda *_: None, poison=lambda *_: None)  # type: ignore[assignment]
     side.refresh({})
     worker.told.append("work begun early")
     assert side.run(LONG)[0] == 3 * 0.25, "being woken, the work, and the pass"
