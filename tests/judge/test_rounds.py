@@ -81,9 +81,6 @@ def test_to_warm_up_one_draw_is_enough_for_all_sets(case: Arguments, task: Task)
 def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sides get the same data, and change places later: who finds the other's answers need not compute."""
     baseline, candidate = (bound(side(), case, task) for _ in range(2))
-    platform = CpuPlatform()
-    timer: Any = SimpleNamespace(platform=platform, evict_cache=lambda: None)
-    check = PerformanceCheck(timer, Reference(task.reference_path), 1.0)
     seen = []
 
     def run(one: TimedProgram, name: str) -> tuple[float, float]:
@@ -93,7 +90,7 @@ def test_no_answer_outlives_its_look(case: Arguments, task: Task, monkeypatch: p
 
     original = TimedProgram.run
     monkeypatch.setattr(TimedProgram, "run", run)
-    measured, finding = check._round(baseline, candidate, case, PLAN, (SHORT, LONG))
+    measured, finding = checking(task)._round(baseline, candidate, case, PLAN, (SHORT, LONG))
     assert finding.status is GOOD.status, finding.detail
     assert measured is not None
     assert seen == [True] * 4
@@ -120,7 +117,7 @@ def test_a_stray_write_is_seen_that_has_left_the_same_before(case: Arguments, ta
     baseline, candidate = (bound(one, case, task) for one in (side(), side(Straying)))
     worker: Any = candidate.worker
     worker.stray(range(PLAN.sets))
-    assert whole(task)._rounds(case, PLAN, [], False, baseline, candidate).status is Status.OUT_OF_BOUNDS
+    assert checking(task)._rounds(case, PLAN, [], False, baseline, candidate).status is Status.OUT_OF_BOUNDS
 
 
 def test_what_lies_around_a_set_does_not_tell_whether_it_is_compared(
@@ -138,7 +135,7 @@ def test_what_lies_around_a_set_does_not_tell_whether_it_is_compared(
     original = TimedProgram.run
     monkeypatch.setattr(TimedProgram, "run", run)
     rounds: list[Round] = []
-    assert whole(task)._rounds(case, PLAN, rounds, False, baseline, candidate).status is Status.PASSED
+    assert checking(task)._rounds(case, PLAN, rounds, False, baseline, candidate).status is Status.PASSED
     assert len(seen) == 2 * (2 * len(rounds) + 2)
     assert all(torch.equal(one, other) for looks in seen for one, other in zip(looks, seen[0], strict=True))
     assert all(bool((one != other).any(1).all()) for one, other in zip(before, seen[0], strict=True)), "new in each set"
@@ -149,7 +146,8 @@ def around(one: TimedProgram) -> torch.Tensor:
     return torch.stack([one.sets.outside(index)[2 * _EDGE_BYTES :] for index in range(one.sets.count)])
 
 
-def whole(task: Task) -> PerformanceCheck:
+def checking(task: Task) -> PerformanceCheck:
+    """On the CPU, where there is one placement."""
     nothing: Any = None
     timer: Any = SimpleNamespace(
         platform=CpuPlatform(), evict_cache=lambda: None, placements=(Placement(nothing, nothing),)
