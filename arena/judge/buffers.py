@@ -146,9 +146,7 @@ class Sets:
         halves = self.raw.view(torch.int16)
         parts = [halves[: _EDGE_BYTES // 2], halves[-_EDGE_BYTES // 2 :]]
         for tensor in self._stored():
-            pitch, before = self._places[tensor.name].pitch // 2, tensor.offset * tensor.item_bytes
-            first = (self._places[tensor.name].offset - before) // 2
-            sets = halves[first : first + self.count * pitch].view(self.count, pitch)
+            before, sets = tensor.offset * tensor.item_bytes, self._wholes(tensor, self.raw).view(torch.int16)
             if tensor.span > tensor.stored:
                 parts.append(sets)
             else:
@@ -211,7 +209,7 @@ class Sets:
         for tensor in self._stored():
             item = tensor.item_bytes
             before, length = tensor.offset * item, tensor.span * item
-            whole = self._whole(tensor, index, raw)
+            whole = self._wholes(tensor, raw)[index]
             parts += [whole[:before], whole[before + length :]]
             if tensor.span > tensor.stored:
                 gaps = whole[before : before + length].clone()
@@ -241,10 +239,11 @@ class Sets:
         """Tensors that do not lie in another."""
         return [tensor for tensor in (*self.arguments.inputs, *self.arguments.outputs) if not tensor.base]
 
-    def _whole(self, tensor: Tensor, index: int, raw: torch.Tensor) -> torch.Tensor:
-        """The bytes of a tensor in set `index`, from what comes before its offset to the end of its guard."""
+    def _wholes(self, tensor: Tensor, raw: torch.Tensor) -> torch.Tensor:
+        """The bytes of a tensor's sets, from what comes before its offset to the end of its guard: (count, pitch)."""
         place = self._places[tensor.name]
-        return raw[place.offset - tensor.offset * tensor.item_bytes + index * place.pitch :][: place.pitch]
+        first = place.offset - tensor.offset * tensor.item_bytes
+        return raw[first : first + self.count * place.pitch].view(self.count, place.pitch)
 
     def _argument(self, name: str) -> Argument:
         task = self.arguments.task

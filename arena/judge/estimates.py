@@ -22,7 +22,10 @@ from arena.model.record import Estimate, Round
 
 RESAMPLES = 1000
 ROUNDS_OF_A_LOOK = 8
-"""over all placements, after which it is asked, each time, whether the interval is narrow enough"""
+"""over all placements, after which it is asked, each time, whether the interval is narrow enough
+
+With fewer, a candidate that counts its calls could be done before it begins to cheat.
+"""
 _CONFIDENCE = 0.95
 _TAIL = (1 - _CONFIDENCE) / 2
 _FIRST = 0.8
