@@ -240,23 +240,24 @@ class PerformanceCheck:
     ) -> tuple[Round | None, OutputCheck]:
         """Fresh data, each pass once on each side in random order.
 
-        A pass finds its data just before it, and is checked just after it: work must not move from one to another.
-        Both sides are checked alike, for the device remembers what it did last; what takes longer comes at the end.
+        What lies around sampled calls is read before a process is woken. A pass finds its data just before it, and is
+        checked just after it: work must not move from one to another. Both sides are checked alike, for the device
+        remembers what it did last; what takes longer comes at the end.
         """
         inputs = self._draw(arguments, plan)
         secret = self._sampled(arguments, plan, names)
+        around = {side: {index: side.sets.outside(index) for index in secret} for side in (baseline, candidate)}
         times: dict[tuple[str, TimedProgram], float] = {}
         left: dict[int, dict[str, torch.Tensor]] = {}
         worker_s = 0.0
         for name in self._shuffled(*names):
             for side in self._shuffled(baseline, candidate):
                 side.refresh(inputs, plan.part(name))
-                around = {index: side.sets.outside(index) for index in plan.indices(name) if index in secret}
                 with candidate.worker.still() if side is baseline else nullcontext():
                     times[name, side], worker_clock = self._pass(side, name)
                 if side is candidate:
                     side.collect(name)
-                finding, outputs = self._check_outputs(side.sets, plan.indices(name), around, inputs)
+                finding, outputs = self._check_outputs(side.sets, plan.indices(name), around[side], inputs)
                 ended = side.ended()
                 side.sets.wipe(plan.part(name))
                 if side is candidate:
@@ -291,16 +292,17 @@ class PerformanceCheck:
     ) -> tuple[OutputCheck, dict[int, dict[str, torch.Tensor]]]:
         """No call of the pass may have been skipped, and none in the secret sample have changed what is no output.
 
-        `around`: for each call of the sample, what `Sets.outside` returned before the pass.
-        Also returns what those left behind, by call and by output, which is to be compared with the reference.
+        `around`: what `Sets.outside` returned before the round, for each call of its sample. Also returns what those of
+        the pass left behind, by call and by output, which is to be compared with the reference.
         """
         specs = compared(sets.arguments)
-        left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in around}
+        sampled = [index for index in indices if index in around]
+        left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in sampled}
         unwritten = sets.unwritten(indices)
         if unwritten:
             return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it"), left
-        for index, before in around.items():
-            for finding in (check_inputs(_of_set(inputs, index), sets, index), check_outside(before, sets, index)):
+        for each in sampled:
+            for finding in (check_inputs(_of_set(inputs, each), sets, each), check_outside(around[each], sets, each)):
                 if finding.status is not Status.PASSED:
                     return _in_a_pass(finding), left
         return OutputCheck(Status.PASSED), left
@@ -314,9 +316,8 @@ class PerformanceCheck:
     def _timing(
         self, rounds: list[Round], plan: PassPlan, arguments: Arguments, candidate: TimedProgram, alone_ms: Estimate
     ) -> CaseTiming:
-        calls = plan.long - plan.short
+        calls, swapped = plan.long - plan.short, [measured.swapped for measured in rounds]
         ratio = self._speedup(rounds, calls)
-        swapped = [measured.swapped for measured in rounds]
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),
             candidate_ms=estimates.latency_ms(estimates.candidate_slopes(rounds, calls), swapped),
@@ -335,14 +336,13 @@ class PerformanceCheck:
     def _evidence(timing: CaseTiming, baseline: TimedProgram, candidate: TimedProgram) -> Timing:
         """Return what the plausibility checks use; the baseline is held against itself alone in the same place."""
         assert timing.alone_ms is not None
-        calls = timing.calls_long - timing.calls_short
         there = [measured for measured in timing.rounds if not measured.swapped]
-        interleaved_ms = estimates.latency_ms(estimates.baseline_slopes(there, calls))
+        slopes_s = estimates.baseline_slopes(there, timing.calls_long - timing.calls_short)
         return Timing(
             baseline_ms=timing.baseline_ms,
             candidate_ms=timing.candidate_ms,
             isolated_ms=timing.alone_ms,
-            interleaved_ms=interleaved_ms,
+            interleaved_ms=estimates.latency_ms(slopes_s),
             rounds=timing.rounds,
             long=timing.calls_long,
             short=timing.calls_short,

@@ -36,7 +36,7 @@ class PassPlan:
     @property
     def sets(self) -> int:
         """Distinct sets a round needs, the one of the single call included."""
-        return self.short + self.long + 1
+        return self.short + self.long + len(self.indices(SINGLE))
 
     @property
     def passes(self) -> tuple[str, ...]:
@@ -44,9 +44,9 @@ class PassPlan:
         return (SHORT, LONG) if self.short else (LONG,)
 
     def indices(self, name: str) -> tuple[int, ...]:
-        """The sets of one pass, in call order."""
+        """The sets of one pass, in call order; where nothing is subtracted there is no single call."""
         first = {LONG: 0, SHORT: self.long, SINGLE: self.long + self.short}[name]
-        count = {LONG: self.long, SHORT: self.short, SINGLE: 1}[name]
+        count = {LONG: self.long, SHORT: self.short, SINGLE: min(self.short, 1)}[name]
         return tuple(range(first, first + count))
 
     def part(self, name: str) -> slice:

@@ -23,7 +23,7 @@ from arena.model.task import Arguments, Task
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Done, Pass
+from arena.protocol import Done, Pass, Prepare
 from tests.judge.test_timer import Allocating
 from tests.platforms.fake_device import GIB
 
@@ -118,6 +118,25 @@ def test_a_stray_write_is_seen_that_has_left_the_same_before(case: Arguments, ta
     worker: Any = candidate.worker
     worker.stray(range(PLAN.sets))
     assert checking(task)._rounds(case, PLAN, [], False, baseline, candidate).status is Status.OUT_OF_BOUNDS
+
+
+class StrayingEarly(Straying):
+    """The same, but already when it is woken for a pass."""
+
+    def ask(self, *told: object) -> Done:
+        if isinstance(told[0], Prepare):
+            self.stray(range(PLAN.sets))
+        return Done(0.0)
+
+
+def test_a_stray_write_is_seen_that_comes_before_the_pass(case: Arguments, task: Task) -> None:
+    baseline, candidate = (bound(one, case, task) for one in (side(), side(StrayingEarly)))
+    assert checking(task)._rounds(case, PLAN, [], False, baseline, candidate).status is Status.OUT_OF_BOUNDS
+
+
+def test_there_is_no_set_that_no_pass_uses() -> None:
+    for plan, names in ((PassPlan(0, 1), (SHORT, LONG)), (PLAN, (SHORT, LONG, SINGLE))):
+        assert sorted(index for name in names for index in plan.indices(name)) == list(range(plan.sets))
 
 
 def test_what_lies_around_a_set_does_not_tell_whether_it_is_compared(
