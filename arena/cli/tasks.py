@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,8 @@ from arena.cli.console import examples, out, print_json
 from arena.cli.corpora import TasksDirs
 
 if TYPE_CHECKING:
-    from arena.corpus.corpora import Corpora, Overview
+    from arena.corpus.corpora import Corpora
+    from arena.model.task import Task
 
 _LEAST_SUMMARY = 16
 """characters of a summary that say anything"""
@@ -51,54 +52,65 @@ def list_tasks(
     from arena.model.task import TaskType
 
     corpora = open_corpora(tasks_dir or ())
-    overviews = [corpora.overview(name) for name in corpora.select(patterns or ["*"])]
+    tasks = {name: _loaded(corpora, name) for name in corpora.select(patterns or ["*"])}
     if as_json:
-        print_json([_as_json(corpora, overview) for overview in overviews])
+        print_json([_as_json(name, task) for name, task in tasks.items()])
         return
-    for line in _lines(overviews, out.width):
+    for line in _lines(tasks, out.width):
         out.print(line, highlight=False, no_wrap=True, overflow="ignore", crop=False)
-    counts = {kind: sum(one.id.startswith(f"{kind}/") for one in overviews) for kind in TaskType}
+    counts = {kind: sum(name.startswith(f"{kind}/") for name in tasks) for kind in TaskType}
     total = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    out.print(f"{total}: {len(overviews)} in all", soft_wrap=True)
+    out.print(f"{total}: {len(tasks)} in all", soft_wrap=True)
 
 
-def _lines(overviews: Sequence[Overview], width: int) -> Iterator[str]:
+def _loaded(corpora: Corpora, name: str) -> Task | str:
+    """Load a task, or say what is wrong with it."""
+    from arena.errors import FileError
+
+    try:
+        return corpora.load(name)
+    except FileError as problem:
+        return str(problem)
+
+
+def _cells(name: str, task: Task | str) -> tuple[str, ...]:
+    if isinstance(task, str):
+        return (name, "", "", "")
+    return (name, str(len(task.seen)), str(len(task.heldout)), "yes" if task.expert else "")
+
+
+def _lines(tasks: Mapping[str, Task | str], width: int) -> Iterator[str]:
     """Yield a line for each task: its id, and of the rest as many columns as fit. Only summaries are cut."""
-    rows = [("task", "seen", "held-out", "expert")]
-    rows += [(one.id, str(one.seen), str(one.heldout), "yes" if one.expert else "") for one in overviews]
+    rows = [("task", "seen", "held-out", "expert"), *(_cells(name, task) for name, task in tasks.items())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     shown = [n for n in range(len(widths)) if n == 0 or sum(widths[: n + 1]) + 2 * n <= width]
     room = width - sum(widths) - 2 * len(widths)
     lines = [escape("  ".join(row[n].ljust(widths[n]) for n in shown)) for row in rows]
     wide = room >= _LEAST_SUMMARY
     yield f"[bold]{lines[0]}{'  computes' if wide else ''}[/bold]"
-    for line, one in zip(lines[1:], overviews, strict=True):
-        if one.problem:
-            yield f"{line}  [red]{escape(one.problem)}[/red]"
+    for line, task in zip(lines[1:], tasks.values(), strict=True):
+        if isinstance(task, str):
+            yield f"{line}  [red]{escape(task)}[/red]"
         elif wide:
-            yield f"{line}  {escape(one.summary if len(one.summary) <= room else f'{one.summary[: room - 1]}…')}"
+            yield f"{line}  {escape(task.summary if len(task.summary) <= room else f'{task.summary[: room - 1]}…')}"
         else:
             yield line.rstrip()
 
 
-def _as_json(corpora: Corpora, overview: Overview) -> dict[str, object]:
-    from arena.errors import FileError
-
-    task_type, suite, name = overview.id.split("/")
-    fields: dict[str, object] = {"id": overview.id, "type": task_type, "suite": suite, "name": name}
-    try:
-        task = corpora.load(overview.id)
-    except FileError as problem:
-        return {**fields, "problem": str(problem)}
+def _as_json(task_id: str, task: Task | str) -> dict[str, object]:
+    task_type, suite, name = task_id.split("/")
+    fields: dict[str, object] = {"id": task_id, "type": task_type, "suite": suite, "name": name}
+    if isinstance(task, str):
+        return {**fields, "problem": task}
     return {
         **fields,
         "summary": task.summary,
         "operator": "/".join(task.definition.parts[-2:]),
         "family": task.family,
-        "source": overview.source,
-        "seen": overview.seen,
-        "heldout": overview.heldout,
-        "has_expert": overview.expert,
+        "source": task.source,
+        "seen": len(task.seen),
+        "heldout": len(task.heldout),
+        "has_expert": task.expert is not None,
         "has_baseline_kernel": task.baseline_kernel is not None,
         "dtypes": sorted({dtype for choices in task.dtypes.values() for dtype in choices}),
         "path": str(task.path),

@@ -6,24 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.corpus import strict_yaml
 from arena.corpus.selection import select
-from arena.corpus.task_folder import DEFINITION, HELDOUT, SHARED, TASKS, load_task
+from arena.corpus.task_folder import DEFINITION, TASKS, load_task
 from arena.errors import FileError, UsageError
 from arena.model.task import Task, TaskType
-
-
-@dataclass(frozen=True)
-class Overview:
-    """What can be said of a task without checking it. `problem` says why its files could not be read."""
-
-    id: str
-    summary: str = ""
-    source: str = ""
-    seen: int = 0
-    heldout: int = 0
-    expert: bool = False
-    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,19 +61,6 @@ class Corpora:
         if len(found) > 1:
             raise UsageError(f"{name!r} is the name of several tasks: {', '.join(found)}")
         return self.load(found[0])
-
-    def overview(self, task_id: str) -> Overview:
-        """Read what a list of tasks shows, without checking the files."""
-        folder = self.folders[task_id]
-        try:
-            definition = strict_yaml.parse(folder / DEFINITION).data
-            shared = folder.parents[2] / str(definition.get(SHARED, task_id))
-            definition = strict_yaml.parse(shared / DEFINITION).data
-            seen, heldout = (len(strict_yaml.parse(folder / name).data) for name in ("seen.yaml", HELDOUT))
-            summary, source = str(definition.get("summary", "")), str(definition.get("source", ""))
-        except (FileError, TypeError, AttributeError) as problem:
-            return Overview(task_id, problem=str(problem))
-        return Overview(task_id, summary, source, seen, heldout, any(shared.glob("expert.*")))
 
 
 def open_corpora(folders: Sequence[Path] = ()) -> Corpora:

@@ -88,9 +88,15 @@ def test_a_corpus_of_ones_own_is_listed_and_shown(tmp_path: Path) -> None:
     )
     assert (task["family"], task["has_expert"], task["has_baseline_kernel"]) == ("scale", False, True)
     assert "scale" in CliRunner().invoke(app, ["tasks", "show", "scale", "--tasks-dir", str(tmp_path)]).stdout
-    (tmp_path / "triton2triton" / "suite" / "scale" / "seen.yaml").write_text("[", encoding="utf-8")
-    broken = CliRunner().invoke(app, ["tasks", "list", "--tasks-dir", str(tmp_path), "--json"])
-    assert "not valid YAML" in msgspec.json.decode(broken.stdout)[0]["problem"]
+
+
+@pytest.mark.parametrize(("written", "problem"), [("[", "not valid YAML"), ("- {N: 3}", "seen.yaml")])
+def test_a_malformed_task_is_listed_with_what_is_wrong(tmp_path: Path, written: str, problem: str) -> None:
+    task = write_task(tmp_path)
+    (task / "seen.yaml").write_text(written, encoding="utf-8")
+    command = ["tasks", "list", "--tasks-dir", str(tmp_path)]
+    assert problem in CliRunner().invoke(app, command).stdout
+    assert problem in msgspec.json.decode(CliRunner().invoke(app, [*command, "--json"]).stdout)[0]["problem"]
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,3 @@ def test_a_malformed_task_blocks_no_other(tasks: Path) -> None:
     assert set(corpora.load_selected(["scale"])) == set(corpora.load_valid()) == {SCALE}
     with pytest.raises(FileError, match="not valid YAML"):
         corpora.load_selected(["*"])
-    assert "not valid YAML" in corpora.overview(TWICE).problem
-
-
-def test_an_overview_says_what_loading_would(tasks: Path) -> None:
-    (tasks / TWICE / "expert.py").write_text("# faster\n", encoding="utf-8")
-    corpora = open_corpora([tasks])
-    for task_id, task in corpora.load_valid().items():
-        seen = corpora.overview(task_id)
-        assert (seen.summary, seen.seen, seen.heldout) == (task.summary, len(task.seen), len(task.heldout))
-        assert seen.expert == (task.expert is not None) == (task_id == TWICE)
