@@ -32,24 +32,24 @@ def warnings(runs: Sequence[RunRecords], rows: Sequence[TrialRow]) -> list[Repor
 
 
 def resume_command(info: RunInfo) -> str:
-    """The command that runs what is still missing; a head that holds no path names the placeholder."""
+    """The command that runs what is still missing, but for options; a head that holds no path names the placeholder."""
     config = info.config.strip()
     named = config if config and "\n" not in config and not config.startswith("{") else "CONFIG"
-    return f"arena run {shlex.quote(named)}"
+    return f"arena run {shlex.quote(named)} --name {shlex.quote(info.run)}"
 
 
 def _of_run(run: RunRecords, rows: Sequence[TrialRow]) -> Iterator[ReportWarning]:
-    name, resume = run.info.run, resume_command(run.info)
-    again = f"delete the record, then type `{resume}`"
+    name, resume = run.info.run, f"`{resume_command(run.info)}`, with the options that it had"
+    again = f"delete the record below {run.path / 'trials'}, then type {resume}"
     missing = _named(rows, lambda row: row.status is None)
     if missing:
         yield ReportWarning(
-            f"{name}: {len(missing)} of {_count(rows, 'planned trial')} without a record", missing, f"`{resume}`"
+            f"{name}: {len(missing)} of {_count(rows, 'planned trial')} without a record", missing, f"type {resume}"
         )
     broken = _named(rows, lambda row: row.status is Status.HARNESS_ERROR, record=True)
     if broken:
         yield ReportWarning(
-            f"{name}: the harness failed in {_count(broken, 'trial')}, counted as failed", broken, f"`{resume}`"
+            f"{name}: the harness failed in {_count(broken, 'trial')}, counted as failed", broken, f"type {resume}"
         )
     skipped = _named(rows, lambda row: row.status is Status.PASSED and not row.heldout_ran, record=True)
     if skipped:

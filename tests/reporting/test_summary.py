@@ -110,7 +110,7 @@ def test_doubts_name_what_is_wrong_and_the_next_command() -> None:
     for words in (*expected, "without an outcome", "1 case measured twice"):
         assert words in problems
     assert found[0].items == ("alpha, hip2hip/m/e, attempt 1",)
-    assert found[0].next_step == "`arena run 'my configs/x.yaml'`"
+    assert found[0].next_step == "type `arena run 'my configs/x.yaml' --name r1`, with the options that it had"
     assert found[-1].items == ("alpha, hip2hip/m/f, attempt 1: s1 M=4 N=256 float32: too good",)
     assert found[1].items == ("r1/trials/alpha/hip2hip.m.b.1.json: device lost",)
 
@@ -131,7 +131,7 @@ def test_runs_under_different_conditions_are_doubted() -> None:
 
 @pytest.mark.parametrize("config", ["", "{}", "agents:\n- a"])
 def test_a_head_without_a_path_names_the_placeholder(config: str) -> None:
-    assert resume_command(b.run([b.trial()], config=config).info) == "arena run CONFIG"
+    assert resume_command(b.run([b.trial()], config=config).info) == "arena run CONFIG --name r1"
 
 
 def test_numbers_as_text() -> None:
