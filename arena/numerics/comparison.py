@@ -4,7 +4,8 @@ That scale is the root mean square of the whole tensor, or of the element's row 
 first rows of causal attention average over few tokens, are several times as large as the rest, and so are their
 rounding errors. Some columns of a product have larger weights. Where both are large, the scale is by as much larger.
 
-Non-finite values are never a wildcard: NaN must meet NaN and an infinity the same infinity, in place.
+Non-finite values are never a wildcard: NaN must meet NaN and an infinity the same infinity, in place. What the output's
+dtype cannot hold becomes an infinity. Close to that limit either side of it is right, as far as the tolerance goes.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def error_ratio(
 def _worst_of_finite(actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: float) -> torch.Tensor:
     """Return the greatest of `close_errors` in a quarter of its memory traffic.
 
-    NaN where it says nothing: where a value is not finite or leaves the output's dtype, or an output is 0 throughout.
+    NaN where it says nothing: where a value is not finite or leaves the output's dtype, in the reference or in the
+    output, or an output is 0 throughout.
     """
     import torch
 
@@ -80,8 +82,8 @@ def _worst_of_finite(actual: torch.Tensor, expected: torch.Tensor, atol: float, 
         allowed = (atol * whole.sqrt()).repeat(wanted.shape)
     allowed.add_(wanted.abs(), alpha=rtol).add_(wanted != 0, alpha=_smallest(actual.dtype))
     got = actual.to(torch.float64) if actual.element_size() == 1 else actual
-    ratio = torch.sub(wanted, got).abs_().div_(allowed)
-    return torch.where(fits, ratio.max(), torch.nan)
+    worst = torch.sub(wanted, got).abs_().div_(allowed).max()
+    return torch.where(fits & worst.isfinite(), worst, torch.nan)
 
 
 def _scale(whole: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
@@ -111,18 +113,16 @@ def close_errors(
     import torch
 
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
-    finite = wanted.isfinite()
-    if actual.dtype != torch.float64:
-        wanted = _overflowed(wanted, actual.dtype)
-        finite = wanted.isfinite()
-    squares = torch.where(finite, wanted, 0.0).square()
-    whole = squares.sum() / finite.sum().clamp(min=1)
+    finite, held = wanted.isfinite(), _overflowed(wanted, actual.dtype).isfinite()
+    squares = torch.where(held, wanted, 0.0).square()
+    whole = squares.sum() / held.sum().clamp(min=1)
     scale = whole.sqrt()
     if wanted.ndim > 1:
         axes = (-1, -2, (-1, -2))
-        scale = _scale(whole, *(squares.sum(a, keepdim=True) / finite.sum(a, keepdim=True).clamp(min=1) for a in axes))
+        scale = _scale(whole, *(squares.sum(a, keepdim=True) / held.sum(a, keepdim=True).clamp(min=1) for a in axes))
     allowed = atol * scale + rtol * wanted.abs() + _smallest(actual.dtype) * (wanted != 0)
-    difference = (got - wanted).abs()
+    overflowed = got.sign() * wanted.abs().clamp(min=_overflow(actual.dtype))
+    difference = (torch.where(got.isinf(), overflowed, got) - wanted).abs()
     ratio = torch.where(difference == 0, 0.0, difference / allowed)
     agree = (got == wanted) | (got.isnan() & wanted.isnan())
     ratio = torch.where(finite, ratio, torch.where(agree, 0.0, torch.inf))
@@ -153,6 +153,14 @@ def _smallest(dtype: torch.dtype) -> float:
     import torch
 
     return torch.finfo(dtype).tiny * torch.finfo(dtype).eps
+
+
+def _overflow(dtype: torch.dtype) -> float:
+    """The least number that rounds to infinity: half a step above the greatest of a floating-point dtype."""
+    import torch
+
+    info = torch.finfo(dtype)
+    return info.max / (1 - info.eps / 2) * (1 - info.eps / 4) if dtype != torch.float64 else torch.inf
 
 
 def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
