@@ -204,7 +204,8 @@ def _guarded(answer: Answer, tokens: tuple[str, ...]) -> Callable[[Request], Awa
             if tokens and not any(
                 hmac.compare_digest(given.encode("utf-8", "replace"), one.encode()) for one in tokens
             ):
-                raise Refused(HTTPStatus.UNAUTHORIZED, "wrong or no token: send `Authorization: Bearer TOKEN`")
+                which = "" if len(tokens) > 1 else " with `token`; `agent_token` does not open this"
+                raise Refused(HTTPStatus.UNAUTHORIZED, f"wrong or no token: send `Authorization: Bearer TOKEN`{which}")
             return _reply(await answer(request))
         except Refused as problem:
             return _reply({"error": str(problem)}, problem.status, problem.headers)

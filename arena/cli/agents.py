@@ -88,6 +88,7 @@ def try_agent(
     from arena.runs import runner
     from arena.runs.config import RunConfig
     from arena.service.judge_pool import started
+    from arena.transcripts import find_transcripts
 
     path = Path(kind)
     name = path.stem if path.suffix == ".yaml" else kind
@@ -112,6 +113,7 @@ def try_agent(
             markup=False,
         )
     out.print(f"{trial.status}{': ' if trial.detail else ''}{trial.detail}", markup=False)
-    out.print(f"arena transcript {folder}/{name}/{trial.task}", markup=False)
+    if find_transcripts(folder):
+        out.print(f"arena transcript {folder}/{name}/{trial.task}", markup=False)
     if trial.status is not Status.PASSED:
         raise typer.Exit(3 if trial.status is Status.HARNESS_ERROR else 1)

@@ -21,4 +21,5 @@ LOOPBACK = "127.0.0.1"
 
 def lacks_extra(extra: str, problem: ImportError) -> UsageError:
     """Return the error for an adapter whose packages are not installed."""
-    return UsageError(f"{problem}; this command needs `pip install 'unseen-arena[{extra}]'`")
+    command = f"`pip install 'unseen-arena[{extra}]'`, in a checkout `pip install '.[{extra}]'`"
+    return UsageError(f"{problem}; this command needs {command}")

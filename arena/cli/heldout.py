@@ -66,6 +66,7 @@ def sample(
         if max_work is None and judge.environment.device.emulated:
             max_work = CPU_MAX_WORK
         for name, task in corpus.items():
+            err.print(f"{name}: {count} cases to draw and to check", highlight=False)
             samples.append(_sample(judge, task, out_dir / name, CaseDraw(count, seed, max_work)))
             if not as_json:
                 _show(samples[-1])

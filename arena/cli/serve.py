@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "arena serve                                       # every task, on any free port of 127.0.0.1",
-    "arena serve rms_norm softmax --platform cpu --evaluations 20 --minutes 15",
+    "arena serve rms_norm hip2hip/modules/softmax --platform cpu --evaluations 20 --minutes 15",
     "arena serve --split train --effort screen --devices all --name policy-7    # again: goes on with its episodes",
     "arena serve --socket /tmp/arena.sock              # curl --unix-socket /tmp/arena.sock http://arena/status",
 )

@@ -114,13 +114,22 @@ def _say(fault: jsonschema.ValidationError) -> str:
     if fault.validator == "type" and fault.validator_value == "object" and isinstance(fault.schema, dict):
         keys = ", ".join(sorted(fault.schema.get("properties", {})))
         return f"{fault.instance!r} is not a mapping" + (f"; expected keys: {keys}" if keys else "")
-    if fault.validator == "enum":
-        return f"{fault.instance!r} is not one of {', '.join(map(str, _enumerated(fault)))}"
+    choices = [str(choice) for schema in _alternatives(fault) for choice in schema.get("enum", ())]
+    if choices and isinstance(fault.schema, dict):
+        return ", ".join([f"{fault.instance!r} is not one of {', '.join(choices)}", *_described(fault.schema)])
     return str(fault.message)
 
 
-def _enumerated(fault: jsonschema.ValidationError) -> Sequence[object]:
-    return fault.schema.get("enum", ()) if isinstance(fault.schema, dict) else ()
+def _alternatives(fault: jsonschema.ValidationError) -> Sequence[Mapping[str, Any]]:
+    """The schemas of which a text should have fulfilled one."""
+    if isinstance(fault.parent, jsonschema.ValidationError) and fault.parent.validator == "anyOf":
+        branches: Any = fault.parent.validator_value
+        return tuple(branches)
+    return (fault.schema,) if fault.validator == "enum" and isinstance(fault.schema, dict) else ()
+
+
+def _described(schema: Mapping[str, Any]) -> Sequence[str]:
+    return (schema["description"],) if "description" in schema else ()
 
 
 def _is_integer(_: object, value: object) -> bool:

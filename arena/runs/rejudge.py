@@ -131,6 +131,8 @@ def prepare(
     replays = {spec.name: make_agent(spec) for spec in specs}
     draw = _Draw(choice, options, judges)
     missing = [task for task in tasks.values() if not (drawn / task.id / HELDOUT).is_file()]
+    if missing:
+        noted(f"private held-out cases to draw, and to check with the baselines of {len(missing)} tasks")
     places = range(len(judges.environments))
     texts = share_out(missing, places, lambda task, _: (task, draw.text(task)), lambda _: judges.cancel())
     for done, (task, text) in enumerate(texts, 1):

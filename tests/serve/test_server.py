@@ -160,7 +160,7 @@ def test_an_agent_gets_everything_but_a_verdict(tmp_path: Path) -> None:
         assert ask(server, "POST", one + "/evaluate", b'{"kernel": "fast"}', agent)[1]["reward"] == 1.0
         assert ask(server, "GET", one + "/status", None, agent)[1]["evaluations"] == 1
         status, answer = ask(server, "POST", one + "/finish", b"", agent)
-        assert status == 401 and "token" in answer["error"]
+        assert status == 401 and "`agent_token` does not open this" in answer["error"]
         assert not any(options.heldout for options in judge.options)
         assert posted(server, one + "/finish")[0] == 200 and judge.options[-1].heldout
 
