@@ -52,7 +52,8 @@ def sample(
     """Draw fresh held-out cases from the declared domains and check the baseline on them.
 
     Use them with `heldout: FOLDER` in a run configuration. Cases on which the baseline fails are left out; with
-    fewer than five no file is written. On the CPU platform --max-work is 3e6 unless it is given.
+    fewer than five no file is written. On the CPU platform --max-work is 3e6 unless it is given. Many short rows may
+    still take minutes there, since each program of a kernel is interpreted.
 
     Exit code 0: every case passed; 1: some were left out; 3: the judge failed.
     """

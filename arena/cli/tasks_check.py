@@ -142,7 +142,7 @@ def _lines(check: TaskCheck, *, details: bool) -> list[str]:
     for item in check.items:
         if details or item.outcome is CheckOutcome.FAILED:
             colour = colours[item.outcome]
-            took = f" [dim]{item.seconds:.1f} s[/dim]" if item.seconds >= _WORTH_SAYING_S else ""
+            took = f" [dim]({item.seconds:.1f} s)[/dim]" if item.seconds >= _WORTH_SAYING_S else ""
             text = f"{escape(item.name)}: {escape(item.detail)}{took}"
             lines.append(f"    [{colour}]{item.outcome:<11}[/{colour}] {text}")
     return lines
@@ -155,7 +155,7 @@ def _totals(checks: Sequence[TaskCheck], malformed: int) -> list[str]:
     failed = sum(bool(check.failed) for check in checks)
     skipped = sum(item.outcome is CheckOutcome.NOT_CHECKED for check in checks for item in check.items)
     lines = [f"{len(checks) - failed} of {len(checks) + malformed} tasks passed; {skipped} items were not checked"]
-    lines += [f"{malformed} of these could not be checked, since a file is malformed"] if malformed else []
+    lines += [f"{malformed} of these tasks could not be checked, since a file is malformed"] if malformed else []
     slowest = sorted(checks, key=lambda check: check.seconds, reverse=True)[:5]
     lines += ["slowest: " + ", ".join(f"{check.task} {check.seconds:.1f} s" for check in slowest)] if slowest else []
     deviations = [(check.aa_worst, check.task) for check in checks if check.aa_worst is not None]

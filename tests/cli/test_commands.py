@@ -143,7 +143,7 @@ def test_a_malformed_task_counts_among_those_that_were_checked(tmp_path: Path, m
     done = CliRunner().invoke(app, ["tasks", "check", ".", "--platform", "cpu", "--out", str(tmp_path / "checks")])
     assert done.exit_code == 1
     assert "0 of 1 tasks passed" in done.output and "seen.yaml:2: not valid YAML" in done.output
-    assert "1 of these could not be checked, since a file is malformed" in done.output
+    assert "1 of these tasks could not be checked, since a file is malformed" in done.output
 
 
 def test_several_agents_are_compared_by_name(tmp_path: Path) -> None:
