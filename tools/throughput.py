@@ -5,6 +5,8 @@
     python tools/throughput.py --platform cuda --effort screen --in-flight 1       latency instead of throughput
     python tools/throughput.py --platform cpu --candidate expert 'hip2hip/*'       these tasks, their experts
     python tools/throughput.py --platform cuda --effort screen --hostile           beside programs that load all cores
+    python tools/throughput.py --platform cuda --in-flight 1 --json alone.jsonl    does a full queue disturb latencies?
+    python tools/throughput.py --platform cuda --beside alone.jsonl                this says by how much they differ
 
 Each chosen task's kernel is judged once a round. A comment makes its text unique, so that no cache has seen it.
 `--in-flight` candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes
@@ -28,7 +30,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -77,6 +79,8 @@ class Judged:
     """what was wrong with it"""
     done_s: float = 0.0
     """when it was judged, since the round began"""
+    latencies_ms: dict[str, float] = field(default_factory=dict)
+    """of the candidate, by timed case"""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,11 @@ class Throughput:
     def speedups(self) -> tuple[float, ...]:
         """Of all timed cases, ascending."""
         return tuple(sorted(speedup for one in self.judged for speedup in one.speedups))
+
+    @property
+    def latencies_ms(self) -> dict[tuple[str, str], float]:
+        """Of each task's candidate, by timed case."""
+        return {(one.task, case): ms for one in self.judged for case, ms in one.latencies_ms.items()}
 
 
 class HostileNeighbour:
@@ -228,11 +237,13 @@ def judged(pool: JudgePool, task: Task, candidate: Path, options: Options) -> Ju
         return Judged(task.id, "no verdict", time.monotonic() - began, 0.0, dict.fromkeys(STAGES, 0.0))
     latency_s = time.monotonic() - began
     stages_s = {name: evaluation.seconds.get(name, 0.0) for name in STAGES}
-    estimates = [case.timing.speedup for case in evaluation.cases if case.timing is not None]
-    speedups, hold_one = tuple(one.value for one in estimates), sum(one.low <= 1 <= one.high for one in estimates)
+    timings = {case.case: case.timing for case in evaluation.cases if case.timing is not None}
+    speedups = tuple(one.speedup.value for one in timings.values())
+    hold_one = sum(one.speedup.low <= 1 <= one.speedup.high for one in timings.values())
     detail = next((verdict.detail for verdict in evaluation.verdicts if verdict.detail), "")
     status, timed_s = evaluation.status.value, passes_s(evaluation)
-    return Judged(task.id, status, latency_s, timed_s, stages_s, speedups, hold_one, detail)
+    latencies_ms = {case: one.candidate_ms.value for case, one in timings.items()}
+    return Judged(task.id, status, latency_s, timed_s, stages_s, speedups, hold_one, detail, latencies_ms=latencies_ms)
 
 
 def measure(
@@ -317,6 +328,18 @@ def text(found: Throughput) -> str:
     return "\n".join(lines)
 
 
+def compared(found: Throughput, earlier: Path) -> str:
+    """Say how far latencies are from those in the last line of a file that `--json` wrote."""
+    before = json.loads(earlier.read_text(encoding="utf-8").splitlines()[-1])["judged"]
+    known = {(one["task"], case): ms for one in before for case, ms in one["latencies_ms"].items()}
+    ratios = {name: ms / known[name] for name, ms in found.latencies_ms.items() if known.get(name, 0) > 0 and ms > 0}
+    if not ratios:
+        return f"no latency of a case that {earlier} has"
+    name = max(ratios, key=lambda name: abs(math.log(ratios[name])))
+    middle, worst = statistics.median(ratios.values()), f"{ratios[name]:.4f} ({' '.join(name)})"
+    return f"latencies over those of {earlier}: median {middle:.4f}, furthest from 1 is {worst}, of {len(ratios)} cases"
+
+
 def chosen_candidates(patterns: Sequence[str], which: str, most: int) -> list[tuple[Task, Path]]:
     """Return tasks and the kernel that is judged for each; tasks without one are left out."""
     tasks = [load_task(TASKS / name) for name in select(open_corpora().ids, patterns or ["*"])]
@@ -339,6 +362,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=math.inf, help="of a round, after which nothing is begun")
     parser.add_argument("--hostile", action="store_true", help="beside a candidate that loads all cores")
     parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file, a line a round")
+    parser.add_argument("--beside", type=Path, help="compare latencies with the last round of this file, from --json")
     given = parser.parse_args()
     candidates = chosen_candidates(given.tasks, given.candidate, given.most)
     if len(candidates) < 2 or given.in_flight < 1:
@@ -352,6 +376,8 @@ def main() -> None:
             measured = measure(pool, candidates, options, shares, given.in_flight, given.rounds, given.seconds)
             for found in measured:
                 print(text(found), flush=True)
+                if given.beside:
+                    print(compared(found, given.beside), flush=True)
                 if given.json:
                     with given.json.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(asdict(found)) + "\n")

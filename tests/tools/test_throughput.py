@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -129,6 +129,19 @@ def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
     assert "speedups: median 1.0000, furthest from 1 is 0.9900, of 3 cases\n2 of their intervals hold 1" in tool.text(
         apart
     )
+
+
+def test_latencies_are_compared_with_those_of_an_earlier_round(tool: ModuleType, tmp_path: Path) -> None:
+    found = measured(tool, FakePool(1), 1, 2, 2)
+    ((case, ms),) = found.judged[0].latencies_ms.items()
+    earlier = tmp_path / "alone.jsonl"
+    rates = ({case: ms / 1.25, "another": 1.0}, {case: -1.0})
+    lines = [replace(found, judged=(replace(found.judged[0], latencies_ms=each),)) for each in reversed(rates)]
+    earlier.write_text("\n".join(json.dumps(asdict(line)) for line in lines) + "\n", encoding="utf-8")
+    said = tool.compared(found, earlier)
+    assert f"median 1.2500, furthest from 1 is 1.2500 (triton2triton/normalization/rms_norm {case}), of 1 cases" in said
+    earlier.write_text(json.dumps(asdict(lines[0])), encoding="utf-8")
+    assert tool.compared(found, earlier) == f"no latency of a case that {earlier} has"
 
 
 def test_a_hostile_neighbour_is_asked_for_until_the_end(tool: ModuleType) -> None:
