@@ -61,7 +61,10 @@ def interrupted(process: subprocess.Popen[str], by: signal.Signals = signal.SIGI
 
 
 def descendants(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except (FileNotFoundError, ProcessLookupError):  # a worker may end meanwhile: it is not waited for
+        return []
     return [other for child in map(int, children) for other in (child, *descendants(child))]
 
 
