@@ -331,7 +331,7 @@ def text(found: Throughput) -> str:
 def compared(found: Throughput, earlier: Path) -> str:
     """Say how far latencies are from those in the last line of a file that `--json` wrote."""
     before = json.loads(earlier.read_text(encoding="utf-8").splitlines()[-1])["judged"]
-    known = {(one["task"], case): ms for one in before for case, ms in one["latencies_ms"].items()}
+    known = {(one["task"], case): ms for one in before for case, ms in one.get("latencies_ms", {}).items()}
     ratios = {name: ms / known[name] for name, ms in found.latencies_ms.items() if known.get(name, 0) > 0 and ms > 0}
     if not ratios:
         return f"no latency of a case that {earlier} has"

@@ -116,7 +116,8 @@ def _say(fault: jsonschema.ValidationError) -> str:
         return f"{fault.instance!r} is not a mapping" + (f"; expected keys: {keys}" if keys else "")
     choices = [str(choice) for schema in _alternatives(fault) for choice in schema.get("enum", ())]
     if choices and isinstance(fault.schema, dict):
-        return ", ".join([f"{fault.instance!r} is not one of {', '.join(choices)}", *_described(fault.schema)])
+        other = fault.schema.get("description", "")
+        return f"{fault.instance!r} is not one of {', '.join(choices)}" + (f", {other}" if other else "")
     return str(fault.message)
 
 
@@ -126,10 +127,6 @@ def _alternatives(fault: jsonschema.ValidationError) -> Sequence[Mapping[str, An
         branches: Any = fault.parent.validator_value
         return tuple(branches)
     return (fault.schema,) if fault.validator == "enum" and isinstance(fault.schema, dict) else ()
-
-
-def _described(schema: Mapping[str, Any]) -> Sequence[str]:
-    return (schema["description"],) if "description" in schema else ()
 
 
 def _is_integer(_: object, value: object) -> bool:
