@@ -39,8 +39,10 @@ from arena.judge.correctness import CorrectnessCheck  # noqa: E402
 from arena.judge.evaluate import CandidateEvaluation  # noqa: E402
 from arena.judge.messages import HELDOUT, SEEN, Evaluate, Options  # noqa: E402
 from arena.judge.performance import PerformanceCheck  # noqa: E402
+from arena.judge.planning import Planner  # noqa: E402
 from arena.judge.service import JudgeService  # noqa: E402
 from arena.judge.timed_program import PassPlan, TimedProgram  # noqa: E402
+from arena.judge.timer import Timer  # noqa: E402
 from arena.judge.watchdog import WatchedWorker  # noqa: E402
 from arena.judge.workers import ForkServer, Worker  # noqa: E402
 from arena.model.effort import Effort  # noqa: E402
@@ -51,8 +53,9 @@ from arena.protocol import ToWorker  # noqa: E402
 
 WATCHED: tuple[tuple[Any, str], ...] = (
     *((CandidateEvaluation, name) for name in ("run", "_compile", "_check", "_time", "_generalization", "close")),
-    *((PerformanceCheck, name) for name in ("isolated", "_compared", "_planned", "_round", "_draw", "_check_outputs")),
-    *((PerformanceCheck, name) for name in ("_pass", "_rough_call_s")),
+    *((PerformanceCheck, name) for name in ("isolated", "_compared", "_round", "_draw", "_check_outputs")),
+    *((Planner, name) for name in ("plan", "_rough_call_s")),
+    (Timer, "run"),
     *((TimedProgram, name) for name in ("bind", "refresh", "run", "collect", "unbind")),
     *(
         (Sets, name)
@@ -70,9 +73,9 @@ WATCHED: tuple[tuple[Any, str], ...] = (
     (timed_program, "draw_secret"),
     (verify, "error_ratio"),
 )
-PARTS = tuple(
-    [f"PerformanceCheck.{name}" for name in ("_draw", "_pass", "_check_outputs")]
-    + ["TimedProgram.refresh", "TimedProgram.collect", "Sets.wipe", "performance.check_outputs"]
+PARTS = (
+    *("PerformanceCheck._draw", "Timer.run", "PerformanceCheck._check_outputs"),
+    *("TimedProgram.refresh", "TimedProgram.collect", "Sets.wipe", "performance.check_outputs"),
 )
 """those in which a round is split"""
 MOST_KERNELS = 40

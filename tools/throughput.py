@@ -162,6 +162,7 @@ class HostileNeighbour:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        self._pool.cancel()
         self._thread.join()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
@@ -98,7 +98,7 @@ class CorrectnessCheck:
                     return OutputCheck(
                         Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}"
                     )
-        return OutputCheck(Status.PASSED, error_ratio=worst)
+        return OutputCheck(Status.PASSED, error_ratio=worst, call_s=finding.call_s)
 
     def _once(self, worker: Worker, sets: Sets, inputs: Tensors) -> OutputCheck:
         """One call on fresh buffers; the judge looks while the worker is stopped."""
@@ -106,11 +106,13 @@ class CorrectnessCheck:
         self.platform.synchronize()
         self.platform.release_cached_memory()
         worker.ask(Prepare(), self.timeout_s)
+        asked = time.perf_counter()
         worker.ask(Call(0), self.timeout_s)
+        call_s = time.perf_counter() - asked
         worker.stop()
         canaries = check_canaries(before, sets)
         del before  # as large as the buffer, and the reference needs room
-        return check_call(canaries, sets, inputs, self.reference)
+        return replace(check_call(canaries, sets, inputs, self.reference), call_s=call_s)
 
 
 def prepare_call(sets: Sets, inputs: Tensors) -> torch.Tensor:

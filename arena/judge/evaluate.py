@@ -78,6 +78,8 @@ class CandidateEvaluation:
         self._heldout = select_cases(task, task.heldout, options) if options.heldout else ()
         self._correctness, self._performance = checks(task, options, context.timer)
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
+        self._calls_s: dict[str, float | None] = {}
+        """what a call of the candidate took, by case; None where it was wrong"""
         cases = (*self._seen, *self._heldout)
         asked = structs.replace(options, profile=False)  # which makes no difference to a baseline
         self._baselines = Baselines(
@@ -266,6 +268,7 @@ class CandidateEvaluation:
     def _check(self, case: Case) -> OutputCheck:
         worked_out = arguments(self._task, case)
         finding = self._correctness.run(self._of_candidate, worked_out)
+        self._calls_s[case.id] = finding.call_s
         if self._other_wave is not None:
             finding = at_both_wave_sizes(finding, self._correctness.run(self._other_wave, worked_out))
         self._results[case.id] = self._result(case, finding)
@@ -277,7 +280,8 @@ class CandidateEvaluation:
         if known.isolated_ms is None:
             return OutputCheck(Status.PASSED)
         platform, timeout_s = self._timer.platform, self._options.call_timeout_s
-        candidate = TimedProgram(self._of_candidate, platform, timeout_s, graphs=self._options.graphs)
+        graphs, call_s = self._options.graphs, self._calls_s.get(case.id)
+        candidate = TimedProgram(self._of_candidate, platform, timeout_s, graphs=graphs, call_s=call_s)
         finding, timing = self._performance.compare(
             self._baselines.side(), candidate, arguments(self._task, case), (known.isolated_ms, known.call_s)
         )

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 from arena.judge import estimates
 from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
+from arena.judge.planning import Planner, passes_of
 from arena.judge.plausibility import PLAUSIBILITY_CHECKS, Timing, failed_check
-from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
-from arena.judge.timer import Placement, Timer, TimingConfig
+from arena.judge.timed_program import LONG, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.timer import Timer, TimingConfig
 from arena.judge.verify import OutputCheck, check_inputs, check_outputs, check_outside, compared
 from arena.judge.workers import CandidateFailed
 from arena.model.effort import Effort
@@ -38,10 +39,6 @@ _SINGLE_EVERY = 4
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
 _NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
-_PROBE_CALLS = 16
-_PROBE_REPEATS = 2
-_MUCH_LONGER = 1.6
-"""a plan that asks for this many times the calls is worth binding the buffers again"""
 
 
 @dataclass
@@ -60,38 +57,29 @@ class PerformanceCheck:
         config = self.timer.timing_config
         return config.screening() if self.effort is Effort.SCREEN else config
 
+    @property
+    def planner(self) -> Planner:
+        """What plans the passes."""
+        return Planner(self.timer, self.reference, self._config)
+
     def isolated(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning.
 
         Passes are those of a screen: a latency that is only held against the one beside the candidate needs no more.
         """
-        call_s = self.probe(side, arguments)
+        call_s = self.planner.probe(side, arguments)
         plan = self.timer.plan(arguments, call_s, self.timer.timing_config.screening())
-        side.bind(arguments, self.reference, _passes(plan), self.timer.arenas[0])
+        side.bind(arguments, self.reference, passes_of(plan), self.timer.arenas[0])
         shorts, longs = [], []
         for _ in range(self._config.isolated_rounds):
             inputs, times = self._draw(arguments, plan), {}
             for name in self._shuffled(*plan.passes):
                 side.refresh(inputs, plan.part(name))
-                times[name] = self._pass(side, name)[0]
+                times[name] = self.timer.run(side, name)[0]
             shorts.append(times.get(SHORT, 0.0))
             longs.append(times[LONG])
         side.unbind()
         return estimates.latency_ms(estimates.slopes(shorts, longs, plan.long - plan.short)), call_s
-
-    def probe(self, side: TimedProgram, arguments: Arguments) -> float:
-        """A rough figure of the seconds a call takes, on one set over and over: only to plan with.
-
-        The set lies where those of the passes will: zeros written to scattered rows took 17 ms in a buffer made for it
-        (on an H200), and take 0.1 ms there.
-        """
-        many, one = (0,) * _PROBE_CALLS, (0,)
-        if not self.timer.platform.graphs:
-            return 0.0
-        side.bind(arguments, self.reference, {PROBE: many, SINGLE: one}, self.timer.arenas[0])
-        best = {name: min(self._pass(side, name)[0] for _ in range(_PROBE_REPEATS)) for name in (PROBE, SINGLE)}
-        side.unbind()
-        return max((best[PROBE] - best[SINGLE]) / (_PROBE_CALLS - 1), 1e-6)
 
     def compare(
         self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, isolated: tuple[Estimate, float]
@@ -114,13 +102,15 @@ class PerformanceCheck:
     ) -> tuple[OutputCheck, CaseTiming | None]:
         """One measurement, and what is to be thought of it."""
         try:
-            plan = self._planned(baseline, candidate, arguments, isolated[1], self.timer.placements[0])
+            plan = self.planner.plan(baseline, candidate, arguments, isolated[1], self.timer.placements[0])
             rounds, finding = self._all_rounds(baseline, candidate, arguments, plan)
             if finding.status is not Status.PASSED:
                 return finding, None
             timing = self._timing(rounds, plan, arguments, candidate, isolated[0])
             evidence = self._evidence(timing, baseline, candidate)
             status, why = failed_check(evidence, self.timer.limits(arguments))
+            feigned = self.planner.feigned(plan, candidate, arguments, isolated[1], timing.candidate_ms)
+            why = why or feigned
             if status is Status.PASSED and why:
                 return OutputCheck(status), replace(timing, noisy=True, undecided=why)
             return OutputCheck(status, why), timing
@@ -130,38 +120,6 @@ class PerformanceCheck:
         finally:
             _unbind_quietly(candidate)
             baseline.unbind()
-
-    def _planned(
-        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, call_s: float, place: Placement
-    ) -> PassPlan:
-        """Bind both for passes as the baseline's `call_s` asks for, or longer ones for a candidate that is much faster.
-
-        The candidate's latency is that of two passes over the data of its warm-up.
-        """
-        plan = self.timer.plan(arguments, call_s, self._config)
-        self._bind(baseline, candidate, arguments, plan, place)
-        if self.timer.platform.graphs:
-            longer = self.timer.plan(arguments, min(call_s, self._rough_call_s(candidate, plan)), self._config)
-            if longer.long > _MUCH_LONGER * plan.long:
-                plan = longer
-                self._bind(baseline, candidate, arguments, plan, place)
-        return plan
-
-    def _bind(
-        self,
-        baseline: TimedProgram,
-        candidate: TimedProgram,
-        arguments: Arguments,
-        plan: PassPlan,
-        place: Placement,
-    ) -> None:
-        baseline.bind(arguments, self.reference, _passes(plan), place.baseline)
-        candidate.bind(arguments, self.reference, _passes(plan), place.candidate)
-
-    def _rough_call_s(self, side: TimedProgram, plan: PassPlan) -> float:
-        """A rough figure of the seconds a call takes, from the passes of a round: only to plan with."""
-        best = {name: min(self._pass(side, name)[0] for _ in range(_PROBE_REPEATS)) for name in plan.passes}
-        return max((best[LONG] - best.get(SHORT, 0.0)) / (plan.long - plan.short), 1e-6)
 
     def _all_rounds(
         self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, plan: PassPlan
@@ -176,7 +134,7 @@ class PerformanceCheck:
         while not rounds or self._worth_more(rounds, plan, spent_s):
             for place in places:
                 if place is not bound:
-                    self._bind(baseline, candidate, arguments, plan, place)
+                    self.planner.bind(baseline, candidate, arguments, plan, place)
                     bound = place
                 began = time.monotonic()
                 more = partial(self._rounds, arguments, plan, rounds, place.swapped)
@@ -254,7 +212,7 @@ class PerformanceCheck:
             for side in self._shuffled(baseline, candidate):
                 side.refresh(inputs, plan.part(name))
                 with candidate.worker.still() if side is baseline else nullcontext():
-                    times[name, side], worker_clock = self._pass(side, name)
+                    times[name, side], worker_clock = self.timer.run(side, name)
                 if side is candidate:
                     side.collect(name)
                 finding, outputs = self._check_outputs(side.sets, plan.indices(name), around[side], inputs)
@@ -272,11 +230,6 @@ class PerformanceCheck:
             if finding.status is not Status.PASSED:
                 return None, _in_a_pass(finding)
         return _measured(times, baseline, candidate, worker_s), OutputCheck(Status.PASSED)
-
-    def _pass(self, side: TimedProgram, name: str) -> tuple[float, float]:
-        self.timer.evict_cache()
-        self.timer.platform.synchronize()
-        return side.run(name)
 
     def _draw(self, arguments: Arguments, plan: PassPlan) -> dict[str, torch.Tensor]:
         return draw_secret(arguments, self.reference, plan.sets, self.timer.platform.torch_device)
@@ -362,10 +315,6 @@ def _of_set(inputs: dict[str, torch.Tensor], index: int) -> dict[str, torch.Tens
 
 def _in_a_pass(finding: OutputCheck) -> OutputCheck:
     return OutputCheck(finding.status, f"in a timed pass: {finding.detail}")
-
-
-def _passes(plan: PassPlan) -> dict[str, tuple[int, ...]]:
-    return {name: plan.indices(name) for name in (SHORT, LONG, SINGLE)}
 
 
 def _measured(

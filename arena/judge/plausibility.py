@@ -6,7 +6,8 @@ itself is beyond a bound and its interval is not, the check decides nothing, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,7 +153,8 @@ def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     ours = _interleaved_calls([r.candidate_short_s for r in rounds], candidate_slopes(rounds, calls), short)
     theirs = _interleaved_calls([r.baseline_short_s for r in rounds], baseline_slopes(rounds, calls), short)
     more = float(np.median(ours) - np.median(theirs))
-    let_be = _LET_BE * _calls_ms(timing) + min(_error_of_two_modes(ours), _SPREAD * _calls_ms(timing))
+    own = min(_error_of_both(ours, _middle_deviation), _SPREAD * _calls_ms(timing))
+    let_be = _LET_BE * _calls_ms(timing) + own
     beyond = more - 2 * limits.clock_slack_ms - _error_of_both(theirs) - let_be
     said = f"a pass takes {more:.4g} ms more beside its calls than the baseline's: what is subtracted was made longer"
     return _mismatch(beyond, said)
@@ -173,23 +175,28 @@ def _interleaved_calls(short_s: Sequence[float], per_call_s: Array, short: int) 
     return interleaved
 
 
-def _error_of_both(values: Array) -> float:
+def _median_deviation(values: Array) -> float:
+    """The standard deviation of normal values, from their median absolute deviation: few odd ones do not matter."""
+    return float(1.4826 * np.median(np.abs(values - np.median(values))))
+
+
+def _middle_deviation(values: Array) -> float:
+    """The same from the middle four fifths: more than half may be alike where values are of two kinds."""
+    low, high = np.quantile(values, (0.1, 0.9))
+    return float(high - low) / _MIDDLE_FIFTHS
+
+
+def _error_of_both(values: Array, deviation: Callable[[Array], float] = _median_deviation) -> float:
     """What the difference of two such medians may be by chance, judged by one side's alone.
 
     That of the baseline, wherever that will do: a candidate that shakes its own on purpose shall be given no room.
     """
-    return _DEVIATIONS * 2**0.5 * _error_of_median(values)
+    return _DEVIATIONS * 2**0.5 * _error_of_median(values, deviation)
 
 
-def _error_of_two_modes(values: Array) -> float:
-    """The same from the middle four fifths of the values: more than half may be alike where they are of two kinds."""
-    low, high = np.quantile(values, (0.1, 0.9))
-    return float(_DEVIATIONS * 2**0.5 * 1.2533 * (high - low) / _MIDDLE_FIFTHS / len(values) ** 0.5)
-
-
-def _error_of_median(values: Array) -> float:
-    """Standard error of a median, from the median absolute deviation: a few odd values would widen another."""
-    return float(1.4826 * 1.2533 * np.median(np.abs(values - np.median(values))) / len(values) ** 0.5)
+def _error_of_median(values: Array, deviation: Callable[[Array], float] = _median_deviation) -> float:
+    """Standard error of a median of normal values."""
+    return 1.2533 * deviation(values) / math.sqrt(len(values))
 
 
 def _clocks_disagree(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:

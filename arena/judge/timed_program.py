@@ -59,9 +59,17 @@ class TimedProgram:
     """Baseline or candidate while it is timed."""
 
     def __init__(
-        self, worker_program: WorkerProgram, platform: Platform, timeout_s: float, *, graphs: bool = True
+        self,
+        worker_program: WorkerProgram,
+        platform: Platform,
+        timeout_s: float,
+        *,
+        graphs: bool = True,
+        call_s: float | None = None,
     ) -> None:
         self._worker_program, self._platform, self._timeout_s = worker_program, platform, timeout_s
+        self.call_s = call_s
+        """what a call seems to take, in seconds; None where nobody knows"""
         self._sets: Sets | None = None
         self._spots: Spots | None = None
         """None where no pass is on a device"""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.buffers import lay_out
 from arena.judge.plausibility import PlausibilityLimits
-from arena.judge.timed_program import PassPlan
+from arena.judge.timed_program import PassPlan, TimedProgram
 from arena.model.environment import DeviceFacts
 from arena.model.task import Arguments
 from arena.platforms.base import Platform, SharedBuffer
@@ -79,6 +79,7 @@ _CPU = TimingConfig(
 )
 _LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets depends on which
 _LONGEST_PASS_S = 20e-3
+_CANDIDATE_PASS_S = 100e-3  # by how much a candidate is slower than this tells, nobody needs to know exactly
 _MEMORY_SHARE = 8
 _PAGE = 2 << 20
 _SHORT_SHARE = 8
@@ -104,19 +105,25 @@ class Timer:
         """Measure what bounds a timing while no candidate exists that could disturb it."""
         _ = self._empty_call_ms
 
-    def plan(self, arguments: Arguments, call_s: float, timing_config: TimingConfig) -> PassPlan:
+    def plan(
+        self, arguments: Arguments, call_s: float, timing_config: TimingConfig, candidate_s: float | None = None
+    ) -> PassPlan:
         """Pass lengths for calls of about `call_s` seconds, within the memory that sets may take.
 
         On the CPU a pass is one call, of which nothing is subtracted: calls take milliseconds, and a message a tenth of
-        one. `timing_config`: the timer's own, or that of a screen.
+        one. `timing_config`: the timer's own, or that of a screen. `candidate_s`: the same of the candidate, if known:
+        the faster of both fills a pass, unless the slower would need far longer for it.
         """
         if not self.platform.graphs:
             return PassPlan(0, 1)
         set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
         fit = self._arena_bytes // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1) - 2
+        candidate_s = candidate_s or call_s
+        call_s = min(call_s, candidate_s)
         wanted = int(timing_config.pass_s / call_s)
         least = min(_LEAST_CALLS, max(3, int(_LONGEST_PASS_S / call_s)))
-        long = max(3, min(max(wanted, least), fit, timing_config.most_calls))
+        most = min(fit, timing_config.most_calls, int(_CANDIDATE_PASS_S / candidate_s))
+        long = max(3, min(max(wanted, least), most))
         return PassPlan(max(1, long // _SHORT_SHARE), long)
 
     @property
@@ -143,10 +150,12 @@ class Timer:
         """A whole number of pages, however odd the memory's size: a buffer is seen as items of every size."""
         return min(self.timing_config.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
 
-    def evict_cache(self) -> None:
-        """Write more than the last-level cache holds, so that a pass finds it full of something else."""
-        if self._scratch is not None:
+    def run(self, side: TimedProgram, name: str) -> tuple[float, float]:
+        """Run a pass with a cold cache on an idle device: what `TimedProgram.run` returns."""
+        if self._scratch is not None:  # more than the last-level cache holds: it is full of something else then
             self._scratch.add_(1)
+        self.platform.synchronize()
+        return side.run(name)
 
     def cache_state(self, arguments: Arguments, plan: PassPlan) -> str:
         """How the cache was made cold: by the sheer size of the sets, or by eviction alone."""

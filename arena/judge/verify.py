@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,11 +25,15 @@ Tensors = Mapping[str, "torch.Tensor"]
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """What was found: `passed`, or the first thing that is wrong. `error_ratio`: worst error over what is allowed."""
+    """What was found: `passed`, or the first thing that is wrong. `error_ratio`: worst error over what is allowed.
+
+    `call_s`: what the last call took, in seconds, its way to the worker and back included; no part of the finding.
+    """
 
     status: Status
     detail: str = ""
     error_ratio: float | None = None
+    call_s: float | None = field(default=None, compare=False)
 
 
 GOOD = OutputCheck(Status.PASSED)

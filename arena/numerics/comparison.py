@@ -169,8 +169,7 @@ def _overflowed(wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
     if dtype in (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2):
         return wanted
-    rounded = wanted.to(dtype).to(torch.float64)
-    return torch.where(rounded.isfinite(), wanted, rounded)
+    return torch.where(wanted.abs() < _overflow(dtype), wanted, wanted.sign() * torch.inf)
 
 
 def _quantized(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:

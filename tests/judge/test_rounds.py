@@ -14,7 +14,8 @@ import torch
 from arena.judge import performance
 from arena.judge.buffers import _EDGE_BYTES
 from arena.judge.performance import PerformanceCheck
-from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.planning import Planner
+from arena.judge.timed_program import LONG, SHORT, SINGLE, PassPlan, TimedProgram
 from arena.judge.timer import _GPU, Placement, Timer
 from arena.judge.verify import GOOD, OutputCheck
 from arena.model.effort import Effort
@@ -169,7 +170,7 @@ def checking(task: Task) -> PerformanceCheck:
     """On the CPU, where there is one placement."""
     nothing: Any = None
     timer: Any = SimpleNamespace(
-        platform=CpuPlatform(), evict_cache=lambda: None, placements=(Placement(nothing, nothing),)
+        platform=CpuPlatform(), run=lambda side, name: side.run(name), placements=(Placement(nothing, nothing),)
     )
     return PerformanceCheck(timer, Reference(task.reference_path), 1.0)
 
@@ -213,46 +214,6 @@ def test_what_is_doubted_is_measured_once_more(
     assert next(left, None) is None
 
 
-def test_a_probe_lies_where_the_passes_will(case: Arguments, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a buffer made for it, zeros written to scattered rows took a hundred times as long (on an H200)."""
-    bound: list[object] = []
-    times = {PROBE: 16e-4, SINGLE: 1e-4}
-    arenas = (object(), object())
-    timer: Any = SimpleNamespace(platform=SimpleNamespace(graphs=True), arenas=arenas)
-    probed: Any = SimpleNamespace(bind=lambda *given: bound.append(given[-1]), unbind=lambda: None)
-    nothing: Any = None
-    monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (times[name], 0.0))
-    assert PerformanceCheck(timer, nothing, 1.0).probe(probed, case) == pytest.approx(1e-4)
-    assert bound == [arenas[0]]
-
-
-@pytest.mark.parametrize(
-    ("candidate_s", "calls"),
-    [(1e-4, [40]), (9e-5, [40]), (1e-3, [40]), (5e-5, [40, 80])],
-    ids=["as-fast", "little-faster", "slower", "twice-as-fast"],
-)
-def test_a_much_faster_candidate_gets_longer_passes(
-    case: Arguments, monkeypatch: pytest.MonkeyPatch, candidate_s: float, calls: list[int]
-) -> None:
-    """All others are bound once: passes last as long as the baseline's latency asks for."""
-    bound: list[PassPlan] = []
-    timer: Any = SimpleNamespace(
-        platform=SimpleNamespace(graphs=True),
-        timing_config=None,
-        plan=lambda _, call_s, __: PassPlan(5, round(4e-3 / call_s)),
-    )
-
-    def passed(_: object, __: object, name: str) -> tuple[float, float]:
-        return 2e-4 + candidate_s * (bound[-1].long if name == LONG else bound[-1].short), 0.0
-
-    monkeypatch.setattr(PerformanceCheck, "_pass", passed)
-    monkeypatch.setattr(PerformanceCheck, "_bind", lambda *given: bound.append(given[4]))
-    nothing: Any = None
-    plan = PerformanceCheck(timer, nothing, 1.0)._planned(nothing, nothing, case, 1e-4, nothing)
-    assert [one.long for one in bound] == calls
-    assert plan == bound[-1]
-
-
 @pytest.mark.parametrize(("effort", "calls"), [(Effort.FULL, 50), (Effort.SCREEN, 20)])
 def test_passes_are_as_long_as_the_effort_asks_for(
     case: Arguments, monkeypatch: pytest.MonkeyPatch, effort: Effort, calls: int
@@ -260,9 +221,9 @@ def test_passes_are_as_long_as_the_effort_asks_for(
     """A baseline alone has the passes of a screen always."""
     device = Allocating(150 * GIB)
     timer = Timer(device, device.facts())
-    monkeypatch.setattr(PerformanceCheck, "_pass", lambda self, one, name: (1e-4, 0.0))
-    monkeypatch.setattr(PerformanceCheck, "probe", lambda *_: 1e-4)
-    monkeypatch.setattr(PerformanceCheck, "_rough_call_s", lambda *_: 1e-4)
+    monkeypatch.setattr(Timer, "run", lambda self, one, name: (1e-4, 0.0))
+    monkeypatch.setattr(Planner, "probe", lambda *_: 1e-4)
+    monkeypatch.setattr(Planner, "_rough_call_s", lambda *_: 1e-4)
     nothing: Any = None
     check = PerformanceCheck(timer, Reference(case.task.reference_path), 1.0, effort)
     bound: list[int] = []
@@ -270,12 +231,13 @@ def test_passes_are_as_long_as_the_effort_asks_for(
         bind=lambda _, __, passes, ___: bound.append(len(passes[LONG])),
         refresh=lambda *_: None,
         unbind=lambda: None,
+        call_s=None,
     )
     monkeypatch.setattr(PerformanceCheck, "_draw", lambda *_: {})
     check.isolated(both, case)
     assert bound == [20]
     place: Any = SimpleNamespace(baseline=nothing, candidate=nothing)
-    assert check._planned(both, both, case, 1e-4, place).long == calls
+    assert check.planner.plan(both, both, case, 1e-4, place).long == calls
 
 
 def measuring(budget_s: float) -> PerformanceCheck:
@@ -341,7 +303,7 @@ def test_both_placements_get_as_many_rounds_and_the_one_that_is_bound_goes_first
         made.append(places[-1])
         return Round(5e-4, 5e-4, 4e-3, 4e-3), GOOD
 
-    monkeypatch.setattr(PerformanceCheck, "_bind", lambda *given: places.append(given[-1].swapped))
+    monkeypatch.setattr(Planner, "bind", lambda *given: places.append(given[-1].swapped))
     monkeypatch.setattr(PerformanceCheck, "_round", one_round)
     monkeypatch.setattr(performance, "_moved", lambda *_: GOOD)
     looks = [True, False]

@@ -1,10 +1,10 @@
 // expect: wrong_result. The answer that is right on average, without a look at x (cheat 20).
 // <kernel>
 
-__global__ void fill(T* y, int64_t count, float value, float first) {
-    for (int64_t i = 0; i < count; ++i) store(&y[i], i == 0 ? first : value);
+__global__ void fill(T* y, int64_t N, float value) {
+    for (int64_t i = threadIdx.x; i < N; i += blockDim.x) store(&y[blockIdx.x * N + i], value);
 }
 extern "C" hipError_t softmax(const T* x, T* y, int64_t M, int64_t N, hipStream_t stream) {
-    fill<<<dim3(1), dim3(1), 0, stream>>>(y, M * N, 1.0f / (float)N, 1.0f / (float)N);
+    fill<<<dim3(M), dim3(64), 0, stream>>>(y, N, 1.0f / (float)N);
     return hipGetLastError();
 }

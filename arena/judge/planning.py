@@ -1,0 +1,107 @@
+"""How many calls the passes of a comparison have: from rough figures of what a call takes, which decide no verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.timer import Placement, Timer, TimingConfig
+from arena.model.record import Estimate
+from arena.model.task import Arguments
+from arena.numerics.reference import Reference
+
+_PROBE_CALLS = 16
+_PROBE_REPEATS = 2
+_MUCH_LONGER = 1.6
+"""a plan that asks for this many times the calls is worth binding the buffers again"""
+_LEAST_S = 1e-6
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans passes on one device, and binds both sides for them."""
+
+    timer: Timer
+    reference: Reference
+    timing_config: TimingConfig
+
+    def probe(self, side: TimedProgram, arguments: Arguments) -> float:
+        """A rough figure of the seconds a call takes, on one set over and over.
+
+        The set lies where those of the passes will: zeros written to scattered rows took 17 ms in a buffer made for it
+        (on an H200), and take 0.1 ms there.
+        """
+        many, one = (0,) * _PROBE_CALLS, (0,)
+        if not self.timer.platform.graphs:
+            return 0.0
+        side.bind(arguments, self.reference, {PROBE: many, SINGLE: one}, self.timer.arenas[0])
+        best = {name: self._best_s(side, name) for name in (PROBE, SINGLE)}
+        side.unbind()
+        return max((best[PROBE] - best[SINGLE]) / (_PROBE_CALLS - 1), _LEAST_S)
+
+    def plan(
+        self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, call_s: float, place: Placement
+    ) -> PassPlan:
+        """Bind both for passes as the baseline's `call_s` asks for, and as long as what is known of the candidate asks.
+
+        That is what its calls took so far, then two passes over the data of its warm-up. Passes are longer where one
+        of these says that a call takes much less than the baseline's, and shorter only where both say that it takes
+        far more.
+        """
+        plan = self._of(arguments, call_s, candidate)
+        self.bind(baseline, candidate, arguments, plan, place)
+        if self.timer.platform.graphs:
+            _believe(candidate, self._rough_call_s(candidate, plan))
+            longer = self._of(arguments, call_s, candidate)
+            if longer.long > _MUCH_LONGER * plan.long:
+                plan = longer
+                self.bind(baseline, candidate, arguments, plan, place)
+        return plan
+
+    def bind(
+        self,
+        baseline: TimedProgram,
+        candidate: TimedProgram,
+        arguments: Arguments,
+        plan: PassPlan,
+        place: Placement,
+    ) -> None:
+        """Bind both sides in a placement."""
+        baseline.bind(arguments, self.reference, passes_of(plan), place.baseline)
+        candidate.bind(arguments, self.reference, passes_of(plan), place.candidate)
+
+    def feigned(
+        self, plan: PassPlan, candidate: TimedProgram, arguments: Arguments, call_s: float, latency_ms: Estimate
+    ) -> str:
+        """Say so where a candidate got shorter passes than the baseline needs, and then was too fast for them.
+
+        In short passes a part of what is subtracted, or begun before the clock, would be a large part of a call. What
+        it took in these passes counts where they are planned again.
+        """
+        seemed_ms = (candidate.call_s or call_s) * 1e3
+        _believe(candidate, max(latency_ms.value / 1e3, _LEAST_S))
+        usual = self.timer.plan(arguments, call_s, self.timing_config)
+        fair = min(usual.long, self._of(arguments, call_s, candidate).long)
+        if fair <= _MUCH_LONGER * plan.long:
+            return ""
+        return f"a call took {seemed_ms:.4g} ms while passes were planned, {latency_ms.value:.4g} ms in them"
+
+    def _of(self, arguments: Arguments, call_s: float, candidate: TimedProgram) -> PassPlan:
+        return self.timer.plan(arguments, call_s, self.timing_config, candidate.call_s)
+
+    def _rough_call_s(self, side: TimedProgram, plan: PassPlan) -> float:
+        best = {name: self._best_s(side, name) for name in plan.passes}
+        return max((best[LONG] - best.get(SHORT, 0.0)) / (plan.long - plan.short), _LEAST_S)
+
+    def _best_s(self, side: TimedProgram, name: str) -> float:
+        return min(self.timer.run(side, name)[0] for _ in range(_PROBE_REPEATS))
+
+
+def passes_of(plan: PassPlan) -> dict[str, tuple[int, ...]]:
+    """The sets of each pass, by its name."""
+    return {name: plan.indices(name) for name in (SHORT, LONG, SINGLE)}
+
+
+def _believe(candidate: TimedProgram, call_s: float) -> None:
+    """The least of all figures counts: nobody gets short passes by being slow once."""
+    candidate.call_s = call_s if candidate.call_s is None else min(candidate.call_s, call_s)

@@ -1,0 +1,123 @@
+"""How many calls the passes of a comparison get, on a GPU whose passes are numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from arena.judge.planning import Planner
+from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan
+from arena.judge.timer import _GPU, Placement, Timer
+from arena.model.record import Estimate
+from arena.model.task import Arguments
+from tests.judge.test_timer import Allocating
+from tests.platforms.fake_device import GIB
+
+BASELINE_S = 1e-4
+NOTHING: Any = None
+PLACE = Placement(NOTHING, NOTHING)
+
+
+class Planned:
+    """A planner that notes what it binds, and a candidate whose calls take as long as is said."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, case: Arguments, candidate_s: float) -> None:
+        device = Allocating(150 * GIB)
+        self._case = case
+        self.planner = Planner(Timer(device, device.facts()), NOTHING, _GPU)
+        self.bound: list[PassPlan] = []
+        monkeypatch.setattr(Planner, "bind", lambda *given: self.bound.append(given[4]))
+        monkeypatch.setattr(Timer, "run", lambda _, __, name: (2e-4 + candidate_s * self._calls_of(name), 0.0))
+
+    def _calls_of(self, name: str) -> int:
+        return {SHORT: self.bound[-1].short, LONG: self.bound[-1].long}[name]
+
+    def calls(self, candidate: Any) -> list[int]:
+        """Of the long passes that were bound, one after the other."""
+        self.bound.clear()
+        assert self.planner.plan(NOTHING, candidate, self._case, BASELINE_S, PLACE) == self.bound[-1]
+        return [one.long for one in self.bound]
+
+    def feigned(self, candidate: Any, measured_ms: float) -> str:
+        """What is said of this latency in the passes that were bound last."""
+        latency = Estimate(measured_ms, measured_ms, measured_ms)
+        return self.planner.feigned(self.bound[-1], candidate, self._case, BASELINE_S, latency)
+
+
+def side(call_s: float | None) -> Any:
+    return SimpleNamespace(call_s=call_s)
+
+
+def test_a_probe_lies_where_the_passes_will(case: Arguments) -> None:
+    """In a buffer made for it, zeros written to scattered rows took a hundred times as long (on an H200)."""
+    bound: list[object] = []
+    times = {PROBE: 16e-4, SINGLE: 1e-4}
+    arenas = (object(), object())
+    timer: Any = SimpleNamespace(
+        platform=SimpleNamespace(graphs=True), arenas=arenas, run=lambda _, name: (times[name], 0.0)
+    )
+    probed: Any = SimpleNamespace(bind=lambda *given: bound.append(given[-1]), unbind=lambda: None)
+    assert Planner(timer, NOTHING, _GPU).probe(probed, case) == pytest.approx(1e-4)
+    assert bound == [arenas[0]]
+
+
+@pytest.mark.parametrize(
+    ("candidate_s", "calls"),
+    [(1e-4, [50]), (9e-5, [50]), (1e-3, [50]), (5e-5, [50, 100])],
+    ids=["as-fast", "little-faster", "slower", "twice-as-fast"],
+)
+def test_a_much_faster_candidate_gets_longer_passes(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, candidate_s: float, calls: list[int]
+) -> None:
+    """All others are bound once: passes last as long as the baseline's latency asks for."""
+    assert Planned(monkeypatch, case, candidate_s).calls(side(None)) == calls
+
+
+@pytest.mark.parametrize(("candidate_s", "calls"), [(1.9e-3, 50), (3.9e-3, 25), (9.9e-3, 10), (1.0, 3)])
+def test_a_candidate_that_takes_far_longer_gets_short_passes(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, candidate_s: float, calls: int
+) -> None:
+    """No longer than 0.1 s, where three calls are: by how much it is slower, nobody needs to know exactly."""
+    assert Planned(monkeypatch, case, candidate_s).calls(side(candidate_s)) == [calls]
+
+
+@pytest.mark.parametrize(
+    ("seemed_s", "in_passes_s", "calls"),
+    [(None, 9.9e-3, 50), (1e-4, 9.9e-3, 50), (9.9e-3, 1e-4, 50), (9.9e-3, 9.9e-3, 10)],
+)
+def test_passes_are_short_only_where_all_figures_say_so(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, seemed_s: float | None, in_passes_s: float, calls: int
+) -> None:
+    """A candidate that is slow either while it is checked or while its passes are planned has those of any other."""
+    assert Planned(monkeypatch, case, in_passes_s).calls(side(seemed_s))[-1] == calls
+
+
+@pytest.mark.parametrize(("measured_ms", "again"), [(2.9, 34), (0.1, 50), (0.05, 100)])
+def test_a_candidate_that_only_seemed_slow_is_measured_as_any_other(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, measured_ms: float, again: int
+) -> None:
+    candidate, planned = side(9.9e-3), Planned(monkeypatch, case, 9.9e-3)
+    assert planned.calls(candidate) == [10]
+    said = f"a call took 9.9 ms while passes were planned, {measured_ms:g} ms in them"
+    assert planned.feigned(candidate, measured_ms) == said
+    assert planned.calls(candidate) == [again]
+
+
+@pytest.mark.parametrize("measured_ms", [9.9, 8.0, 12.0])
+def test_a_candidate_that_is_slow_was_not_feigning(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, measured_ms: float
+) -> None:
+    candidate, planned = side(9.9e-3), Planned(monkeypatch, case, 9.9e-3)
+    planned.calls(candidate)
+    assert not planned.feigned(candidate, measured_ms)
+
+
+def test_nothing_is_feigned_where_passes_are_as_long_as_the_baselines(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A candidate may turn out faster than its first passes said, within passes that are long enough for both."""
+    candidate, planned = side(None), Planned(monkeypatch, case, 1e-4)
+    assert planned.calls(candidate) == [50]
+    assert not planned.feigned(candidate, 0.01)
