@@ -36,6 +36,8 @@ _PATIENCE = 12
 """how many budgets a case may take whose interval is still too wide"""
 _NEARLY_AS_FAST = 0.9
 _SINGLE_EVERY = 4
+_ISOLATED_LOOKS = 4
+"""how many times as many rounds a baseline alone gets whose latency stays uncertain"""
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
 _NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
@@ -66,20 +68,25 @@ class PerformanceCheck:
         """Time the baseline by itself; returns its latency in ms and the seconds a call takes, for planning.
 
         Passes are those of a screen: a latency that is only held against the one beside the candidate needs no more.
+        But it is kept for all candidates to come, so that rounds go on while one that is preempted could decide it.
         """
         call_s = self.planner.probe(side, arguments)
         plan = self.timer.plan(arguments, call_s, self.timer.timing_config.screening())
         side.bind(arguments, self.reference, passes_of(plan), self.timer.arenas[0])
         shorts, longs = [], []
-        for _ in range(self._config.isolated_rounds):
-            inputs, times = self._draw(arguments, plan), {}
-            for name in self._shuffled(*plan.passes):
-                side.refresh(inputs, plan.part(name))
-                times[name] = self.timer.run(side, name)[0]
-            shorts.append(times.get(SHORT, 0.0))
-            longs.append(times[LONG])
+        for _ in range(_ISOLATED_LOOKS):
+            for _ in range(self._config.isolated_rounds):
+                inputs, times = self._draw(arguments, plan), {}
+                for name in self._shuffled(*plan.passes):
+                    side.refresh(inputs, plan.part(name))
+                    times[name] = self.timer.run(side, name)[0]
+                shorts.append(times.get(SHORT, 0.0))
+                longs.append(times[LONG])
+            latency = estimates.latency_ms(estimates.slopes(shorts, longs, plan.long - plan.short))
+            if 0 <= latency.half_width <= self._config.baseline_drift / 2:
+                break
         side.unbind()
-        return estimates.latency_ms(estimates.slopes(shorts, longs, plan.long - plan.short)), call_s
+        return latency, call_s
 
     def compare(
         self, baseline: TimedProgram, candidate: TimedProgram, arguments: Arguments, isolated: tuple[Estimate, float]

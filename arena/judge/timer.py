@@ -31,7 +31,7 @@ class TimingConfig:
     most_calls: int
     most_bytes: int
     isolated_rounds: int
-    """rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later"""
+    """the least rounds in which a baseline is measured alone: a figure to plan with, and to hold it against later"""
     wanted_half_width: float
     """the half width of a speedup's interval at which sampling ends, however much of its budget is left"""
     noisy_half_width: float

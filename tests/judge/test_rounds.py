@@ -214,6 +214,33 @@ def test_what_is_doubted_is_measured_once_more(
     assert next(left, None) is None
 
 
+@pytest.mark.parametrize(
+    ("late", "rounds"), [([], 4), ([1], 8), ([0, 2, 3], 16)], ids=["quiet", "one-round-of-four", "three-of-four"]
+)
+def test_a_baseline_alone_is_measured_until_no_single_round_decides(
+    case: Arguments, monkeypatch: pytest.MonkeyPatch, late: Sequence[int], rounds: int
+) -> None:
+    """Where a host takes processors away, four rounds had a latency twice as long, or of next to nothing (H200)."""
+    device = Allocating(150 * GIB)
+    drawn: list[int] = []
+    nothing: Any = None
+
+    def draw(*_: object) -> dict[str, torch.Tensor]:
+        drawn.append(len(drawn))
+        return {}
+
+    def run(_: object, __: object, name: str) -> tuple[float, float]:
+        return (2e-4 if name == SHORT else 2e-3 + (1e-3 if drawn[-1] in late else 0.0)), 0.0
+
+    monkeypatch.setattr(Timer, "run", run)
+    monkeypatch.setattr(Planner, "probe", lambda *_: 1e-4)
+    monkeypatch.setattr(PerformanceCheck, "_draw", draw)
+    alone: Any = SimpleNamespace(bind=lambda *_: None, refresh=lambda *_: None, unbind=lambda: None)
+    check = PerformanceCheck(Timer(device, device.facts()), nothing, 1.0)
+    assert check.isolated(alone, case)[0].value == pytest.approx(0.1)
+    assert len(drawn) == rounds
+
+
 @pytest.mark.parametrize(("effort", "calls"), [(Effort.FULL, 50), (Effort.SCREEN, 20)])
 def test_passes_are_as_long_as_the_effort_asks_for(
     case: Arguments, monkeypatch: pytest.MonkeyPatch, effort: Effort, calls: int
