@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from arena.corpus.task_folder import TASKS
+from arena.judge.client import JudgeClient
+from arena.judge.messages import Options
 from arena.judge.planning import Planner
 from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan
 from arena.judge.timer import _GPU, Placement, Timer
 from arena.model.record import Estimate
 from arena.model.task import Arguments
+from arena.model.verdict import Stage, Status
+from tests.candidates import HERE, assembled
 from tests.judge.test_timer import Allocating
 from tests.platforms.fake_device import GIB
 
 BASELINE_S = 1e-4
 NOTHING: Any = None
 PLACE = Placement(NOTHING, NOTHING)
+RMS_NORM = TASKS / "triton2triton" / "normalization" / "rms_norm"
+MANY_LAUNCHES = """
+
+once = rms_norm
+
+
+def rms_norm(x, weight, eps, y):
+    for _ in range(300):
+        once(x, weight, eps, y)
+"""
 
 
 class Planned:
@@ -121,3 +137,24 @@ def test_nothing_is_feigned_where_passes_are_as_long_as_the_baselines(
     candidate, planned = side(None), Planned(monkeypatch, case, 1e-4)
     assert planned.calls(candidate) == [50]
     assert not planned.feigned(candidate, 0.01)
+
+
+@pytest.mark.gpu
+def test_a_slow_candidate_does_not_hold_a_gpu(gpu_judge: JudgeClient, tmp_path: Path) -> None:
+    """Its two timed cases took 32 s of an H200 when passes were as long as the baseline's, and take 3."""
+    candidate = tmp_path / "kernel.py"
+    candidate.write_text((RMS_NORM / "kernel.py").read_text(encoding="utf-8") + MANY_LAUNCHES, encoding="utf-8")
+    found = gpu_judge.evaluate(RMS_NORM, candidate, Options(heldout=False))
+    assert found.status is Status.PASSED, found.verdicts[-1].detail
+    timings = [case.timing for case in found.cases if case.timing is not None]
+    assert timings and all(one.speedup.high < 0.01 and one.calls_long < 20 for one in timings)
+    assert found.seconds[Stage.PERFORMANCE] < 16
+
+
+@pytest.mark.gpu
+def test_a_candidate_that_feigns_to_be_slow_is_measured_again(gpu_judge: JudgeClient, tmp_path: Path) -> None:
+    candidate = assembled(HERE / "cheats" / "rms_norm" / "slow_until_timed.py", tmp_path)
+    found = gpu_judge.evaluate(RMS_NORM, candidate, Options(heldout=False))
+    assert found.status is Status.PASSED, found.verdicts[-1].detail
+    timings = [case.timing for case in found.cases if case.timing is not None]
+    assert timings and all("while passes were planned" in one.doubted and one.calls_long > 20 for one in timings)
