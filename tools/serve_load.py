@@ -91,7 +91,7 @@ class Load:
         server = await asyncio.to_thread(self.start)
         await asyncio.gather(*waiting)
         seconds = time.monotonic() - began
-        server.send_signal(signal.SIGINT)
+        server.terminate()  # also where whoever started this ignores Ctrl-C, as shells do in the background
         code = server.wait(60)
         trials = records.read_run(Path(self.given.out) / "load").trials
         spent = sorted(self.seconds)
@@ -120,6 +120,8 @@ def main() -> None:
     parser.add_argument("--max-work", type=float)
     parser.add_argument("--out", default="runs")
     given = parser.parse_args()
+    if (Path(given.out) / "load").exists():
+        parser.error(f"{given.out}/load holds an earlier load, whose episodes would count as answered: name another --out")
     Path(given.out).mkdir(parents=True, exist_ok=True)
     print(json.dumps(asyncio.run(Load(given).run()), indent=1))
 
