@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--out", default="runs")
     given = parser.parse_args()
     if (Path(given.out) / "load").exists():
-        parser.error(f"{given.out}/load holds an earlier load, whose episodes would count as answered: name another --out")
+        parser.error(f"{given.out} holds an earlier load, whose episodes would count as answered: name another --out")
     Path(given.out).mkdir(parents=True, exist_ok=True)
     print(json.dumps(asyncio.run(Load(given).run()), indent=1))
 
