@@ -69,7 +69,7 @@ def speedup(rounds: Sequence[Round], calls: int, reach_error_s: float = 0.0, lat
     `latency_error`: by which part of a latency one worker differs from another. Both are standard deviations over
     workers, which no number of rounds with the same two workers shows.
     """
-    parts = _by_place(*_log_ratios(rounds, calls))
+    parts = by_place(*_log_ratios(rounds, calls))
     value, half = _student(parts, _tail(len(rounds)))
     sides = (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls))
     spans_s = [max(float(np.median(side)), _LEAST_S) * calls for side in sides]
@@ -113,7 +113,12 @@ def _log_ratios(rounds: Sequence[Round], calls: int) -> tuple[Array, list[bool]]
     return logs, [r.swapped for r in rounds]
 
 
-def _by_place(values: Array, swapped: Sequence[bool]) -> list[Array]:
+def typical(values: Array, swapped: Sequence[bool]) -> float:
+    """The mean of both placements' medians: what a speedup is made of, and whoever decides one of them moves it."""
+    return float(np.mean([np.median(part) for part in by_place(values, swapped)]))
+
+
+def by_place(values: Array, swapped: Sequence[bool]) -> list[Array]:
     """The values of each placement that there is."""
     mask = np.asarray(swapped if len(swapped) else [False] * len(values))
     return [values[mask == place] for place in (False, True) if (mask == place).any()]
@@ -148,8 +153,8 @@ def _variance(part: Array) -> float:
 
 def _combined(values: Array, swapped: Sequence[bool]) -> Estimate:
     """Mean over placements of the median over rounds; resampled within each placement."""
-    parts = _by_place(values, swapped)
-    value = float(np.mean([np.median(part) for part in parts]))
+    parts = by_place(values, swapped)
+    value = typical(values, swapped)
     resampled = np.mean([np.median(part[_resamples(len(part))], axis=1) for part in parts], axis=0)
     low, high = np.quantile(resampled, [_TAIL, 1 - _TAIL])
     return Estimate(value, min(float(low), value), max(float(high), value))

@@ -15,6 +15,7 @@ _PROBE_REPEATS = 2
 _MUCH_LONGER = 1.6
 """a plan that asks for this many times the calls is worth binding the buffers again"""
 _LEAST_S = 1e-6
+_FAR_FROM_CREDIT = 2.0
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Planner:
     ) -> PassPlan:
         """Bind both for passes as the baseline's `call_s` asks for, and as long as what is known of the candidate asks.
 
-        That is what its calls took so far, then two passes over the data of its warm-up. Passes are longer where one
-        of these says that a call takes much less than the baseline's, and shorter only where both say that it takes
-        far more.
+        That is what its calls took while they were checked, if it was slow then, and two passes over the data of its
+        warm-up. Passes are longer where these say that a call takes much less than the baseline's, and shorter only
+        where both figures say that it takes far more.
         """
         plan = self._of(arguments, call_s, candidate)
         self.bind(baseline, candidate, arguments, plan, place)
@@ -76,13 +77,15 @@ class Planner:
         """Say so where a candidate got shorter passes than the baseline needs, and then was too fast for them.
 
         In short passes a part of what is subtracted, or begun before the clock, would be a large part of a call. What
-        it took in these passes counts where they are planned again.
+        it took in these passes counts where they are planned again. Of one that is slow, nobody minds shorter ones.
         """
         seemed_ms = (candidate.call_s or call_s) * 1e3
-        _believe(candidate, max(latency_ms.value / 1e3, _LEAST_S))
+        if latency_ms.low > 0:
+            _believe(candidate, latency_ms.value / 1e3)
         usual = self.timer.plan(arguments, call_s, self.timing_config)
         fair = min(usual.long, self._of(arguments, call_s, candidate).long)
-        if fair <= _MUCH_LONGER * plan.long:
+        let_be = _MUCH_LONGER if latency_ms.value / 1e3 > _FAR_FROM_CREDIT * call_s else 1.0
+        if fair <= let_be * plan.long:
             return ""
         return f"a call took {seemed_ms:.4g} ms while passes were planned, {latency_ms.value:.4g} ms in them"
 

@@ -79,7 +79,9 @@ _CPU = TimingConfig(
 )
 _LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets depends on which
 _LONGEST_PASS_S = 20e-3
-_CANDIDATE_PASS_S = 100e-3  # by how much a candidate is slower than this tells, nobody needs to know exactly
+_SLOW_PASS_S = 100e-3  # of a candidate: by how much it is slower than this tells, nobody needs to know exactly
+_SLOWEST_PASS_S = 500e-3  # of one, for as many calls as the shortest pass usually has
+_BASELINE_PASS_S = 1.0  # beside a candidate that is much faster
 _MEMORY_SHARE = 8
 _PAGE = 2 << 20
 _SHORT_SHARE = 8
@@ -112,18 +114,18 @@ class Timer:
 
         On the CPU a pass is one call, of which nothing is subtracted: calls take milliseconds, and a message a tenth of
         one. `timing_config`: the timer's own, or that of a screen. `candidate_s`: the same of the candidate, if known:
-        the faster of both fills a pass, unless the slower would need far longer for it.
+        the faster of both fills a pass, unless the other would need far longer for it.
         """
         if not self.platform.graphs:
             return PassPlan(0, 1)
         set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
         fit = self._arena_bytes // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1) - 2
         candidate_s = candidate_s or call_s
-        call_s = min(call_s, candidate_s)
-        wanted = int(timing_config.pass_s / call_s)
-        least = min(_LEAST_CALLS, max(3, int(_LONGEST_PASS_S / call_s)))
-        most = min(fit, timing_config.most_calls, int(_CANDIDATE_PASS_S / candidate_s))
-        long = max(3, min(max(wanted, least), most))
+        faster_s = min(call_s, candidate_s)
+        wanted = int(timing_config.pass_s / faster_s)
+        least = min(_LEAST_CALLS, max(3, int(_LONGEST_PASS_S / faster_s)))
+        slow = max(int(_SLOW_PASS_S / candidate_s), min(_LEAST_CALLS, int(_SLOWEST_PASS_S / candidate_s)))
+        long = max(3, min(max(wanted, least), fit, timing_config.most_calls, slow, int(_BASELINE_PASS_S / call_s)))
         return PassPlan(max(1, long // _SHORT_SHARE), long)
 
     @property

@@ -27,7 +27,7 @@ Tensors = Mapping[str, "torch.Tensor"]
 class OutputCheck:
     """What was found: `passed`, or the first thing that is wrong. `error_ratio`: worst error over what is allowed.
 
-    `call_s`: what the last call took, in seconds, its way to the worker and back included; no part of the finding.
+    `call_s`: what a call on the last draw took, in seconds, the way to the worker included; no part of the finding.
     """
 
     status: Status

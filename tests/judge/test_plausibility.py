@@ -29,9 +29,9 @@ def made(
 ) -> Timing:
     """A timing in which the candidate's lone call costs `single_gap_ms` more than the baseline's."""
     gap = per_call_ms - baseline_ms if single_gap_ms is None else single_gap_ms
-    worker_s = per_call_ms * LONG / 1e3
+    baseline_s, worker_s = baseline_ms * LONG / 1e3, per_call_ms * LONG / 1e3
     measured: Sequence[Round] = [
-        Round(0.0, 0.0, 0.0, 0.0, worker_s, baseline_single_s=0.2e-3, candidate_single_s=(0.2 + gap) / 1e3)
+        Round(0.0, 0.0, baseline_s, worker_s, worker_s, baseline_single_s=0.2e-3, candidate_single_s=(0.2 + gap) / 1e3)
     ] * 8
     alone = about(baseline_ms)
     return Timing(alone, candidate_ms or about(per_call_ms), alone, interleaved_ms or alone, measured, LONG)
@@ -221,3 +221,58 @@ def test_what_noise_may_explain_is_left_undecided_with_its_reason() -> None:
     assert status is Status.PASSED and "0.15 ms beside this candidate" in why
     deferred = replace(made(0.200, 0.020, single_gap_ms=0.0), candidate_ms=about(0.020, 9.0))
     assert failed_check(deferred, LIMITS)[0] is Status.PASSED and "alone" in failed_check(deferred, LIMITS)[1]
+
+
+def in_two_places(timing: Timing) -> Timing:
+    """The first half of its rounds in one placement, the others in the other."""
+    half = len(timing.rounds) // 2
+    return replace(timing, rounds=[replace(one, swapped=at >= half) for at, one in enumerate(timing.rounds)])
+
+
+@pytest.mark.parametrize(
+    ("extra_ms", "credited"),
+    [
+        ([0.0] * 8, True),
+        ([0.0] * 7 + [5.0], True),
+        ([3.0] + [0.0] * 6 + [3.0], True),
+        ([1.0, 1.0, 1.0, 0.0] + [0.0] * 4, False),
+        ([0.0] * 4 + [0.0, 3.0, 3.0, 3.0], False),
+        ([0.3, 0.3, 0.3, 0.0] + [0.0] * 4, False),
+    ],
+)
+def test_short_passes_made_longer_in_one_placement_earn_no_credit(extra_ms: list[float], credited: bool) -> None:
+    """Three rounds of eight do not show in the median of all, and decide a placement's."""
+    status, why = failed_check(in_two_places(passes(extra_ms, jitter_ms=0.003, call_ms=0.1)), LIMITS)
+    assert status is Status.PASSED
+    assert ("made longer" in why) is not credited
+
+
+@pytest.mark.parametrize(
+    ("late_s", "credited"),
+    [
+        ([0.0] * 8, True),
+        ([0.0] * 7 + [9e-3], True),
+        ([2e-3, 2e-3, 2e-3, 0.0] + [0.0] * 4, False),
+        ([0.0] * 4 + [0.0, 3e-3, 3e-3, 3e-3], False),
+    ],
+)
+def test_work_before_the_clock_in_one_placement_earns_no_credit(late_s: list[float], credited: bool) -> None:
+    ready_s = [usual + late for usual, late in zip(BASELINE_READY_S, late_s, strict=True)]
+    evidence = replace(made(0.100, 0.020), baseline_prepare_s=BASELINE_READY_S, candidate_prepare_s=ready_s)
+    status, why = failed_check(in_two_places(evidence), LIMITS)
+    assert status is Status.PASSED
+    assert ("get ready" in why) is not credited
+
+
+def test_a_latency_that_one_placement_alone_makes_too_short_earns_no_credit() -> None:
+    """0.1 ms in one place and 0.001 in the other: their mean is above the roofline of 0.005."""
+    timing = in_two_places(replace(made(0.100, 0.0505), candidate_ms=about(0.0505)))
+    rounds = [replace(one, candidate_long_s=(1e-6 if one.swapped else 1e-4) * LONG) for one in timing.rounds]
+    status, why = failed_check(replace(timing, rounds=rounds), LIMITS)
+    assert status is Status.PASSED and "0.001 ms is under the roofline" in why
+
+
+def test_what_only_its_own_spread_excuses_earns_no_credit() -> None:
+    """As an expert whose calls take one time or another, by the data: no conviction, and no speedup to boast of."""
+    status, why = failed_check(passes([0.14, 0.14, -0.2] * 4), LIMITS)
+    assert status is Status.PASSED and "made longer" in why
