@@ -16,6 +16,7 @@ _MUCH_LONGER = 1.6
 """a plan that asks for this many times the calls is worth binding the buffers again"""
 _LEAST_S = 1e-6
 _FAR_FROM_CREDIT = 2.0
+"""times the baseline's latency: from there on nothing that a short pass hides makes a candidate the faster one"""
 
 
 @dataclass(frozen=True)

@@ -166,8 +166,8 @@ def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     their_short_s, their_slopes = np.asarray([r.baseline_short_s for r in rounds]), baseline_slopes(rounds, calls)
     ours, theirs = _interleaved_calls(short_s, slopes, short), _interleaved_calls(their_short_s, their_slopes, short)
     more = float(np.median(ours) - np.median(theirs))
-    by_place = _typical_interleaved(short_s, slopes, short, timing.swapped)
-    worst = max(more, by_place - _typical_interleaved(their_short_s, their_slopes, short, timing.swapped))
+    typically = _typical_interleaved(short_s, slopes, short, timing.swapped)
+    worst = max(more, typically - _typical_interleaved(their_short_s, their_slopes, short, timing.swapped))
     own = min(_error_of_both(ours, _middle_deviation), _SPREAD * _calls_ms(timing))
     let_be = 2 * limits.clock_slack_ms + _error_of_both(theirs) + _LET_BE * _calls_ms(timing)
     said = f"a pass takes {worst:.4g} ms more beside its calls than the baseline's: what is subtracted was made longer"
