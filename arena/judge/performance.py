@@ -37,7 +37,7 @@ _PATIENCE = 12
 _NEARLY_AS_FAST = 0.9
 _SINGLE_EVERY = 4
 _ISOLATED_LOOKS = 4
-"""how often a baseline alone is looked at, with as many further rounds each time, while its latency is uncertain"""
+"""how many times as many rounds a baseline alone may have: more are added while its latency is uncertain"""
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
 _NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
