@@ -22,7 +22,7 @@ class WorkerMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
 
 
 class Spawn(WorkerMessage, frozen=True):
-    """Fork a worker. Files sent beside it: the worker's end of its channel, and its log."""
+    """Fork a worker. Files sent beside it: the worker's end of its channel, its log, and on a GPU its flags."""
 
     folder: str
     """the worker's own folder: its home, temporary files and caches"""
@@ -154,7 +154,7 @@ class Prepare(WorkerMessage, frozen=True):
 
 
 class Pass(WorkerMessage, frozen=True):
-    """Run an arranged pass, and wait for the device."""
+    """Run an arranged pass, and wait for the device; where there are flags, between `go` and `done`."""
 
     name: str
 

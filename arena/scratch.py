@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -24,6 +25,14 @@ def scratch(what: str) -> tempfile.TemporaryDirectory[str]:
 def prefix(what: str) -> str:
     """How the name of such a folder begins, for those who make and remove it themselves."""
     return f"arena-{what}-{_namespace()}-{os.getpid()}-"
+
+
+def sealed_memory(what: str, num_bytes: int) -> int:
+    """A file of zeros in memory that nobody can resize: who maps it may share it with whoever is not trusted."""
+    number = os.memfd_create(prefix(what), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(number, num_bytes)
+    fcntl.fcntl(number, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return number
 
 
 def in_memory(what: str, content: bytes) -> int:

@@ -82,6 +82,8 @@ class Channel(Generic[Out, In]):
         with interrupts_held_back():
             self._decoder: msgspec.json.Decoder[In] = msgspec.json.Decoder(cast(type[In], incoming))
         self._spins = False
+        self.sent_s = self.arrived_s = 0.0
+        """by `time.perf_counter`: just before the last message was sent, and when the end of one had just come"""
         self._buffer = bytearray()
         self._files: list[int] = []
 
@@ -108,6 +110,7 @@ class Channel(Generic[Out, In]):
         data = memoryview(_HEADER.pack(len(body)) + body)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
         deadline = time.monotonic() + timeout_s
+        self.sent_s = time.perf_counter()
         while data:
             try:
                 sent = self._socket.sendmsg([data], ancillary)
@@ -139,6 +142,7 @@ class Channel(Generic[Out, In]):
         while len(self._buffer) < count:
             try:
                 data, ancillary, _, _ = self._socket.recvmsg(65536, self._ancillary_bytes)
+                self.arrived_s = time.perf_counter()
             except BlockingIOError:
                 self._wait(deadline, write=False)
                 continue

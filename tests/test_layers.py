@@ -27,6 +27,7 @@ LAYERS = {
     "sandbox": 2,
     "wire": 2,
     "http_server": 2,
+    "flags": 3,
     "platforms": 3,
     "toolchains": 3,
     "numerics": 3,

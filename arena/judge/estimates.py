@@ -95,14 +95,14 @@ def _tail(count: int) -> float:
 
 def _surely(rounds: Sequence[Round], calls: int) -> float:
     """The speedup that noise larger than the latencies leaves: a call takes no longer than its pass."""
-    baseline = _combined(baseline_slopes(rounds, calls), [r.swapped for r in rounds])
+    baseline = _combined(baseline_slopes(rounds, calls), placements(rounds))
     most_s = float(np.median([r.candidate_long_s for r in rounds])) / calls
     return max(baseline.low, _LEAST_S) / max(most_s, _LEAST_S)
 
 
 def measured(rounds: Sequence[Round], calls: int) -> bool:
     """Return whether both latencies are surely above 0: where one is not, noise is larger than what is measured."""
-    swapped = [r.swapped for r in rounds]
+    swapped = placements(rounds)
     both = (_combined(slopes, swapped) for slopes in (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)))
     return all(latency.low > 0 for latency in both)
 
@@ -110,7 +110,12 @@ def measured(rounds: Sequence[Round], calls: int) -> bool:
 def _log_ratios(rounds: Sequence[Round], calls: int) -> tuple[Array, list[bool]]:
     baseline_s, candidate_s = baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)
     logs: Array = np.log(np.maximum(baseline_s, _LEAST_S) / np.maximum(candidate_s, _LEAST_S))
-    return logs, [r.swapped for r in rounds]
+    return logs, placements(rounds)
+
+
+def placements(rounds: Sequence[Round]) -> list[bool]:
+    """Return in which of both placements each round was: whether the sides had changed buffers."""
+    return [measured.swapped for measured in rounds]
 
 
 def typical(values: Array, swapped: Sequence[bool]) -> float:

@@ -27,6 +27,7 @@ from arena.judge.cross_compile import CrossCompilation, Limit
 from arena.judge.machine_code import executed
 from arena.judge.messages import HELDOUT, SEEN, Options
 from arena.judge.performance import PerformanceCheck
+from arena.judge.planning import told_by_check
 from arena.judge.profiling import profile_largest
 from arena.judge.selection import is_timed, not_run, select_cases
 from arena.judge.timed_program import TimedProgram
@@ -48,8 +49,6 @@ from arena.scratch import prefix as scratch_prefix
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
 _IDLE_WAIT_S = 20.0
-_SLOW_S = 1e-3
-"""what a checked call takes with the way to its worker tells something of the kernel from here on"""
 _CANDIDATE, _BASELINE = "candidate", "baseline"
 
 
@@ -282,10 +281,7 @@ class CandidateEvaluation:
         if known.isolated_ms is None:
             return OutputCheck(Status.PASSED)
         platform, timeout_s = self._timer.platform, self._options.call_timeout_s
-        call_s = self._calls_s.get(case.id)
-        if call_s is not None and call_s < _SLOW_S:
-            call_s = None
-        graphs = self._options.graphs
+        graphs, call_s = self._options.graphs, told_by_check(self._calls_s.get(case.id))
         candidate = TimedProgram(self._of_candidate, platform, timeout_s, graphs=graphs, call_s=call_s)
         finding, timing = self._performance.compare(
             self._baselines.side(), candidate, arguments(self._task, case), (known.isolated_ms, known.call_s)

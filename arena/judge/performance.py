@@ -117,6 +117,7 @@ class PerformanceCheck:
             evidence = self._evidence(timing, baseline, candidate)
             status, why = failed_check(evidence, self.timer.limits(arguments))
             feigned = self.planner.feigned(plan, candidate, arguments, isolated[1], timing.candidate_ms)
+            self.planner.learn(candidate, timing.candidate_ms)
             why = why or feigned
             if status is Status.PASSED and why:
                 return OutputCheck(status), replace(timing, noisy=True, undecided=why)
@@ -276,7 +277,7 @@ class PerformanceCheck:
     def _timing(
         self, rounds: list[Round], plan: PassPlan, arguments: Arguments, candidate: TimedProgram, alone_ms: Estimate
     ) -> CaseTiming:
-        calls, swapped = plan.long - plan.short, [measured.swapped for measured in rounds]
+        calls, swapped = plan.long - plan.short, estimates.placements(rounds)
         ratio = self._speedup(rounds, calls)
         return CaseTiming(
             baseline_ms=estimates.latency_ms(estimates.baseline_slopes(rounds, calls), swapped),

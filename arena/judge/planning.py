@@ -15,6 +15,8 @@ _PROBE_REPEATS = 2
 _MUCH_LONGER = 1.6
 """a plan that asks for this many times the calls is worth binding the buffers again"""
 _LEAST_S = 1e-6
+_SLOW_S = 1e-3
+"""what a checked call takes with the way to its worker tells something of the kernel from here on"""
 _FAR_FROM_CREDIT = 2.0
 """times the baseline's latency: from there on nothing that a short pass hides makes a candidate the faster one"""
 
@@ -53,7 +55,7 @@ class Planner:
         plan = self._of(arguments, call_s, candidate)
         self.bind(baseline, candidate, arguments, plan, place)
         if self.timer.platform.graphs:
-            _believe(candidate, self._rough_call_s(candidate, plan))
+            candidate.call_s = _least(candidate.call_s, self._rough_call_s(candidate, plan))
             longer = self._of(arguments, call_s, candidate)
             if longer.long > _MUCH_LONGER * plan.long:
                 plan = longer
@@ -77,18 +79,22 @@ class Planner:
     ) -> str:
         """Say so where a candidate got shorter passes than the baseline needs, and then was too fast for them.
 
-        In short passes a part of what is subtracted, or begun before the clock, would be a large part of a call. What
-        it took in these passes counts where they are planned again. Of one that is slow, nobody minds shorter ones.
+        In short passes a part of what is subtracted, or begun before the clock, would be a large part of a call. Of one
+        that is slow, nobody minds shorter ones.
         """
         seemed_ms = (candidate.call_s or call_s) * 1e3
-        if latency_ms.low > 0:
-            _believe(candidate, latency_ms.value / 1e3)
         usual = self.timer.plan(arguments, call_s, self.timing_config)
-        fair = min(usual.long, self._of(arguments, call_s, candidate).long)
+        measured_s = _measured(candidate.call_s, latency_ms)
+        fair = min(usual.long, self.timer.plan(arguments, call_s, self.timing_config, measured_s).long)
         let_be = _MUCH_LONGER if latency_ms.value / 1e3 > _FAR_FROM_CREDIT * call_s else 1.0
         if fair <= let_be * plan.long:
             return ""
         return f"a call took {seemed_ms:.4g} ms while passes were planned, {latency_ms.value:.4g} ms in them"
+
+    @staticmethod
+    def learn(candidate: TimedProgram, latency_ms: Estimate) -> None:
+        """Have what a call took in timed passes count where they are planned again."""
+        candidate.call_s = _measured(candidate.call_s, latency_ms)
 
     def _of(self, arguments: Arguments, call_s: float, candidate: TimedProgram) -> PassPlan:
         return self.timer.plan(arguments, call_s, self.timing_config, candidate.call_s)
@@ -106,6 +112,16 @@ def passes_of(plan: PassPlan) -> dict[str, tuple[int, ...]]:
     return {name: plan.indices(name) for name in (SHORT, LONG, SINGLE)}
 
 
-def _believe(candidate: TimedProgram, call_s: float) -> None:
+def told_by_check(call_s: float | None) -> float | None:
+    """Return what a checked call tells of a kernel, in seconds: nothing where reaching the worker may be most of it."""
+    return None if call_s is None or call_s < _SLOW_S else call_s
+
+
+def _least(call_s: float | None, another_s: float) -> float:
     """The least of all figures counts: nobody gets short passes by being slow once."""
-    candidate.call_s = call_s if candidate.call_s is None else min(candidate.call_s, call_s)
+    return another_s if call_s is None else min(call_s, another_s)
+
+
+def _measured(call_s: float | None, latency_ms: Estimate) -> float | None:
+    """The same with a latency, unless that may be nothing."""
+    return _least(call_s, latency_ms.value / 1e3) if latency_ms.low > 0 else call_s

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arena.judge.estimates import baseline_slopes, by_place, candidate_slopes, typical
+from arena.judge.estimates import baseline_slopes, by_place, candidate_slopes, placements, typical
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
@@ -69,7 +69,7 @@ class Timing:
     @property
     def swapped(self) -> Sequence[bool]:
         """The placement of each round."""
-        return [measured.swapped for measured in self.rounds]
+        return placements(self.rounds)
 
 
 def failed_check(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:

@@ -75,9 +75,9 @@ class TimedProgram:
         """None where no pass is on a device"""
         self._wakes_first = False
         self.prepare_s: list[float] = []
-        """how long each `Prepare` before a long pass took: it comes after the data and before the clock"""
+        """how long the worker took before each long pass to be ready for it: after the data and before the clock"""
         self.drain_s: list[float] = []
-        """how long the judge read of what was written, and waited for the device, when the clock had stopped"""
+        """how long after the end of each pass the judge had read of what was written, and the device was idle"""
         self._began_s = 0.0
         """processor time of the worker before the data of a pass were written, where that is what counts"""
         self.mode = Mode.LOOP
@@ -166,20 +166,20 @@ class TimedProgram:
         Where kernels are emulated, the seconds are the worker's processor time since before the data came: whenever it
         works, with however many threads, and whatever else the machine does.
         """
+        preparing_s = 0.0
         if not self._wakes_first:
             preparing_s = sum(self.worker.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
-            if name == LONG and self._platform.graphs:  # the other passes are subtracted, or are bounds
-                self.prepare_s.append(preparing_s)
         seconds, done = self.worker.timed(Pass(name), self._timeout_s)
         if not self._platform.graphs:
             self.worker.stop()
             return self.worker.processor_s() - self._began_s, done.worker_s
         self.worker.halt()
-        started = time.perf_counter()
+        if name == LONG:  # the other passes are subtracted, or are bounds
+            self.prepare_s.append(preparing_s + self.worker.ready_s)
         if self._spots is not None:
             self._spots.read()
         self._platform.launch_tiny_kernel()
-        self.drain_s.append(time.perf_counter() - started)
+        self.drain_s.append(time.perf_counter() - self.worker.over_s)
         self.worker.stop()
         return seconds, done.worker_s
 

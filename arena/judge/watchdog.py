@@ -173,7 +173,7 @@ class WatchedWorker(Worker):
         self._heard = worker.isolation
         self._frozen = False
         self._chosen = scheduling.choose(worker._pid)
-        super().__init__(worker._fork_server, worker._pid, worker._channel, worker._log, spins=worker._spins)
+        super().__init__(worker._fork_server, worker._pid, worker._channel, worker._log, worker._flags)
         self._watch = Watch(self._pid, most_bytes, self._log.fileno(), folders)
 
     def _welcome(self) -> str:

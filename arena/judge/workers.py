@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import IO, NoReturn
 import msgspec
 
 from arena.errors import InfrastructureError
+from arena.flags import Flags, new_flags
 from arena.judge import flat
 from arena.judge.answers import Overstep, bounded
 from arena.model.portability import KernelUse
@@ -35,6 +35,7 @@ from arena.protocol import (
     FromForkServer,
     FromWorker,
     Kernels,
+    Pass,
     Profiled,
     ProfileRequest,
     Ready,
@@ -151,19 +152,22 @@ class ForkServer:
         shown = [str(folder.program)] if folder.program else []
         shown += [str(path) for path in native_worker.folders] if native_worker else []
         program = str(native_worker.program) if native_worker else ""
+        flags, *files = new_flags() if self._spins else (None,)
         request = Spawn(str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program)
         try:
             with self._one_at_a_time:
-                self._channel.send(request, [theirs.fileno(), log.fileno()])
+                self._channel.send(request, [theirs.fileno(), log.fileno(), *files])
                 answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
             raise InfrastructureError(f"the worker template is gone ({problem!r}); see `arena doctor`") from None
         finally:
             theirs.close()
+            for file in files:
+                os.close(file)
         assert isinstance(answer, Spawned)
         encode = flat.encode if native_worker else msgspec.json.encode
         channel: Channel[ToWorker, FromWorker] = Channel(ours, FromWorker, encode=encode, most_bytes=ANSWER_BYTES)
-        return Worker(self, answer.pid, channel, log, spins=self._spins)
+        return Worker(self, answer.pid, channel, log, flags)
 
     def ended(self, pid: int) -> int | None:
         """Exit code of a worker, negative for a signal; None where it still runs."""
@@ -191,11 +195,16 @@ class Worker:
         pid: int,
         channel: Channel[ToWorker, FromWorker],
         log: IO[bytes],
-        *,
-        spins: bool,
+        flags: Flags | None = None,
     ) -> None:
+        """`flags`: by which its passes are timed, where judge and worker poll; else it is by messages."""
         self._fork_server, self._pid, self._channel, self._log = fork_server, pid, channel, log
-        self._spins = spins
+        self._flags = flags
+        self._ran_s: tuple[float, float] | None = None
+        self.ready_s = 0.0
+        """how long after it was told of the last pass it was ready for it: the new data are there by then"""
+        self.over_s = 0.0
+        """when what was timed last was over, by `time.perf_counter`"""
         self._stopped = self._halted = False
         self._collected = False
         self.isolation = self._welcome()
@@ -243,7 +252,11 @@ class Worker:
         self.resume()
         try:
             self._channel.send(message, files)
-            answer = bounded(self._channel.receive(timeout_s, spins=timed and self._spins)[0])
+            if self._flags is not None and isinstance(message, Pass):
+                self._ran_s = self._flags.time_pass(timeout_s, self._channel.has_next)
+                if self._ran_s is None and not self._channel.has_next():
+                    raise ChannelTimeout
+            answer = bounded(self._channel.receive(timeout_s, spins=timed and self._flags is not None)[0])
         except ChannelTimeout:
             self.kill()
             raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
@@ -260,10 +273,18 @@ class Worker:
         return answer
 
     def timed(self, message: ToWorker, timeout_s: float) -> tuple[float, Done]:
-        """`ask`, with the seconds it took on the judge's clock."""
-        started = time.perf_counter()
+        """`ask`, with the seconds on the judge's clock: of a pass that flags time, what it took from `go` to `done`.
+
+        Otherwise from when the message is sent to when the answer has come.
+        """
         done = self.ask(message, timeout_s, timed=True)
-        return time.perf_counter() - started, done
+        started, self.over_s = self._channel.sent_s, self._channel.arrived_s
+        if self._flags is not None and isinstance(message, Pass):
+            if self._ran_s is None:
+                self._overstepped("a pass that is over and was not begun")
+            self.ready_s = self._ran_s[0] - started
+            started, self.over_s = self._ran_s
+        return self.over_s - started, done
 
     def stop(self) -> None:
         """Freeze every thread of the worker; its device work is drained, since it has answered."""

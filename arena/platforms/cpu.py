@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import platform
@@ -11,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from arena.model.environment import DeviceFacts
 from arena.platforms.base import Handle, Memory, SharedBuffer
+from arena.scratch import sealed_memory
 
 if TYPE_CHECKING:
     import torch
-
-_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
 class MemoryFile:
@@ -79,10 +77,7 @@ class CpuPlatform:
 
     def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """A new sealed memory file of zeros."""
-        file = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(file, num_bytes)
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
-        return MemoryFile(file, num_bytes)
+        return MemoryFile(sealed_memory("buffer", num_bytes), num_bytes)
 
     def open(self, handle: Handle, file: int | None) -> SharedBuffer:
         """Map a memory file that came over the socket."""

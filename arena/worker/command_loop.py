@@ -9,6 +9,7 @@ import contextlib
 import os
 from dataclasses import replace
 
+from arena.flags import Flags
 from arena.model.portability import most_used
 from arena.platforms.base import Platform
 from arena.printable import printable
@@ -49,8 +50,9 @@ _ALERT_S = 0.02
 class CommandLoop:
     """One candidate, the buffers of the current case, and nothing else."""
 
-    def __init__(self, channel: Channel[FromWorker, ToWorker], platform: Platform) -> None:
-        self._channel = channel
+    def __init__(self, channel: Channel[FromWorker, ToWorker], platform: Platform, flags: Flags | None = None) -> None:
+        """`flags`: by which passes are timed; None where messages do."""
+        self._channel, self._flags = channel, flags
         self._platform = platform
         self._entry: Entry | None = None
         self._path = ""
@@ -86,6 +88,9 @@ class CommandLoop:
     def _obey(self, message: ToWorker, files: list[int]) -> FromWorker:
         worker_s = 0.0
         match message:
+            case Pass(name=name):
+                run = self._passes[name].run
+                worker_s = run() if self._flags is None else self._flags.run(run)
             case ReportKernels():
                 uses = [replace(use, kernel=use.kernel[:NAME_CHARACTERS]) for use in self._loaded.kernels()]
                 return Kernels(most_used(tuple(uses))[:MOST_KERNELS])
@@ -108,8 +113,6 @@ class CommandLoop:
                 self._passes[message.name] = self._arrange(message)
             case Prepare():
                 self._prepare()
-            case Pass(name=name):
-                worker_s = self._passes[name].run()
             case CopyBack(name=name):
                 for index in self._passes[name].sets:
                     self._loaded.copy_back(index)

@@ -15,6 +15,7 @@ import time
 import traceback
 from pathlib import Path
 
+from arena.flags import Flags
 from arena.platforms.base import Platform
 from arena.protocol import Ended, FromForkServer, FromWorker, Ready, Reap, Spawn, Spawned, ToForkServer, ToWorker
 from arena.sandbox import Namespaces, confinement, enter, network, places
@@ -103,7 +104,7 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
     """In the fork: enter the sandbox, then obey the judge. Never returns."""
     code = 70
     try:
-        channel_file, log_file = files
+        channel_file, log_file, *flags_file = files
         for stream in (1, 2):
             os.dup2(log_file, stream)
         os.close(log_file)
@@ -112,11 +113,11 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
         channel: Channel[FromWorker, ToWorker] = Channel(socket.socket(fileno=channel_file), ToWorker, takes_files=True)
         channel.send(Ready(level))
         if message.worker:
-            _become_native_worker(message.worker, channel_file)
+            _become_native_worker(message.worker, [channel_file, *flags_file])
         assert device is not None
         from arena.worker.command_loop import CommandLoop
 
-        code = CommandLoop(channel, device).run()
+        code = CommandLoop(channel, device, Flags(*flags_file) if flags_file else None).run()
     except SystemExit as exit_request:
         code = exit_request.code if isinstance(exit_request.code, int) else 0
     except BaseException:
@@ -127,12 +128,13 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
         os._exit(code & 0xFF)
 
 
-def _become_native_worker(program: str, channel_file: int) -> None:
-    """Replace Python by the native worker; number, channel, log and sandbox stay. Never returns."""
+def _become_native_worker(program: str, files: list[int]) -> None:
+    """Replace Python by the native worker; number, channel, log, flags and sandbox stay. Never returns."""
     confinement.refuse_processes(programs=True)  # the worker, which is one
-    os.set_inheritable(channel_file, True)
+    for file in files:
+        os.set_inheritable(file, True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}
-    os.execve(program, [program, str(channel_file)], kept)
+    os.execve(program, [program, *map(str, files)], kept)
 
 
 def _enter_sandbox(message: Spawn, *, gpus: bool = True) -> str:

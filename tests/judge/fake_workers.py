@@ -41,4 +41,4 @@ def connected_worker() -> Iterator[tuple[Worker, socket.socket]]:
     theirs.sendall(framed(msgspec.json.encode(Ready("session"))))
     with ours, theirs, tempfile.TemporaryFile() as log:
         channel: Channel[object, FromWorker] = Channel(ours, FromWorker, most_bytes=ANSWER_BYTES)
-        yield UnkillableWorker(NoTemplate(), 0, channel, log, spins=False), theirs  # type: ignore[arg-type]
+        yield UnkillableWorker(NoTemplate(), 0, channel, log), theirs  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.model.record import Evaluation
 from arena.model.verdict import Stage, Status
-from tests.candidates import TASK_OF, assembled, name
+from tests.candidates import HERE, TASK_OF, assembled, name
 from tests.cheat_fixtures import CheatFixture, cheat_fixtures
 
 OPTIONS = Options(heldout=False, seeds=3, call_timeout_s=6.0, timing_budget_s=0.05)
@@ -84,3 +84,12 @@ def test_on_cpu(cpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -
 @pytest.mark.parametrize("fixture", shown("GPU"))
 def test_on_gpu(gpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -> None:
     check(evaluate(gpu_judge, fixture, tmp_path, GPU_OPTIONS), fixture.expected["GPU"])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("which", ["pads_three_short_passes_of_four", "works_early_in_three_rounds_of_four"])
+def test_what_one_placement_decides_earns_no_credit_on_gpu(gpu_judge: JudgeClient, which: str, tmp_path: Path) -> None:
+    candidate = assembled(HERE / "cheats" / "rms_norm" / f"{which}.py", tmp_path)
+    found = gpu_judge.evaluate(TASKS / TASK_OF["rms_norm"], candidate, GPU_OPTIONS)
+    timings = [case.timing for case in found.cases if case.timing is not None]
+    assert found.status is not Status.PASSED or all(timing.undecided for timing in timings), found

@@ -57,9 +57,11 @@ class Planned:
         return [one.long for one in self.bound]
 
     def feigned(self, candidate: Any, measured_ms: float) -> str:
-        """What is said of this latency in the passes that were bound last."""
+        """What is said of this latency in the passes that were bound last, which is learnt from then."""
         latency = Estimate(measured_ms, measured_ms, measured_ms)
-        return self.planner.feigned(self.bound[-1], candidate, self._case, BASELINE_S, latency)
+        said = self.planner.feigned(self.bound[-1], candidate, self._case, BASELINE_S, latency)
+        self.planner.learn(candidate, latency)
+        return said
 
 
 def side(call_s: float | None) -> Any:
@@ -154,7 +156,7 @@ def test_within_reach_of_credit_no_call_is_missing(
 def test_a_latency_that_may_be_nothing_is_not_planned_with(case: Arguments, monkeypatch: pytest.MonkeyPatch) -> None:
     candidate, planned = side(9.9e-3), Planned(monkeypatch, case, 9.9e-3)
     planned.calls(candidate)
-    planned.planner.feigned(planned.bound[-1], candidate, case, BASELINE_S, Estimate(-1.0, -2.0, 3.0))
+    planned.planner.learn(candidate, Estimate(-1.0, -2.0, 3.0))
     assert planned.calls(candidate) == [10]
 
 

@@ -309,11 +309,9 @@ def test_beyond_its_budget_only_a_noisy_case_goes_on() -> None:
 
 
 def test_what_no_number_of_rounds_shows_is_no_reason_for_more() -> None:
-    """Calls of 1 us: reaching the workers is off by 2 % of the passes, whatever the rounds say."""
-    short = [
-        Round(1.28e-4, 1.28e-4, 1.024e-3, 1.024e-3 * each, swapped=at > 3) for at, each in enumerate([1, 1.002] * 4)
-    ]
-    check, plan = measuring(1e6), PassPlan(128, 1024)
+    """Passes of 0.3 ms: reaching the workers is off by 3 % of them, whatever the rounds say."""
+    short = [Round(4e-5, 4e-5, 3.2e-4, 3.2e-4 * each, swapped=at > 3) for at, each in enumerate([1, 1.002] * 4)]
+    check, plan = measuring(1e6), PassPlan(40, 320)
     assert check._speedup(short, plan.long - plan.short).half_width > _GPU.noisy_half_width
     assert check._worth_more(short, plan, 0.0), "the budget is used: what counts its calls is found out by many"
     assert not check._worth_more(short, plan, 1e6)

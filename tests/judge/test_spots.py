@@ -97,6 +97,7 @@ class Hasty(Obedient):
     """A worker whose device is at the last sets still when it answers."""
 
     left: Callable[[], object] = staticmethod(lambda: None)
+    ready_s = over_s = 0.0
 
     def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
         if not isinstance(message, Pass):

@@ -53,7 +53,7 @@ def start() -> Iterator[Start]:
         process.stdout.readline()
         log = tempfile.TemporaryFile()  # noqa: SIM115 - the worker closes it
         worker: Any = SimpleNamespace(
-            isolation="", _fork_server=Template(), _pid=process.pid, _channel=Channel(), _log=log, _spins=False
+            isolation="", _fork_server=Template(), _pid=process.pid, _channel=Channel(), _log=log, _flags=None
         )
         workers.append(WatchedWorker(worker, 1 << 40))
         return workers[-1]

@@ -17,9 +17,11 @@ class Answering:
 
     def __init__(self) -> None:
         self.told: list[object] = []
+        self.ready_s, self.over_s = 0.0, 0.0
 
     def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
         self.told.append(message)
+        self.ready_s, self.over_s = 0.25, time.perf_counter()
         return 0.001, Done(0.0)
 
     def halt(self) -> None:
@@ -57,7 +59,7 @@ def test_how_long_the_device_is_busy_after_a_pass_is_noted() -> None:
     assert worker.told[-4:] == [Pass(LONG), "halt", "nudge", "stop"]
     side.run(SHORT)
     assert len(side.drain_s) == 2
-    assert all(_BUSY_S <= waited < 50 * _BUSY_S for waited in side.drain_s)
+    assert all(_BUSY_S <= waited < 50 * _BUSY_S for waited in side.drain_s), "since the pass was over"
 
 
 def test_getting_ready_is_gone_through_more_than_once_and_noted_for_long_passes() -> None:
@@ -67,7 +69,7 @@ def test_getting_ready_is_gone_through_more_than_once_and_noted_for_long_passes(
     times = worker.told.index(Pass(LONG))
     assert worker.told[:times] == [Prepare()] * times
     assert times > 1
-    assert side.prepare_s == [0.001 * times]
+    assert side.prepare_s == [0.001 * times + 0.25], "and so is what follows when the worker has heard of the pass"
 
 
 def test_on_the_cpu_there_is_no_device_to_wait_for() -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from arena.emulation.hip.toolchain import HipCpuToolchain
+from arena.flags import new_flags
 from arena.judge import flat
 from arena.platforms.cpu import CpuPlatform, MemoryFile
 from arena.protocol import (
@@ -110,8 +111,17 @@ class Started:
         self.buffer = buffer
 
     def ask(self, message: ToWorker, *files: int) -> FromWorker:
+        self.send(message, *files)
+        return self.receive()
+
+    def send(self, message: ToWorker, *files: int) -> None:
         self._channel.send(message, list(files))
+
+    def receive(self) -> FromWorker:
         return self._channel.receive(20.0)[0]
+
+    def answers(self) -> bool:
+        return self._channel.has_next()
 
     def bind(self, entry: str, *arguments: Argument, axes: tuple[int, ...] = (), sets: int = 1) -> FromWorker:
         loaded = self.ask(Load(Language.HIP, str(self._kit.library), entry))
@@ -129,12 +139,14 @@ def tensor(name: str, offset: int = 0, pitch: int = 4096, of: str = "", count: i
 
 
 @contextmanager
-def started(kit: Kit) -> Iterator[Started]:
+def started(kit: Kit, *files: int) -> Iterator[Started]:
+    """`files`: those of its flags, if it is to have some."""
     ours, theirs = socket.socketpair()
-    line = [str(kit.worker.program), str(theirs.fileno())]
+    passed = [theirs.fileno(), *files]
+    line = [str(kit.worker.program), *map(str, passed)]
     with (
         ours,
-        subprocess.Popen(line, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        subprocess.Popen(line, pass_fds=passed, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
     ):
         theirs.close()
         one = Started(kit, Channel(ours, FromWorker, encode=flat.encode), process)
@@ -178,6 +190,26 @@ def test_codes_and_missing_things_are_told_apart(kit: Kit) -> None:
         assert failure(worker.ask(Call(0))) == (Blame.OUT_OF_MEMORY, said)
         assert failure(worker.ask(Arrange("long", (0,), graph=True)))[0] is Blame.NOT_CAPTURABLE
         assert worker.ask(Release()) == Done(0.0)
+
+
+def test_passes_are_timed_by_flags(kit: Kit) -> None:
+    """Both sides poll, so that the worker waits for the judge, and a message for the end of the pass."""
+    flags, file = new_flags()
+    with started(kit, file) as worker:
+        os.close(file)
+        assert isinstance(worker.bind("returns", ScalarArgument("code", "int64", 0)), Done)
+        assert worker.ask(Arrange("long", (0, 0, 0), graph=False)) == Done(0.0)
+        for _ in range(2):
+            worker.ask(Prepare())
+            worker.send(Pass("long"))
+            found = flags.time_pass(20.0, lambda: False)
+            done = worker.receive()
+            assert isinstance(done, Done)
+            assert found is not None
+            assert 0 < done.worker_s <= found[1] - found[0]
+        worker.send(Pass("another"))
+        assert flags.time_pass(20.0, worker.answers) is None
+        assert isinstance(worker.receive(), Failed)
 
 
 def test_it_becomes_no_other_program(kit: Kit) -> None:

@@ -1,6 +1,6 @@
 // The worker of HIP candidates: obeys the judge one message at a time, and says honestly what went wrong.
 //
-// Started by the fork server behind the sandbox, with the descriptor of its channel as the only argument. It holds no
+// Started by the fork server behind the sandbox, with the descriptors of its channel and of its flags. It holds no
 // Python and no PyTorch, so that a candidate finds nothing here that computes. Honesty is not relied upon: a worker
 // can only make its own candidate fail. What it computes is in the shared buffers.
 #ifdef ARENA_WORKER_CPU
@@ -11,11 +11,13 @@
 
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <new>
 
 #include "binding.h"
 #include "channel.h"
 #include "confinement.h"
+#include "flags.h"
 
 namespace {
 
@@ -26,6 +28,9 @@ enum class Kind : std::uint8_t { load = 1, bind, release, call, arrange, prepare
 
 class Worker {
   public:
+    // `flags`: those by which passes are timed; none where messages do.
+    explicit Worker(std::unique_ptr<Flags> flags) : flags_(std::move(flags)) {}
+
     // The answer to one message, as JSON.
     std::string answer(const std::string& frame, const std::vector<int>& files) {
         prepared_ = false;
@@ -52,7 +57,7 @@ class Worker {
             case Kind::call: call(message.number<std::uint32_t>()); break;
             case Kind::arrange: arrange(message); break;
             case Kind::prepare: prepare(); break;
-            case Kind::pass: return done(pass(message.text()).run());
+            case Kind::pass: return done(timed(pass(message.text())));
             case Kind::flush: pass(message.text()); break;  // outputs were written in place
             case Kind::report: return "{\"type\":\"Kernels\",\"kernels\":[]}";
             default: throw Malformed("a message of no known kind");
@@ -148,6 +153,14 @@ class Worker {
         return *found->second;
     }
 
+    double timed(Device::Pass& chosen) {
+        double seconds = 0.0;
+        const auto run = [&] { seconds = chosen.run(); };
+        if (!flags_) run();
+        else if (!flags_->run(run)) throw Failure("launch_error", "the judge did not let a pass begin");
+        return seconds;
+    }
+
     const Entry& loaded() const {
         if (!entry_) throw Failure("launch_error", "nothing is loaded");
         return *entry_;
@@ -168,6 +181,7 @@ class Worker {
         return "{\"type\":\"Failed\",\"blame\":\"" + std::string(blame) + "\",\"detail\":" + quoted(detail) + "}";
     }
 
+    std::unique_ptr<Flags> flags_;
     std::unique_ptr<Entry> entry_;
     std::unique_ptr<Binding> binding_;
     std::map<std::string, std::unique_ptr<Device::Pass>> passes_;
@@ -178,24 +192,24 @@ class Worker {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 2) {
-        std::fputs("usage: hip_worker DESCRIPTOR\n", stderr);
+    if (count != 2 && count != 3) {
+        std::fputs("usage: hip_worker CHANNEL [FLAGS]\n", stderr);
         return 2;
     }
     refuse_programs();
-    Channel channel(std::atoi(arguments[1]));
-    Worker worker;
-    std::string frame;
-    std::vector<int> files;
     try {
+        Channel channel(std::atoi(arguments[1]));
+        Worker worker(count == 3 ? std::make_unique<Flags>(std::atoi(arguments[2])) : nullptr);
+        std::string frame;
+        std::vector<int> files;
         while (channel.receive(frame, files, worker.alert() ? alert_s : 0.0)) {
             const std::string answer = worker.answer(frame, files);
             for (const int file : files) close(file);
             channel.send(answer);
         }
+        _exit(0);  // what a candidate has registered for an ordinary end is not run
     } catch (const Malformed& problem) {
         std::fprintf(stderr, "the judge's message cannot be read: %s\n", problem.what());
         _exit(70);
     }
-    _exit(0);  // what a candidate has registered for an ordinary end is not run
 }

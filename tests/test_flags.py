@@ -1,0 +1,174 @@
+"""Passes are timed by flags in shared memory: from `go` to `done`, whatever is sent beside them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from arena.flags import Flags, new_flags
+from arena.judge.workers import CandidateFailed
+from arena.model.verdict import Status
+from arena.platforms.cpu import CpuPlatform
+from arena.protocol import ANSWER_BYTES, Arrange, Done, FromWorker, Pass, Prepare, Ready, ToWorker
+from arena.wire import Channel, ChannelClosed
+from arena.worker.command_loop import CommandLoop
+from tests.judge.fake_workers import NoTemplate, UnkillableWorker, framed
+
+PASS_S = 0.02
+
+
+def pair() -> tuple[Flags, Flags]:
+    """Those of the judge and of its worker."""
+    ours, file = new_flags()
+    return ours, Flags(file)
+
+
+@contextmanager
+def beside(work: Callable[[], object]) -> Iterator[None]:
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_a_pass_runs_between_go_and_done() -> None:
+    ours, theirs = pair()
+    ran: list[tuple[float, float]] = []
+
+    def timed_pass() -> float:
+        began = time.perf_counter()
+        time.sleep(PASS_S)
+        ran.append((began, time.perf_counter()))
+        return 7.0
+
+    said: list[float] = []
+    for _ in range(3):
+        with beside(lambda: said.append(theirs.run(timed_pass))):
+            found = ours.time_pass(20.0, lambda: False)
+        assert found is not None
+        assert found[0] <= ran[-1][0] < ran[-1][1] <= found[1]
+    assert said == [7.0] * 3
+
+
+def test_a_pass_waits_for_the_judge() -> None:
+    ours, theirs = pair()
+    began: list[float] = []
+
+    def timed_pass() -> float:
+        began.append(time.perf_counter())
+        return 0.0
+
+    with beside(lambda: theirs.run(timed_pass)):
+        time.sleep(PASS_S)
+        assert not began
+        found = ours.time_pass(20.0, lambda: False)
+    assert found is not None
+    assert began[0] >= found[0]
+
+
+@pytest.mark.parametrize("gets_ready", [False, True])
+def test_nothing_is_timed_where_the_worker_answers_or_is_silent(gets_ready: bool) -> None:
+    ours, theirs = pair()
+    if gets_ready:
+        theirs._words[0] = 1
+    assert ours.time_pass(0.05, lambda: False) is None
+    assert ours.time_pass(20.0, lambda: True) is None, "at once"
+
+
+def test_nobody_can_resize_the_memory() -> None:
+    _, file = new_flags()
+    with pytest.raises(PermissionError):
+        os.ftruncate(file, 0)
+    os.close(file)
+
+
+class Talking(UnkillableWorker):
+    """A worker in a thread, and the judge's end of it."""
+
+    def __init__(self, serve: Callable[[Channel[FromWorker, ToWorker], Flags], object]) -> None:
+        ours, theirs = socket.socketpair()
+        theirs.sendall(framed(msgspec.json.encode(Ready("session"))))
+        judge, file = new_flags()
+        channel: Channel[Any, FromWorker] = Channel(ours, FromWorker, most_bytes=ANSWER_BYTES)
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the rest
+        super().__init__(NoTemplate(), 0, channel, log, judge)  # type: ignore[arg-type]
+        far: Channel[FromWorker, ToWorker] = Channel(theirs, ToWorker)
+
+        def work() -> None:
+            with closing(far), suppress(ChannelClosed):
+                serve(far, Flags(file))
+
+        self.thread = threading.Thread(target=work)
+        self.thread.start()
+
+    def __enter__(self) -> Talking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+        self.thread.join()
+        self._log.close()
+
+
+def obeying(call: Callable[[int], None]) -> Callable[[Channel[FromWorker, ToWorker], Flags], object]:
+    """The worker's own loop around an entry."""
+
+    def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
+        loop: Any = CommandLoop(channel, CpuPlatform(), flags)
+        loop._entry = SimpleNamespace(call=call, bind=lambda _: None)
+        loop.run()
+
+    return serve
+
+
+def test_a_worker_is_timed_by_its_flags() -> None:
+    with Talking(obeying(lambda _: time.sleep(PASS_S))) as worker:
+        worker.ask(Arrange("long", (0, 0), graph=False), 20.0)
+        for _ in range(2):
+            worker.timed(Prepare(), 20.0)
+            seconds, done = worker.timed(Pass("long"), 20.0)
+            assert seconds >= done.worker_s >= 2 * PASS_S
+            assert worker.over_s <= time.perf_counter()
+            assert worker.ready_s > 0
+
+
+def test_a_pass_that_fails_is_the_candidates_failure() -> None:
+    def call(_: int) -> None:
+        raise RuntimeError("no such kernel")
+
+    with Talking(obeying(call)) as worker:
+        worker.ask(Arrange("long", (0,), graph=False), 20.0)
+        for name in ("long", "one that nobody arranged"):
+            with pytest.raises(CandidateFailed, match=r"no such kernel|nobody"):
+                worker.timed(Pass(name), 20.0)
+
+
+def test_an_answer_is_no_pass() -> None:
+    """Who answers and has not run what was asked for has its hands on the channel."""
+
+    def serve(channel: Channel[FromWorker, ToWorker], _: Flags) -> None:
+        channel.receive(20.0)
+        channel.send(Done(0.001))
+
+    with Talking(serve) as worker, pytest.raises(CandidateFailed, match="was not begun") as failure:
+        worker.timed(Pass("long"), 20.0)
+    assert failure.value.status is Status.CRASH
+
+
+def test_a_worker_that_is_never_ready_times_out() -> None:
+    with Talking(lambda channel, _: [channel.receive(20.0) for _ in range(2)]) as worker:
+        began = time.monotonic()
+        with pytest.raises(CandidateFailed) as failure:
+            worker.timed(Pass("long"), 0.2)
+        assert failure.value.status is Status.TIMEOUT
+        assert time.monotonic() - began < 10
