@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import statistics
 import sys
 import tempfile
 import threading
@@ -30,12 +29,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 from msgspec import structs
+from throughput_figures import STAGES, Judged, Throughput, compared, read, text
 
 from arena.cli.devices import chosen_devices
 from arena.corpus.corpora import open_corpora
@@ -59,86 +59,7 @@ for _ in range(4 * os.cpu_count()):
     threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"", b"", 2**31 - 1), daemon=True).start()
 time.sleep(3600)
 """
-STAGES = ("compile", "correctness", "performance", "heldout")
 _copies = count()
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One candidate: its latency, and the parts of it that the judge recorded, in seconds."""
-
-    task: str
-    status: str
-    latency_s: float
-    passes_s: float
-    stages_s: dict[str, float]
-    speedups: tuple[float, ...] = ()
-    hold_one: int = 0
-    """of how many of these the interval holds 1"""
-    detail: str = ""
-    """what was wrong with it"""
-    done_s: float = 0.0
-    """when it was judged, since the round began"""
-    latencies_ms: dict[str, float] = field(default_factory=dict)
-    """of the candidate, by timed case"""
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """What was measured on some devices."""
-
-    round: int
-    devices: int
-    in_flight: int
-    effort: str
-    wall_s: float
-    judged: tuple[Judged, ...]
-    busy: tuple[tuple[float, float], ...] = ()
-    """seconds since the round began, and the share of the last moments in which a device ran any kernel"""
-
-    @property
-    def an_hour(self) -> float:
-        """Evaluations an hour."""
-        return 3600 * len(self.judged) / self.wall_s
-
-    @property
-    def begun_s(self) -> float:
-        """When the last candidate was begun: until then the queue was full."""
-        return max(one.done_s - one.latency_s for one in self.judged)
-
-    @property
-    def steady_an_hour(self) -> float:
-        """Evaluations an hour between the first that was judged and the last that was begun; nan for few."""
-        first = min(one.done_s for one in self.judged)
-        within = sum(first < one.done_s <= self.begun_s for one in self.judged)
-        return 3600 * within / (self.begun_s - first) if within else math.nan
-
-    @property
-    def judging(self) -> float:
-        """Share of the devices' time in which a judge evaluates."""
-        return sum(sum(one.stages_s.values()) for one in self.judged) / (self.wall_s * self.devices)
-
-    @property
-    def timed(self) -> float:
-        """Share of the devices' time that is timed passes, of baselines or of candidates."""
-        return sum(one.passes_s for one in self.judged) / (self.wall_s * self.devices)
-
-    @property
-    def running(self) -> float:
-        """Share of the devices' time in which they ran kernels while the queue was full; nan where nothing says so."""
-        first = min(one.done_s for one in self.judged)
-        within = [share for at, share in self.busy if first < at <= self.begun_s]
-        return statistics.fmean(within) if within else math.nan
-
-    @property
-    def speedups(self) -> tuple[float, ...]:
-        """Of all timed cases, ascending."""
-        return tuple(sorted(speedup for one in self.judged for speedup in one.speedups))
-
-    @property
-    def latencies_ms(self) -> dict[tuple[str, str], float]:
-        """Of each task's candidate, by timed case."""
-        return {(one.task, case): ms for one in self.judged for case, ms in one.latencies_ms.items()}
 
 
 class HostileNeighbour:
@@ -301,46 +222,6 @@ def shown(done: Iterator[Judged], of: int) -> Iterator[Judged]:
         yield one
 
 
-def text(found: Throughput) -> str:
-    """Return the summary as lines."""
-    cuts = statistics.quantiles([one.latency_s for one in found.judged], n=20, method="inclusive")
-    passed = sum(one.status == "passed" for one in found.judged)
-    lines = [
-        f"round {found.round}: {len(found.judged)} evaluations ({passed} passed), effort {found.effort}, "
-        f"on {found.devices} device(s), "
-        f"{found.in_flight} in flight for each: {found.wall_s:.1f} s",
-        f"{found.an_hour:.0f} evaluations an hour, {found.an_hour / found.devices:.0f} for each device",
-        f"{found.steady_an_hour:.0f} an hour from the first that was judged to the last that was begun, at "
-        f"{found.begun_s:.0f} s: while the queue was full",
-        f"latency: median {cuts[9]:.2f} s, 90 % within {cuts[17]:.2f} s, 95 % within {cuts[18]:.2f} s",
-        f"judging {found.judging:.0%} of the devices' time, timed passes {found.timed:.0%}",
-    ]
-    if not math.isnan(found.running):
-        lines.append(f"kernels run for {found.running:.0%} of the devices' time while the queue is full")
-    for name in STAGES:
-        seconds = [one.stages_s[name] for one in found.judged]
-        lines.append(f"    {name:<12} median {statistics.median(seconds):6.2f} s, most {max(seconds):6.2f} s")
-    if found.speedups:
-        worst = max(found.speedups, key=lambda speedup: abs(math.log(speedup)))
-        middle = statistics.median(found.speedups)
-        held = sum(one.hold_one for one in found.judged)
-        lines.append(f"speedups: median {middle:.4f}, furthest from 1 is {worst:.4f}, of {len(found.speedups)} cases")
-        lines.append(f"{held} of their intervals hold 1")
-    return "\n".join(lines)
-
-
-def compared(found: Throughput, earlier: Path) -> str:
-    """Say how far latencies are from those in the last line of a file that `--json` wrote."""
-    before = json.loads(earlier.read_text(encoding="utf-8").splitlines()[-1])["judged"]
-    known = {(one["task"], case): ms for one in before for case, ms in one.get("latencies_ms", {}).items()}
-    ratios = {name: ms / known[name] for name, ms in found.latencies_ms.items() if known.get(name, 0) > 0 and ms > 0}
-    if not ratios:
-        return f"no latency of a case that {earlier} has"
-    name = max(ratios, key=lambda name: abs(math.log(ratios[name])))
-    middle, worst = statistics.median(ratios.values()), f"{ratios[name]:.4f} ({' '.join(name)})"
-    return f"latencies over those of {earlier}: median {middle:.4f}, furthest from 1 is {worst}, of {len(ratios)} cases"
-
-
 def chosen_candidates(patterns: Sequence[str], which: str, most: int) -> list[tuple[Task, Path]]:
     """Return tasks and the kernel that is judged for each; tasks without one are left out."""
     tasks = [load_task(TASKS / name) for name in select(open_corpora().ids, patterns or ["*"])]
@@ -365,6 +246,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file, a line a round")
     parser.add_argument("--beside", type=Path, help="compare latencies with the last round of this file, from --json")
     given = parser.parse_args()
+    before = read(given.beside) if given.beside else []
     candidates = chosen_candidates(given.tasks, given.candidate, given.most)
     if len(candidates) < 2 or given.in_flight < 1:
         parser.error("expected at least two tasks with such a kernel, and one candidate in flight")
@@ -377,8 +259,8 @@ def main() -> None:
             measured = measure(pool, candidates, options, shares, given.in_flight, given.rounds, given.seconds)
             for found in measured:
                 print(text(found), flush=True)
-                if given.beside:
-                    print(compared(found, given.beside), flush=True)
+                if before:
+                    print(compared(found, before[-1]), flush=True)
                 if given.json:
                     with given.json.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(asdict(found)) + "\n")

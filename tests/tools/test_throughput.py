@@ -58,6 +58,7 @@ class FakePool:
 
 @pytest.fixture
 def tool() -> ModuleType:
+    load("throughput_figures")  # which it imports from beside it
     return load("throughput")
 
 
@@ -138,14 +139,30 @@ def test_its_figures_follow_from_the_records(tool: ModuleType) -> None:
 def test_latencies_are_compared_with_those_of_an_earlier_round(tool: ModuleType, tmp_path: Path) -> None:
     found = measured(tool, FakePool(1), 1, 2, 2)
     ((case, ms),) = found.judged[0].latencies_ms.items()
-    earlier = tmp_path / "alone.jsonl"
+    file = tmp_path / "alone.jsonl"
     rates = ({case: ms / 1.25, "another": 1.0}, {case: -1.0})
-    lines = [replace(found, judged=(replace(found.judged[0], latencies_ms=each),)) for each in reversed(rates)]
-    earlier.write_text("\n".join(json.dumps(asdict(line)) for line in lines) + "\n", encoding="utf-8")
-    said = tool.compared(found, earlier)
+    lines = [replace(found, judged=(replace(found.judged[0], latencies_ms=each),)) for each in rates]
+    file.write_text("\n".join(json.dumps(asdict(line)) for line in lines) + "\n", encoding="utf-8")
+    assert tool.read(file) == lines
+    said = tool.compared(found, lines[0])
     assert f"median 1.2500, furthest from 1 is 1.2500 (triton2triton/normalization/rms_norm {case}), of 1 cases" in said
-    earlier.write_text(json.dumps(asdict(lines[0])), encoding="utf-8")
-    assert tool.compared(found, earlier) == f"no latency of a case that {earlier} has"
+    assert tool.compared(found, lines[1]).startswith("no latency of a case is known from before\nwhile the queue")
+
+
+def test_a_rate_is_compared_by_what_the_judge_takes_while_the_queue_is_full(tool: ModuleType) -> None:
+    """Three evaluations of a second on one device, and four on two that take a tenth longer and idle at the end."""
+
+    def one(task: str, takes_s: float, done_s: float, latency_s: float) -> Any:
+        return tool.Judged(task, "passed", latency_s, 0.1, {"performance": takes_s}, (1.0,), 1, "", done_s, {"x": 1.0})
+
+    alone = tool.Throughput(1, 1, 2, "full", 3.0, tuple(one(f"t{n}", 1.0, n + 1.0, 1.0) for n in range(3)))
+    assert alone.judging_full == pytest.approx(1.0)
+    done = [one(f"t{n}", 1.1, 1.1 * (n // 2 + 1), 1.1) for n in range(5)]
+    both = tool.Throughput(1, 2, 1, "full", 3.3, tuple(done))
+    assert both.an_hour / alone.an_hour == pytest.approx(5 / 3.3)
+    assert both.judging_full == pytest.approx(1.0), "the last one alone is no full queue"
+    said = tool.compared(both, alone)
+    assert "1.100 times as long for the same 3 tasks: 1.82 times as many evaluations" in said
 
 
 def test_a_hostile_neighbour_is_asked_for_until_the_end(tool: ModuleType) -> None:
