@@ -28,7 +28,7 @@ def prefix(what: str) -> str:
 
 
 def sealed_memory(what: str, num_bytes: int) -> int:
-    """A file of zeros in memory that nobody can resize: who maps it may share it with whoever is not trusted."""
+    """Return a file of zeros in memory that nobody can resize: safe to map beside whoever is not trusted."""
     number = os.memfd_create(prefix(what), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(number, num_bytes)
     fcntl.fcntl(number, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)

@@ -82,8 +82,8 @@ class Channel(Generic[Out, In]):
         with interrupts_held_back():
             self._decoder: msgspec.json.Decoder[In] = msgspec.json.Decoder(cast(type[In], incoming))
         self._spins = False
-        self.sent_s = self.arrived_s = 0.0
-        """by `time.perf_counter`: just before the last message was sent, and when the end of one had just come"""
+        self.arrived_s = 0.0
+        """when the end of the last message came, by `time.perf_counter`"""
         self._buffer = bytearray()
         self._files: list[int] = []
 
@@ -110,7 +110,6 @@ class Channel(Generic[Out, In]):
         data = memoryview(_HEADER.pack(len(body)) + body)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
         deadline = time.monotonic() + timeout_s
-        self.sent_s = time.perf_counter()
         while data:
             try:
                 sent = self._socket.sendmsg([data], ancillary)

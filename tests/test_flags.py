@@ -14,17 +14,28 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
 
+from arena.corpus.task_folder import TASKS, load_task
 from arena.flags import Flags, new_flags
-from arena.judge.workers import CandidateFailed
+from arena.judge.buffers import Sets
+from arena.judge.inputs import draw_secret
+from arena.judge.watchdog import _await_stop
+from arena.judge.worker_program import Program, WorkerProgram
+from arena.judge.workers import CandidateFailed, ForkServers
+from arena.model.task import arguments
 from arena.model.verdict import Status
+from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
-from arena.protocol import ANSWER_BYTES, Arrange, Done, FromWorker, Pass, Prepare, Ready, ToWorker
+from arena.process_table import thread_states
+from arena.protocol import ANSWER_BYTES, Arrange, Done, FromWorker, Language, Pass, Prepare, Ready, ToWorker
 from arena.wire import Channel, ChannelClosed
 from arena.worker.command_loop import CommandLoop
 from tests.judge.fake_workers import NoTemplate, UnkillableWorker, framed
 
 PASS_S = 0.02
+LONG_S = 1.5
+"""much longer than two threads take to have each other run"""
 
 
 def pair() -> tuple[Flags, Flags]:
@@ -142,6 +153,55 @@ def test_a_worker_is_timed_by_its_flags() -> None:
             assert worker.ready_s > 0
 
 
+@pytest.mark.parametrize(("before_s", "after_s"), [(0.0, 0.0), (LONG_S, 0.0), (0.0, LONG_S)])
+def test_what_comes_before_and_after_a_pass_is_kept_apart_from_it(before_s: float, after_s: float) -> None:
+    """Who is ready late has that counted; who answers late is looked for as soon as it has said that it is done."""
+    looked: list[float] = []
+
+    def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
+        channel.receive(20.0)
+        time.sleep(before_s)
+        flags.run(lambda: 0.0)
+        time.sleep(after_s)
+        channel.send(Done(0.0))
+
+    with Talking(serve) as worker:
+        began = time.perf_counter()
+        seconds, _ = worker.timed(Pass("long"), 20.0, lambda: looked.append(time.perf_counter()))
+        ended = time.perf_counter()
+    assert seconds < LONG_S
+    assert before_s <= worker.ready_s < before_s + LONG_S
+    assert began + worker.ready_s + seconds == pytest.approx(worker.over_s, abs=0.05)
+    assert worker.over_s <= looked[0] < worker.over_s + LONG_S
+    assert ended - worker.over_s >= after_s
+
+
+def test_the_number_of_another_pass_says_nothing() -> None:
+    ours, theirs = pair()
+    for number in (2, 99, -1):
+        theirs._words[0] = theirs._words[16] = number
+        assert ours.time_pass(0.05, lambda: False) is None
+        ours._passes = 0
+
+
+def test_an_answer_that_never_comes_times_out_soon_after_its_pass() -> None:
+    def sleeping() -> float:
+        time.sleep(1.5)
+        return 1.5
+
+    def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
+        channel.receive(20.0)
+        flags.run(sleeping)
+        channel.receive(20.0)
+
+    with Talking(serve) as worker:
+        began = time.monotonic()
+        with pytest.raises(CandidateFailed) as failure:
+            worker.timed(Pass("long"), 3.0)
+        assert failure.value.status is Status.TIMEOUT
+        assert time.monotonic() - began < 4.0, "the pass and its answer have one limit"
+
+
 def test_a_pass_that_fails_is_the_candidates_failure() -> None:
     def call(_: int) -> None:
         raise RuntimeError("no such kernel")
@@ -160,7 +220,7 @@ def test_an_answer_is_no_pass() -> None:
         channel.receive(20.0)
         channel.send(Done(0.001))
 
-    with Talking(serve) as worker, pytest.raises(CandidateFailed, match="was not begun") as failure:
+    with Talking(serve) as worker, pytest.raises(CandidateFailed, match="not said that it is ready") as failure:
         worker.timed(Pass("long"), 20.0)
     assert failure.value.status is Status.CRASH
 
@@ -172,3 +232,37 @@ def test_a_worker_that_is_never_ready_times_out() -> None:
             worker.timed(Pass("long"), 0.2)
         assert failure.value.status is Status.TIMEOUT
         assert time.monotonic() - began < 10
+
+
+def test_a_worker_in_its_sandbox_is_halted_as_soon_as_its_pass_is_over() -> None:
+    """As a judge of GPUs does it, on the CPU: what the pass has written is there, and its worker has yet to answer."""
+    task = load_task(TASKS / "triton2triton" / "normalization" / "rms_norm")
+    case = min((arguments(task, each) for each in task.seen), key=lambda each: each.num_bytes)
+    assert task.baseline_kernel is not None
+    servers = ForkServers("cpu", spins=True, interprets=True)
+    program = WorkerProgram(servers, None, (), 60.0).adopt(Program(task, Language.TRITON, {"": task.baseline_kernel}))
+    sets = Sets(CpuPlatform(), case, 2)
+    states: list[str] = []
+    try:
+        worker = program.ready(case.case)
+        worker.ask(sets.bind_message(), 60.0, sets.files)
+        worker.ask(Arrange("long", (0, 1), graph=False), 60.0)
+
+        def when_over() -> None:
+            worker.halt()
+            assert not sets.unwritten([0, 1])
+            _await_stop([worker._pid])
+            states.extend(thread_states(worker._pid))
+
+        for _ in range(2):
+            sets.write(draw_secret(case, Reference(task.reference_path), 2, torch.device("cpu")))
+            sets.poison()
+            worker.timed(Prepare(), 60.0)
+            seconds, done = worker.timed(Pass("long"), 60.0, when_over)
+            worker.stop()
+            assert 0 < done.worker_s <= seconds
+        assert states and set(states) <= {"T"}
+    finally:
+        program.discard()
+        servers.close()
+        sets.close()

@@ -62,7 +62,8 @@ class Timeline:
             self._wrap(owner, name, partial(_named, f"{owner.__name__.rpartition('.')[2]}.{name}"))
         for name in ("halt", "stop", "resume", "still", "moved"):
             self._wrap(WatchedWorker, name, partial(_named, f"Worker.{name}"))
-        self._wrap(Worker, "ask", partial(_message, "ask"))
+        for name in ("ask", "timed"):
+            self._wrap(Worker, name, partial(_message, name))
 
     def _wrap(self, owner: Any, name: str, label: Callable[..., str]) -> None:
         original, static = getattr(owner, name), isinstance(vars(owner).get(name), staticmethod)
@@ -75,8 +76,8 @@ class Timeline:
             self.calls[called] += 1
             try:
                 answer = original(*given, **named)
-                if called == "Worker.ask Pass":
-                    self.passes_s[called] += answer.worker_s
+                if called == "Worker.timed Pass":
+                    self.passes_s[called] += answer[1].worker_s
                 return answer
             finally:
                 self._turn(None)

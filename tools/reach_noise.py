@@ -6,7 +6,7 @@ Two processes replay a graph of 40 or of 5 kernels whenever this one asks, which
 does: they are stopped meanwhile, and rehearse twice. Each pass is timed in three ways, in random order:
 
     events      from before a message is written to after the answer is read; the worker records an event on each side
-    messages    from when the message is sent to when the answer has come, without events
+    messages    from before a message is written to when the answer has come, without events
     flags       from one store in shared memory to another, as `arena/flags.py` does it
 
 Of each it prints the median in microseconds and how much passes vary; then how much the ratio of both processes does,
@@ -140,7 +140,7 @@ class Reached:
         self.signal(signal.SIGSTOP)
         if ran is not None:
             return ran[1] - ran[0]
-        return ended - began if way == "events" else self._channel.arrived_s - self._channel.sent_s
+        return (ended if way == "events" else self._channel.arrived_s) - began
 
 
 def main() -> None:

@@ -14,9 +14,10 @@ from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
 from arena.judge.planning import Planner, passes_of
 from arena.judge.plausibility import PLAUSIBILITY_CHECKS, Timing, failed_check
-from arena.judge.timed_program import LONG, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.timed_program import PassPlan, TimedProgram
 from arena.judge.timer import Timer, TimingConfig
 from arena.judge.verify import OutputCheck, check_inputs, check_outputs, check_outside, compared
+from arena.judge.waits import LONG, SHORT, SINGLE
 from arena.judge.workers import CandidateFailed
 from arena.model.effort import Effort
 from arena.model.record import CaseTiming, Estimate, Round
@@ -137,8 +138,7 @@ class PerformanceCheck:
         bound, spent_s = places[0], 0.0
         rounds: list[Round] = []
         for side in (baseline, candidate):
-            side.prepare_s.clear()
-            side.drain_s.clear()
+            side.waits.clear()
         while not rounds or self._worth_more(rounds, plan, spent_s):
             for place in places:
                 if place is not bound:
@@ -307,10 +307,8 @@ class PerformanceCheck:
             rounds=timing.rounds,
             long=timing.calls_long,
             short=timing.calls_short,
-            baseline_prepare_s=tuple(baseline.prepare_s),
-            candidate_prepare_s=tuple(candidate.prepare_s),
-            baseline_drain_s=tuple(baseline.drain_s),
-            candidate_drain_s=tuple(candidate.drain_s),
+            baseline_waits=baseline.waits,
+            candidate_waits=candidate.waits,
         )
 
     def _shuffled(self, *items: T) -> list[T]:

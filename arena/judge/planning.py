@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.timed_program import PassPlan, TimedProgram
 from arena.judge.timer import Placement, Timer, TimingConfig
+from arena.judge.waits import LONG, PROBE, SHORT, SINGLE
 from arena.model.record import Estimate
 from arena.model.task import Arguments
 from arena.numerics.reference import Reference

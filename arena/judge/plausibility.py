@@ -9,12 +9,13 @@ is made of both placements' medians, so that three rounds of eight decide it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from arena.judge.estimates import baseline_slopes, by_place, candidate_slopes, placements, typical
+from arena.judge.waits import LONG, SHORT, SINGLE, Waits
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
@@ -59,17 +60,19 @@ class Timing:
     rounds: Sequence[Round]
     long: int
     short: int = 0
-    baseline_prepare_s: Sequence[float] = ()
-    candidate_prepare_s: Sequence[float] = ()
-    """what passed between new data and the clock's start, a value a pass; empty where there is no such time"""
-    baseline_drain_s: Sequence[float] = ()
-    candidate_drain_s: Sequence[float] = ()
-    """what passed between the clock's end and the device being idle, a value a pass; empty where it cannot be busy"""
+    baseline_waits: Waits = field(default_factory=Waits)
+    candidate_waits: Waits = field(default_factory=Waits)
+    """what passed around passes; nothing where there is no such time"""
 
     @property
     def swapped(self) -> Sequence[bool]:
         """The placement of each round."""
         return placements(self.rounds)
+
+    def places(self, name: str) -> Sequence[bool]:
+        """Return the placement of each pass of this name: not all rounds have single calls."""
+        with_single = [measured.swapped for measured in self.rounds if measured.candidate_single_s]
+        return with_single if name == SINGLE else self.swapped
 
 
 def failed_check(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
@@ -124,31 +127,65 @@ def _deferred(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
 
 
 def _begun_early(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
-    """A worker is told of new data before the clock starts: it must not need longer for that than the baseline's."""
-    if not timing.baseline_prepare_s or not timing.candidate_prepare_s:
-        return Status.PASSED, ""
-    ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_prepare_s, timing.baseline_prepare_s))
-    allowed = _PREPARING * float(np.quantile(theirs, 0.75)) + _error_of_both(theirs) + limits.clock_slack_ms
-    let_be = allowed + _HEAD_START * timing.long * max(timing.candidate_ms.high, 0.0)
-    median = float(np.median(ours))
-    worst = max(median, typical(ours, timing.swapped if len(ours) == len(timing.rounds) else ()))
-    said = f"it takes {worst:.4g} ms to get ready for a pass, the baseline lets {allowed:.4g}"
-    return _mismatch(median - let_be, worst - let_be, said)
+    """A worker is woken for new data before the clock starts: it must not need longer for that than the baseline's.
+
+    That of long passes fails a candidate. The others are subtracted, or bounds: by work done early there one would hide
+    what is done late elsewhere, and earns no credit.
+    """
+    undecided = ""
+    for name in (LONG, SHORT, SINGLE):
+        median, worst, let_be = _getting_ready(timing, limits, name)
+        said = f"it takes {worst:.4g} ms to get ready for a {name} pass, the baseline lets {let_be:.4g}"
+        if name == LONG and median > let_be:
+            return Status.TIMING_MISMATCH, said
+        undecided = undecided or (said if worst > let_be else "")
+    return Status.PASSED, undecided
+
+
+def _getting_ready(timing: Timing, limits: PlausibilityLimits, name: str) -> tuple[float, float, float]:
+    """Return the median over all passes of this name, the same or more by placement, and what is allowed, in ms."""
+    ours, theirs = (_ready_ms(waits, name) for waits in (timing.candidate_waits, timing.baseline_waits))
+    if not len(ours) or not len(theirs):
+        return 0.0, 0.0, 0.0
+    waits, calls = timing.baseline_waits, {LONG: timing.long, SHORT: timing.short}.get(name, 1)
+    usual_s = _PREPARING * np.quantile(waits.prepare_s[name], 0.75) + np.quantile(waits.ready_s[name], 0.75)
+    let_be = float(usual_s) * 1e3 + _error_of_both(theirs) + limits.clock_slack_ms
+    let_be += _HEAD_START * calls * max(timing.candidate_ms.high, 0.0)
+    median, places = float(np.median(ours)), timing.places(name)
+    return median, max(median, typical(ours, places if len(places) == len(ours) else ())), let_be
+
+
+def _ready_ms(waits: Waits, name: str) -> Array:
+    ready: Array = (np.asarray(waits.prepare_s.get(name, ())) + np.asarray(waits.ready_s.get(name, ()))) * 1e3
+    return ready
 
 
 def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     """A worker says that its pass is over: the device must then be as idle as it is after the baseline's passes.
 
     What is left would be part of the pass; or it is there to hold up the baseline, whose turn is next. The upper
-    quartile of all passes counts, since fewer than half of them may be where it pays. After a candidate's longer passes
-    the device comes back more slowly, by a tenth of a millisecond (seen on an H200): a share of a pass is tolerated.
+    quartile of all passes counts, since fewer than half of them may be where it pays; and long ones by placement, as a
+    speedup has it, which decide nothing but that there is no credit. After a candidate's longer passes the device comes
+    back more slowly, by a tenth of a millisecond (seen on an H200): a share of a pass is tolerated.
     """
-    if not timing.baseline_drain_s or not timing.candidate_drain_s:
+    ours, theirs = (_all_ms(waits.drain_s) for waits in (timing.candidate_waits, timing.baseline_waits))
+    if not len(ours) or not len(theirs):
         return Status.PASSED, ""
-    ours, theirs = (np.asarray(s) * 1e3 for s in (timing.candidate_drain_s, timing.baseline_drain_s))
     late = float(np.quantile(ours, 0.75) - np.quantile(theirs, 0.75))
-    beyond = late - limits.clock_slack_ms - _error_of_both(theirs) - _LET_BE * _calls_ms(timing)
-    return _mismatch(beyond, beyond, f"the device is busy for {late:.4g} ms after a pass is said to be over")
+    worst = max(late, _of_long_ms(timing, timing.candidate_waits) - _of_long_ms(timing, timing.baseline_waits))
+    let_be = limits.clock_slack_ms + _error_of_both(theirs) + _LET_BE * _calls_ms(timing)
+    said = f"the device is busy for {worst:.4g} ms after a pass is said to be over"
+    return _mismatch(late - let_be, worst - let_be, said)
+
+
+def _of_long_ms(timing: Timing, waits: Waits) -> float:
+    """Return what is waited after long passes, by placement, as a speedup has it."""
+    long_s = np.asarray(waits.drain_s.get(LONG, [0.0]))
+    return typical(long_s, timing.swapped if len(long_s) == len(timing.rounds) else ()) * 1e3
+
+
+def _all_ms(by_pass: Mapping[str, Sequence[float]]) -> Array:
+    return np.concatenate([np.asarray(each, dtype=np.float64) for each in by_pass.values()] or [np.zeros(0)]) * 1e3
 
 
 def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from arena.judge.buffers import EVERY, Sets, has_addresses
 from arena.judge.inputs import draw_secret
 from arena.judge.spots import Spots
+from arena.judge.waits import LONG, SHORT, SINGLE, Waits
 from arena.judge.watchdog import WatchedWorker
 from arena.judge.worker_program import WorkerProgram
 from arena.judge.workers import CandidateFailed
@@ -22,7 +23,6 @@ from arena.protocol import Arrange, Call, CopyBack, Pass, Prepare
 if TYPE_CHECKING:
     import torch
 
-SHORT, LONG, SINGLE, PROBE = "short", "long", "single", "probe"
 _REHEARSALS = 2
 
 
@@ -74,10 +74,9 @@ class TimedProgram:
         self._spots: Spots | None = None
         """None where no pass is on a device"""
         self._wakes_first = False
-        self.prepare_s: list[float] = []
-        """how long the worker took before each long pass to be ready for it: after the data and before the clock"""
-        self.drain_s: list[float] = []
-        """how long after the end of each pass the judge had read of what was written, and the device was idle"""
+        self.waits = Waits()
+        """what passed around passes on a device"""
+        self._idle_at_s = 0.0
         self._began_s = 0.0
         """processor time of the worker before the data of a pass were written, where that is what counts"""
         self.mode = Mode.LOOP
@@ -169,19 +168,25 @@ class TimedProgram:
         preparing_s = 0.0
         if not self._wakes_first:
             preparing_s = sum(self.worker.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
-        seconds, done = self.worker.timed(Pass(name), self._timeout_s)
         if not self._platform.graphs:
+            _, done = self.worker.timed(Pass(name), self._timeout_s)
             self.worker.stop()
             return self.worker.processor_s() - self._began_s, done.worker_s
+        seconds, done = self.worker.timed(Pass(name), self._timeout_s, self._read)
+        self.worker.stop()
+        self.waits.add(name, preparing_s, self.worker.ready_s, self._idle_at_s - self.worker.over_s)
+        return seconds, done.worker_s
+
+    def _read(self) -> None:
+        """Read of what a pass has written as soon as it is said to be over, and wait until the device is idle.
+
+        The worker is halted first: it could end its pass meanwhile. By a signal, since freezing takes its time.
+        """
         self.worker.halt()
-        if name == LONG:  # the other passes are subtracted, or are bounds
-            self.prepare_s.append(preparing_s + self.worker.ready_s)
         if self._spots is not None:
             self._spots.read()
         self._platform.launch_tiny_kernel()
-        self.drain_s.append(time.perf_counter() - self.worker.over_s)
-        self.worker.stop()
-        return seconds, done.worker_s
+        self._idle_at_s = time.perf_counter()
 
     def ended(self) -> bool:
         """Return whether the last pass was over when its worker said so, as far as what it wrote can tell by now.

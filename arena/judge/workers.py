@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,8 @@ from arena.sandbox import confinement, network
 from arena.toolchains.base import NativeWorker
 from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
+_ANSWER_S = 1.0
+"""to answer at least, however long a pass has taken"""
 _START_S = 120.0
 _LOG_TAIL_BYTES = 4096
 DETAIL_CHARACTERS = 8000
@@ -146,13 +149,13 @@ class ForkServer:
 
     def spawn(self, folder: WorkerFolder, hide: Sequence[Path]) -> Worker:
         """Fork a worker; returns when it is in its sandbox and waits for commands."""
+        flags, *files = new_flags() if self._spins else (None,)
         ours, theirs = socket.socketpair()
         log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         native_worker = folder.native_worker
         shown = [str(folder.program)] if folder.program else []
         shown += [str(path) for path in native_worker.folders] if native_worker else []
         program = str(native_worker.program) if native_worker else ""
-        flags, *files = new_flags() if self._spins else (None,)
         request = Spawn(str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program)
         try:
             with self._one_at_a_time:
@@ -220,12 +223,9 @@ class Worker:
             raise InfrastructureError("a worker did not say which sandbox it is in")
         return answer.isolation
 
-    def ask(self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False) -> Done:
-        """Command, and wait, without sleeping if it is `timed`.
-
-        Raises `CandidateFailed` for a failure, an early end or silence.
-        """
-        answer = self._exchange(message, timeout_s, files, timed=timed)
+    def ask(self, message: ToWorker, timeout_s: float, files: Sequence[int] = ()) -> Done:
+        """Command, and wait. Raises `CandidateFailed` for a failure, an early end or silence."""
+        answer = self._exchange(message, timeout_s, files)
         return answer if isinstance(answer, Done) else self._unexpected_answer()
 
     def kernels(self, timeout_s: float) -> tuple[KernelUse, ...]:
@@ -247,16 +247,22 @@ class Worker:
         raise CandidateFailed(Status.CRASH, f"the worker sent what is no answer: {how}")
 
     def _exchange(
-        self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
+        self,
+        message: ToWorker,
+        timeout_s: float,
+        files: Sequence[int] = (),
+        *,
+        timed: bool = False,
+        when_over: Callable[[], None] | None = None,
     ) -> FromWorker:
         self.resume()
+        deadline = time.monotonic() + timeout_s
         try:
             self._channel.send(message, files)
             if self._flags is not None and isinstance(message, Pass):
-                self._ran_s = self._flags.time_pass(timeout_s, self._channel.has_next)
-                if self._ran_s is None and not self._channel.has_next():
-                    raise ChannelTimeout
-            answer = bounded(self._channel.receive(timeout_s, spins=timed and self._flags is not None)[0])
+                self._time_pass(self._flags, timeout_s, when_over)
+            left_s = max(deadline - time.monotonic(), _ANSWER_S)
+            answer = bounded(self._channel.receive(left_s, spins=timed and self._flags is not None)[0])
         except ChannelTimeout:
             self.kill()
             raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
@@ -272,18 +278,34 @@ class Worker:
             )
         return answer
 
-    def timed(self, message: ToWorker, timeout_s: float) -> tuple[float, Done]:
-        """`ask`, with the seconds on the judge's clock: of a pass that flags time, what it took from `go` to `done`.
+    def _time_pass(self, flags: Flags, timeout_s: float, when_over: Callable[[], None] | None) -> None:
+        self._ran_s = flags.time_pass(timeout_s, self._channel.has_next)
+        if self._ran_s is None and not self._channel.has_next():
+            raise ChannelTimeout
+        if self._ran_s is not None and when_over is not None:
+            when_over()
+            self.resume()
 
-        Otherwise from when the message is sent to when the answer has come.
+    def timed(
+        self, message: ToWorker, timeout_s: float, when_over: Callable[[], None] | None = None
+    ) -> tuple[float, Done]:
+        """`ask` without sleeping, and the seconds on the judge's clock: of a pass that flags time, from `go` to `done`.
+
+        Otherwise from when the worker is woken to when the answer has come. `when_over`: to be called as soon as a pass
+        is said to be over, before anything else is heard of the worker.
         """
-        done = self.ask(message, timeout_s, timed=True)
-        started, self.over_s = self._channel.sent_s, self._channel.arrived_s
-        if self._flags is not None and isinstance(message, Pass):
-            if self._ran_s is None:
-                self._overstepped("a pass that is over and was not begun")
-            self.ready_s = self._ran_s[0] - started
-            started, self.over_s = self._ran_s
+        woken_s = time.perf_counter()
+        answer = self._exchange(message, timeout_s, timed=True, when_over=when_over)
+        done = answer if isinstance(answer, Done) else self._unexpected_answer()
+        if self._flags is None or not isinstance(message, Pass):
+            self.over_s = self._channel.arrived_s
+            if when_over is not None:
+                when_over()
+            return self.over_s - woken_s, done
+        if self._ran_s is None:
+            self._overstepped("an answer to a pass of which it has not said that it is ready and done")
+        started, self.over_s = self._ran_s
+        self.ready_s = started - woken_s
         return self.over_s - started, done
 
     def stop(self) -> None:

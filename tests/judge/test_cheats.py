@@ -87,7 +87,14 @@ def test_on_gpu(gpu_judge: JudgeClient, fixture: CheatFixture, tmp_path: Path) -
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("which", ["pads_three_short_passes_of_four", "works_early_in_three_rounds_of_four"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        "pads_three_short_passes_of_four",
+        "works_early_in_three_rounds_of_four",
+        "says_done_early_in_one_placement",
+    ],
+)
 def test_what_one_placement_decides_earns_no_credit_on_gpu(gpu_judge: JudgeClient, which: str, tmp_path: Path) -> None:
     candidate = assembled(HERE / "cheats" / "rms_norm" / f"{which}.py", tmp_path)
     found = gpu_judge.evaluate(TASKS / TASK_OF["rms_norm"], candidate, GPU_OPTIONS)

@@ -18,8 +18,9 @@ from arena.judge import buffers, inputs
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.inputs import draw_inputs, draw_secret, secret_generator
 from arena.judge.performance import PerformanceCheck
-from arena.judge.timed_program import LONG, PassPlan, TimedProgram
+from arena.judge.timed_program import PassPlan, TimedProgram
 from arena.judge.verify import GOOD
+from arena.judge.waits import LONG
 from arena.model.task import FLOATING, Arguments, Task, arguments
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform

@@ -12,8 +12,9 @@ from arena.corpus.task_folder import TASKS
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
 from arena.judge.planning import Planner
-from arena.judge.timed_program import LONG, PROBE, SHORT, SINGLE, PassPlan
+from arena.judge.timed_program import PassPlan
 from arena.judge.timer import _GPU, Placement, Timer
+from arena.judge.waits import LONG, PROBE, SHORT, SINGLE
 from arena.model.record import Estimate
 from arena.model.task import Arguments
 from arena.model.verdict import Stage, Status

@@ -8,6 +8,10 @@ from dataclasses import replace
 import pytest
 
 from arena.judge.plausibility import PlausibilityLimits, Timing, failed_check
+from arena.judge.waits import LONG as LONG_PASS
+from arena.judge.waits import SHORT as SHORT_PASS
+from arena.judge.waits import SINGLE as SINGLE_PASS
+from arena.judge.waits import Waits
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
@@ -101,7 +105,29 @@ def test_a_wide_interval_convicts_nobody() -> None:
 
 
 IDLE_S = [2.3e-4, 2.5e-4, 2.2e-4, 2.4e-4, 2.4e-4, 2.3e-4, 2.6e-4, 2.4e-4]
+READY_S = 2e-5
 BASELINE_READY_S = [2.0e-4, 2.1e-4, 1.9e-4, 2.0e-4, 2.2e-4, 2.0e-4, 1.9e-4, 2.1e-4]
+
+
+def getting_ready(prepare_s: Sequence[float], *, name: str = LONG_PASS) -> Waits:
+    """What is waited before passes of this name; others as the baseline's."""
+    waits = Waits()
+    for each, usual in zip(prepare_s, BASELINE_READY_S, strict=True):
+        for which in (LONG_PASS, SHORT_PASS):
+            waits.add(which, each if which == name else usual, READY_S, IDLE_S[0])
+    return waits
+
+
+OTHERS_S = [*IDLE_S, *IDLE_S[:2]]
+
+
+def ending(drain_s: Sequence[float], *, others: Sequence[float] = ()) -> Waits:
+    """What is waited after long passes, and after `others`."""
+    waits = Waits()
+    for name, values in ((LONG_PASS, drain_s), (SHORT_PASS, others)):
+        for each in values:
+            waits.add(name, BASELINE_READY_S[0], READY_S, each)
+    return waits
 
 
 @pytest.mark.parametrize(
@@ -116,7 +142,9 @@ BASELINE_READY_S = [2.0e-4, 2.1e-4, 1.9e-4, 2.0e-4, 2.2e-4, 2.0e-4, 1.9e-4, 2.1e
     ],
 )
 def test_work_before_the_clock_starts_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
-    evidence = replace(made(0.100, 0.020), baseline_prepare_s=BASELINE_READY_S, candidate_prepare_s=candidate_s)
+    evidence = replace(
+        made(0.100, 0.020), baseline_waits=getting_ready(BASELINE_READY_S), candidate_waits=getting_ready(candidate_s)
+    )
     assert failed_check(evidence, LIMITS)[0] is status
 
 
@@ -134,7 +162,7 @@ def test_work_before_the_clock_starts_is_a_mismatch(candidate_s: list[float], st
 )
 def test_work_after_the_clock_stopped_is_a_mismatch(candidate_s: list[float], status: Status) -> None:
     """The last two end late in some passes only, and shake: their own deviation hides nothing."""
-    evidence = replace(made(0.100, 0.020), baseline_drain_s=IDLE_S, candidate_drain_s=candidate_s)
+    evidence = replace(made(0.100, 0.020), baseline_waits=ending(IDLE_S), candidate_waits=ending(candidate_s))
     assert failed_check(evidence, LIMITS)[0] is status
 
 
@@ -143,7 +171,9 @@ def test_after_a_long_pass_a_device_comes_back_more_slowly(late_s: float, status
     """A pass of 100 ms: what is seen of honest kernels is let be, a fiftieth of the pass is not."""
     slow = made(0.100, 1.0)
     drained = [seconds + late_s for seconds in IDLE_S]
-    assert failed_check(replace(slow, baseline_drain_s=IDLE_S, candidate_drain_s=drained), LIMITS)[0] is status
+    assert (
+        failed_check(replace(slow, baseline_waits=ending(IDLE_S), candidate_waits=ending(drained)), LIMITS)[0] is status
+    )
 
 
 SHORT = 12
@@ -258,10 +288,64 @@ def test_short_passes_made_longer_in_one_placement_earn_no_credit(extra_ms: list
 )
 def test_work_before_the_clock_in_one_placement_earns_no_credit(late_s: list[float], credited: bool) -> None:
     ready_s = [usual + late for usual, late in zip(BASELINE_READY_S, late_s, strict=True)]
-    evidence = replace(made(0.100, 0.020), baseline_prepare_s=BASELINE_READY_S, candidate_prepare_s=ready_s)
+    evidence = replace(
+        made(0.100, 0.020), baseline_waits=getting_ready(BASELINE_READY_S), candidate_waits=getting_ready(ready_s)
+    )
     status, why = failed_check(in_two_places(evidence), LIMITS)
     assert status is Status.PASSED
     assert ("get ready" in why) is not credited
+
+
+@pytest.mark.parametrize("name", [SHORT_PASS, SINGLE_PASS])
+def test_work_before_the_clock_of_other_passes_earns_no_credit(name: str) -> None:
+    """They are subtracted, or bounds: who does in them as much too little hides what is done late elsewhere."""
+    evidence, late, usual = made(0.100, 0.020), Waits(), Waits()
+    for seconds in BASELINE_READY_S:
+        usual.add(name, seconds, READY_S, IDLE_S[0])
+        late.add(name, seconds + 4e-4, READY_S, IDLE_S[0])
+    status, why = failed_check(replace(evidence, baseline_waits=usual, candidate_waits=late), LIMITS)
+    assert status is Status.PASSED and f"get ready for a {name} pass" in why
+    assert failed_check(replace(evidence, baseline_waits=usual, candidate_waits=usual), LIMITS) == (Status.PASSED, "")
+
+
+@pytest.mark.parametrize(("more_s", "status"), [(1e-4, Status.PASSED), (3e-4, Status.TIMING_MISMATCH)])
+def test_what_comes_when_it_has_heard_of_a_pass_is_work_before_the_clock_too(more_s: float, status: Status) -> None:
+    ours, theirs = Waits(), Waits()
+    for seconds in BASELINE_READY_S:
+        theirs.add(LONG_PASS, seconds, READY_S, IDLE_S[0])
+        ours.add(LONG_PASS, seconds, READY_S + more_s, IDLE_S[0])
+    evidence = replace(made(0.100, 0.020), baseline_waits=theirs, candidate_waits=ours)
+    assert failed_check(evidence, LIMITS)[0] is status
+
+
+def test_of_what_a_baseline_needs_to_get_ready_half_as_much_again_is_let_be_but_not_of_the_last_step() -> None:
+    """A worker that says at once that it is ready had nothing to do there."""
+    theirs = Waits()
+    for _ in range(8):
+        theirs.add(LONG_PASS, 0.0, 1e-3, IDLE_S[0])
+    ours = Waits()
+    for _ in range(8):
+        ours.add(LONG_PASS, 0.0, 1.2e-3, IDLE_S[0])
+    evidence = replace(made(0.100, 0.020), baseline_waits=theirs, candidate_waits=ours)
+    assert failed_check(evidence, LIMITS)[0] is Status.TIMING_MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("late_s", "credited"),
+    [
+        ([0.0] * 8, True),
+        ([0.0] * 7 + [9e-3], True),
+        ([2.5e-3, 2.5e-3, 2.5e-3, 0.0] + [0.0] * 4, False),
+        ([0.0] * 4 + [3e-4] * 4, False),
+    ],
+)
+def test_long_passes_that_end_late_in_one_placement_earn_no_credit(late_s: list[float], credited: bool) -> None:
+    """Four of eighteen passes do not show in the upper quartile of all, and decide a placement's latency."""
+    ours = ending([usual + late for usual, late in zip(IDLE_S, late_s, strict=True)], others=OTHERS_S)
+    evidence = replace(made(0.100, 0.020), baseline_waits=ending(IDLE_S, others=OTHERS_S), candidate_waits=ours)
+    status, why = failed_check(in_two_places(evidence), LIMITS)
+    assert status is Status.PASSED
+    assert ("the device is busy" in why) is not credited
 
 
 def test_a_latency_that_one_placement_alone_makes_too_short_earns_no_credit() -> None:

@@ -15,9 +15,10 @@ from arena.judge import performance
 from arena.judge.buffers import _EDGE_BYTES
 from arena.judge.performance import PerformanceCheck
 from arena.judge.planning import Planner
-from arena.judge.timed_program import LONG, SHORT, SINGLE, PassPlan, TimedProgram
+from arena.judge.timed_program import PassPlan, TimedProgram
 from arena.judge.timer import _GPU, Placement, Timer
 from arena.judge.verify import GOOD, OutputCheck
+from arena.judge.waits import LONG, SHORT, SINGLE
 from arena.model.effort import Effort
 from arena.model.record import CaseTiming, Estimate, Mode, Round
 from arena.model.task import Arguments, Task

@@ -12,7 +12,8 @@ from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.buffers import EVERY, Sets
 from arena.judge.performance import PerformanceCheck
 from arena.judge.spots import Spots
-from arena.judge.timed_program import LONG, SHORT, TimedProgram
+from arena.judge.timed_program import TimedProgram
+from arena.judge.waits import LONG, SHORT
 from arena.model.task import Arguments, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
@@ -99,7 +100,9 @@ class Hasty(Obedient):
     left: Callable[[], object] = staticmethod(lambda: None)
     ready_s = over_s = 0.0
 
-    def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
+    def timed(
+        self, message: object, timeout_s: float, when_over: Callable[[], None] | None = None
+    ) -> tuple[float, Done]:
         if not isinstance(message, Pass):
             return 0.0, Done(0.0)
         found = super().timed(message, timeout_s)
@@ -108,7 +111,13 @@ class Hasty(Obedient):
         right = answers[last].clone()
         answers[last] = 0.0
         self.left = lambda: answers[last].copy_(right)
+        self.before_it_is_over()
+        if when_over is not None:
+            when_over()
         return found
+
+    def before_it_is_over(self) -> None:
+        """It says so at once."""
 
     def halt(self) -> None:
         """Its threads stop, the device goes on."""
@@ -121,10 +130,8 @@ class Hasty(Obedient):
 class Waiting(Hasty):
     """A worker that answers when its device is done."""
 
-    def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
-        found = super().timed(message, timeout_s)
+    def before_it_is_over(self) -> None:
         self.left()
-        return found
 
 
 def side(kind: type[Hasty]) -> TimedProgram:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from arena.judge.timed_program import LONG, SHORT, TimedProgram
+from arena.judge.timed_program import TimedProgram
+from arena.judge.waits import LONG, SHORT, Waits
 from arena.protocol import Done, Pass, Prepare
 
 _BUSY_S = 0.02
@@ -19,9 +21,14 @@ class Answering:
         self.told: list[object] = []
         self.ready_s, self.over_s = 0.0, 0.0
 
-    def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
+    def timed(
+        self, message: object, timeout_s: float, when_over: Callable[[], None] | None = None
+    ) -> tuple[float, Done]:
         self.told.append(message)
         self.ready_s, self.over_s = 0.25, time.perf_counter()
+        if when_over is not None:
+            when_over()
+            self.told.append("answered")
         return 0.001, Done(0.0)
 
     def halt(self) -> None:
@@ -56,26 +63,29 @@ def test_how_long_the_device_is_busy_after_a_pass_is_noted() -> None:
     seconds, _ = side.run(LONG)
     assert seconds == 0.001, "it is not part of the pass"
     # Halted by a signal first: freezing takes a while, in which a device that is still busy could finish.
-    assert worker.told[-4:] == [Pass(LONG), "halt", "nudge", "stop"]
+    assert worker.told[-5:] == [Pass(LONG), "halt", "nudge", "answered", "stop"]
     side.run(SHORT)
-    assert len(side.drain_s) == 2
-    assert all(_BUSY_S <= waited < 50 * _BUSY_S for waited in side.drain_s), "since the pass was over"
+    for name in (LONG, SHORT):
+        (waited,) = side.waits.drain_s[name]
+        assert _BUSY_S <= waited < 50 * _BUSY_S, "since the pass was over"
 
 
-def test_getting_ready_is_gone_through_more_than_once_and_noted_for_long_passes() -> None:
+def test_getting_ready_is_gone_through_more_than_once_and_noted() -> None:
     side, worker = side_on(graphs=True)
     side.run(LONG)
     side.run(SHORT)
     times = worker.told.index(Pass(LONG))
     assert worker.told[:times] == [Prepare()] * times
     assert times > 1
-    assert side.prepare_s == [0.001 * times + 0.25], "and so is what follows when the worker has heard of the pass"
+    for name in (LONG, SHORT):
+        assert side.waits.prepare_s[name] == [0.001 * times]
+        assert side.waits.ready_s[name] == [0.25], "when the worker has heard of the pass"
 
 
 def test_on_the_cpu_there_is_no_device_to_wait_for() -> None:
     side, _ = side_on(graphs=False)
     side.run(LONG)
-    assert side.drain_s == [] and side.prepare_s == []
+    assert side.waits == Waits()
 
 
 def test_on_the_cpu_processor_time_counts_from_before_the_data_came() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from arena.flags import new_flags
 from arena.sandbox import landlock
 from arena.sandbox.landlock import without
 
@@ -44,6 +46,7 @@ print(json.dumps({
     "list": tried(lambda: os.listdir("listed")),
     "read in listed": opens("listed/file"),
     "parent's memory": opens(f"/proc/{os.getppid()}/mem"),
+    "parent's flags": opens(f"/proc/{os.getppid()}/fd/{sys.argv[3]}", "r+b"),
     "parent's folder": tried(lambda: os.listdir(f"/proc/{os.getppid()}/root")),
     "signal parent": tried(lambda: os.kill(os.getppid(), 0)),
     "signal itself": tried(lambda: os.kill(os.getpid(), 0)),
@@ -60,9 +63,11 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (top / name).mkdir(parents=True)
         (top / name / "file").write_text("x")
     allowed = json.dumps([[str(top / "read"), str(top / "missing")], [str(top / "write")], [str(top / "listed")]])
+    _, file = new_flags()
     done = subprocess.run(
-        [sys.executable, "-c", _INSIDE, allowed, str(top)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", _INSIDE, allowed, str(top), str(file)], capture_output=True, text=True, timeout=60
     )
+    os.close(file)
     assert done.returncode == 0, done.stderr
     answers: dict[str, str] = json.loads(done.stdout)
     return answers
@@ -82,7 +87,7 @@ def test_files_move_between_the_folders_that_can_be_written(said: dict[str, str]
 
 
 def test_processes_outside_cannot_be_looked_into(said: dict[str, str]) -> None:
-    assert said["parent's memory"] == said["parent's folder"] == "PermissionError"
+    assert said["parent's memory"] == said["parent's folder"] == said["parent's flags"] == "PermissionError"
 
 
 def test_signals_stay_inside(said: dict[str, str]) -> None:

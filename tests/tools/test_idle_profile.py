@@ -40,8 +40,8 @@ def test_what_is_left_belongs_to_the_innermost_function(tool: ModuleType, capsys
 
 def test_passes_are_no_idle_time(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     timeline = tool.Timeline()
-    timeline.spans = [("Worker.ask Pass", 0.0, 1.0)]
-    timeline.calls["Worker.ask Pass"] = 4
-    timeline.passes_s["Worker.ask Pass"] = 0.75
+    timeline.spans = [("Worker.timed Pass", 0.0, 1.0)]
+    timeline.calls["Worker.timed Pass"] = 4
+    timeline.passes_s["Worker.timed Pass"] = 0.75
     tool.report(timeline, 2.0, [], 1)
-    assert "     0.25   12.5%       4    62.500  Worker.ask Pass" in capsys.readouterr().out
+    assert "     0.25   12.5%       4    62.500  Worker.timed Pass" in capsys.readouterr().out
