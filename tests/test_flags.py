@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import torch
 
 from arena.corpus.task_folder import TASKS, load_task
 from arena.flags import Flags, new_flags
@@ -255,7 +254,7 @@ def test_a_worker_in_its_sandbox_is_halted_as_soon_as_its_pass_is_over() -> None
             states.extend(thread_states(worker._pid))
 
         for _ in range(2):
-            sets.write(draw_secret(case, Reference(task.reference_path), 2, torch.device("cpu")))
+            sets.write(draw_secret(case, Reference(task.reference_path), 2, "cpu"))
             sets.poison()
             worker.timed(Prepare(), 60.0)
             seconds, done = worker.timed(Pass("long"), 60.0, when_over)
