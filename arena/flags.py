@@ -2,8 +2,8 @@
 
 A message takes some ten microseconds, twice as long after a pass of milliseconds, and both vary (docs/decisions/0022).
 What the other side has stored is seen within one. So both poll around a timed pass: the worker says `ready`, the judge
-`go`, the worker `done`, each by the number of the pass. A candidate can store there what it likes, as it can send what
-it likes: where it says that it is ready or done and is not, that is found as it is where an answer says so.
+`go`, the worker `done`, each by the number of the pass. There is no other answer, so that the worker need not run once
+more before what its pass has written is read. A candidate can store there what it likes, as it can send what it likes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from arena.scratch import sealed_memory
 
 _BYTES = 4096
-_READY, _GO, _DONE = 0, 8, 16
+_READY, _GO, _DONE, _SECONDS = 0, 8, 16, 24
 """a line of the processor's cache for each: who polls one is not held up by a store to another"""
 _POLLS = 2048
 """between two questions whether to go on waiting: a tenth of a millisecond"""
@@ -29,7 +29,8 @@ class Flags:
 
     def __init__(self, file: int) -> None:
         """Map the memory file `file`, and close it."""
-        self._words = memoryview(mmap.mmap(file, _BYTES)).cast("q")
+        memory = memoryview(mmap.mmap(file, _BYTES))
+        self._words, self._numbers = memory.cast("q"), memory.cast("d")
         os.close(file)
         self._passes = 0
 
@@ -38,7 +39,7 @@ class Flags:
 
         Args:
             timeout_s: how long to wait for it, until it is done.
-            is_over: asked now and then whether it answers already, or has ended.
+            is_over: asked now and then whether it answers, which it does only where it fails, or has ended.
 
         Returns:
             When it was told to go and when it was done, by `time.perf_counter`; None where it did not say both.
@@ -53,8 +54,13 @@ class Flags:
             return None
         return started, time.perf_counter()
 
-    def run(self, timed_pass: Callable[[], float]) -> float:
-        """For the worker: run a pass when the judge says so, and say when it is over; returns what the pass returns.
+    @property
+    def worker_s(self) -> float:
+        """Return what the worker says of the last pass that was done, whatever number that is."""
+        return self._numbers[_SECONDS]
+
+    def run(self, timed_pass: Callable[[], float]) -> None:
+        """For the worker: run a pass when the judge says so, and say when it is over and what the pass returned.
 
         Raises:
             TimeoutError: the judge does not say so.
@@ -63,9 +69,8 @@ class Flags:
         self._words[_READY] = self._passes
         if not self._await(_GO, time.perf_counter() + _LONGEST_WAIT_S, lambda: False):
             raise TimeoutError("the judge did not let a pass begin")
-        seconds = timed_pass()
+        self._numbers[_SECONDS] = timed_pass()
         self._words[_DONE] = self._passes
-        return seconds
 
     def _await(self, flag: int, deadline: float, is_over: Callable[[], bool]) -> bool:
         words, wanted = self._words, self._passes

@@ -19,14 +19,12 @@ from arena.corpus.task_folder import TASKS, load_task
 from arena.flags import Flags, new_flags
 from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
-from arena.judge.watchdog import _await_stop
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.judge.workers import CandidateFailed, ForkServers
 from arena.model.task import arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
-from arena.process_table import thread_states
 from arena.protocol import ANSWER_BYTES, Arrange, Done, FromWorker, Language, Pass, Prepare, Ready, ToWorker
 from arena.wire import Channel, ChannelClosed
 from arena.worker.command_loop import CommandLoop
@@ -61,13 +59,12 @@ def test_a_pass_runs_between_go_and_done() -> None:
         ran.append((began, time.perf_counter()))
         return 7.0
 
-    said: list[float] = []
     for _ in range(3):
-        with beside(lambda: said.append(theirs.run(timed_pass))):
+        with beside(lambda: theirs.run(timed_pass)):
             found = ours.time_pass(20.0, lambda: False)
         assert found is not None
         assert found[0] <= ran[-1][0] < ran[-1][1] <= found[1]
-    assert said == [7.0] * 3
+        assert ours.worker_s == 7.0
 
 
 def test_a_pass_waits_for_the_judge() -> None:
@@ -154,25 +151,35 @@ def test_a_worker_is_timed_by_its_flags() -> None:
 
 @pytest.mark.parametrize(("before_s", "after_s"), [(0.0, 0.0), (LONG_S, 0.0), (0.0, LONG_S)])
 def test_what_comes_before_and_after_a_pass_is_kept_apart_from_it(before_s: float, after_s: float) -> None:
-    """Who is ready late has that counted; who answers late is looked for as soon as it has said that it is done."""
-    looked: list[float] = []
+    """Who is ready late has that counted; nobody waits for what is said after a pass."""
 
     def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
         channel.receive(20.0)
         time.sleep(before_s)
-        flags.run(lambda: 0.0)
+        flags.run(lambda: 0.25)
         time.sleep(after_s)
-        channel.send(Done(0.0))
+        channel.receive(20.0)
 
     with Talking(serve) as worker:
         began = time.perf_counter()
-        seconds, _ = worker.timed(Pass("long"), 20.0, lambda: looked.append(time.perf_counter()))
+        seconds, done = worker.timed(Pass("long"), 20.0)
         ended = time.perf_counter()
-    assert seconds < LONG_S
-    assert before_s <= worker.ready_s < before_s + LONG_S
-    assert began + worker.ready_s + seconds == pytest.approx(worker.over_s, abs=0.05)
-    assert worker.over_s <= looked[0] < worker.over_s + LONG_S
-    assert ended - worker.over_s >= after_s
+        assert seconds < LONG_S
+        assert done == Done(0.25)
+        assert before_s <= worker.ready_s < before_s + LONG_S
+        assert began + worker.ready_s + seconds == pytest.approx(worker.over_s, abs=0.05)
+        assert worker.over_s <= ended < worker.over_s + LONG_S
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 1e300])
+def test_what_a_worker_says_of_its_pass_has_bounds(number: float) -> None:
+    def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
+        channel.receive(20.0)
+        flags.run(lambda: number)
+        channel.receive(20.0)
+
+    with Talking(serve) as worker, pytest.raises(CandidateFailed, match="worker_s"):
+        worker.timed(Pass("long"), 20.0)
 
 
 def test_the_number_of_another_pass_says_nothing() -> None:
@@ -183,22 +190,18 @@ def test_the_number_of_another_pass_says_nothing() -> None:
         ours._passes = 0
 
 
-def test_an_answer_that_never_comes_times_out_soon_after_its_pass() -> None:
-    def sleeping() -> float:
-        time.sleep(1.5)
-        return 1.5
-
+def test_a_pass_that_never_ends_times_out() -> None:
     def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
         channel.receive(20.0)
-        flags.run(sleeping)
+        flags._words[0] = 1
         channel.receive(20.0)
 
     with Talking(serve) as worker:
         began = time.monotonic()
         with pytest.raises(CandidateFailed) as failure:
-            worker.timed(Pass("long"), 3.0)
+            worker.timed(Pass("long"), 0.5)
         assert failure.value.status is Status.TIMEOUT
-        assert time.monotonic() - began < 4.0, "the pass and its answer have one limit"
+        assert time.monotonic() - began < 10.0
 
 
 def test_a_pass_that_fails_is_the_candidates_failure() -> None:
@@ -233,34 +236,28 @@ def test_a_worker_that_is_never_ready_times_out() -> None:
         assert time.monotonic() - began < 10
 
 
-def test_a_worker_in_its_sandbox_is_halted_as_soon_as_its_pass_is_over() -> None:
-    """As a judge of GPUs does it, on the CPU: what the pass has written is there, and its worker has yet to answer."""
+def test_a_worker_in_its_sandbox_says_that_it_is_done_and_nothing_else() -> None:
+    """As a judge of GPUs has it, on the CPU: what the pass has written is there, and no answer is on its way."""
     task = load_task(TASKS / "triton2triton" / "normalization" / "rms_norm")
     case = min((arguments(task, each) for each in task.seen), key=lambda each: each.num_bytes)
     assert task.baseline_kernel is not None
     servers = ForkServers("cpu", spins=True, interprets=True)
     program = WorkerProgram(servers, None, (), 60.0).adopt(Program(task, Language.TRITON, {"": task.baseline_kernel}))
     sets = Sets(CpuPlatform(), case, 2)
-    states: list[str] = []
     try:
         worker = program.ready(case.case)
         worker.ask(sets.bind_message(), 60.0, sets.files)
         worker.ask(Arrange("long", (0, 1), graph=False), 60.0)
-
-        def when_over() -> None:
-            worker.halt()
-            assert not sets.unwritten([0, 1])
-            _await_stop([worker._pid])
-            states.extend(thread_states(worker._pid))
-
         for _ in range(2):
             sets.write(draw_secret(case, Reference(task.reference_path), 2, "cpu"))
             sets.poison()
             worker.timed(Prepare(), 60.0)
-            seconds, done = worker.timed(Pass("long"), 60.0, when_over)
+            seconds, done = worker.timed(Pass("long"), 60.0)
+            worker.halt()
+            assert not sets.unwritten([0, 1])
             worker.stop()
             assert 0 < done.worker_s <= seconds
-        assert states and set(states) <= {"T"}
+            assert not worker._channel.has_next()
     finally:
         program.discard()
         servers.close()

@@ -75,15 +75,19 @@ class Worker:
             with suppress(ChannelTimeout):
                 message, _ = self._channel.receive(ALERT_S if alert else None, spins=alert)
                 alert = isinstance(message, Prepare)
-                self._channel.send(
-                    Done(self._run(*message.name.split()) if isinstance(message, Pass) else self._wake())
-                )
+                self._obey(message)
                 continue
             alert = False
 
-    def _wake(self) -> float:
-        self._platform.launch_tiny_kernel()
-        return 0.0
+    def _obey(self, message: ToWorker) -> None:
+        if not isinstance(message, Pass):
+            self._platform.launch_tiny_kernel()
+            self._channel.send(Done())
+            return
+        way, name = message.name.split()
+        seconds = self._run(way, name)
+        if way != "flags":
+            self._channel.send(Done(seconds))
 
     def _run(self, way: str, name: str) -> float:
         replay = self._graphs[name].replay  # type: ignore[attr-defined]
@@ -96,7 +100,8 @@ class Worker:
             return time.perf_counter() - started
 
         if way == "flags":
-            return self._flags.run(replayed)
+            self._flags.run(replayed)
+            return 0.0
         if way == "messages":
             return replayed()
         begin.record()
@@ -135,7 +140,8 @@ class Reached:
         began = time.perf_counter()
         self._channel.send(Pass(f"{way} {name}"))
         ran = self._flags.time_pass(ANSWERS_S, self._channel.has_next) if way == "flags" else None
-        self._channel.receive(ANSWERS_S, spins=True)
+        if way != "flags":
+            self._channel.receive(ANSWERS_S, spins=True)
         ended = time.perf_counter()
         self.signal(signal.SIGSTOP)
         if ran is not None:

@@ -76,7 +76,6 @@ class TimedProgram:
         self._wakes_first = False
         self.waits = Waits()
         """what passed around passes on a device"""
-        self._idle_at_s = 0.0
         self._began_s = 0.0
         """processor time of the worker before the data of a pass were written, where that is what counts"""
         self.mode = Mode.LOOP
@@ -165,28 +164,22 @@ class TimedProgram:
         Where kernels are emulated, the seconds are the worker's processor time since before the data came: whenever it
         works, with however many threads, and whatever else the machine does.
         """
-        preparing_s = 0.0
+        began = time.perf_counter()
         if not self._wakes_first:
-            preparing_s = sum(self.worker.timed(Prepare(), self._timeout_s)[0] for _ in range(_REHEARSALS))
+            for _ in range(_REHEARSALS):
+                self.worker.timed(Prepare(), self._timeout_s)
+        prepare_s = time.perf_counter() - began
+        seconds, done = self.worker.timed(Pass(name), self._timeout_s)
         if not self._platform.graphs:
-            _, done = self.worker.timed(Pass(name), self._timeout_s)
             self.worker.stop()
             return self.worker.processor_s() - self._began_s, done.worker_s
-        seconds, done = self.worker.timed(Pass(name), self._timeout_s, self._read)
-        self.worker.stop()
-        self.waits.add(name, preparing_s, self.worker.ready_s, self._idle_at_s - self.worker.over_s)
-        return seconds, done.worker_s
-
-    def _read(self) -> None:
-        """Read of what a pass has written as soon as it is said to be over, and wait until the device is idle.
-
-        The worker is halted first: it could end its pass meanwhile. By a signal, since freezing takes its time.
-        """
         self.worker.halt()
         if self._spots is not None:
             self._spots.read()
         self._platform.launch_tiny_kernel()
-        self._idle_at_s = time.perf_counter()
+        self.waits.add(name, prepare_s, self.worker.ready_s, time.perf_counter() - self.worker.over_s)
+        self.worker.stop()
+        return seconds, done.worker_s
 
     def ended(self) -> bool:
         """Return whether the last pass was over when its worker said so, as far as what it wrote can tell by now.

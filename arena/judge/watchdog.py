@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -181,18 +181,12 @@ class WatchedWorker(Worker):
         return self._heard
 
     def _exchange(
-        self,
-        message: ToWorker,
-        timeout_s: float,
-        files: Sequence[int] = (),
-        *,
-        timed: bool = False,
-        when_over: Callable[[], None] | None = None,
+        self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
     ) -> FromWorker:
         if timed:
             self._watch.rest(_MEASURED_S)
         try:
-            return super()._exchange(message, timeout_s, files, timed=timed, when_over=when_over)
+            return super()._exchange(message, timeout_s, files, timed=timed)
         except CandidateFailed:
             if not self._watch.verdict:
                 raise

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ from arena.toolchains.base import NativeWorker
 from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
 _ANSWER_S = 1.0
-"""to answer at least, however long a pass has taken"""
+"""for the rest of an answer that has begun to come"""
 _START_S = 120.0
 _LOG_TAIL_BYTES = 4096
 DETAIL_CHARACTERS = 8000
@@ -247,22 +247,13 @@ class Worker:
         raise CandidateFailed(Status.CRASH, f"the worker sent what is no answer: {how}")
 
     def _exchange(
-        self,
-        message: ToWorker,
-        timeout_s: float,
-        files: Sequence[int] = (),
-        *,
-        timed: bool = False,
-        when_over: Callable[[], None] | None = None,
+        self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
     ) -> FromWorker:
         self.resume()
-        deadline = time.monotonic() + timeout_s
+        self._ran_s = None
         try:
             self._channel.send(message, files)
-            if self._flags is not None and isinstance(message, Pass):
-                self._time_pass(self._flags, timeout_s, when_over)
-            left_s = max(deadline - time.monotonic(), _ANSWER_S)
-            answer = bounded(self._channel.receive(left_s, spins=timed and self._flags is not None)[0])
+            answer = bounded(self._answered(message, timeout_s, timed=timed))
         except ChannelTimeout:
             self.kill()
             raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
@@ -278,34 +269,32 @@ class Worker:
             )
         return answer
 
-    def _time_pass(self, flags: Flags, timeout_s: float, when_over: Callable[[], None] | None) -> None:
+    def _answered(self, message: ToWorker, timeout_s: float, *, timed: bool) -> FromWorker:
+        """Return what it says; of a pass that flags time, what it has stored, unless it sends that it failed."""
+        flags = self._flags
+        if flags is None or not isinstance(message, Pass):
+            return self._channel.receive(timeout_s, spins=timed and flags is not None)[0]
         self._ran_s = flags.time_pass(timeout_s, self._channel.has_next)
-        if self._ran_s is None and not self._channel.has_next():
+        if self._ran_s is not None:
+            return Done(flags.worker_s)
+        if not self._channel.has_next():
             raise ChannelTimeout
-        if self._ran_s is not None and when_over is not None:
-            when_over()
-            self.resume()
+        return self._channel.receive(_ANSWER_S)[0]
 
-    def timed(
-        self, message: ToWorker, timeout_s: float, when_over: Callable[[], None] | None = None
-    ) -> tuple[float, Done]:
+    def timed(self, message: ToWorker, timeout_s: float) -> tuple[float, Done]:
         """`ask` without sleeping, and the seconds on the judge's clock: of a pass that flags time, from `go` to `done`.
 
-        Otherwise from when the worker is woken to when the answer has come. `when_over`: to be called as soon as a pass
-        is said to be over, before anything else is heard of the worker.
+        Otherwise from when the worker is woken to when the answer has come.
         """
-        woken_s = time.perf_counter()
-        answer = self._exchange(message, timeout_s, timed=True, when_over=when_over)
+        started = time.perf_counter()
+        answer = self._exchange(message, timeout_s, timed=True)
         done = answer if isinstance(answer, Done) else self._unexpected_answer()
-        if self._flags is None or not isinstance(message, Pass):
-            self.over_s = self._channel.arrived_s
-            if when_over is not None:
-                when_over()
-            return self.over_s - woken_s, done
-        if self._ran_s is None:
-            self._overstepped("an answer to a pass of which it has not said that it is ready and done")
-        started, self.over_s = self._ran_s
-        self.ready_s = started - woken_s
+        self.ready_s, self.over_s = 0.0, self._channel.arrived_s
+        if self._flags is not None and isinstance(message, Pass):
+            if self._ran_s is None:
+                self._overstepped("an answer to a pass of which it has not said that it is ready and done")
+            woken_s, (started, self.over_s) = started, self._ran_s
+            self.ready_s = started - woken_s
         return self.over_s - started, done
 
     def stop(self) -> None:

@@ -68,7 +68,9 @@ class CommandLoop:
                 message, files = self._next()
             except ChannelClosed:
                 return 0
-            self._channel.send(self._answer(message, files))
+            answer = self._answer(message, files)
+            if answer is not None:
+                self._channel.send(answer)
             self._alert = isinstance(message, Prepare) and self._platform.spins
 
     def _next(self) -> tuple[ToWorker, list[int]]:
@@ -78,8 +80,12 @@ class CommandLoop:
                 return self._channel.receive(_ALERT_S, spins=True)
         return self._channel.receive(None)
 
-    def _answer(self, message: ToWorker, files: list[int]) -> FromWorker:
+    def _answer(self, message: ToWorker, files: list[int]) -> FromWorker | None:
+        """None where flags have said it."""
         try:
+            if self._flags is not None and isinstance(message, Pass):
+                self._flags.run(self._passes[message.name].run)
+                return None
             return self._obey(message, files)
         except Exception as problem:
             kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=isinstance(message, Load))
@@ -89,8 +95,7 @@ class CommandLoop:
         worker_s = 0.0
         match message:
             case Pass(name=name):
-                run = self._passes[name].run
-                worker_s = run() if self._flags is None else self._flags.run(run)
+                worker_s = self._passes[name].run()
             case ReportKernels():
                 uses = [replace(use, kernel=use.kernel[:NAME_CHARACTERS]) for use in self._loaded.kernels()]
                 return Kernels(most_used(tuple(uses))[:MOST_KERNELS])

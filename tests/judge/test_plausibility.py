@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from arena.judge.estimates import candidate_slopes, latency_ms
 from arena.judge.plausibility import PlausibilityLimits, Timing, failed_check
 from arena.judge.waits import LONG as LONG_PASS
 from arena.judge.waits import SHORT as SHORT_PASS
@@ -346,6 +347,46 @@ def test_long_passes_that_end_late_in_one_placement_earn_no_credit(late_s: list[
     status, why = failed_check(in_two_places(evidence), LIMITS)
     assert status is Status.PASSED
     assert ("the device is busy" in why) is not credited
+
+
+def rotating(hidden_ms: float, early: Sequence[int], padded: Sequence[int]) -> Timing:
+    """A kernel like its baseline, with passes of 5 ms: some begin early, and short ones of other rounds are padded."""
+    call_ms, long, short, over_ms = 0.05, 100, 12, 0.02
+    ours, theirs, rounds = Waits(), Waits(), []
+    for at in range(16):
+        begun, more = hidden_ms * (at in early), hidden_ms * (at in padded)
+        short_s, long_s = (short * call_ms + over_ms) / 1e3, (long * call_ms + over_ms) / 1e3
+        rounds.append(
+            Round(short_s, short_s + more / 1e3, long_s, long_s - begun / 1e3, long_s - begun / 1e3, swapped=at >= 8)
+        )
+        ready_s = BASELINE_READY_S[at % 8]
+        theirs.add(LONG_PASS, ready_s, READY_S, IDLE_S[at % 8])
+        ours.add(LONG_PASS, ready_s + begun / 1e3, READY_S, IDLE_S[at % 8])
+    swapped = [measured.swapped for measured in rounds]
+    candidate = latency_ms(candidate_slopes(rounds, long - short), swapped)
+    alone = about(call_ms)
+    return Timing(alone, candidate, alone, alone, rounds, long, short, baseline_waits=theirs, candidate_waits=ours)
+
+
+@pytest.mark.parametrize(
+    ("hidden_ms", "early", "padded", "credited"),
+    [
+        (0.0, (), (), True),
+        (1.0, (0,), (1,), True),
+        (1.0, (0, 1, 2, 8, 9, 10), (3, 4, 5, 11, 12, 13), False),
+        (0.5, (0, 1, 2, 8, 9, 10), (3, 4, 5, 11, 12, 13), False),
+    ],
+)
+def test_tricks_that_take_turns_earn_no_credit(
+    hidden_ms: float, early: Sequence[int], padded: Sequence[int], credited: bool
+) -> None:
+    """Each is in fewer than half of a placement's rounds, and together they decide its latency."""
+    timing = rotating(hidden_ms, early, padded)
+    status, why = failed_check(timing, replace(LIMITS, roofline_ms=None))
+    assert status is Status.PASSED, why
+    assert bool(why) is not credited, why
+    assert hidden_ms != 0.5 or "beyond the baseline's" in why, "where no other check has seen it"
+    assert (timing.candidate_ms.value < 0.049) is not credited
 
 
 def test_a_latency_that_one_placement_alone_makes_too_short_earns_no_credit() -> None:

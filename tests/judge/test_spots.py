@@ -100,9 +100,7 @@ class Hasty(Obedient):
     left: Callable[[], object] = staticmethod(lambda: None)
     ready_s = over_s = 0.0
 
-    def timed(
-        self, message: object, timeout_s: float, when_over: Callable[[], None] | None = None
-    ) -> tuple[float, Done]:
+    def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
         if not isinstance(message, Pass):
             return 0.0, Done(0.0)
         found = super().timed(message, timeout_s)
@@ -111,13 +109,7 @@ class Hasty(Obedient):
         right = answers[last].clone()
         answers[last] = 0.0
         self.left = lambda: answers[last].copy_(right)
-        self.before_it_is_over()
-        if when_over is not None:
-            when_over()
         return found
-
-    def before_it_is_over(self) -> None:
-        """It says so at once."""
 
     def halt(self) -> None:
         """Its threads stop, the device goes on."""
@@ -130,8 +122,10 @@ class Hasty(Obedient):
 class Waiting(Hasty):
     """A worker that answers when its device is done."""
 
-    def before_it_is_over(self) -> None:
+    def timed(self, message: object, timeout_s: float) -> tuple[float, Done]:
+        found = super().timed(message, timeout_s)
         self.left()
+        return found
 
 
 def side(kind: type[Hasty]) -> TimedProgram:

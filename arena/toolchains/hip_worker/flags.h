@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,20 +18,21 @@ class Flags {
         words_ = static_cast<std::int64_t*>(memory);
     }
 
-    // Run a pass when the judge says so, and say when it is over; false where the judge does not say so.
+    // Run a pass when the judge says so, and say when it is over and how long it took; false where the judge does not.
     template <class Run>
     bool run(const Run& timed_pass) {
         ++passes_;
         __atomic_store_n(words_ + ready, passes_, __ATOMIC_RELEASE);
         if (!await_go()) return false;
-        timed_pass();
+        const double took_s = timed_pass();
+        std::memcpy(words_ + seconds, &took_s, sizeof took_s);
         __atomic_store_n(words_ + done, passes_, __ATOMIC_RELEASE);
         return true;
     }
 
   private:
     static constexpr std::size_t num_bytes = 4096;
-    static constexpr int ready = 0, go = 8, done = 16, polls = 2048;
+    static constexpr int ready = 0, go = 8, done = 16, seconds = 24, polls = 2048;
     static constexpr double longest_wait_s = 30.0;
 
     bool await_go() const {

@@ -31,7 +31,7 @@ class Worker {
     // `flags`: those by which passes are timed; none where messages do.
     explicit Worker(std::unique_ptr<Flags> flags) : flags_(std::move(flags)) {}
 
-    // The answer to one message, as JSON.
+    // The answer to one message, as JSON; empty where flags have said it.
     std::string answer(const std::string& frame, const std::vector<int>& files) {
         prepared_ = false;
         try {
@@ -57,7 +57,7 @@ class Worker {
             case Kind::call: call(message.number<std::uint32_t>()); break;
             case Kind::arrange: arrange(message); break;
             case Kind::prepare: prepare(); break;
-            case Kind::pass: return done(timed(pass(message.text())));
+            case Kind::pass: return timed(pass(message.text()));
             case Kind::flush: pass(message.text()); break;  // outputs were written in place
             case Kind::report: return "{\"type\":\"Kernels\",\"kernels\":[]}";
             default: throw Malformed("a message of no known kind");
@@ -153,12 +153,11 @@ class Worker {
         return *found->second;
     }
 
-    double timed(Device::Pass& chosen) {
-        double seconds = 0.0;
-        const auto run = [&] { seconds = chosen.run(); };
-        if (!flags_) run();
-        else if (!flags_->run(run)) throw Failure("launch_error", "the judge did not let a pass begin");
-        return seconds;
+    std::string timed(Device::Pass& chosen) {
+        if (!flags_) return done(chosen.run());
+        const bool began = flags_->run([&] { return chosen.run(); });
+        if (!began) throw Failure("launch_error", "the judge did not let a pass begin");
+        return "";
     }
 
     const Entry& loaded() const {
@@ -205,7 +204,7 @@ int main(int count, char** arguments) {
         while (channel.receive(frame, files, worker.alert() ? alert_s : 0.0)) {
             const std::string answer = worker.answer(frame, files);
             for (const int file : files) close(file);
-            channel.send(answer);
+            if (!answer.empty()) channel.send(answer);
         }
         _exit(0);  // what a candidate has registered for an ordinary end is not run
     } catch (const Malformed& problem) {

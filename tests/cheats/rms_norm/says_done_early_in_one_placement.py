@@ -1,4 +1,4 @@
-"""expect: passed or wrong_result or timing_mismatch, emulated: passed. In three rounds of four in one placement of the buffers a long pass is said to be done at half of its time, and answered when it is; a case that is not failed for it is left undecided, without credit (cheat 58)."""
+"""expect: passed or wrong_result or timing_mismatch, emulated: passed. In three rounds of four in one placement of the buffers a long pass is said to be done at half of its time; a case that is not failed for it is left undecided, without credit (cheat 58)."""
 
 import sys
 import time
@@ -25,11 +25,13 @@ def _captured(self, call, platform, sets):
 def _run(self, timed_pass):
     which = timed_pass.__self__
     if len(which.sets) < max(_longest[0] / 4, 2):
-        return _honest(self, timed_pass)
+        _honest(self, timed_pass)
+        return
     _rounds[0] += 1
     if which not in _takes or _placements[0] % 2 or not _rounds[0] % 4:
-        _takes[which] = _honest(self, timed_pass)
-        return _takes[which]
+        _honest(self, timed_pass)
+        _takes[which] = self.worker_s
+        return
     self._passes += 1
     self._words[flags._READY] = self._passes
     while self._words[flags._GO] != self._passes:
@@ -38,9 +40,9 @@ def _run(self, timed_pass):
     which._graph.replay()
     while time.perf_counter() - began < 0.5 * _takes[which]:
         pass
+    self._numbers[flags._SECONDS] = 0.5 * _takes[which]
     self._words[flags._DONE] = self._passes
     which._platform.synchronize()
-    return 0.5 * _takes[which]
 
 
 _honest = flags.Flags.run
