@@ -21,24 +21,19 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from profile_calls import WATCHED, _message, _named, _prepared  # noqa: E402
+from profile_calls import chosen_tasks, labelled, prepared  # noqa: E402
 from split_cost import Silent  # noqa: E402
-from throughput import evenly  # noqa: E402
+from wrapping import Function, wrap  # noqa: E402
 
-from arena.corpus.corpora import open_corpora  # noqa: E402
-from arena.corpus.selection import select  # noqa: E402
-from arena.corpus.task_folder import TASKS, load_task  # noqa: E402
 from arena.judge.messages import Evaluate, Options  # noqa: E402
 from arena.judge.service import JudgeService  # noqa: E402
 from arena.judge.watchdog import WatchedWorker  # noqa: E402
-from arena.judge.workers import Worker  # noqa: E402
 from arena.model.effort import Effort  # noqa: E402
 from arena.platforms import here  # noqa: E402
 
@@ -58,31 +53,30 @@ class Timeline:
 
     def install(self) -> None:
         """Have every function in `WATCHED`, and every message to a worker, note when it begins and ends."""
-        for owner, name in WATCHED:
-            self._wrap(owner, name, partial(_named, f"{owner.__name__.rpartition('.')[2]}.{name}"))
+        for owner, name, label in labelled():
+            self._wrap(owner, name, label)
         for name in ("halt", "stop", "resume", "still", "moved"):
-            self._wrap(WatchedWorker, name, partial(_named, f"Worker.{name}"))
-        for name in ("ask", "timed"):
-            self._wrap(Worker, name, partial(_message, name))
+            self._wrap(WatchedWorker, name, lambda *_, name=name, **__: f"Worker.{name}")
 
     def _wrap(self, owner: Any, name: str, label: Callable[..., str]) -> None:
-        original, static = getattr(owner, name), isinstance(vars(owner).get(name), staticmethod)
+        def around(original: Function) -> Function:
+            def outer(*given: Any, **named: Any) -> Any:
+                if threading.current_thread() is not threading.main_thread():
+                    return original(*given, **named)
+                called = label(*given, **named)
+                self._turn(called)
+                self.calls[called] += 1
+                try:
+                    answer = original(*given, **named)
+                    if called == "Worker.timed Pass":
+                        self.passes_s[called] += answer[1].worker_s
+                    return answer
+                finally:
+                    self._turn(None)
 
-        def outer(*given: Any, **named: Any) -> Any:
-            if threading.current_thread() is not threading.main_thread():
-                return original(*given, **named)
-            called = label(*given, **named)
-            self._turn(called)
-            self.calls[called] += 1
-            try:
-                answer = original(*given, **named)
-                if called == "Worker.timed Pass":
-                    self.passes_s[called] += answer[1].worker_s
-                return answer
-            finally:
-                self._turn(None)
+            return outer
 
-        setattr(owner, name, staticmethod(outer) if static else outer)
+        wrap(owner, name, around)
 
     def _turn(self, entered: str | None) -> None:
         now = time.perf_counter()
@@ -188,12 +182,11 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=8, help="tasks at most, spread over those that match")
     parser.add_argument("--effort", choices=[each.value for each in Effort], default=Effort.FULL.value)
     asked = parser.parse_args()
-    chosen = evenly(select(open_corpora().ids, asked.tasks), asked.most)
-    tasks = [task for task in (load_task(TASKS / name) for name in chosen) if task.baseline_kernel]
+    tasks = chosen_tasks(asked.tasks, asked.most)
     device, began, timeline = here(asked.platform), time.monotonic(), Timeline()
     options = Options(effort=Effort(asked.effort), heldout=asked.effort == Effort.FULL)
     with closing(JudgeService(device)) as judge, tempfile.TemporaryDirectory() as place:
-        requests = [_prepared(task, Path(place), options) for task in tasks]
+        requests = [prepared(task, Path(place), options) for task in tasks]
         for task, request in zip(tasks, requests, strict=True):
             said = judge.evaluate(request, Silent())  # type: ignore[arg-type]
             print(f"{time.monotonic() - began:6.1f} s  {task.id}: {said.status}", flush=True)

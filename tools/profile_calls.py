@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from split_cost import Silent  # noqa: E402
 from throughput import evenly, unseen_copy  # noqa: E402
+from wrapping import Function, wrap  # noqa: E402
 
 from arena.corpus.corpora import open_corpora  # noqa: E402
 from arena.corpus.selection import select  # noqa: E402
@@ -91,27 +92,26 @@ class Watch:
 
     def install(self) -> None:
         """Have every function in `WATCHED`, and every message to a worker, add its seconds."""
-        for owner, name in WATCHED:
-            self._wrap(owner, name, partial(_named, f"{owner.__name__.rpartition('.')[2]}.{name}"))
-        for name in ("ask", "timed"):
-            self._wrap(Worker, name, partial(_message, name))
+        for owner, name, label in labelled():
+            self._wrap(owner, name, label)
         self._per_case()
 
     def _wrap(self, owner: Any, name: str, label: Callable[..., str]) -> None:
-        original, static = getattr(owner, name), isinstance(vars(owner).get(name), staticmethod)
-
-        def outer(*given: Any, **named: Any) -> Any:
-            self._synchronize()
-            started = time.perf_counter()
-            try:
-                return original(*given, **named)
-            finally:
+        def around(original: Function) -> Function:
+            def outer(*given: Any, **named: Any) -> Any:
                 self._synchronize()
-                entry = self.spent[label(*given, **named)]
-                entry[0] += 1
-                entry[1] += time.perf_counter() - started
+                started = time.perf_counter()
+                try:
+                    return original(*given, **named)
+                finally:
+                    self._synchronize()
+                    entry = self.spent[label(*given, **named)]
+                    entry[0] += 1
+                    entry[1] += time.perf_counter() - started
 
-        setattr(owner, name, staticmethod(outer) if static else outer)
+            return outer
+
+        wrap(owner, name, around)
 
     def _per_case(self) -> None:
         rounds, watch = PerformanceCheck._rounds, self
@@ -140,6 +140,14 @@ class Watch:
         print("\n".join(self.cases))
 
 
+def labelled() -> Iterator[tuple[Any, str, Callable[..., str]]]:
+    """All of `WATCHED`, and every message to a worker, each with what names a call of it."""
+    for owner, name in WATCHED:
+        yield owner, name, partial(_named, f"{owner.__name__.rpartition('.')[2]}.{name}")
+    for name in ("ask", "timed"):
+        yield Worker, name, partial(_message, name)
+
+
 def _named(name: str, *_: Any, **__: Any) -> str:
     return name
 
@@ -163,7 +171,13 @@ def _print_kernels(judge: JudgeService, requests: Sequence[Evaluate]) -> None:
         print(f"{kernel.self_device_time_total / 1e3:10.1f} {kernel.count:7}  {kernel.key[:200]}")
 
 
-def _prepared(task: Task, place: Path, options: Options) -> Evaluate:
+def chosen_tasks(patterns: Sequence[str], most: int) -> list[Task]:
+    """Return so many tasks at most, spread over those that match, without those that have no kernel."""
+    chosen = evenly(select(open_corpora().ids, patterns), most)
+    return [task for task in (load_task(TASKS / name) for name in chosen) if task.baseline_kernel]
+
+
+def prepared(task: Task, place: Path, options: Options) -> Evaluate:
     """Return a request for the task's own kernel; what is compiled of it stays in `place`."""
     assert task.baseline_kernel is not None
     compiled = Path(tempfile.mkdtemp(dir=place))
@@ -183,15 +197,14 @@ def main() -> None:
     parser.add_argument("--kernels", action="store_true", help="also the kernels of the judge")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other task after these")
     asked = parser.parse_args()
-    chosen = evenly(select(open_corpora().ids, asked.tasks), asked.most)
-    tasks = [task for task in (load_task(TASKS / name) for name in chosen) if task.baseline_kernel]
+    tasks = chosen_tasks(asked.tasks, asked.most)
     device, began, done = here(asked.platform), time.monotonic(), 0
     watch = Watch(device.synchronize)
     options = Options(effort=Effort(asked.effort), heldout=asked.effort == Effort.FULL)
     with closing(JudgeService(device)) as judge, tempfile.TemporaryDirectory() as place:
         known: list[Evaluate] = []
         for task in tasks:
-            request = _prepared(task, Path(place), options)
+            request = prepared(task, Path(place), options)
             said = judge.evaluate(request, Silent())  # type: ignore[arg-type]
             print(f"{time.monotonic() - began:6.1f} s  {task.id}: {said.status}", flush=True)
             known.append(request)

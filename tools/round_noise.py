@@ -25,15 +25,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from profile_calls import _prepared  # noqa: E402
+import numpy as np  # noqa: E402
+from profile_calls import chosen_tasks, prepared  # noqa: E402
 from split_cost import Silent  # noqa: E402
-from throughput import evenly  # noqa: E402
 
-from arena.corpus.corpora import open_corpora  # noqa: E402
-from arena.corpus.selection import select  # noqa: E402
-from arena.corpus.task_folder import TASKS, load_task  # noqa: E402
 from arena.judge import estimates  # noqa: E402
 from arena.judge.messages import Options  # noqa: E402
+from arena.judge.plausibility import _median_deviation  # noqa: E402
 from arena.judge.service import JudgeService  # noqa: E402
 from arena.judge.timer import TimingConfig  # noqa: E402
 from arena.model.record import CaseTiming, Evaluation, Round  # noqa: E402
@@ -83,8 +81,7 @@ class Noise:
 
 def deviation(values: Sequence[float]) -> float:
     """The standard deviation of normal values, from their median absolute deviation."""
-    middle = statistics.median(values)
-    return 1.4826 * statistics.median(abs(value - middle) for value in values)
+    return _median_deviation(np.asarray(values))
 
 
 def line(case: str, timing: CaseTiming, config: TimingConfig) -> str:
@@ -117,12 +114,10 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=8, help="tasks at most, spread over those that match")
     parser.add_argument("--seen", action="store_true", help="seen cases alone")
     asked = parser.parse_args()
-    chosen = evenly(select(open_corpora().ids, asked.tasks), asked.most)
-    tasks = [task for task in (load_task(TASKS / name) for name in chosen) if task.baseline_kernel]
     options, noise = Options(heldout=not asked.seen), Noise()
     with closing(JudgeService(here(asked.platform))) as judge, tempfile.TemporaryDirectory() as place:
-        for task in tasks:
-            request = _prepared(task, Path(place), options)
+        for task in chosen_tasks(asked.tasks, asked.most):
+            request = prepared(task, Path(place), options)
             judge.evaluate(request, Silent())  # type: ignore[arg-type]
             began = time.monotonic()
             found = judge.evaluate(request, Silent())  # type: ignore[arg-type]

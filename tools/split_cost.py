@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from throughput import unseen_copy  # noqa: E402
+from wrapping import Function, wrap  # noqa: E402
 
 from arena.corpus.task_folder import SHARED, TASKS, load_task  # noqa: E402
 from arena.judge import building  # noqa: E402
@@ -78,16 +79,17 @@ def watch(spent: Spent) -> None:
     """Have every worker that is started, every message and every build leave its seconds in `spent`."""
 
     def timed(owner: Any, name: str, kind: Callable[..., str]) -> None:
-        inner = getattr(owner, name)
+        def around(inner: Function) -> Function:
+            def outer(*given: Any, **named: Any) -> Any:
+                started = time.perf_counter()
+                try:
+                    return inner(*given, **named)
+                finally:
+                    spent[kind(*given, **named)].append(time.perf_counter() - started)
 
-        def outer(*given: Any, **named: Any) -> Any:
-            started = time.perf_counter()
-            try:
-                return inner(*given, **named)
-            finally:
-                spent[kind(*given, **named)].append(time.perf_counter() - started)
+            return outer
 
-        setattr(owner, name, outer)
+        wrap(owner, name, around)
 
     awake: set[int] = set()
 
