@@ -54,6 +54,8 @@ class PerformanceCheck:
     effort: Effort = Effort.FULL
     _random: random.Random = field(default_factory=random.SystemRandom)
     """without a state: candidates see in which order passes come, which would tell one in the end"""
+    _errors: dict[str, float] = field(default_factory=dict)
+    """of the arithmetic that the task allows, in the case being timed"""
 
     @property
     def _config(self) -> TimingConfig:
@@ -139,6 +141,7 @@ class PerformanceCheck:
         rounds: list[Round] = []
         for side in (baseline, candidate):
             side.waits.clear()
+        self._errors.clear()
         while not rounds or self._worth_more(rounds, plan, spent_s):
             for place in places:
                 if place is not bound:
@@ -234,7 +237,8 @@ class PerformanceCheck:
                     left.update(outputs)
                     worker_s = worker_clock if name == LONG else worker_s
         for index, outputs_of_call in left.items():
-            finding = check_outputs(arguments, self.reference, _of_set(inputs, index), outputs_of_call, enough=_RIGHT)
+            one = _of_set(inputs, index)
+            finding = check_outputs(arguments, self.reference, one, outputs_of_call, enough=_RIGHT, errors=self._errors)
             if finding.status is not Status.PASSED:
                 return None, _in_a_pass(finding)
         return _measured(times, baseline, candidate, worker_s), OutputCheck(Status.PASSED)

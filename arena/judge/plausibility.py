@@ -9,17 +9,16 @@ is made of both placements' medians, so that three rounds of eight decide it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from arena.judge.estimates import baseline_slopes, by_place, candidate_slopes, placements, typical
-from arena.judge.waits import LONG, SHORT, SINGLE, Waits
+from arena.judge.waits import LONG, SHORT, SINGLE, Array, Waits
 from arena.model.record import Estimate, Round
 from arena.model.verdict import Status
 
-Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 PLAUSIBILITY_CHECKS = (Status.IMPLAUSIBLE, Status.TIMING_MISMATCH)
 _ROOFLINE_SLACK = 0.9
 _EMPTY_NODE_SLACK = 0.5
@@ -29,6 +28,8 @@ _HEAD_START = 0.02
 _SPREAD = 0.05
 _LET_BE = 0.005
 _PREPARING = 1.5
+_WAKING = 0.1
+"""by which share of it two workers differ in how long they take to be woken (seen on an H200)"""
 _SINGLES = 4
 """of two, one late pass of a busy machine would be the median"""
 _CLOCK_DISAGREEMENT = 0.25
@@ -133,34 +134,34 @@ def _begun_early(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, st
     """A worker is woken for new data before the clock starts: it must not need longer for that than the baseline's.
 
     That of long passes fails a candidate. The others are subtracted, or bounds: by work done early there one would hide
-    what is done late elsewhere, and earns no credit.
+    what is done late elsewhere, and earns no credit. What fails nobody may still earn none: see `_hidden`.
     """
     undecided = ""
     for name in (LONG, SHORT, SINGLE):
-        median, worst, let_be = _getting_ready(timing, limits, name)
-        said = f"it takes {worst:.4g} ms to get ready for a {name} pass, the baseline lets {let_be:.4g}"
+        ours, theirs = timing.candidate_waits.before_ms(name), timing.baseline_waits.before_ms(name)
+        if not len(ours) or not len(theirs) or (name == SINGLE and len(ours) < _SINGLES):
+            continue
+        calls = {LONG: timing.long, SHORT: timing.short}.get(name, 1)
+        let_be = _PREPARING * _usual_ms(timing, name) + _error_of_both(theirs) + limits.clock_slack_ms
+        let_be += float(np.quantile(timing.baseline_waits.ready_s[name], 0.75)) * 1e3
+        let_be += _HEAD_START * calls * max(timing.candidate_ms.high, 0.0)
+        median, worst = float(np.median(ours)), typical(ours, timing.places(name))
+        said = f"it takes {max(median, worst):.4g} ms to get ready for a {name} pass, the baseline lets {let_be:.4g}"
         if name == LONG and median > let_be:
             return Status.TIMING_MISMATCH, said
-        undecided = undecided or (said if worst > let_be else "")
+        undecided = undecided or (said if max(median, worst) > let_be else "")
     return Status.PASSED, undecided
 
 
-def _getting_ready(timing: Timing, limits: PlausibilityLimits, name: str) -> tuple[float, float, float]:
-    """Return the median over all passes of this name, the same or more by placement, and what is allowed, in ms."""
-    ours, theirs = (_ready_ms(waits, name) for waits in (timing.candidate_waits, timing.baseline_waits))
-    if not len(ours) or not len(theirs) or (name == SINGLE and len(ours) < _SINGLES):
-        return 0.0, 0.0, 0.0
-    waits, calls = timing.baseline_waits, {LONG: timing.long, SHORT: timing.short}.get(name, 1)
-    usual_s = _PREPARING * np.quantile(waits.prepare_s[name], 0.75) + np.quantile(waits.ready_s[name], 0.75)
-    let_be = float(usual_s) * 1e3 + _error_of_both(theirs) + limits.clock_slack_ms
-    let_be += _HEAD_START * calls * max(timing.candidate_ms.high, 0.0)
-    median, places = float(np.median(ours)), timing.places(name)
-    return median, max(median, typical(ours, places if len(places) == len(ours) else ())), let_be
+def _usual_ms(timing: Timing, name: str) -> float:
+    """Return how long the baseline's worker takes to be woken for such a pass, in all but the slowest quarter."""
+    return float(np.quantile(timing.baseline_waits.prepare_s[name], 0.75)) * 1e3
 
 
-def _ready_ms(waits: Waits, name: str) -> Array:
-    ready: Array = (np.asarray(waits.prepare_s.get(name, ())) + np.asarray(waits.ready_s.get(name, ()))) * 1e3
-    return ready
+def _more_by_place(timing: Timing, name: str, ours: Array, theirs: Array) -> float:
+    """By how much values of the candidate's passes exceed the baseline's, by placement, as a speedup has it."""
+    places = timing.places(name)
+    return typical(ours, places) - typical(theirs, places)
 
 
 def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
@@ -171,24 +172,15 @@ def _ended_late(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str
     speedup has it, which decide nothing but that there is no credit. After a candidate's longer passes the device comes
     back more slowly, by a tenth of a millisecond (seen on an H200): a share of a pass is tolerated.
     """
-    ours, theirs = (_all_ms(waits.drain_s) for waits in (timing.candidate_waits, timing.baseline_waits))
-    if not len(ours) or not len(theirs):
+    ours, theirs = timing.candidate_waits, timing.baseline_waits
+    if not len(ours.after_ms()) or not len(theirs.after_ms()):
         return Status.PASSED, ""
-    late = float(np.quantile(ours, 0.75) - np.quantile(theirs, 0.75))
-    worst = max(late, _of_long_ms(timing, timing.candidate_waits) - _of_long_ms(timing, timing.baseline_waits))
-    let_be = limits.clock_slack_ms + _error_of_both(theirs) + _LET_BE * _calls_ms(timing)
+    late = worst = float(np.quantile(ours.after_ms(), 0.75) - np.quantile(theirs.after_ms(), 0.75))
+    if len(ours.after_ms(LONG)):
+        worst = max(late, _more_by_place(timing, LONG, ours.after_ms(LONG), theirs.after_ms(LONG)))
+    let_be = limits.clock_slack_ms + _error_of_both(theirs.after_ms()) + _LET_BE * _calls_ms(timing)
     said = f"the device is busy for {worst:.4g} ms after a pass is said to be over"
     return _mismatch(late - let_be, worst - let_be, said)
-
-
-def _of_long_ms(timing: Timing, waits: Waits) -> float:
-    """Return what is waited after long passes, by placement, as a speedup has it."""
-    long_s = np.asarray(waits.drain_s.get(LONG, [0.0]))
-    return typical(long_s, timing.swapped if len(long_s) == len(timing.rounds) else ()) * 1e3
-
-
-def _all_ms(by_pass: Mapping[str, Sequence[float]]) -> Array:
-    return np.concatenate([np.asarray(each, dtype=np.float64) for each in by_pass.values()] or [np.zeros(0)]) * 1e3
 
 
 def _padded(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
@@ -220,26 +212,22 @@ def _hidden(timing: Timing, limits: PlausibilityLimits) -> tuple[Status, str]:
     Each of the checks before has a median of its own: who begins early in some rounds, ends late in others and pads
     short passes in the rest shows in none of them. What all of it is together no trick hides.
     """
-    ours = _surroundings_ms(timing, timing.candidate_waits, [r.candidate_long_s for r in timing.rounds])
-    theirs = _surroundings_ms(timing, timing.baseline_waits, [r.baseline_long_s for r in timing.rounds])
+    ours = _surroundings_ms(timing.candidate_waits, [r.candidate_long_s for r in timing.rounds])
+    theirs = _surroundings_ms(timing.baseline_waits, [r.baseline_long_s for r in timing.rounds])
     if not len(ours) or not len(theirs):
         return Status.PASSED, ""
-    more = typical(ours, timing.swapped) - timing.long * timing.candidate_ms.value
-    more -= typical(theirs, timing.swapped) - timing.long * timing.baseline_ms.value
-    waking_ms = 1e3 * float(np.quantile(timing.baseline_waits.prepare_s[LONG], 0.75))
-    let_be = (_PREPARING - 1) * waking_ms + limits.clock_slack_ms + _LET_BE * _calls_ms(timing)
+    more = _more_by_place(timing, LONG, ours, theirs)
+    more -= timing.long * (timing.candidate_ms.value - timing.baseline_ms.value)
+    let_be = limits.clock_slack_ms + _LET_BE * _calls_ms(timing) + _WAKING * _usual_ms(timing, LONG)
     let_be += _error_of_both(theirs - timing.long * baseline_slopes(timing.rounds, timing.long - timing.short) * 1e3)
     said = f"a long pass and what surrounds it take {more:.4g} ms more than their calls, beyond the baseline's"
     return Status.PASSED, said if more > let_be else ""
 
 
-def _surroundings_ms(timing: Timing, waits: Waits, long_s: Sequence[float]) -> Array:
-    """Return each long pass with its waits, in milliseconds; nothing where not every round has them."""
-    parts = (waits.prepare_s, waits.ready_s, waits.drain_s)
-    if any(len(part.get(LONG, ())) != len(timing.rounds) for part in parts):
-        return np.zeros(0)
-    total: Array = (np.asarray(long_s) + sum(np.asarray(part[LONG]) for part in parts)) * 1e3
-    return total
+def _surroundings_ms(waits: Waits, long_s: Sequence[float]) -> Array:
+    """Return each long pass with what came before and after, in milliseconds; nothing where nobody waited."""
+    around = (waits.before_ms(LONG), waits.after_ms(LONG))
+    return sum(around, np.asarray(long_s) * 1e3) if all(map(len, around)) else np.zeros(0)
 
 
 def _mismatch(surely_beyond_ms: float, beyond_ms: float, said: str) -> tuple[Status, str]:

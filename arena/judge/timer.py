@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CACHE_MULTIPLE = 2
 _EMPTY_CALLS = 200
 _SCREEN_HALF_WIDTH = 0.05
-_SCREEN_PASS = 0.4
+_SCREEN_PASS = 0.8
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TimingConfig:
 
 
 _GPU = TimingConfig(
-    pass_s=5e-3,
+    pass_s=2.5e-3,
     most_calls=1024,
     most_bytes=16 << 30,
     isolated_rounds=4,

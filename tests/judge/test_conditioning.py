@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +23,14 @@ ALMOST = 1e-4
 """eight tenths of what is allowed of a result near 1"""
 
 
-def judged(root: Path, case: int, off: float = 0.0, left: float = LEFT, enough: float = MARGIN) -> OutputCheck:
+def judged(
+    root: Path,
+    case: int,
+    off: float = 0.0,
+    left: float = LEFT,
+    enough: float = MARGIN,
+    errors: dict[str, float] | None = None,
+) -> OutputCheck:
     """What is said of `x * x - bias` computed in float32 in two steps, the last element `off` by so much."""
     folder = write_task(root)
     (folder / "reference.py").write_text("def reference(x, bias):\n    return x * x - bias\n", encoding="utf-8")
@@ -34,7 +42,8 @@ def judged(root: Path, case: int, off: float = 0.0, left: float = LEFT, enough: 
     x, bias = row.repeat(y.shape[0], 1), (row.double().square() - left).float()
     found = x * x - bias
     found[-1, -1] += off
-    return check_outputs(given, Reference(task.reference_path), {"x": x, "bias": bias}, {"y": found}, enough=enough)
+    reference, inputs = Reference(task.reference_path), {"x": x, "bias": bias}
+    return check_outputs(given, reference, inputs, {"y": found}, enough=enough, errors=errors)
 
 
 def test_rounding_alone_fails_nobody(tmp_path: Path) -> None:
@@ -71,3 +80,27 @@ def test_an_error_that_is_enough_costs_no_second_reference(tmp_path: Path, monke
         finding = judged(tmp_path / str(enough), 1, left=1.0, off=ALMOST, enough=enough)
         assert finding.status is Status.PASSED
         assert len(calls) == most
+
+
+def test_what_an_earlier_draw_explains_costs_no_second_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it does not explain is held against this draw's own errors, and the least are kept."""
+    calls: list[object] = []
+    computed = Reference.arithmetic_errors
+
+    def counted(*given: Any) -> dict[str, float]:
+        calls.append(given)
+        return computed(*given)
+
+    monkeypatch.setattr(Reference, "arithmetic_errors", counted)
+    errors: dict[str, float] = {}
+    for at in range(2):
+        assert judged(tmp_path / str(at), 1, enough=1.0, errors=errors).status is Status.PASSED
+        assert len(calls) == 1 and errors["y"] > 0
+    usual = errors["y"]
+    assert judged(tmp_path / "wrong", 1, off=1e-3, enough=1.0, errors=errors).status is Status.WRONG_RESULT
+    assert len(calls) == 2
+    errors["y"] = 1e-12
+    assert judged(tmp_path / "less", 1, enough=1.0, errors=errors).status is Status.PASSED
+    assert len(calls) == 3 and errors["y"] == 1e-12 < usual

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,8 @@ from tests.judge.test_timer import Allocating
 from tests.platforms.fake_device import GIB
 
 BASELINE_S = 1e-4
+TIMING = replace(_GPU, pass_s=5e-3)
+"""50 calls of the baseline in a pass"""
 NOTHING: Any = None
 PLACE = Placement(NOTHING, NOTHING)
 RMS_NORM = TASKS / "triton2triton" / "normalization" / "rms_norm"
@@ -43,7 +46,7 @@ class Planned:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, case: Arguments, candidate_s: float) -> None:
         device = Allocating(150 * GIB)
         self._case = case
-        self.planner = Planner(Timer(device, device.facts()), NOTHING, _GPU)
+        self.planner = Planner(Timer(device, device.facts()), NOTHING, TIMING)
         self.bound: list[PassPlan] = []
         monkeypatch.setattr(Planner, "bind", lambda *given: self.bound.append(given[4]))
         monkeypatch.setattr(Timer, "run", lambda _, __, name: (2e-4 + candidate_s * self._calls_of(name), 0.0))

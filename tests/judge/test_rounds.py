@@ -242,7 +242,7 @@ def test_a_baseline_alone_is_measured_until_no_single_round_decides(
     assert len(drawn) == rounds
 
 
-@pytest.mark.parametrize(("effort", "calls"), [(Effort.FULL, 50), (Effort.SCREEN, 20)])
+@pytest.mark.parametrize(("effort", "calls"), [(Effort.FULL, 25), (Effort.SCREEN, 20)])
 def test_passes_are_as_long_as_the_effort_asks_for(
     case: Arguments, monkeypatch: pytest.MonkeyPatch, effort: Effort, calls: int
 ) -> None:
@@ -316,6 +316,28 @@ def test_what_no_number_of_rounds_shows_is_no_reason_for_more() -> None:
     assert check._speedup(short, plan.long - plan.short).half_width > _GPU.noisy_half_width
     assert check._worth_more(short, plan, 0.0), "the budget is used: what counts its calls is found out by many"
     assert not check._worth_more(short, plan, 1e6)
+
+
+def test_the_rounds_of_a_case_share_what_its_arithmetic_allows(
+    case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no two cases do: the next begins with nothing."""
+    baseline, candidate = (bound(side(), case, task) for _ in range(2))
+    known: list[dict[str, float]] = []
+
+    def check_outputs(*_: object, errors: dict[str, float], **__: object) -> OutputCheck:
+        known.append(dict(errors))
+        errors["y"] = 0.5
+        return GOOD
+
+    monkeypatch.setattr(performance, "check_outputs", check_outputs)
+    monkeypatch.setattr(performance, "_moved", lambda *_: GOOD)
+    monkeypatch.setattr(PerformanceCheck, "_worth_more", lambda *_: False)
+    check = checking(task)
+    for _ in range(2):
+        known.clear()
+        assert check._all_rounds(baseline, candidate, case, PLAN)[1].status is Status.PASSED
+        assert known[0] == {} and known[1:] == [{"y": 0.5}] * (len(known) - 1) != []
 
 
 def test_both_placements_get_as_many_rounds_and_the_one_that_is_bound_goes_first(
