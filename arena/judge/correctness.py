@@ -11,6 +11,7 @@ from arena.judge.buffers import Sets
 from arena.judge.inputs import draw_secret
 from arena.judge.sampled import rows_of, sampled, secret_rows
 from arena.judge.verify import (
+    GOOD,
     OutputCheck,
     Tensors,
     check_canaries,
@@ -18,6 +19,7 @@ from arena.judge.verify import (
     check_outputs,
     check_results,
     compared,
+    same_bits,
 )
 from arena.judge.worker_program import WorkerProgram
 from arena.judge.workers import CandidateFailed, Worker
@@ -93,15 +95,16 @@ class CorrectnessCheck:
             if time.monotonic() - began > self.enough_s:
                 break
             if seed == self.seeds - 1:
-                again = self._once(worker, sets, inputs)
+                left = {spec.name: sets.view(spec.name)[0].clone() for spec in compared(sets.arguments)}
+                again = self._once(worker, sets, inputs, left)
                 if again.status is not Status.PASSED:
                     return OutputCheck(
                         Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}"
                     )
         return OutputCheck(Status.PASSED, error_ratio=worst, call_s=finding.call_s)
 
-    def _once(self, worker: Worker, sets: Sets, inputs: Tensors) -> OutputCheck:
-        """One call on fresh buffers; the judge looks while the worker is stopped."""
+    def _once(self, worker: Worker, sets: Sets, inputs: Tensors, right: Tensors | None = None) -> OutputCheck:
+        """One call on fresh buffers; the judge looks while the worker is stopped. `right`: see `check_call`."""
         before = prepare_call(sets, inputs)
         self.platform.synchronize()
         self.platform.release_cached_memory()
@@ -112,7 +115,7 @@ class CorrectnessCheck:
         worker.stop()
         canaries = check_canaries(before, sets)
         del before  # as large as the buffer, and the reference needs room
-        return replace(check_call(canaries, sets, inputs, self.reference), call_s=call_s)
+        return replace(check_call(canaries, sets, inputs, self.reference, right), call_s=call_s)
 
 
 def prepare_call(sets: Sets, inputs: Tensors) -> torch.Tensor:
@@ -123,8 +126,13 @@ def prepare_call(sets: Sets, inputs: Tensors) -> torch.Tensor:
     return sets.raw.clone()
 
 
-def check_call(canaries: OutputCheck, sets: Sets, inputs: Tensors, reference: Reference) -> OutputCheck:
-    """Check what a call has left in a buffer of one set, whose canaries have been checked."""
+def check_call(
+    canaries: OutputCheck, sets: Sets, inputs: Tensors, reference: Reference, right: Tensors | None = None
+) -> OutputCheck:
+    """Check what a call has left in a buffer of one set, whose canaries have been checked.
+
+    `right`: results known to be right for these inputs: where the call left the same bits, the reference is not asked.
+    """
     for finding in (canaries, check_inputs(inputs, sets, 0)):
         if finding.status is not Status.PASSED:
             return finding
@@ -133,6 +141,8 @@ def check_call(canaries: OutputCheck, sets: Sets, inputs: Tensors, reference: Re
     if unwritten:  # among so many elements PyTorch locates nothing
         said = "not written" if large else locate(sets.held_poison(unwritten, 0), "not written")
         return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
+    if right is not None and all(same_bits(sets.view(name)[0], wanted) for name, wanted in right.items()):
+        return GOOD
     return (
         _check_sample(sets, inputs, reference) if large else check_results(sets.arguments, reference, inputs, sets, 0)
     )

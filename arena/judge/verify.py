@@ -140,7 +140,7 @@ def check_inputs(inputs: Tensors, sets: Sets, index: int) -> OutputCheck:
     """Inputs that are not mutable must be bit for bit what the judge wrote."""
     arguments = sets.arguments
     for tensor in arguments.inputs:
-        if not tensor.spec.mutable and not _same_bits(sets.view(tensor.name)[index], inputs[tensor.name]):
+        if not tensor.spec.mutable and not same_bits(sets.view(tensor.name)[index], inputs[tensor.name]):
             return OutputCheck(Status.INPUT_MUTATED, f"input {tensor.name} was changed")
     return GOOD
 
@@ -185,7 +185,7 @@ def _as_written(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor
 
 
-def _same_bits(shared: torch.Tensor, own: torch.Tensor) -> bool:
+def same_bits(shared: torch.Tensor, own: torch.Tensor) -> bool:
     """Compare as integers: as numbers -0 equals 0, and NaN differs from itself."""
     import torch
 

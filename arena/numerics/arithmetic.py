@@ -51,7 +51,7 @@ class Accumulation:
         """Return whether nothing is lost: products of integers whose sum has no more than the significant bits."""
         if not product.numel() or float(product.abs().max()) >= 2.0**self.significant_bits:
             return not product.numel()
-        return all(bool((operand == operand.round()).all()) for operand in (first, last))
+        return all(bool((part == part.round()).all()) for part in (first[:1], last[:1], first, last))
 
 
 FLOAT32_SUMS = Accumulation(16, 24)
@@ -75,7 +75,10 @@ def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
     """
     dropped = SIGNIFICANT_BITS["float32"] - SIGNIFICANT_BITS[number_format]
     single = values.to(torch.float32)
-    if dropped:
+    if number_format == "bfloat16":  # the one that PyTorch has with the range of float32
+        short = single.to(torch.bfloat16).to(torch.float32)
+        single = torch.where(short.isfinite(), short, single)
+    elif dropped:
         bits = single.contiguous().view(torch.int32)
         half = (1 << (dropped - 1)) - 1 + ((bits >> dropped) & 1)
         short = ((bits + half) >> dropped << dropped).view(torch.float32)

@@ -61,17 +61,19 @@ def error_ratio(
     return close_errors(actual, expected, *allowed)[0].max() if worst.isnan() else worst
 
 
-def _worst_of_finite(actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: float) -> torch.Tensor:
+def _worst_of_finite(
+    actual: torch.Tensor, expected: torch.Tensor, atol: float, rtol: float, dtype: torch.dtype | None = None
+) -> torch.Tensor:
     """Return the greatest of `close_errors` in a quarter of its memory traffic.
 
     NaN where it says nothing: where a value is not finite or leaves the output's dtype, in the reference or in the
-    output, or an output is 0 throughout.
+    output, or an output is 0 throughout. `dtype`: the output's, where that of `actual` is another.
     """
     import torch
 
     wanted = expected.to(torch.float64)
     least, most = wanted.aminmax()
-    fits = torch.maximum(most, -least) <= torch.finfo(actual.dtype).max
+    fits = torch.maximum(most, -least) <= torch.finfo(dtype or actual.dtype).max
     whole = torch.linalg.vector_norm(wanted).square() / wanted.numel()
     if wanted.ndim > 1:
         count, length = wanted.shape[-2:]
@@ -142,10 +144,11 @@ def relative_error(
     if not expected.numel():
         return 0.0
     wanted = expected.to(actual.device)
-    if dtype is not None:
-        wanted = _overflowed(wanted, dtype)
-    errors = close_errors(actual, wanted, 1.0, 1.0)[0]
-    return min(float(errors.nan_to_num(posinf=0.0).max()), most)
+    worst = _worst_of_finite(actual, wanted, 1.0, 1.0, dtype)
+    if worst.isnan():
+        held = wanted if dtype is None else _overflowed(wanted, dtype)
+        worst = close_errors(actual, held, 1.0, 1.0)[0].nan_to_num(posinf=0.0).max()
+    return min(float(worst), most)
 
 
 def _smallest(dtype: torch.dtype) -> float:

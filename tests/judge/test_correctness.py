@@ -76,6 +76,59 @@ def test_a_case_that_has_taken_long_enough_is_not_called_again(
     assert worker.calls == calls
 
 
+class Once(Counting):
+    """The second call on the same inputs is a little off, or does other rounding, or is the same."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__(wrong_later=False)
+        self._factor = factor
+
+    def ask(self, message: object, *given: object) -> Done:
+        done = super().ask(message, *given)
+        if isinstance(message, Call) and self.calls == SEEDS + 1:
+            self.sets[0].view("y").mul_(self._factor)
+        return done
+
+
+SEEDS = 3
+
+
+@pytest.mark.parametrize(
+    ("factor", "references", "status"),
+    [
+        (1.0, SEEDS, Status.PASSED),
+        (1.0 + 2.0**-22, SEEDS + 1, Status.PASSED),
+        (1.5, SEEDS + 1, Status.NONDETERMINISTIC),
+    ],
+)
+def test_the_reference_is_asked_again_only_where_a_call_left_other_bits(
+    case: Arguments,
+    task: Task,
+    monkeypatch: pytest.MonkeyPatch,
+    factor: float,
+    references: int,
+    status: Status,
+) -> None:
+    """The last inputs are given twice, and what was right the first time is right."""
+    worker, asked = Once(factor), []
+
+    def sets(*given: Any) -> Sets:
+        worker.sets = [Sets(*given)]
+        return worker.sets[0]
+
+    def reference(*given: Any) -> dict[str, torch.Tensor]:
+        asked.append(given)
+        return computed(*given)
+
+    computed = Reference.__call__
+    monkeypatch.setattr(Reference, "__call__", reference)
+    monkeypatch.setattr(correctness, "Sets", sets)
+    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
+    check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), SEEDS, 1.0)
+    assert check.run(worker_program, case).status is status
+    assert len(asked) == references
+
+
 class ForgetsTheLastRow(Counting):
     """Leaves poison in the last row."""
 

@@ -179,6 +179,25 @@ def test_the_worst_error_is_the_greatest_of_all_elements(
     assert float(error_ratio(actual, expected, CLOSE, dtype)) == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [None, torch.float16, torch.float8_e4m3fn])
+@pytest.mark.parametrize("odd", [1.0, 500.0, 65519.0, 65520.0, 1e30, math.inf, math.nan])
+@pytest.mark.parametrize("wrong", [0.0, 0.01, math.inf, math.nan])
+def test_a_relative_error_is_that_of_all_elements_that_the_dtype_can_hold(
+    dtype: torch.dtype | None, odd: float, wrong: float
+) -> None:
+    """By the slow way, element by element; at most 1."""
+    generator = torch.Generator().manual_seed(1)
+    expected = torch.randn(3, 8, 16, dtype=torch.float64, generator=generator)
+    expected[1, 2, 3] = odd
+    actual = (expected * (1 + 1e-3 * torch.rand(expected.shape, generator=generator))).float()
+    actual[0, 0, 0] += wrong
+    held = expected
+    if dtype is torch.float16:
+        held = torch.where(expected.abs() < 65520, expected, expected.sign() * INF)
+    slowly = float(close_errors(actual, held, 1.0, 1.0)[0].nan_to_num(posinf=0.0).max())
+    assert relative_error(actual, expected, 1.0, dtype) == pytest.approx(min(slowly, 1.0), rel=1e-12)
+
+
 def test_small_elements_are_held_to_the_scale_of_all() -> None:
     assert ratio([100, 0.9], [100, 0]) < 2 and ratio([100, 10], [100, 0]) > 1
 
