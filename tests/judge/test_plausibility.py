@@ -174,6 +174,31 @@ def test_after_a_long_pass_a_device_comes_back_more_slowly(late_s: float, status
     )
 
 
+def test_after_passes_of_84_ms_a_device_comes_back_more_slowly() -> None:
+    """Seen on an H200 of a kernel with too few programs, 35 times as slow as its baseline; as milliseconds."""
+    theirs, ours = Waits(), Waits()
+    for waits, long_ms, short_ms in (
+        (theirs, (0.26, 0.22, 0.23, 0.22, 0.28, 0.26, 0.34, 0.28), (0.20, 0.21, 0.21, 0.20, 0.21, 0.20, 0.26, 0.20)),
+        (ours, (0.63, 0.66, 0.33, 0.54, 0.95, 0.72, 0.90, 0.78), (0.26, 0.24, 0.29, 0.27, 0.26, 0.33, 0.27, 0.33)),
+    ):
+        for name, values in ((LONG_PASS, long_ms), (SHORT_PASS, short_ms)):
+            for each in values:
+                waits.add(name, BASELINE_READY_S[0], READY_S, each / 1e3)
+    slow = replace(made(0.0901, 3.1159), long=27, short=3, baseline_waits=theirs, candidate_waits=ours)
+    rounds = [
+        Round(
+            baseline_short_s=3 * 0.0901e-3,
+            candidate_short_s=3 * 3.1159e-3,
+            baseline_long_s=27 * 0.0901e-3,
+            candidate_long_s=27 * 3.1159e-3,
+            candidate_host_s=27 * 3.1159e-3,
+            swapped=at > 3,
+        )
+        for at in range(8)
+    ]
+    assert failed_check(replace(slow, rounds=rounds), LIMITS) == (Status.PASSED, "")
+
+
 SHORT = 12
 
 

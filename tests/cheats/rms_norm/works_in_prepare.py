@@ -1,4 +1,4 @@
-"""expect: timing_mismatch or implausible, emulated: wrong_result. All is computed at the judge's `Prepare`, before its clock starts (cheat 47)."""
+"""expect: timing_mismatch or implausible or wrong_result, emulated: wrong_result. All is computed at the judge's `Prepare`, before its clock starts (cheat 47)."""
 
 import gc
 # <kernel>
