@@ -1,13 +1,16 @@
 """How much do a judge's passes vary, and how far from 1 is a kernel against itself?
 
     python tools/round_noise.py --platform cuda 'triton2triton/normalization/*' --most 6
+    python tools/round_noise.py --platform cuda 'hip2hip/*' --pass-ms 5         with long passes of another length
 
 Evaluates each task's own kernel twice with a warm judge in this process; what counts is the second time, when the
 baseline is known and the kernel compiled. Of each timed case it prints the rounds, the calls of a long pass, and the
 speedup with the half width of its interval: in the end, after eight rounds, and after these without what is added for
 workers.
 Then, over all placements of cases: how much long and short passes vary, how much a long pass takes beyond what its
-worker says, and how much that varies. Deviations are standard ones, from median absolute deviations.
+worker says, and how much that varies. And over all comparisons, with those that were made again: how long passes of the
+baseline are waited for, and what comes after them, how much that varies, and by how much the candidate's median exceeds
+it. Deviations are standard ones, from median absolute deviations.
 """
 
 from __future__ import annotations
@@ -19,21 +22,25 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 import numpy as np  # noqa: E402
+import numpy.typing as npt  # noqa: E402
 from profile_calls import chosen_tasks, prepared  # noqa: E402
 from split_cost import Silent  # noqa: E402
+from wrapping import Function, wrap  # noqa: E402
 
-from arena.judge import estimates  # noqa: E402
+from arena.judge import estimates, performance  # noqa: E402
 from arena.judge.messages import Options  # noqa: E402
-from arena.judge.plausibility import _median_deviation  # noqa: E402
+from arena.judge.plausibility import Timing, _median_deviation  # noqa: E402
 from arena.judge.service import JudgeService  # noqa: E402
 from arena.judge.timer import TimingConfig  # noqa: E402
+from arena.judge.waits import LONG, SHORT, SINGLE  # noqa: E402
 from arena.model.record import CaseTiming, Evaluation, Round  # noqa: E402
 from arena.platforms import here  # noqa: E402
 
@@ -42,7 +49,7 @@ EIGHT = estimates.ROUNDS_OF_A_LOOK
 
 @dataclass
 class Noise:
-    """Microseconds, one value for each placement of each case; and what the cases have."""
+    """Microseconds, one value for each placement of each case or for each comparison; and what the cases have."""
 
     parts_us: dict[str, list[float]] = field(default_factory=dict)
     off: list[float] = field(default_factory=list)
@@ -67,7 +74,34 @@ class Noise:
             ("a long pass takes beyond its worker's word", statistics.median(beyond)),
             ("which varies by", deviation(beyond)),
         ):
-            self.parts_us.setdefault(name, []).append(seconds * 1e6)
+            self._add(name, seconds)
+
+    def _add(self, name: str, seconds: float) -> None:
+        self.parts_us.setdefault(name, []).append(seconds * 1e6)
+
+    def add_waits(self, timing: Timing) -> None:
+        """Take in what was waited before and after the passes of one comparison."""
+        ours, theirs = timing.candidate_waits, timing.baseline_waits
+        for name in (LONG, SHORT, SINGLE):
+            for when, candidate_ms, baseline_ms in (
+                ("before", ours.before_ms(name), theirs.before_ms(name)),
+                ("after", ours.after_ms(name), theirs.after_ms(name)),
+            ):
+                if len(candidate_ms) and len(baseline_ms):
+                    usual_ms = float(np.median(baseline_ms))
+                    self._add(f"{when} a {name} pass of a baseline", usual_ms / 1e3)
+                    self._add(f"{when} a {name} pass, varies by", deviation(baseline_ms) / 1e3)
+                    more_ms = float(np.median(candidate_ms)) - usual_ms
+                    self._add(f"{when} a {name} pass of a candidate, more by", more_ms / 1e3)
+
+    def keep_waits(self, inner: Function) -> Function:
+        """Return the plausibility checks such that they take in the waits of what they check."""
+
+        def outer(timing: Timing, *given: Any) -> Any:
+            self.add_waits(timing)
+            return inner(timing, *given)
+
+        return outer
 
     def report(self) -> None:
         """Print quartiles, and how far speedups are from 1."""
@@ -79,7 +113,7 @@ class Noise:
         print(f"{statistics.median(self.off):.3%} in the median and {max(self.off):.2%} at worst")
 
 
-def deviation(values: Sequence[float]) -> float:
+def deviation(values: npt.ArrayLike) -> float:
     """The standard deviation of normal values, from their median absolute deviation."""
     return _median_deviation(np.asarray(values))
 
@@ -92,9 +126,10 @@ def line(case: str, timing: CaseTiming, config: TimingConfig) -> str:
     without = estimates.speedup(eight, calls).half_width
     return (
         f"    {case:12} {len(timing.rounds):4} rounds {timing.calls_long:5} calls {timing.baseline_ms.value:9.5f} ms "
-        f"{timing.speedup.value:.4f} ± {timing.speedup.half_width:.4f}, at {EIGHT} {with_workers:.4f}, {without:.4f} "
-        f"{timing.undecided}{timing.doubted}"
-    ).rstrip()
+        f"{timing.speedup.value:.4f} ± {timing.speedup.half_width:.4f}, at {EIGHT} {with_workers:.4f}, {without:.4f}"
+        + (f" measured again: {timing.doubted}" if timing.doubted else "")
+        + (f" UNDECIDED: {timing.undecided}" if timing.undecided else "")
+    )
 
 
 def shown(task: str, seconds: float, found: Evaluation, noise: Noise, config: TimingConfig) -> None:
@@ -113,15 +148,20 @@ def main() -> None:
     parser.add_argument("--platform", default="auto", help="auto, cpu, cuda or rocm")
     parser.add_argument("--most", type=int, default=8, help="tasks at most, spread over those that match")
     parser.add_argument("--seen", action="store_true", help="seen cases alone")
+    parser.add_argument("--pass-ms", type=float, help="how long a long pass takes; by default the judge's own choice")
     asked = parser.parse_args()
     options, noise = Options(heldout=not asked.seen), Noise()
+    wrap(performance, "failed_check", noise.keep_waits)
     with closing(JudgeService(here(asked.platform))) as judge, tempfile.TemporaryDirectory() as place:
+        timer = judge.context.timer
+        if asked.pass_ms:
+            timer.timing_config = replace(timer.timing_config, pass_s=asked.pass_ms / 1e3)
         for task in chosen_tasks(asked.tasks, asked.most):
             request = prepared(task, Path(place), options)
             judge.evaluate(request, Silent())  # type: ignore[arg-type]
             began = time.monotonic()
             found = judge.evaluate(request, Silent())  # type: ignore[arg-type]
-            shown(task.id, time.monotonic() - began, found, noise, judge.context.timer.timing_config)
+            shown(task.id, time.monotonic() - began, found, noise, timer.timing_config)
         judge.tidy()
     noise.report()
 
