@@ -227,6 +227,26 @@ def test_an_answer_is_no_pass() -> None:
     assert failure.value.status is Status.CRASH
 
 
+def test_an_answer_that_nobody_asked_for_is_none_to_the_next_command() -> None:
+    """Sent after a pass, it would be there before the next `Prepare` is."""
+
+    sent = threading.Event()
+
+    def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
+        channel.receive(20.0)
+        flags.run(lambda: 0.001)
+        channel.send(Done(0.0))
+        sent.set()
+        channel.receive(20.0)
+
+    with Talking(serve) as worker:
+        worker.timed(Pass("long"), 20.0)
+        assert sent.wait(20.0)
+        with pytest.raises(CandidateFailed, match="has none") as failure:
+            worker.halt()
+        assert failure.value.status is Status.CRASH
+
+
 def test_a_worker_that_is_never_ready_times_out() -> None:
     with Talking(lambda channel, _: [channel.receive(20.0) for _ in range(2)]) as worker:
         began = time.monotonic()

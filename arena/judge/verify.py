@@ -14,7 +14,7 @@ from arena.judge.poison import integer_dtype
 from arena.model.task import Arguments, OutputComparison, Tensor, TensorSpec, Tolerance
 from arena.model.verdict import Status
 from arena.numerics.comparison import allowed_regret, default_tolerance, error_ratio
-from arena.numerics.reference import Reference
+from arena.numerics.reference import FEW, Reference
 from arena.numerics.wrong_elements import describe_regret, describe_wrong
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def check_outputs(
 
     `expected`: what it makes of them, where that is known already. `enough`: an error of this share of the least
     tolerance is not held against the arithmetic that the task allows, which takes several times the reference's time.
-    `errors`: of that arithmetic in earlier draws of the case, by name, the least that were seen: where one explains the
-    output, those of this draw are not computed. Where they are, they are kept there.
+    `errors`: of that arithmetic in earlier draws of the case, by name, the least that were computed. Those of this draw
+    are not, where an output is within half of what they allow. Of few elements they say nothing about another draw.
     """
     if expected is None:
         # What a reference makes of no tensors would be made on the CPU, which takes 0.2 to 0.9 s where it is large.
@@ -122,10 +122,10 @@ class _Closeness:
         `least`: the error over the least tolerance.
         """
         arguments, reference, inputs = self._draw
-        if tensor.name in self._earlier:
+        if tensor.name in self._earlier and tensor.numel > FEW:
             error = self._earlier[tensor.name]
             ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype, error))
-            if ratio <= 1:
+            if ratio <= MARGIN:
                 return ratio, error, 1.0
         error = self._errors.get(tensor.name, 0.0)
         ratio = float(error_ratio(actual, wanted, tolerance, tensor.dtype, error))

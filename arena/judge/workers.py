@@ -304,10 +304,15 @@ class Worker:
             self._stopped = True
 
     def halt(self) -> None:
-        """Stop every thread at once by a signal: a control group takes its time, in which a device finishes work."""
+        """Stop every thread at once by a signal: a control group takes its time, in which a device finishes work.
+
+        Nothing may have come: an answer that nobody asked for would be taken for that to the next command.
+        """
         if not self._halted:
             self._signal(signal.SIGSTOP)
             self._halted = True
+        if self._channel.has_next():
+            self._overstepped("an answer to a pass that was over, which has none; or it has ended")
 
     def resume(self) -> None:
         """Let it run again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -22,11 +23,14 @@ class NoTemplate:
 
 
 class UnkillableWorker(Worker):
-    """A worker without a process behind it."""
+    """A worker without a process behind it: its number is that of no other's."""
 
     def kill(self) -> None:
         self._collected = True
         super().kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Nobody is there to hear it."""
 
 
 def framed(body: bytes) -> bytes:

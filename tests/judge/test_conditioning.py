@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from arena.corpus.task_folder import load_task
+from arena.judge import verify
 from arena.judge.conditioning import MARGIN
 from arena.judge.verify import OutputCheck, check_outputs
 from arena.model.task import arguments
@@ -95,12 +96,22 @@ def test_what_an_earlier_draw_explains_costs_no_second_reference(
 
     monkeypatch.setattr(Reference, "arithmetic_errors", counted)
     errors: dict[str, float] = {}
-    for at in range(2):
-        assert judged(tmp_path / str(at), 1, enough=1.0, errors=errors).status is Status.PASSED
-        assert len(calls) == 1 and errors["y"] > 0
-    usual = errors["y"]
+    assert judged(tmp_path / "first", 1, enough=1.0, errors=errors).status is Status.PASSED
+    assert len(calls) == 1 and errors["y"] > 0
+    usual, errors["y"] = errors["y"], errors["y"] * 4
+    assert judged(tmp_path / "within half", 1, enough=1.0, errors=errors).status is Status.PASSED
+    assert len(calls) == 1
+    errors["y"] = usual
     assert judged(tmp_path / "wrong", 1, off=1e-3, enough=1.0, errors=errors).status is Status.WRONG_RESULT
     assert len(calls) == 2
     errors["y"] = 1e-12
     assert judged(tmp_path / "less", 1, enough=1.0, errors=errors).status is Status.PASSED
     assert len(calls) == 3 and errors["y"] == 1e-12 < usual
+
+
+def test_of_few_elements_an_earlier_draw_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may happen to cancel in one draw, and in no other."""
+    monkeypatch.setattr(verify, "FEW", 1 << 20)
+    errors = {"y": 1.0}
+    wrong = judged(tmp_path, 1, off=1e-3, enough=1.0, errors=errors)
+    assert wrong.status is Status.WRONG_RESULT

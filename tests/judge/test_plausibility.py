@@ -415,14 +415,29 @@ WAKING_S = [0.75e-3, 0.80e-3, 0.85e-3, 0.80e-3]
 """on an H200: stopped while its data were written, and asked twice whether it is there"""
 
 
-@pytest.mark.parametrize(("begun_ms", "credited"), [(0.0, True), (0.06, True), (0.35, False)])
-def test_of_what_a_worker_needs_to_be_woken_no_share_is_room_for_work(begun_ms: float, credited: bool) -> None:
-    """Begun in every long pass before the clock; of a pass of 5 ms, 0.35 ms are seven per cent."""
+VARYING_S = [0.4e-3, 1.2e-3, 0.5e-3, 1.1e-3]
+"""the same of a worker that somebody shakes"""
+
+
+@pytest.mark.parametrize(
+    ("begun_ms", "baseline_s", "credited"),
+    [
+        (0.0, WAKING_S, True),
+        (0.06, WAKING_S, True),
+        (0.35, WAKING_S, False),
+        (0.0, VARYING_S, True),
+        (0.35, VARYING_S, False),
+    ],
+)
+def test_of_what_a_worker_needs_to_be_woken_no_share_is_room_for_work(
+    begun_ms: float, baseline_s: Sequence[float], credited: bool
+) -> None:
+    """Begun in every long pass before the clock: of one of 5 ms, 0.35 ms are seven per cent."""
     honest = in_two_places(passes([0.0] * 8, jitter_ms=0.003, call_ms=0.05))
     rounds = [replace(one, candidate_long_s=one.candidate_long_s - begun_ms / 1e3) for one in honest.rounds]
     ours, theirs = Waits(), Waits()
     for at in range(len(rounds)):
-        theirs.add(LONG_PASS, WAKING_S[at % 4], READY_S, IDLE_S[at])
+        theirs.add(LONG_PASS, baseline_s[at % 4], READY_S, IDLE_S[at])
         ours.add(LONG_PASS, WAKING_S[(at + 1) % 4] + begun_ms / 1e3, READY_S, IDLE_S[at])
     candidate_ms = latency_ms(candidate_slopes(rounds, LONG - SHORT), [one.swapped for one in rounds])
     timing = replace(honest, rounds=rounds, candidate_ms=candidate_ms, baseline_waits=theirs, candidate_waits=ours)
