@@ -114,7 +114,7 @@ def test_every_draw_has_a_state_of_its_own(case: Arguments, task: Task, monkeypa
     worker: Any = SimpleNamespace(ask=lambda *_: None, stop=lambda: None, release=lambda *_: None)
     worker_program: Any = SimpleNamespace(ready=lambda _: worker, worker=worker)
     check = CorrectnessCheck(platform, reference, 3, 1.0)
-    monkeypatch.setattr(CorrectnessCheck, "_once", lambda check, worker, sets, inputs: sets.scatter_canaries() or GOOD)
+    monkeypatch.setattr(CorrectnessCheck, "_once", lambda check, worker, sets, *_: sets.scatter_canaries() or GOOD)
     assert check.run(worker_program, case).status is GOOD.status
     assert len(made) == 3 + 4, "three seeds, and canaries for these and for the call that is repeated"
     TimedProgram(worker_program, platform, 1.0).bind(case, reference, {LONG: (0,)})
