@@ -14,12 +14,14 @@ from arena.corpus.task_folder import TASKS, load_task
 from arena.judge import correctness, sampled
 from arena.judge.buffers import Sets
 from arena.judge.correctness import CorrectnessCheck
-from arena.judge.verify import check_outputs
+from arena.judge.verify import OutputCheck, check_outputs
 from arena.model.task import LARGE, Arguments, Task, arguments
 from arena.model.verdict import Status
 from arena.numerics.reference import Reference
 from arena.platforms.cpu import CpuPlatform
 from arena.protocol import Call, Done
+
+SEEDS = 3
 
 
 class Counting:
@@ -45,6 +47,24 @@ class Counting:
         """It keeps nothing."""
 
 
+def checked(
+    monkeypatch: pytest.MonkeyPatch,
+    worker: Counting,
+    case: Arguments,
+    reference: Reference,
+    enough_s: float = math.inf,
+) -> OutputCheck:
+    """What is said of a worker that answers in the judge's own buffer."""
+
+    def sets(*given: Any) -> Sets:
+        worker.sets = [Sets(*given)]
+        return worker.sets[0]
+
+    monkeypatch.setattr(correctness, "Sets", sets)
+    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
+    return CorrectnessCheck(CpuPlatform(), reference, SEEDS, 1.0, enough_s).run(worker_program, case)
+
+
 @pytest.mark.parametrize(
     ("enough_s", "wrong_later", "calls", "status"),
     [
@@ -64,15 +84,7 @@ def test_a_case_that_has_taken_long_enough_is_not_called_again(
     status: Status,
 ) -> None:
     worker = Counting(wrong_later)
-
-    def sets(*given: Any) -> Sets:
-        worker.sets = [Sets(*given)]
-        return worker.sets[0]
-
-    monkeypatch.setattr(correctness, "Sets", sets)
-    check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), 3, 1.0, enough_s)
-    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
-    assert check.run(worker_program, case).status is status
+    assert checked(monkeypatch, worker, case, Reference(task.reference_path), enough_s).status is status
     assert worker.calls == calls
 
 
@@ -88,9 +100,6 @@ class Once(Counting):
         if isinstance(message, Call) and self.calls == SEEDS + 1:
             self.sets[0].view("y").mul_(self._factor)
         return done
-
-
-SEEDS = 3
 
 
 @pytest.mark.parametrize(
@@ -109,20 +118,13 @@ def test_the_reference_is_asked_again_only_where_a_call_left_other_bits(
     worker, asked = Once(factor), []
     case = arguments(replace(task, independent="M"), replace(task.seen[0], kind=kind))
 
-    def sets(*given: Any) -> Sets:
-        worker.sets = [Sets(*given)]
-        return worker.sets[0]
-
     def reference(*given: Any) -> dict[str, torch.Tensor]:
         asked.append(given)
         return computed(*given)
 
     computed = Reference.__call__
     monkeypatch.setattr(Reference, "__call__", reference)
-    monkeypatch.setattr(correctness, "Sets", sets)
-    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
-    check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), SEEDS, 1.0)
-    assert check.run(worker_program, case).status is status
+    assert checked(monkeypatch, worker, case, Reference(task.reference_path)).status is status
     assert len(asked) == references
 
 
@@ -140,16 +142,7 @@ class ForgetsTheLastRow(Counting):
 def test_elements_that_were_not_written_are_counted_and_located(
     case: Arguments, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = ForgetsTheLastRow(wrong_later=False)
-
-    def sets(*given: Any) -> Sets:
-        worker.sets = [Sets(*given)]
-        return worker.sets[0]
-
-    monkeypatch.setattr(correctness, "Sets", sets)
-    check = CorrectnessCheck(CpuPlatform(), Reference(task.reference_path), 3, 1.0)
-    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
-    finding = check.run(worker_program, case)
+    finding = checked(monkeypatch, ForgetsTheLastRow(wrong_later=False), case, Reference(task.reference_path))
     rows, columns = int(case.names["M"]), int(case.names["N"])
     said = f"y: {columns} of {rows * columns} elements not written, [{rows - 1}, 0] to [{rows - 1}, {columns - 1}]"
     assert finding.status is Status.WRONG_RESULT and finding.detail == f"{said}: from row {rows - 1} of {rows} on"
@@ -202,16 +195,8 @@ def test_rows_of_a_large_case_are_sampled_and_its_poison_checked_everywhere(
     whole = replace(task, independent="M")
     values = {**task.seen[0].values, "M": 200, "N": 24}
     large = arguments(whole, replace(task.heldout[0], kind=LARGE, values=values))
-
-    def sets(*given: Any) -> Sets:
-        worker.sets = [Sets(*given)]
-        return worker.sets[0]
-
-    monkeypatch.setattr(correctness, "Sets", sets)
     reference = OnlyThese(task.reference_path)
-    check = CorrectnessCheck(CpuPlatform(), reference, 3, 1.0)
-    worker_program: Any = SimpleNamespace(ready=lambda case: worker)
-    finding = check.run(worker_program, large)
+    finding = checked(monkeypatch, worker, large, reference)
     assert (finding.status is Status.PASSED) == (not says) and says in finding.detail
     assert "not written" in says or reference.rows < 80
 
