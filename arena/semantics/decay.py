@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arena.semantics.chunks import chunk_begins, draw_chunks, draw_log_decays
+from arena.semantics.chunks import chunk_begins, chunk_rows, draw_chunks, draw_log_decays, gather_chunks
+from arena.semantics.ragged import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 GATE_FLOOR = 60.0
 """No log-decay of a whole chunk is below minus this, so that exp of any difference inside it is finite in float32."""
+_SUB_BLOCK = 8
+"""tokens: between sub-blocks decayed products are matrix products, within one they are not"""
 
 
 def head_slopes(num_heads: int, generator: torch.Generator, count: int) -> torch.Tensor:
@@ -61,21 +64,65 @@ def draw_summed_gates(
 
 
 def decayed_products(
-    rows: torch.Tensor, columns: torch.Tensor, gates: torch.Tensor, begins: torch.Tensor, chunk_size: int
+    rows: torch.Tensor, columns: torch.Tensor, gates: torch.Tensor, cu_seqlens: torch.Tensor, chunk_size: int
 ) -> torch.Tensor:
     """Inner products of every token with those before it in its chunk: (…, num_tokens, num_heads, chunk_size).
 
     Element [t, h, c] is the sum over d of rows[t, h, d] * columns[u, h, d] * exp(gates[t, h, d] - gates[u, h, d]) for
-    u = begins[t] + c, and 0 where u > t. columns, gates: (num_tokens, num_heads, head_dim); rows may have more
-    dimensions in front.
+    u = begins[t] + c, begins being `chunk_begins`, and 0 where u > t. columns, gates: (num_tokens, num_heads,
+    head_dim); rows may have more dimensions in front.
     """
+    by_token, begins = rows.movedim(-3, 0), chunk_begins(cu_seqlens, columns.shape[0], chunk_size)
+    inside = _within_sub_blocks(by_token, columns, gates, begins, chunk_size)
+    across = _across_sub_blocks(by_token, columns, gates, chunk_rows(cu_seqlens, chunk_size))
+    return (inside + across).movedim(0, -3)
+
+
+def _within_sub_blocks(
+    rows: torch.Tensor, columns: torch.Tensor, gates: torch.Tensor, begins: torch.Tensor, chunk_size: int
+) -> torch.Tensor:
+    """Return products with tokens of the same sub-block alone, as `decayed_products`, but with tokens in front."""
     import torch
 
     tokens = torch.arange(columns.shape[0], device=columns.device)
+    size = min(_SUB_BLOCK, chunk_size)
+    firsts = tokens - (tokens - begins) % size
     products = []
-    for column in range(chunk_size):
-        other = (begins + column).minimum(tokens)
+    for column in range(size):
+        other = (firsts + column).minimum(tokens)
         decayed = columns[other] * torch.exp(gates - gates[other])
-        earlier = (begins + column <= tokens)[:, None]
-        products.append(torch.where(earlier, torch.einsum("...d,...d->...", rows, decayed), 0.0))
-    return torch.stack(products, dim=-1)
+        found = torch.einsum("t...hd,thd->t...h", rows, decayed)
+        earlier = (firsts + column <= tokens).view(-1, *[1] * (found.dim() - 1))
+        products.append(torch.where(earlier, found, 0.0))
+    inside = torch.stack(products, dim=-1)
+    places = (firsts - begins)[:, None] + torch.arange(size, device=columns.device)
+    places = places.clamp(max=chunk_size - 1).view(len(tokens), *[1] * (inside.dim() - 2), size).expand_as(inside)
+    return inside.new_zeros(*inside.shape[:-1], chunk_size).scatter_add(-1, places, inside)
+
+
+def _across_sub_blocks(
+    rows: torch.Tensor, columns: torch.Tensor, gates: torch.Tensor, chunks: torch.Tensor
+) -> torch.Tensor:
+    """Return products with tokens of earlier sub-blocks alone, as matrix products, with tokens in front.
+
+    chunks: of `chunk_rows`. The exponent is split at the first token of the rows' sub-block, so that no factor is
+    above 1.
+    """
+    import torch
+
+    chunk_size = chunks.shape[1]
+    products = rows.new_zeros(*rows.shape[:-1], chunk_size)
+    together = at_once(4 * chunk_size * rows[0].numel())
+    for some in torch.split(chunks, together):
+        all_rows, all_columns, all_gates = (gather_chunks(values, some) for values in (rows, columns, gates))
+        found = products.new_zeros(*some.shape, *products.shape[1:])
+        for first in range(_SUB_BLOCK, chunk_size, _SUB_BLOCK):
+            here = slice(first, first + _SUB_BLOCK)
+            between = all_gates[:, first, None]
+            decay = torch.exp(all_gates[:, here] - between)
+            decayed = all_rows[:, here] * decay.view(*decay.shape[:2], *[1] * (rows.dim() - 3), *decay.shape[2:])
+            before = all_columns[:, :first] * torch.exp(between - all_gates[:, :first])
+            found[:, here, ..., :first] = torch.einsum("nt...hd,nuhd->nt...hu", decayed, before)
+        present = some >= 0
+        products[some[present]] = found[present]
+    return products

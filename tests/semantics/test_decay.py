@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from arena.semantics.chunks import chunk_begins
 from arena.semantics.decay import GATE_FLOOR, decayed_products, draw_gated_chunks, draw_summed_gates, head_slopes
 
 
@@ -52,8 +53,8 @@ def test_decayed_products_are_the_double_sum() -> None:
     generator = _generator()
     rows, columns = torch.randn(2, 5, 2, 3, generator=generator, dtype=torch.float64)
     gates = -torch.rand(5, 2, 3, generator=generator, dtype=torch.float64).cumsum(0)
-    begins = torch.tensor([0, 0, 0, 3, 3])
-    products = decayed_products(rows, columns, gates, begins, 3)
+    offsets, begins = torch.tensor([0, 3, 5]), torch.tensor([0, 0, 0, 3, 3])
+    products = decayed_products(rows, columns, gates, offsets, 3)
     for t, h, c in [(2, 1, 0), (2, 0, 2), (4, 1, 0), (3, 0, 0)]:
         u = int(begins[t]) + c
         wanted = sum(
@@ -61,5 +62,23 @@ def test_decayed_products_are_the_double_sum() -> None:
         )
         assert float(products[t, h, c]) == pytest.approx(wanted)
     assert products[1, :, 2].tolist() == [0.0, 0.0] and products[3, :, 1].tolist() == [0.0, 0.0]
-    both = decayed_products(torch.stack([columns, rows]), columns, gates, begins, 3)
+    both = decayed_products(torch.stack([columns, rows]), columns, gates, offsets, 3)
     torch.testing.assert_close(both[1], products)
+
+
+@pytest.mark.parametrize("chunk_size", [16, 20, 64])
+def test_decayed_products_do_not_depend_on_how_a_chunk_is_cut(chunk_size: int) -> None:
+    """Against all pairs at once, over sequences of which two end within a chunk and one is empty."""
+    generator = _generator()
+    offsets = torch.tensor([0, 70, 70, 75, 140])
+    begins = chunk_begins(offsets, 140, chunk_size)
+    rows = torch.randn(2, 140, 2, 5, generator=generator, dtype=torch.float64)
+    columns = torch.randn(140, 2, 5, generator=generator, dtype=torch.float64)
+    gates = draw_summed_gates(begins[None], chunk_size, (2, 5), generator)[0].double()
+    pairs = torch.einsum("fthd,uhd,tuhd->fthu", rows, columns, torch.exp(gates[:, None] - gates[None]))
+    tokens = torch.arange(140)
+    within = (begins[:, None] == begins[None]) & (tokens[None] <= tokens[:, None])
+    wanted = torch.zeros(2, 140, 2, chunk_size, dtype=torch.float64)
+    for t, u in within.nonzero().tolist():
+        wanted[:, t, :, u - int(begins[t])] = pairs[:, t, :, u]
+    torch.testing.assert_close(decayed_products(rows, columns, gates, offsets, chunk_size), wanted)

@@ -29,7 +29,7 @@ def reference(
     begins = chunk_begins(cu_seqlens, key.shape[0], chunk_size)
     positions = (torch.arange(key.shape[0], device=key.device) - begins)[:, None, None]
     columns = torch.arange(chunk_size, device=key.device)
-    products = decayed_products(torch.stack([key, query]), key, g, begins, chunk_size)
+    products = decayed_products(torch.stack([key, query]), key, g, cu_seqlens, chunk_size)
     with_keys, with_queries = beta[..., None] * products[0], sm_scale * products[1]
     same = columns // sub_block == positions // sub_block
     with_keys = torch.where(columns < positions, with_keys, 0.0)
