@@ -17,8 +17,9 @@ from arena.judge.buffers import Sets
 from arena.judge.correctness import CorrectnessCheck
 from arena.judge.counter_tools import CounterTool
 from arena.judge.inputs import draw_secret
+from arena.judge.worker_environment import clean_environment
 from arena.judge.worker_program import WorkerProgram
-from arena.judge.workers import CandidateFailed, clean_environment
+from arena.judge.workers import CandidateFailed
 from arena.model.profile import Counters, CounterTable, KernelTime
 from arena.model.record import CaseTiming
 from arena.model.task import Arguments

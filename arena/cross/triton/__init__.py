@@ -9,6 +9,8 @@ checks against the target's figures.
 from __future__ import annotations
 
 import importlib.util
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from arena.cross.triton.driver import Host, Records
@@ -49,11 +51,43 @@ def install(arch: str, *, each_once: bool = False, ahead: bool = False, host: Ho
 
 
 def warm() -> None:
-    """Do once, before workers are forked, what every first compilation spends most of its time on: hashing Triton."""
-    from importlib import import_module
+    """Do once, before workers are forked, what each of them would spend most of its first launch on.
 
-    for name in ("triton.runtime.cache", "triton.compiler.compiler"):  # it moved between versions
+    Triton hashes itself, asks its compilers for their versions, looks for the driver's library, and imports whatever an
+    argument could be. No device is touched.
+    """
+    for part in (_hash_triton, _ask_compilers, _find_driver, _import_kinds):
+        with suppress(Exception):  # Triton moves these between versions; whoever launches does the rest
+            part()
+
+
+def _hash_triton() -> None:
+    for name in ("triton.runtime.cache", "triton.compiler.compiler"):
         hashed = getattr(import_module(name), "triton_key", None)
         if hashed is not None:
             hashed()
             return
+
+
+def _ask_compilers() -> None:
+    import torch
+    from triton.compiler.compiler import make_backend
+
+    from arena.cross.triton.driver import gpu_target
+
+    vendor = "amd" if torch.version.hip else "nvidia"
+    for arch, target in TARGETS.items():
+        if target.vendor == vendor:
+            make_backend(gpu_target(arch)).hash()
+
+
+def _find_driver() -> None:
+    from triton.backends.nvidia import driver
+
+    driver.libcuda_dirs()
+
+
+def _import_kinds() -> None:
+    from triton.runtime import jit
+
+    jit.mangle_type(1)

@@ -81,11 +81,8 @@ class StandInDriver:
     """
 
     def __init__(self, arch: str, records: Records, *, ahead: bool = False, host: Host | None = None) -> None:
-        from triton.backends.compiler import GPUTarget
-
         facts = TARGETS[arch]
-        backend, name = ("hip", arch) if facts.vendor == "amd" else ("cuda", int(arch.removeprefix("sm_")))
-        self._target = GPUTarget(backend, name, facts.wave_size)
+        self._target = gpu_target(arch)
         self._arch = arch
         self._launchers, self._host = Launchers(facts.vendor) if ahead else None, host
         self.utils = _Utils(facts, records, host, ahead=ahead)
@@ -148,6 +145,15 @@ class StandInDriver:
     def map_python_to_cpp_type(self, kind: str) -> str:
         """Only launchers ask."""
         return kind
+
+
+def gpu_target(arch: str) -> Any:
+    """Return what Triton calls a GPU that it compiles for."""
+    from triton.backends.compiler import GPUTarget
+
+    facts = TARGETS[arch]
+    backend, name = ("hip", arch) if facts.vendor == "amd" else ("cuda", int(arch.removeprefix("sm_")))
+    return GPUTarget(backend, name, facts.wave_size)
 
 
 def benchmark_once(kernel_call: Callable[[], object], *args: object, **kwargs: object) -> list[float]:

@@ -1,0 +1,45 @@
+"""What is done once before workers are forked is not done again at the first launch of each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from arena.corpus.task_folder import TASKS
+from arena.judge.worker_environment import clean_environment
+
+RMS_NORM = TASKS / "triton2triton/normalization/rms_norm/kernel.py"
+FIRST_LAUNCH = """
+import subprocess, sys, torch, triton.language
+from arena.cross import triton as triton_cross
+from arena.protocol import Language, Load
+from arena.worker.loaders import load
+
+if {warm}:
+    triton_cross.warm()
+known, asked, ask = set(sys.modules), [], subprocess.check_output
+subprocess.check_output = lambda command, *others, **named: asked.append(command[0]) or ask(command, *others, **named)
+entry = load(Load(Language.TRITON, {path!r}, "rms_norm", target="sm_90"), "cpu")
+x, weight = torch.empty(4, 64), torch.empty(64)
+entry._function(x, weight, 1e-6, torch.empty_like(x))
+assert entry.kernels()
+print(sum("gluon" in name for name in set(sys.modules) - known), len(asked))
+"""
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_nothing_is_imported_or_asked_at_the_first_launch(warm: bool) -> None:
+    pytest.importorskip("triton")
+    script = FIRST_LAUNCH.format(warm=warm, path=str(RMS_NORM))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=clean_environment(interprets=False),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    imported, asked = map(int, done.stdout.split())
+    assert (imported == 0, asked == 0) == (warm, warm), (imported, asked)
