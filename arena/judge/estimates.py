@@ -102,9 +102,11 @@ def _surely(rounds: Sequence[Round], calls: int) -> float:
 
 def measured(rounds: Sequence[Round], calls: int) -> bool:
     """Return whether both latencies are surely above 0: where one is not, noise is larger than what is measured."""
+    both = (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls))
+    if min(map(np.min, both)) > 0:  # no need to resample what is never below
+        return True
     swapped = placements(rounds)
-    both = (_combined(slopes, swapped) for slopes in (baseline_slopes(rounds, calls), candidate_slopes(rounds, calls)))
-    return all(latency.low > 0 for latency in both)
+    return all(_combined(slopes, swapped).low > 0 for slopes in both)
 
 
 def _log_ratios(rounds: Sequence[Round], calls: int) -> tuple[Array, list[bool]]:
