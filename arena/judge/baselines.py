@@ -79,6 +79,11 @@ class Baselines:
         """The baseline as one side of a comparison."""
         return TimedProgram(self.worker_program, self.correctness.platform, self.correctness.timeout_s)
 
+    def kill(self) -> None:
+        """Kill its worker, and do not wait for its end: `close` must follow."""
+        if "worker_program" in self.__dict__:
+            self.worker_program.kill()
+
     def close(self) -> None:
         """End its worker."""
         if "worker_program" in self.__dict__:

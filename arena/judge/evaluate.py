@@ -316,15 +316,16 @@ class CandidateEvaluation:
         return self._candidate
 
     def _kill(self) -> None:
-        """Kill what runs of the candidate, and do not wait for its end."""
+        """Kill all workers, and do not wait for their ends: a device takes its time for each."""
         self._interleaved.shutdown(cancel_futures=True)
         for worker_program in self._of_either_wave:
             worker_program.kill()
+        self._baselines.kill()
 
     def close(self) -> None:
         """End all workers, and delete what they wrote."""
         self._kill()
-        self._baselines.close()  # while the device ends what the others had there
+        self._baselines.close()
         for worker_program in self._of_either_wave:
             worker_program.discard()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -7,6 +7,7 @@ through at once does not tell. But what such a pass has yet to write changes aft
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from arena.judge.buffers import Sets
@@ -28,7 +29,7 @@ class Spots:
         arguments = sets.arguments
         written = (*arguments.outputs, *(tensor for tensor in arguments.inputs if tensor.spec.mutable))
         self._sets = sets
-        self._written = [tensor for tensor in written if tensor.numel]
+        self._written = [_Elements(sets, tensor) for tensor in written if tensor.numel]
         self._places: list[tuple[torch.Tensor, torch.Tensor]] = []
         """items of one size in the buffer, and which of them: a kernel for each size, as soon as a pass is over"""
         self._seen: list[torch.Tensor] = []
@@ -39,7 +40,7 @@ class Spots:
 
         by_size: dict[int, list[torch.Tensor]] = defaultdict(list)
         for tensor in self._written:
-            by_size[tensor.item_bytes].append(self._drawn(tensor, part))
+            by_size[tensor.item_bytes].append(tensor.draw(part))
         raw = self._sets.raw
         self._places = [(raw.view(integer_dtype(size)), torch.cat(drawn)) for size, drawn in by_size.items()]
 
@@ -55,19 +56,45 @@ class Spots:
         differ = [(items[places] != before).any() for (items, places), before in pairs]
         return bool(torch.stack(differ).any()) if differ else False
 
-    def _drawn(self, tensor: Tensor, part: slice) -> torch.Tensor:
-        """Return where some elements lie, as indices into the buffer's items of their size: int64, of one axis."""
+
+class _Elements:
+    """The elements of one tensor in every set, as indices into the buffer's items of its size: int64."""
+
+    def __init__(self, sets: Sets, tensor: Tensor) -> None:
         import torch
 
-        bits, device = self._sets.bits(tensor), self._sets.raw.device
-        chosen = torch.arange(self._sets.count, device=device)[part].unsqueeze(1)
-        if tensor.numel <= _ELEMENTS:
-            left = torch.arange(tensor.numel, device=device).expand(len(chosen), -1)
+        self.item_bytes = tensor.item_bytes
+        self._numel, self._device = tensor.numel, sets.raw.device
+        bits = sets.bits(tensor)
+        self._axes = _merged(tensor.shape, bits.stride()[1:])
+        sets_at = torch.arange(sets.count, device=self._device) * bits.stride(0)
+        self._firsts = (sets_at + int(bits.storage_offset())).unsqueeze(1)
+
+    def draw(self, part: slice) -> torch.Tensor:
+        """Return where some elements of every set in `part` lie, of one axis."""
+        import torch
+
+        firsts = self._firsts[part]
+        if self._numel <= _ELEMENTS:
+            left = torch.arange(self._numel, device=self._device)
         else:
-            generator = secret_generator(str(device))
-            left = torch.randint(tensor.numel, (len(chosen), _ELEMENTS), device=device, generator=generator)
-        places = chosen * bits.stride(0) + int(bits.storage_offset())
-        for size, stride in zip(reversed(tensor.shape), reversed(bits.stride()[1:]), strict=True):
-            places = places + left % size * stride
+            generator = secret_generator(str(self._device))
+            left = torch.randint(self._numel, (len(firsts), _ELEMENTS), device=self._device, generator=generator)
+        for size, stride in self._axes[:-1]:
+            firsts = firsts + left % size * stride
             left = left // size
-        return places.expand(left.shape).flatten()
+        return (firsts + left * self._axes[-1][1]).flatten()
+
+
+def _merged(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """Sizes and strides of as few axes as reach the same elements in the same order, the innermost first."""
+    axes = [(1, 1)]
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        inner, step = axes[-1]
+        if inner == 1:
+            axes[-1] = (size, stride)
+        elif size > 1 and stride == inner * step:
+            axes[-1] = (inner * size, step)
+        elif size > 1:
+            axes.append((size, stride))
+    return axes

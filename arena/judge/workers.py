@@ -22,6 +22,7 @@ from arena.errors import InfrastructureError
 from arena.flags import Flags, new_flags
 from arena.judge import flat
 from arena.judge.answers import Overstep, bounded
+from arena.judge.worker_environment import clean_environment
 from arena.model.portability import KernelUse
 from arena.model.profile import KernelTime
 from arena.model.verdict import Status
@@ -48,7 +49,6 @@ from arena.protocol import (
     ToForkServer,
     ToWorker,
 )
-from arena.sandbox import confinement, network
 from arena.toolchains.base import NativeWorker
 from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
@@ -58,20 +58,6 @@ _START_S = 120.0
 _LOG_TAIL_BYTES = 4096
 DETAIL_CHARACTERS = 8000
 """of what is said about a candidate that failed: a compiler's words, a traceback, the end of its log"""
-_KEPT = (
-    "PATH",
-    "PYTHONPATH",
-    "LD_LIBRARY_PATH",
-    "CUDA_HOME",
-    "ROCM_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "HSA_ENABLE_IPC_MODE_LEGACY",
-    "HSA_OVERRIDE_GFX_VERSION",
-    confinement.SWITCH,
-    network.IN_FORCE,
-)
 _BLAMED = {
     Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
     Blame.LOAD_ERROR: Status.LOAD_ERROR,
@@ -208,6 +194,8 @@ class Worker:
         """how long after it was told of the last pass it was ready for it: the new data are there by then"""
         self.over_s = 0.0
         """when what was timed last was over, by `time.perf_counter`"""
+        self._holds = False
+        """whether the pass that is asked for will be taken back"""
         self._stopped = self._halted = False
         self._collected = False
         self.isolation = self._welcome()
@@ -274,7 +262,11 @@ class Worker:
         flags = self._flags
         if flags is None or not isinstance(message, Pass):
             return self._channel.receive(timeout_s, spins=timed and flags is not None)[0]
-        self._ran_s = flags.time_pass(timeout_s, self._channel.has_next)
+        if self._holds:
+            if flags.await_ready(timeout_s, self._channel.has_next):
+                return Done(0.0)
+        else:
+            self._ran_s = flags.time_pass(timeout_s, self._channel.has_next)
         if self._ran_s is not None:
             return Done(flags.worker_s)
         if not self._channel.has_next():
@@ -296,6 +288,17 @@ class Worker:
             woken_s, (started, self.over_s) = started, self._ran_s
             self.ready_s = started - woken_s
         return self.over_s - started, done
+
+    def hold(self, timed_pass: Pass, timeout_s: float) -> None:
+        """Have it get ready for a pass, halt it there, and take the pass back: what it has begun goes on without it."""
+        assert self._flags is not None
+        self._holds = True
+        try:
+            self._exchange(timed_pass, timeout_s, timed=True)
+        finally:
+            self._holds = False
+        self.halt()
+        self._flags.take_back()
 
     def stop(self) -> None:
         """Freeze every thread of the worker; its device work is drained, since it has answered."""
@@ -370,19 +373,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def clean_environment(*, interprets: bool) -> dict[str, str]:
-    """What a worker may know of the outside: where programs and device libraries are, and nothing else."""
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    environment.update(
-        LANG="C.UTF-8",
-        OMP_NUM_THREADS="1",
-        MKL_NUM_THREADS="1",
-        TRITON_DEFAULT_FP_FUSION="1",
-        PYTHONDONTWRITEBYTECODE="1",
-        PYTHONUNBUFFERED="1",
-    )
-    if interprets:
-        environment["TRITON_INTERPRET"] = "1"
-    return environment
