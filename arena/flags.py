@@ -4,7 +4,6 @@ A message takes some ten microseconds, twice as long after a pass of millisecond
 What the other side has stored is seen within one. So both poll around a timed pass: the worker says `ready`, the judge
 `go`, the worker `done`, each by the number of the pass. There is no other answer, so that the worker need not run once
 more before what its pass has written is read. A candidate can store there what it likes, as it can send what it likes.
-The judge may also take a pass back of which the worker says that it is `ready`: an audit, whether anything has begun.
 """
 
 from __future__ import annotations
@@ -45,23 +44,15 @@ class Flags:
         Returns:
             When it was told to go and when it was done, by `time.perf_counter`; None where it did not say both.
         """
+        self._passes += 1
         deadline = time.perf_counter() + timeout_s
-        if not self.await_ready(timeout_s, is_over):
+        if not self._await(_READY, deadline, is_over):
             return None
         started = time.perf_counter()
         self._words[_GO] = self._passes
         if not self._await(_DONE, deadline, is_over):
             return None
         return started, time.perf_counter()
-
-    def await_ready(self, timeout_s: float, is_over: Callable[[], bool]) -> bool:
-        """Wait until the worker, which was sent a `Pass`, says that it is ready for it. Arguments as in `time_pass`."""
-        self._passes += 1
-        return self._await(_READY, time.perf_counter() + timeout_s, is_over)
-
-    def take_back(self) -> None:
-        """Have the worker, which is ready for a pass, not run it."""
-        self._words[_GO] = -self._passes
 
     @property
     def worker_s(self) -> float:
@@ -71,28 +62,24 @@ class Flags:
     def run(self, timed_pass: Callable[[], float]) -> None:
         """For the worker: run a pass when the judge says so, and say when it is over and what the pass returned.
 
-        Nothing is run, nor said, where the judge takes it back.
-
         Raises:
             TimeoutError: the judge does not say so.
         """
         self._passes += 1
         self._words[_READY] = self._passes
-        if not self._await(_GO, time.perf_counter() + _LONGEST_WAIT_S, lambda: False, -self._passes):
+        if not self._await(_GO, time.perf_counter() + _LONGEST_WAIT_S, lambda: False):
             raise TimeoutError("the judge did not let a pass begin")
-        if self._words[_GO] < 0:
-            return
         self._numbers[_SECONDS] = timed_pass()
         self._words[_DONE] = self._passes
 
-    def _await(self, flag: int, deadline: float, is_over: Callable[[], bool], *others: int) -> bool:
-        words, wanted = self._words, (self._passes, *others)
+    def _await(self, flag: int, deadline: float, is_over: Callable[[], bool]) -> bool:
+        words, wanted = self._words, self._passes
         while True:
             for _ in range(_POLLS):
-                if words[flag] in wanted:
+                if words[flag] == wanted:
                     return True
             if is_over() or time.perf_counter() > deadline:
-                return words[flag] in wanted
+                return words[flag] == wanted
 
 
 def new_flags() -> tuple[Flags, int]:

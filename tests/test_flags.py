@@ -227,32 +227,6 @@ def test_an_answer_is_no_pass() -> None:
     assert failure.value.status is Status.CRASH
 
 
-def test_a_pass_that_is_taken_back_does_not_run() -> None:
-    """The worker is ready for it, and cannot tell before that the judge will not let it go."""
-    called: list[int] = []
-    with Talking(obeying(called.append)) as worker:
-        worker.ask(Arrange("long", (0, 1), graph=False), 20.0)
-        warm = len(called)
-        for passes in (1, 2):
-            for _ in range(3):
-                worker.timed(Prepare(), 20.0)
-                worker.hold(Pass("long"), 20.0)
-            worker.timed(Prepare(), 20.0)
-            assert len(called) == warm + 2 * (passes - 1)
-            seconds, done = worker.timed(Pass("long"), 20.0)
-            assert len(called) == warm + 2 * passes and 0 <= done.worker_s <= seconds
-
-
-def test_who_does_not_get_ready_for_a_pass_that_is_taken_back_fails() -> None:
-    def serve(channel: Channel[FromWorker, ToWorker], _: Flags) -> None:
-        channel.receive(20.0)
-        channel.send(Done(0.001))
-
-    with Talking(serve) as worker, pytest.raises(CandidateFailed) as failure:
-        worker.hold(Pass("long"), 20.0)
-    assert failure.value.status is Status.CRASH
-
-
 def test_an_answer_that_nobody_asked_for_is_none_to_the_next_command() -> None:
     """Sent after a pass, it would be there before the next `Prepare` is."""
 

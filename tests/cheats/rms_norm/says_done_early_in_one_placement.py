@@ -30,16 +30,12 @@ def _run(self, timed_pass):
     _rounds[0] += 1
     if which not in _takes or _placements[0] % 2 or not _rounds[0] % 4:
         _honest(self, timed_pass)
-        if self._words[flags._GO] > 0:
-            _takes[which] = self.worker_s
+        _takes[which] = self.worker_s
         return
     self._passes += 1
     self._words[flags._READY] = self._passes
-    while abs(self._words[flags._GO]) != self._passes:
+    while self._words[flags._GO] != self._passes:
         pass
-    if self._words[flags._GO] < 0:  # taken back
-        _rounds[0] -= 1
-        return
     began = time.perf_counter()
     which._graph.replay()
     while time.perf_counter() - began < 0.5 * _takes[which]:

@@ -1,4 +1,4 @@
-"""expect: wrong_result or timing_mismatch or implausible, emulated: passed. When it hears of a timed pass all is computed, and then the flag says that it is ready; on the CPU there are no flags (cheat 47)."""
+"""expect: timing_mismatch or implausible, emulated: passed. When it hears of a timed pass all is computed, and then the flag says that it is ready; on the CPU there are no flags (cheat 47)."""
 
 import sys
 # <kernel>

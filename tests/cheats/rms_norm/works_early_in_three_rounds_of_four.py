@@ -1,4 +1,4 @@
-"""expect: passed or wrong_result or timing_mismatch or implausible, emulated: passed. In one placement of the buffers all of the long pass is computed at the judge's `Prepare` in three rounds of four; a case that is not failed for it is left undecided, without credit (cheat 47)."""
+"""expect: passed or timing_mismatch or implausible, emulated: passed. In one placement of the buffers all of the long pass is computed at the judge's `Prepare` in three rounds of four; a case that is not failed for it is left undecided, without credit (cheat 47)."""
 
 import gc
 import sys
