@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.buffers import EVERY, Sets
 from arena.judge.performance import PerformanceCheck
-from arena.judge.spots import Spots
+from arena.judge.spots import Spots, _merged
 from arena.judge.timed_program import TimedProgram
 from arena.judge.waits import LONG, SHORT
 from arena.model.task import Arguments, Task, arguments
@@ -49,6 +51,29 @@ def test_what_replaces_a_wrong_answer_is_seen_too(sets: Sets) -> None:
     spots.read()
     sets.view("y")[0] = 1.0
     assert spots.changed()
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((4, 6), (6, 1)),
+        ((4, 6), (8, 1)),
+        ((3, 1, 5), (40, 7, 2)),
+        ((2, 3, 4), (1, 2, 6)),
+        ((5,), (3,)),
+        ((1, 1), (9, 9)),
+    ],
+)
+def test_axes_as_one_reach_the_same_elements_in_the_same_order(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    axes, reached = _merged(shape, strides), []
+    for number in range(math.prod(shape)):
+        place, left = 0, number
+        for size, stride in axes[:-1]:
+            place, left = place + left % size * stride, left // size
+        reached.append(place + left * axes[-1][1])
+    assert reached == [sum(map(int.__mul__, index, strides)) for index in product(*map(range, shape))]
 
 
 def test_sets_of_other_passes_and_inputs_do_not_count(sets: Sets) -> None:
