@@ -110,6 +110,18 @@ def test_an_input_that_is_changed_in_place_counts_too() -> None:
     assert any(tensor.spec.mutable for tensor in sets.arguments.inputs)
 
 
+def test_one_element_that_is_changed_in_place_is_seen_among_hundreds() -> None:
+    """Of what stays as it is in most places many elements are read, here all 1500."""
+    task = load_task(TASKS / "triton2triton/sampling/bad_words")
+    sets = Sets(CpuPlatform(), arguments(task, task.seen[2]), 3)
+    sets.raw.zero_()
+    spots = Spots(sets)
+    spots.draw(EVERY)
+    spots.read()
+    sets.view("logits")[1, 2, 137] = -math.inf
+    assert spots.changed()
+
+
 class OnADevice(CpuPlatform):
     """As a GPU is: a pass is over when the device has ended it, and a kernel of the judge may come in between."""
 
