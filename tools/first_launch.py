@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -65,6 +66,8 @@ def in_fork(device: Platform, label: str) -> None:
             if label:
                 print(f"{label:6}", " ".join(f"{milliseconds:10.1f}" for milliseconds in taken), flush=True)
             code = 0
+        except BaseException:  # nothing of this process's is left to say it after `_exit`
+            traceback.print_exc()
         finally:
             os._exit(code)
     if os.waitpid(pid, 0)[1]:
