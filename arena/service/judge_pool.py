@@ -1,4 +1,4 @@
-"""Evaluators shared by trials that run side by side: first come, first served.
+"""Evaluators shared by trials that run side by side, which take turns (`judge_queue.py`).
 
 While an evaluator on the agents' machine measures, agents stand still. An evaluator on another machine can be lost:
 what it was asked then goes to another one.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -23,6 +22,7 @@ from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.model.task import Task
 from arena.scratch import prefix, remove
+from arena.service.judge_queue import JudgeQueue, QueuedRequest
 
 _GIVEN_UP = "the run was given up"
 QUEUED_A_GPU = 3
@@ -105,14 +105,11 @@ class JudgePool:
         queued: int = 1,
     ) -> None:
         self._evaluators = list(evaluators)
-        self._queued = queued
-        self._lost: list[Evaluator] = []
+        self._queue = JudgeQueue(self._evaluators, queued)
         self._told: list[Evaluator] = []
         self._builder = builder
         self._replace = replace
         self._lock = threading.Lock()
-        self._free = deque(self._evaluators * queued)
-        self._waiting: deque[_Ticket] = deque()
         self._present: list[Attended] = []
         self._measuring = 0
         self._expected = len(self._evaluators)
@@ -139,7 +136,9 @@ class JudgePool:
     ) -> Evaluation:
         """Compile without a device where there is a builder, wait for a turn, and evaluate."""
         if self._builder is None:
-            return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout))
+            return self._asked(
+                lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout), _baseline(task, options)
+            )
         compiled = Path(tempfile.mkdtemp(prefix=prefix("kernels")))
         for split in (SEEN, HELDOUT):
             (compiled / split).mkdir()
@@ -149,7 +148,9 @@ class JudgePool:
             if refused is not None:
                 return refused
             return self._asked(
-                lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled), told
+                lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled),
+                _baseline(task, options),
+                told,
             )
         finally:
             self._forget(told)
@@ -162,35 +163,36 @@ class JudgePool:
     def _tell(self, task: Task, options: Options, heldout: Path | None, compiled: Path) -> Evaluator | None:
         """Tell a judge that has nothing to do, and expects nothing, what comes: it gets ready meanwhile."""
         with self._lock:
-            idle = next((one for one in self._free if not _has(self._told, one)), None)
-            if self._over or idle is None:
+            idle = None if self._over else self._queue.take_idle(_baseline(task, options), self._told)
+            if idle is None:
                 return None
             self._told.append(idle)
-            self._take_free(idle)
         try:
             idle.expect(task.path, options, heldout, compiled)
         except Exception:
             logging.getLogger(__name__).exception("a judge could not be told of %s", task.id)
         finally:
-            self._pass_on(idle)
+            self._give_back(idle)
         return idle
 
     def _forget(self, told: Evaluator | None) -> None:
         with self._lock:
             self._told = [one for one in self._told if one is not told]
 
-    def _asked(self, ask: Callable[[Evaluator], T], told: Evaluator | None = None) -> T:
+    def _asked(
+        self, ask: Callable[[Evaluator], T], baseline: Hashable | None = None, told: Evaluator | None = None
+    ) -> T:
         """Wait for a turn and ask; where the judge is lost meanwhile, ask another one, at most twice."""
         for _ in range(_MOST_MOVES):
             try:
-                return self._asked_once(ask, told)
+                return self._asked_once(ask, baseline, told)
             except JudgeLost as problem:
                 if not self._closed:
                     logging.getLogger(__name__).warning("a judge is lost, another one is asked: %s", problem)
-        return self._asked_once(ask)
+        return self._asked_once(ask, baseline)
 
-    def _asked_once(self, ask: Callable[[Evaluator], T], told: Evaluator | None = None) -> T:
-        with self._turn(told) as evaluator, self._silence(evaluator):
+    def _asked_once(self, ask: Callable[[Evaluator], T], baseline: Hashable | None, told: Evaluator | None = None) -> T:
+        with self._turn(baseline, told) as evaluator, self._silence(evaluator):
             return ask(evaluator)
 
     def _refused(
@@ -241,46 +243,32 @@ class JudgePool:
             self._builder.kill()
 
     @contextmanager
-    def _turn(self, told: Evaluator | None = None) -> Iterator[Evaluator]:
-        ticket = _Ticket()
+    def _turn(self, baseline: Hashable | None, told: Evaluator | None) -> Iterator[Evaluator]:
+        request: QueuedRequest[Evaluator] = QueuedRequest(baseline)
         with self._lock:
             if self._over:
                 raise InfrastructureError(self._over)
-            if self._free and not self._waiting:
-                ticket.evaluator = self._take_free(told)
-            else:
-                self._waiting.append(ticket)
-        if ticket.evaluator is None:
-            ticket.called.wait()
-        if ticket.evaluator is None:
+            self._queue.take(request, told)
+        if request.judge is None:
+            request.called.wait()
+        if request.judge is None:
             raise InfrastructureError(self._over)
         try:
-            yield ticket.evaluator
+            yield request.judge
         except JudgeLost as problem:
-            if self._is_first_loss(ticket.evaluator):
-                threading.Thread(target=self._replace_lost, args=(ticket.evaluator, problem), daemon=True).start()
+            with self._lock:
+                is_first = self._queue.lose(request.judge)
+            if is_first:
+                threading.Thread(target=self._replace_lost, args=(request.judge, problem), daemon=True).start()
             raise
         except BaseException:
-            self._pass_on(ticket.evaluator)
+            self._give_back(request.judge)
             raise
-        self._pass_on(ticket.evaluator)
+        self._give_back(request.judge, baseline)
 
-    def _take_free(self, told: Evaluator | None) -> Evaluator:
-        """The one that was told of this request, if it is free; else the one that has been free for longest."""
-        for index, one in enumerate(self._free):
-            if one is told:
-                del self._free[index]
-                return one
-        return self._free.popleft()
-
-    def _is_first_loss(self, lost: Evaluator) -> bool:
-        """Note that a judge is lost, which several requests may find; it gets no more."""
+    def _give_back(self, evaluator: Evaluator, baseline: Hashable | None = None) -> None:
         with self._lock:
-            if _has(self._lost, lost):
-                return False
-            self._lost.append(lost)
-            self._free = deque(one for one in self._free if one is not lost)
-            return True
+            self._queue.give_back(evaluator, baseline)
 
     def _replace_lost(self, lost: Evaluator, problem: InfrastructureError) -> None:
         """Look for a judge in place of one that was lost; where none is left, whoever waits gets an error."""
@@ -301,32 +289,16 @@ class JudgePool:
         with self._lock:
             self._evaluators.append(fresh)
             over = self._over
+            if not over:
+                self._queue.add(fresh)
         if over:
             fresh.kill()
-        else:
-            for _ in range(self._queued):
-                self._pass_on(fresh)
 
     def _end(self, why: str) -> None:
         """Whoever waits for a turn, now or later, gets an `InfrastructureError`."""
         with self._lock:
             self._over = self._over or why
-            waiting = tuple(self._waiting)
-            self._waiting.clear()
-        for ticket in waiting:
-            ticket.called.set()
-
-    def _pass_on(self, evaluator: Evaluator) -> None:
-        """Give an evaluator to whoever has waited longest."""
-        with self._lock:
-            if _has(self._lost, evaluator):
-                return
-            if not self._waiting:
-                self._free.append(evaluator)
-                return
-            ticket = self._waiting.popleft()
-            ticket.evaluator = evaluator
-        ticket.called.set()
+            self._queue.end()
 
     @contextmanager
     def _silence(self, evaluator: Evaluator) -> Iterator[None]:
@@ -349,17 +321,9 @@ class JudgePool:
                         processes.resume()
 
 
-def _has(some: Sequence[Evaluator], one: Evaluator) -> bool:
-    """Return whether it is among them, whatever it is equal to."""
-    return any(other is one for other in some)
-
-
-class _Ticket:
-    """A place in the queue."""
-
-    def __init__(self) -> None:
-        self.called = threading.Event()
-        self.evaluator: Evaluator | None = None
+def _baseline(task: Task, options: Options) -> Hashable:
+    """Return what a judge remembers a baseline by (`arena.judge.baselines`), case by case."""
+    return task.content_hash, options
 
 
 @contextmanager

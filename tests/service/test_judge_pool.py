@@ -179,8 +179,8 @@ def test_a_judge_that_has_nothing_to_do_is_told_what_comes(task: Task, tmp_path:
     """And what it was told of goes to it, while another one is free."""
     judges = [Told(), Told()]
     judge_pool = JudgePool(judges, Compiling())
-    for word in ("one", "two", "three"):
-        judge_pool.evaluate(task, kernel(tmp_path, word), Options())
+    for seeds, word in enumerate(("one", "two", "three"), 1):
+        judge_pool.evaluate(task, kernel(tmp_path, word), Options(seeds=seeds))  # no judge knows the baseline by these
     assert [len(judge.told) for judge in judges] == [2, 1]
     assert [[text for _, text, _ in judge.seen] for judge in judges] == [["# one", "# three"], ["# two"]]
     for judge in judges:
@@ -217,7 +217,7 @@ def expected_folder(place: Path) -> Path:
 def test_a_judge_that_is_at_work_is_told_nothing(task: Task, tmp_path: Path) -> None:
     judge, compiling = Told(), Compiling()
     judge_pool = JudgePool([judge], compiling)
-    with judge_pool._turn():  # somebody else's
+    with judge_pool._turn(None, None):  # somebody else's
         thread = threading.Thread(target=judge_pool.evaluate, args=(task, kernel(tmp_path, "one"), Options()))
         thread.start()
         assert compiling.asked.wait(10)
