@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from msgspec import structs
+
 from arena.agents.base import Attended
 from arena.errors import InfrastructureError, JudgeLost
 from arena.judge.client import JudgeClient
@@ -322,8 +324,8 @@ class JudgePool:
 
 
 def _baseline(task: Task, options: Options) -> Hashable:
-    """Return what a judge remembers a baseline by (`arena.judge.baselines`), case by case."""
-    return task.content_hash, options
+    """Return what a judge knows a baseline by (`arena.judge.evaluate`), whether or not the candidate is profiled."""
+    return task.content_hash, structs.replace(options, profile=False)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from arena.judge.messages import Options
 from arena.model.task import Task
@@ -119,5 +120,7 @@ def test_two_judges_learn_half_of_the_baselines_each(task: Task, tmp_path: Path)
     assert [len(judge.options) for judge in judges] == [3, 3]
     first = [list(judge.options) for judge in judges]
     for options in reversed(thorough):
-        judge_pool.evaluate(task, kernel(tmp_path, "k"), options)
-    assert [judge.options for judge in judges] == [options + options[::-1] for options in first]
+        judge_pool.evaluate(task, kernel(tmp_path, "k"), structs.replace(options, profile=True))
+    assert [[one.seeds for one in judge.options[3:]] for judge in judges] == [
+        [one.seeds for one in reversed(options)] for options in first
+    ]
