@@ -137,10 +137,9 @@ class JudgePool:
         heldout: Path | None = None,
     ) -> Evaluation:
         """Compile without a device where there is a builder, wait for a turn, and evaluate."""
+        baseline = _baseline(task, options)
         if self._builder is None:
-            return self._asked(
-                lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout), _baseline(task, options)
-            )
+            return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout), baseline)
         compiled = Path(tempfile.mkdtemp(prefix=prefix("kernels")))
         for split in (SEEN, HELDOUT):
             (compiled / split).mkdir()
@@ -151,7 +150,7 @@ class JudgePool:
                 return refused
             return self._asked(
                 lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled),
-                _baseline(task, options),
+                baseline,
                 told,
             )
         finally:
@@ -324,7 +323,10 @@ class JudgePool:
 
 
 def _baseline(task: Task, options: Options) -> Hashable:
-    """Return what a judge knows a baseline by (`arena.judge.evaluate`), whether or not the candidate is profiled."""
+    """Return what a judge knows a baseline by (`arena.judge.evaluate`), whether or not the candidate is profiled.
+
+    Held-out cases that a caller gives in place of the task's own make no difference: the guess may be wrong for them.
+    """
     return task.content_hash, structs.replace(options, profile=False)
 
 

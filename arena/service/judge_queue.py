@@ -1,12 +1,13 @@
 """Which judge gets which request: first come, first served, but rather one that knows the request's baseline.
 
-A judge measures a baseline once. Where that is done, an evaluation takes it a quarter less time.
+A judge measures a baseline once. Where that is done, an evaluation takes it a quarter less time. Whether it is done is
+guessed from what the judge was asked before, and decides no verdict.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
@@ -18,7 +19,7 @@ J = TypeVar("J")
 
 
 class QueuedRequest(Generic[J]):
-    """A request's place in the queue. `baseline`: what its judge knows afterwards; None: nothing."""
+    """A request's place in the queue. `baseline`: what its judge should know afterwards; None: nothing."""
 
     def __init__(self, baseline: Hashable | None = None) -> None:
         self.baseline = baseline
@@ -28,7 +29,7 @@ class QueuedRequest(Generic[J]):
 
 
 class JudgeQueue(Generic[J]):
-    """Judges that are free, and requests that wait. Its owner locks; judges are told apart by identity.
+    """Judges that are free, or else requests that wait. Its owner locks; judges are told apart by identity.
 
     `queued`: how many requests a judge is given at once.
     """
@@ -41,7 +42,7 @@ class JudgeQueue(Generic[J]):
 
     def take(self, request: QueuedRequest[J], told: J | None) -> None:
         """Give a free judge to a request, best the one that was told of it; where none is free, it waits."""
-        if self._waiting or not self._free:
+        if not self._free:
             self._waiting.append(request)
         elif told is not None and any(one is told for one in self._free):
             request.judge = self._taken(told)
@@ -49,14 +50,19 @@ class JudgeQueue(Generic[J]):
             request.judge = self.take_idle(request.baseline)
 
     def take_idle(self, baseline: Hashable | None, told: Sequence[J] = ()) -> J | None:
-        """Take a free judge that was told of nothing, best one that knows the baseline; None where there is none."""
+        """Take a free judge that was told of nothing; None where there is none.
+
+        Of those that have the fewest requests, it is best one that knows the baseline: none idles for the others' sake.
+        """
         idle = [one for one in self._free if not any(one is other for other in told)]
         if not idle:
             return None
-        return self._taken(next((one for one in idle if self._knows(one, baseline)), idle[0]))
+        places = Counter(map(id, idle))
+        least_loaded = [one for one in idle if places[id(one)] == max(places.values())]
+        return self._taken(next((one for one in least_loaded if self._knows(one, baseline)), least_loaded[0]))
 
     def give_back(self, judge: J, baseline: Hashable | None = None) -> None:
-        """Give a judge, which knows this baseline now, to whoever is next."""
+        """Give a judge, which was asked about this baseline, to whoever is next."""
         known = self._known.get(id(judge))
         if known is None:  # it is lost
             return

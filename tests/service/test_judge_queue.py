@@ -78,7 +78,7 @@ def test_a_request_is_passed_over_twice_for_each_judge_at_most(place: Place) -> 
     assert of_b.judge is place.first
 
 
-def test_of_free_judges_that_one_is_taken_which_knows_most_of_a_request(place: Place) -> None:
+def test_of_free_judges_the_one_that_was_told_or_knows_the_baseline_is_taken(place: Place) -> None:
     place.queue.give_back(place.first)
     place.queue.give_back(place.second)
     for baseline, told, expected in (
@@ -90,6 +90,18 @@ def test_of_free_judges_that_one_is_taken_which_knows_most_of_a_request(place: P
         place.queue.take(request, told)
         assert request.judge is expected
         place.queue.give_back(request.judge)
+
+
+def test_no_judge_has_several_requests_while_another_one_has_none() -> None:
+    """Where each is given several at once, who knows the baseline does not get all of them."""
+    judges = [Judge() for _ in range(3)]
+    queue = JudgeQueue(judges, 3)
+    assert queue.take_idle("a") is judges[0]
+    queue.give_back(judges[0], "a")
+    for expected in ([0], [1, 2], [1, 2], [0]):
+        taken = queue.take_idle("a")
+        assert any(taken is judges[number] for number in expected)
+    assert {id(queue.take_idle("b")), id(queue.take_idle("b"))} == {id(judges[1]), id(judges[2])}
 
 
 def test_what_a_lost_judge_knew_is_known_no_more(place: Place) -> None:
