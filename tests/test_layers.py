@@ -16,6 +16,7 @@ LAYERS = {
     "resources": 0,
     "errors": 0,
     "model": 1,
+    "scores": 2,
     "corpus": 2,
     "scratch": 2,
     "transcripts": 2,

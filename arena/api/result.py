@@ -12,6 +12,7 @@ from arena.model.record import CaseResult, Evaluation, Split
 from arena.model.release import Corpus
 from arena.model.task import Task
 from arena.model.verdict import Status
+from arena.scores.outcome import Outcome, ending, outcome_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,8 @@ class Result:
     Examples:
         >>> import arena
         >>> result = arena.evaluate("rms_norm", "not python\n", platform="cpu", heldout=False)
-        >>> result.status, result.passed, result.speedup
-        (<Status.LOAD_ERROR: 'load_error'>, False, None)
+        >>> result.outcome, result.solved, result.stage_status
+        (<Outcome.FAILED: 'failed'>, False, <Status.LOAD_ERROR: 'load_error'>)
     """
 
     evaluation: Evaluation
@@ -40,21 +41,22 @@ class Result:
     corpus: Corpus | None = None
 
     @property
-    def status(self) -> Status:
-        """`passed`, or the status of the first stage that failed; held-out cases do not count here."""
+    def outcome(self) -> Outcome:
+        """The outcome: `solved` where every case is right, seen and unseen, `seen only` without unseen ones.
+
+        The baseline unchanged counts like any other kernel here, while a trial that hands it in hands in nothing.
+        """
+        return outcome_of(self.evaluation, calibration=True)
+
+    @property
+    def solved(self) -> bool:
+        """Return whether every case that was evaluated is right, and the timing is valid."""
+        return self.outcome.solves
+
+    @property
+    def stage_status(self) -> Status:
+        """The status of the first stage that failed, else `passed`; held-out cases are no such stage."""
         return self.evaluation.status
-
-    @property
-    def passed(self) -> bool:
-        """Return whether every seen case and, where they were evaluated, every held-out case passed."""
-        return self.status is Status.PASSED and self.heldout_passed is not False
-
-    @property
-    def heldout_passed(self) -> bool | None:
-        """Return whether every held-out case passed that the baseline passes; None where none was evaluated."""
-        cases = [case for case in self.evaluation.split(Split.HELDOUT) if case.baseline is Status.PASSED]
-        ran = [case for case in cases if case.candidate is not Status.NOT_RUN]
-        return all(case.candidate is Status.PASSED for case in ran) if ran else None
 
     @property
     def speedup(self) -> float | None:
@@ -82,21 +84,22 @@ class Result:
         return evaluation_frame(self.evaluation)
 
     @property
-    def outcome(self) -> str:
-        """The task and its status; where only held-out cases failed, this is said in place of `passed`."""
-        failed_heldout = self.status is Status.PASSED and not self.passed
-        return f"{self.evaluation.task}: {'passed on seen cases, failed held-out' if failed_heldout else self.status}"
+    def title(self) -> str:
+        """The task, the outcome, and the stage that failed, if one did."""
+        return f"{self.evaluation.task}: {ending(self.outcome, self.stage_status)}"
 
     @property
     def summary(self) -> str:
-        """Outcome, speedup, and numbers of cases that passed, of those evaluated and of those skipped, in one line."""
-        parts = [self.outcome]
+        """Outcome, speedup on seen cases, and how many cases passed and were skipped, in one line."""
+        parts = [self.title]
         if self.speedup is not None:
             parts.append(f"{ratio_heading(self.evaluation.environment.device.emulated)} {self.speedup:.3g}×")
         for split, word in ((Split.SEEN, "seen"), (Split.HELDOUT, "held-out")):
             ran = [case for case in self.evaluation.split(split) if case.candidate is not Status.NOT_RUN]
             if ran:
                 parts.append(f"{word} {sum(case.candidate is Status.PASSED for case in ran)}/{len(ran)}")
+        if self.evaluation.unchanged:
+            parts.append("the baseline unchanged, which counts as not handed in")
         if self.skipped:
             parts.append(f"{self.skipped} of {len(self.evaluation.cases) + self.skipped} cases skipped as too large")
         return ", ".join(parts)

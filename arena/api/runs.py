@@ -46,7 +46,7 @@ class Run:
 
     @cached_property
     def trials(self) -> pd.DataFrame:
-        """One row per planned trial: agent, task, attempt, status, whether it compiled and passed, speedups.
+        """One row per planned trial: agent, task, attempt, outcome, whether it compiled and was right, speedups.
 
         The columns are those of `trials.csv` in a report; see docs/evaluate/measures.md.
         """
@@ -80,9 +80,11 @@ class Run:
         from html import escape
 
         from arena.reporting.groups import groups
-        from arena.reporting.tables import RESULTS, results_frame
+        from arena.reporting.results import RESULTS, results_frame
+        from arena.reporting.standings import standings
 
-        shown = results_frame(groups(self._rows, RESULTS), self.info.environment.device.emulated)
+        ordered = standings(self._rows, groups(self._rows, RESULTS))
+        shown = results_frame(ordered, self.info.environment.device.emulated)
         return f"<p><b>{escape(self.info.run)}</b></p>{shown.to_html(index=False)}"
 
 
@@ -141,8 +143,8 @@ def run(
         ...     run = arena.run("quickstart", tasks=["rms_norm"], agents=["hardcoded"], runs_dir=folder)
         ...     again = arena.load_run(run.path)
         ...     page = arena.report(run, folder + "/report").name
-        >>> run.trials.status.tolist(), bool(again.trials.heldout_correct.any()), page
-        (['passed'], False, 'index.html')
+        >>> run.trials.outcome.tolist(), page
+        (['overfit'], 'index.html')
     """
     from arena.runs.config import Overrides
 

@@ -129,11 +129,11 @@ def finish() -> Tool:
 
 
 @metric
-def geometric_mean() -> Metric:
-    """Return the geometric mean of speedups, failures as 1, as `geomean_speedup` of reports."""
+def gain() -> Metric:
+    """Return the geometric mean of speedups, those of what is not solved or not faster as 1, as `gain` of reports."""
 
     def compute(scores: list[SampleScore]) -> float:
-        logs = [math.log(one.score.as_float() or 1.0) for one in scores]
+        logs = [math.log(max(1.0, one.score.as_float())) for one in scores]
         return math.exp(math.fsum(logs) / len(logs)) if logs else math.nan
 
     return compute
@@ -155,9 +155,9 @@ def fast_p() -> Metric:
     metrics={
         "reward": [mean(), stderr()],
         "bounded_reward": [mean(), stderr()],
-        "passed": [mean(), stderr()],
         "solved": [mean(), stderr()],
-        "speedup": [geometric_mean(), fast_p()],
+        "overfit": [mean(), stderr()],
+        "speedup": [gain(), fast_p()],
         "correctness_drop": [mean(), stderr()],
     }
 )

@@ -11,9 +11,9 @@ from typing import Any, Protocol, Self
 from arena.errors import UsageError
 from arena.judge.messages import Progress
 from arena.model.record import Trial
-from arena.model.reward import bounded_reward, reward
-from arena.model.verdict import Status
 from arena.runs.runner import TrialKey, Watcher
+from arena.scores.outcome import Outcome, outcome_of_trial
+from arena.scores.reward import bounded_reward, reward
 
 TRACKERS = ("trackio", "wandb")
 _PROJECT = "unseen-arena"
@@ -86,10 +86,13 @@ class TrackedRun(Watcher):
 def point(trial: Trial) -> dict[str, Any]:
     """Return the numbers of a trial, named after its agent; `speedup` only where it counts."""
     speedup = trial.evaluation.seen_speedup if trial.evaluation is not None else None
+    outcome = outcome_of_trial(trial)
+    overfit = outcome is Outcome.OVERFIT
     numbers: dict[str, Any] = {
-        "passed": float(trial.status is Status.PASSED),
-        "reward": reward(trial.status, speedup),
-        "bounded_reward": bounded_reward(speedup),
+        "solved": float(outcome.solves),
+        "overfit": float(overfit),
+        "reward": reward(trial.status, speedup, overfit=overfit),
+        "bounded_reward": bounded_reward(speedup, overfit=overfit),
         "seconds": trial.seconds,
     }
     if speedup is not None:

@@ -81,12 +81,12 @@ def try_agent(
     evaluations: Annotated[int, typer.Option(help="Limit on calls of ./evaluate.", min=0)] = 5,
     runs_dir: Annotated[Path, typer.Option(help="Folder for the run folder.")] = Path("runs"),
 ) -> None:
-    """Let an agent work on one small task, and show its result. Exit code 1 if its submission did not pass."""
+    """Let an agent work on one small task, and show its result. Exit code 1 if its submission is not solved."""
     from arena.agents.base import AgentSpec
     from arena.cli.progress import RunDisplay
-    from arena.model.verdict import Status
     from arena.runs import runner
     from arena.runs.config import RunConfig
+    from arena.scores.outcome import Outcome, ending, outcome_of_trial
     from arena.service.judge_pool import started
     from arena.transcripts import find_transcripts
 
@@ -112,8 +112,10 @@ def try_agent(
             f"{len(session.evaluations)} evaluations, {session.tokens.total} tokens, {session.cost_usd:.2f} US dollars",
             markup=False,
         )
-    out.print(f"{trial.status}{': ' if trial.detail else ''}{trial.detail}", markup=False)
+    outcome = outcome_of_trial(trial)
+    told = ending(outcome, trial.status)
+    out.print(f"{told}{': ' if trial.detail else ''}{trial.detail}", markup=False)
     if find_transcripts(folder):
         out.print(f"arena transcript {folder}/{name}/{trial.task}", markup=False)
-    if trial.status is not Status.PASSED:
-        raise typer.Exit(3 if trial.status is Status.HARNESS_ERROR else 1)
+    if not outcome.solves:
+        raise typer.Exit(3 if outcome is Outcome.NO_VERDICT else 1)

@@ -60,6 +60,7 @@ def evaluate(
     """
     from arena.corpus.corpora import open_corpora
     from arena.judge.messages import options_of
+    from arena.scores.outcome import Outcome
     from arena.toolchains.targets import parse
 
     asked = {"execute": execute} | ({} if heldout is None else {"heldout": heldout})
@@ -78,8 +79,8 @@ def evaluate(
     found = open_corpora(tasks_dir or ()).find(task)
     result = _evaluated(found, file, platform, options)
     print_json(_as_json(result)) if as_json else _show(result)
-    if not result.passed:
-        raise typer.Exit(1)
+    if not result.solved:
+        raise typer.Exit(3 if result.outcome is Outcome.NO_VERDICT else 1)
 
 
 def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Result:
@@ -108,7 +109,7 @@ def _as_json(result: Result) -> dict[str, object]:
     """Return what counts, followed by the fields of the evaluation."""
     import msgspec
 
-    overall = {name: getattr(result, name) for name in ("status", "passed", "heldout_passed", "speedup", "skipped")}
+    overall = {name: getattr(result, name) for name in ("outcome", "solved", "stage_status", "speedup", "skipped")}
     return {**overall, **msgspec.to_builtins(result.evaluation)}
 
 

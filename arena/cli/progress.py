@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from arena.cli.render import outcome_text
 from arena.judge.messages import Progress as Step
 from arena.model.record import Split, Trial
 from arena.model.verdict import Status
 from arena.runs.runner import TrialKey, Watcher
+from arena.scores.outcome import Outcome, outcome_of_trial
 
 
 class RunDisplay(Watcher):
@@ -66,10 +68,9 @@ class RunDisplay(Watcher):
         self._progress.advance(self._bar)
         self._done += 1
         number = self._recorded + self._done
-        colour = {Status.PASSED: "green", Status.NOTHING_SUBMITTED: "dim"}.get(trial.status, "red")
-        status = f"[{colour}]{trial.status:<18}[/{colour}]"
+        outcome = outcome_text(outcome_of_trial(trial), max(map(len, Outcome)))
         self._console.print(
-            f"{number:>{len(str(self._total))}}/{self._total} {status} {escape(trial.agent):<12} {trial.task:<56} "
+            f"{number:>{len(str(self._total))}}/{self._total} {outcome} {escape(trial.agent):<12} {trial.task:<56} "
             f"{_cases(trial)} {trial.seconds:6.1f} s{self._left(self._total - number)}",
             highlight=False,
             soft_wrap=True,

@@ -17,8 +17,9 @@ from arena.model.verdict import Status
 from arena.reporting import formats
 from arena.reporting.case_frame import estimate_of, evaluation_frame
 from arena.reporting.formats import EMULATED
-from arena.reporting.intervals import Method, Quantity
+from arena.reporting.groups import ALL
 from arena.reporting.summary import Summary
+from arena.scores.outcome import Outcome
 
 _NUMBERS = {
     "error_ratio": ".3g",
@@ -27,49 +28,51 @@ _NUMBERS = {
     "speedup": ".3f",
     "roofline_fraction": ".0%",
 }
-_OUTCOME_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", BuildOutcome.NOT_CHECKED: "dim"}
+_BUILD_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", BuildOutcome.NOT_CHECKED: "dim"}
+
+OUTCOME_COLOURS = {
+    Outcome.SOLVED: "green",
+    Outcome.SEEN_ONLY: "cyan",
+    Outcome.OVERFIT: "red",
+    Outcome.NOT_CREDITED: "yellow",
+    Outcome.FAILED: "red",
+    Outcome.NOT_HANDED_IN: "dim",
+    Outcome.NO_VERDICT: "magenta",
+}
+"""green is for what is right on every case, seen and unseen, alone"""
 
 
 def summary_table(summary: Summary) -> Table:
-    """One row per agent and task type."""
-    notes = [f"Ratios are of {EMULATED}."] if summary.emulated else []
-    ratios = [ratio for row in summary.rows for ratio in (row.mean_speedup, row.geomean_speedup) if ratio]
-    if any(ratio.method is Method.TIMING for ratio in ratios):
-        notes.append("* one task: the interval of its timing.")
-    table = Table(title="Agents", caption="\n".join(notes) or None)
-    for heading in ("agent", "task type"):
-        table.add_column(heading)
-    ratio = f"mean {ratio_heading(summary.emulated)}"
-    for heading in ("trials", "not\nhanded in", "compiled", "seen", "held-out", "drop", ratio, "geo-mean"):
-        table.add_column(heading, justify="right")
+    """One row per agent and task type: the cells of the report's table."""
+    table = Table(title="Agents", caption="\n".join(summary.notes))
+    for place, heading in enumerate(summary.rows[0].cells if summary.rows else ()):
+        table.add_column(heading, justify="left" if place < 2 else "right")
     for row in summary.rows:
-        table.add_row(
-            escape(row.agent),
-            row.task_type,
-            str(row.trials),
-            str(row.not_handed_in),
-            formats.ratio_of(row.compiled, row.handed_in),
-            formats.ratio_of(row.correct_seen, row.handed_in),
-            "–" if row.correct_heldout is None else formats.ratio_of(row.correct_heldout, row.handed_in),
-            _drop(row.drop),
-            _ratio(row.mean_speedup),
-            _ratio(row.geomean_speedup),
-            style="bold" if row.task_type == "all" else "",
-        )
+        table.add_row(*map(escape, row.cells.values()), style="bold" if row.task_type == ALL else "")
     return table
+
+
+def answer_lines(summary: Summary) -> list[str]:
+    """The three answers of the report, a line each."""
+    return [f"[bold]{one.question}[/bold] {escape(one.lead)} [dim]{escape(one.rest)}[/dim]" for one in summary.answers]
 
 
 def failures_table(summary: Summary) -> Table | None:
-    """One row per candidate that did not pass; None where all did."""
-    failed = [failure for failure in summary.failures if failure.status != Status.NOTHING_SUBMITTED]
-    if not failed:
+    """One row per trial that is not solved; None where all are."""
+    if not summary.failures:
         return None
-    table = Table(title="Candidates that did not pass")
-    for heading in ("agent", "task", "status", "detail"):
+    table = Table(title="Trials that are not solved")
+    for heading in ("agent", "task", "outcome", "detail"):
         table.add_column(heading, overflow="fold")
-    for failure in failed:
-        table.add_row(escape(failure.agent), failure.task, failure.status, escape(first_error_line(failure.detail)))
+    for failure in summary.failures:
+        detail = escape(first_error_line(failure.detail))
+        table.add_row(escape(failure.agent), failure.task, outcome_text(failure.outcome), detail)
     return table
+
+
+def outcome_text(outcome: Outcome, width: int = 0) -> str:
+    """Return an outcome in its colour: green where solved, red where wrong, else dim."""
+    return f"[{OUTCOME_COLOURS[outcome]}]{outcome:<{width}}[/{OUTCOME_COLOURS[outcome]}]"
 
 
 def evaluation_table(result: Result) -> Table:
@@ -79,7 +82,7 @@ def evaluation_table(result: Result) -> Table:
     notes = [f"Latencies are {EMULATED}."] if emulated else []
     if any(case.speedup is not None and case.timing is not None and case.timing.noisy for case in evaluation.cases):
         notes.append("~: a noisy case, whose 95 % interval stayed wide.")
-    table = Table(title=result.outcome, caption="\n".join(notes) or None)
+    table = Table(title=result.title, caption="\n".join(notes) or None)
     for heading in ("case", "kind", "sizes", "status"):
         table.add_column(heading, overflow="fold")
     ratio = ratio_heading(emulated)
@@ -111,7 +114,7 @@ def targets_table(evaluation: Evaluation) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("detail", overflow="fold")
     for build in evaluation.targets:
-        colour = _OUTCOME_COLOURS[build.outcome]
+        colour = _BUILD_COLOURS[build.outcome]
         outcome = f"[{colour}]{str(build.outcome).replace('_', ' ')}[/{colour}]"
         found = build.machine_code
         detail = escape(first_error_line(build.detail or (found.detail if found else "")))
@@ -142,20 +145,3 @@ def _numbers(cells: Mapping[Hashable, Any]) -> list[str]:
 def _status(status: Status) -> str:
     colour = {Status.PASSED: "green", Status.NOT_RUN: "dim"}.get(status, "red")
     return f"[{colour}]{status}[/{colour}]"
-
-
-def _ratio(quantity: Quantity | None) -> str:
-    return "–" if quantity is None else _with_interval(quantity, "{:.2f}×", "{:.2f}")
-
-
-def _drop(quantity: Quantity | None) -> str:
-    """The share with the number of trials that it is taken over, or a dash where there are none."""
-    return "–" if quantity is None else f"{_with_interval(quantity, '{:.0%}', '{:.0%}')} of {quantity.count:g}"
-
-
-def _with_interval(quantity: Quantity, value: str, bound: str) -> str:
-    text = value.format(quantity.value)
-    if quantity.low is None or quantity.high is None:
-        return text
-    mark = "*" if quantity.method is Method.TIMING else ""
-    return f"{text} [{bound.format(quantity.low)}, {bound.format(quantity.high)}]{mark}"

@@ -80,3 +80,5 @@ def _show(summaries: Sequence[Summary]) -> None:
         if failures is not None:
             out.print(failures)
         out.print(render.summary_table(summary))
+        for line in render.answer_lines(summary):
+            out.print(line, highlight=False)

@@ -13,6 +13,7 @@ from arena.reporting.plain import cut, plain
 from arena.reporting.rows import TrialRow
 from arena.reporting.session_views import session_facts, spelled
 from arena.reporting.transcript_views import EvaluationView, EventView, evaluation_views, event_views
+from arena.scores.outcome import ending
 from arena.transcripts import Transcript
 
 SHORT = 600
@@ -90,8 +91,8 @@ def _evaluation(one: EvaluationView) -> Text:
 
 
 def _verdict(row: TrialRow) -> Iterator[Text]:
-    status = spelled(row.status or "no record yet")
-    line = f"verdict: {status}, seen {formats.speedup(row.speedup)}, held-out {formats.speedup(row.heldout_speedup)}"
+    ended = ending(row.outcome, row.status)
+    line = f"outcome: {ended}, seen {formats.speedup(row.speedup)}, held-out {formats.speedup(row.heldout_speedup)}"
     yield Text(line, style="bold")
     if row.emulated:
         yield Text(f"Latencies are {formats.EMULATED}.", style="yellow")

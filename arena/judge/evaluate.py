@@ -45,6 +45,7 @@ from arena.model.task import Case, Task, arguments
 from arena.model.verdict import Stage, Status, Verdict
 from arena.numerics.reference import Reference
 from arena.scratch import prefix as scratch_prefix
+from arena.toolchains.same_program import same_program
 
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
@@ -90,6 +91,7 @@ class CandidateEvaluation:
         self._other_wave: WorkerProgram | None = None
         self._interleaved = ThreadPoolExecutor(max_workers=1)
         self._starting: dict[str, Future[None]] = {}
+        self._unchanged = False
         self._log = ""
         self._build_s = 0.0
         self._targets: tuple[TargetBuild, ...] = ()
@@ -138,6 +140,7 @@ class CandidateEvaluation:
             targets=self._targets,
             profile=profile,
             effort=self._options.effort,
+            unchanged=self._unchanged,
         )
 
     def _gates(self) -> list[tuple[Stage, Callable[[Report], OutputCheck]]]:
@@ -182,6 +185,8 @@ class CandidateEvaluation:
         cases = (*self._seen, *self._heldout)
         try:
             rules.check(self._task.task_type, self._file)
+            baseline = self._task.baseline_kernel
+            self._unchanged = baseline is not None and same_program(self._file, baseline)
             build = build_program(self._task, self._file, cases, self._timer.facts)
             other = build_other_wave(self._task, self._file, cases, self._timer.facts)
         except CandidateFailed as failure:

@@ -93,11 +93,16 @@ class CaseTiming:
 
     @property
     def credit(self) -> Estimate:
-        """The speedup that scores and rewards count: of a noisy timing at most 1, and at most its lower bound."""
+        """The speedup that scores and rewards count.
+
+        Of a noisy timing it is the lower bound where that is above 1, else the estimate, at most 1. One that a
+        plausibility check left undecided counts at most 1, however fast it looks.
+        """
         if not self.noisy:
             return self.speedup
-        value = min(1.0, self.speedup.low)
-        return Estimate(value, min(value, self.speedup.low), self.speedup.high)
+        low, most = self.speedup.low, 1.0 if self.undecided else max(1.0, self.speedup.low)
+        value = min(most, self.speedup.value)
+        return Estimate(value, min(value, low), self.speedup.high)
 
     @property
     def roofline_fraction(self) -> float | None:
@@ -153,6 +158,8 @@ class Evaluation:
     targets: tuple[TargetBuild, ...] = ()
     profile: Profile | None = None
     effort: Effort = Effort.FULL
+    unchanged: bool = False
+    """whether the candidate is the task's baseline kernel, but for comments and white space"""
 
     @property
     def status(self) -> Status:

@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from arena.model.record import CaseResult, Estimate, Evaluation, Split
-from arena.model.verdict import CORRECT, Status
+from arena.model.record import CaseResult, Estimate, Evaluation
+from arena.scores.outcome import HeldoutOutcome, heldout_outcome, heldout_ran
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Cell = str | int | float | bool | None
-_UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
-
-
-class HeldoutOutcome(StrEnum):
-    """How baseline and candidate did on one held-out case."""
-
-    BOTH_PASS = "both_pass"
-    REGRESSION = "regression"
-    BOTH_FAIL = "both_fail"
-    IMPROVEMENT = "improvement"
-
-
-def heldout_ran(evaluation: Evaluation) -> bool:
-    """Return whether any held-out case was evaluated."""
-    return any(result.candidate not in _UNJUDGED for result in evaluation.split(Split.HELDOUT))
-
-
-def heldout_outcome(result: CaseResult, ran: bool) -> HeldoutOutcome | None:
-    """Return the outcome of a held-out case, or None where the harness failed or the held-out stage never ran.
-
-    A case that the candidate did not reach, since it hung on an earlier one, is a regression even where the record
-    does not repeat the baseline's result: baselines pass held-out cases, and no candidate may shrink its own
-    denominator.
-    """
-    if not ran or result.split is Split.SEEN or Status.HARNESS_ERROR in (result.baseline, result.candidate):
-        return None
-    if result.baseline is Status.NOT_RUN:
-        return HeldoutOutcome.REGRESSION if result.candidate is Status.NOT_RUN else None
-    passes = result.candidate in CORRECT
-    if result.baseline in CORRECT:
-        return HeldoutOutcome.BOTH_PASS if passes else HeldoutOutcome.REGRESSION
-    return HeldoutOutcome.IMPROVEMENT if passes else HeldoutOutcome.BOTH_FAIL
 
 
 def case_cells(result: CaseResult, outcome: HeldoutOutcome | None) -> dict[str, Cell]:

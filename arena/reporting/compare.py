@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import geometric_mean
 
-import numpy as np
-
 from arena.errors import UsageError
 from arena.model.record import RunInfo
-from arena.reporting.intervals import Quantity, Tally, difference, estimate, log_error
+from arena.reporting.intervals import Quantity, Tally, estimate, log_error
 from arena.reporting.measure import by_task
+from arena.reporting.paired_tests import paired_t, sign_test
 from arena.reporting.pairs import CasePair, TaskPair, case_pairs, common_tasks, task_pair
 from arena.reporting.rows import CORRELATION, TrialRow, combine, trial_rows
 from arena.runs.records import RunRecords
 
 SIGNIFICANT = 0.05
 TASKS_FOR_A_TEST = 6
-"""With fewer pairs than this no paired rank test can reach p < 0.05, so cases are compared instead of tasks."""
+"""With fewer tasks than this their cases are compared, and the result is said to hold for these tasks only."""
 
 
 class Conclusion(StrEnum):
@@ -47,7 +46,12 @@ class ComparedAgent:
 
 @dataclass(frozen=True)
 class CorrectnessResult:
-    """Difference of correctness rates, second minus first, with an exact sign test (McNemar for one attempt)."""
+    """An exact sign test of the tasks that one side is right on more often than the other.
+
+    `difference`: tasks on which the second is right more often, minus those on which the first is, of all tasks. Its
+    interval is of the same test as `p_value`, so that it holds 0 exactly where p >= 0.05. With one attempt a task the
+    test is McNemar's, and the difference that of the rates.
+    """
 
     difference: Quantity | None
     first_only: int
@@ -59,9 +63,10 @@ class CorrectnessResult:
 
 @dataclass(frozen=True)
 class SpeedResult:
-    """Ratio of speedups, second over first, with a paired Wilcoxon signed-rank test.
+    """Ratio of speedups, second over first, with a paired t test on its logarithm.
 
-    `unit`: what was paired and resampled, tasks or (where they are few) cases. All None where nothing could be
+    Interval and `p_value` are of the same test: the interval holds 1 exactly where p >= 0.05. `unit`: what was paired,
+    tasks or (where they are few) cases. All None where nothing could be
     compared; the conclusion says why. `latency_ratio`, first over second, is for information: it holds whatever
     made the machine slower or faster between the two.
     """
@@ -81,7 +86,7 @@ class Comparison:
     first: str
     second: str
     seen: CorrectnessResult
-    heldout: CorrectnessResult
+    solved: CorrectnessResult
     speed: SpeedResult
     tasks: tuple[TaskPair, ...]
     cases: tuple[CasePair, ...]
@@ -120,8 +125,8 @@ def compare(first: ComparedAgent, second: ComparedAgent) -> Comparison:
         speed = _speed(names, cases)
     return Comparison(
         *names,
-        _correctness(names, "seen cases", [(task.first_correct, task.second_correct) for task in tasks]),
-        _correctness(names, "held-out cases too", [(task.first_heldout, task.second_heldout) for task in tasks]),
+        _correctness(names, "Right on seen cases", [(task.first_seen, task.second_seen) for task in tasks]),
+        _correctness(names, "Solved, unseen cases too", [(task.first_solved, task.second_solved) for task in tasks]),
         speed,
         tuple(tasks),
         tuple(cases),
@@ -159,23 +164,16 @@ def _rows(side: ComparedAgent) -> Mapping[str, Sequence[TrialRow]]:
 def _correctness(names: tuple[str, str], where: str, pairs: Sequence[tuple[float, float]]) -> CorrectnessResult:
     first_only = sum(one > two for one, two in pairs)
     second_only = sum(two > one for one, two in pairs)
-    gap = difference([one for one, _ in pairs], [two for _, two in pairs])
-    p_value = _sign_test(first_only, second_only)
+    gap, p_value = sign_test(first_only, second_only, len(pairs))
     facts = f"{first_only} tasks for {names[0]}, {second_only} for {names[1]}, of {len(pairs)}; p = {p_value:.3g}"
     if p_value >= SIGNIFICANT:
         finding, sentence = Conclusion.NONE_SHOWN, "no difference shown"
     elif second_only > first_only:
-        finding, sentence = Conclusion.SECOND, f"{names[1]} is correct more often"
+        finding, sentence = Conclusion.SECOND, f"{names[1]} more often"
     else:
-        finding, sentence = Conclusion.FIRST, f"{names[0]} is correct more often"
-    conclusion = f"Correct on {where}: {sentence} ({facts})."
+        finding, sentence = Conclusion.FIRST, f"{names[0]} more often"
+    conclusion = f"{where}: {sentence} ({facts})."
     return CorrectnessResult(gap, first_only, second_only, p_value, finding, conclusion)
-
-
-def _sign_test(first_only: int, second_only: int) -> float:
-    from scipy.stats import binomtest
-
-    return float(binomtest(first_only, first_only + second_only).pvalue) if first_only + second_only else 1.0
 
 
 def _speed(names: tuple[str, str], cases: Sequence[CasePair]) -> SpeedResult:
@@ -190,8 +188,7 @@ def _speed(names: tuple[str, str], cases: Sequence[CasePair]) -> SpeedResult:
     if unit == "case":
         pairs = [_case_tally(pair, len(cluster)) for cluster in clusters for pair in cluster]
         latencies = [math.log(pair.latency_ratio) for cluster in clusters for pair in cluster]
-    ratio = estimate(pairs, log=True)
-    p_value = _signed_rank([pair.total for pair in pairs])
+    ratio, p_value = paired_t(pairs)
     finding, conclusion = _verdict(names, ratio, p_value, unit, len(pairs))
     return SpeedResult(
         ratio, estimate([Tally(log, 1) for log in latencies], log=True), p_value, unit, finding, conclusion
@@ -212,29 +209,18 @@ def _case_tally(pair: CasePair, cases: int) -> Tally:
 
 
 def _verdict(
-    names: tuple[str, str], ratio: Quantity | None, p_value: float, unit: str, count: int
+    names: tuple[str, str], ratio: Quantity, p_value: float | None, unit: str, count: int
 ) -> tuple[Conclusion, str]:
-    """Call a difference only where the interval of tasks and timings excludes 1, and p is below 0.05."""
-    assert ratio is not None
-    scope = f"over {count} {unit}s{' of these tasks only' if unit == 'case' else ''} that both pass"
+    """Call a difference where the test of tasks and timings shows one; say which side the ratio is of."""
+    scope = f"over {count} {unit}s{' of these tasks only' if unit == 'case' else ''} that both pass on seen cases"
     scope += ", each against its own baseline"
-    if ratio.low is None or ratio.high is None:
+    if p_value is None or ratio.low is None or ratio.high is None:
         return Conclusion.NONE_SHOWN, f"Speed: no difference shown, since one pair has no interval ({scope})."
     facts = f"95 % interval [{ratio.low:.3f}, {ratio.high:.3f}], p = {p_value:.3g}, {scope}"
-    if p_value >= SIGNIFICANT or ratio.low <= 1 <= ratio.high:
-        return Conclusion.NONE_SHOWN, f"Speed: no difference shown (ratio of speedups {ratio.value:.3f}, {facts})."
+    if p_value >= SIGNIFICANT:
+        measured = f"the speedups of {names[1]} are {ratio.value:.3f} times those of {names[0]}"
+        return Conclusion.NONE_SHOWN, f"Speed: no difference shown ({measured}, {facts})."
     if ratio.value > 1:
         return Conclusion.SECOND, f"Speed: {names[1]} is {ratio.value:.3f}× as fast as {names[0]} ({facts})."
     inverse = f"95 % interval [{1 / ratio.high:.3f}, {1 / ratio.low:.3f}], p = {p_value:.3g}, {scope}"
     return Conclusion.FIRST, f"Speed: {names[0]} is {1 / ratio.value:.3f}× as fast as {names[1]} ({inverse})."
-
-
-def _signed_rank(logs: Sequence[float]) -> float:
-    """Return the two-sided p of Wilcoxon's signed-rank test; pairs without a difference are dropped.
-
-    Logarithms are rounded, so that those of a ratio and of its inverse have the same rank.
-    """
-    from scipy.stats import wilcoxon
-
-    moved = np.array([rounded for log in logs if (rounded := round(log, 12)) != 0.0])
-    return float(wilcoxon(moved).pvalue) if moved.size else 1.0

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from arena.model.task import KINDS
 from arena.model.verdict import Status
-from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import Quantity, Tally, estimate
 from arena.reporting.measure import Attempts, Measure, by_family, by_task, timed
 from arena.reporting.measures import BY_NAME, MEASURES, fast, tried
 from arena.reporting.rows import TrialRow
 from arena.reporting.spending import cost_usd, first_correct_s, tokens
+from arena.scores.outcome import HeldoutOutcome, Outcome
 
 ALL = "all"
 LATENCY_BOUND = "latency_bound"
@@ -25,7 +25,7 @@ CURVE = tuple(round(step * 0.05, 2) for step in range(101))
 
 @dataclass(frozen=True)
 class Counts:
-    """How many trials. `planned` are `handed_in`, `not_handed_in` and `missing`.
+    """How many trials. `planned` are `handed_in`, `not_handed_in` and `missing`; `outcomes` counts all of them.
 
     Of `sessions`, `never_correct` had no correct kernel; in `cost_known` and `tokens_known` trials these are reported.
     `unjudged_cases` are held-out cases without an outcome. A trial in which the harness failed counts as handed in.
@@ -34,20 +34,29 @@ class Counts:
     tasks: int
     planned: int
     recorded: int
-    not_handed_in: int
     harness_errors: int
     compiled: int
     correct: int
     performed: int
     heldout_ran: int
-    heldout_correct: int
     noisy_cases: int
     unjudged_cases: int
     sessions: int
     never_correct: int
     cost_known: int
     tokens_known: int
+    outcomes: Mapping[Outcome, int]
     statuses: Mapping[str, int]
+
+    @property
+    def not_handed_in(self) -> int:
+        """Trials in which nothing was handed in, or the baseline unchanged."""
+        return self.outcomes.get(Outcome.NOT_HANDED_IN, 0)
+
+    @property
+    def solved(self) -> int:
+        """Trials whose every case is right, seen and unseen."""
+        return self.outcomes.get(Outcome.SOLVED, 0)
 
     @property
     def missing(self) -> int:
@@ -74,12 +83,13 @@ class KindDrop:
 class Group:
     """All measures of one agent on one task type. A measure is None where the trials cannot state it."""
 
+    agent: str
     label: str
     task_type: str
     counts: Counts
     mean: Mapping[str, Quantity | None]
     best: Mapping[str, Quantity | None]
-    outcomes: Mapping[HeldoutOutcome, int]
+    heldout_cases: Mapping[HeldoutOutcome, int]
     kinds: tuple[KindDrop, ...]
     curve: tuple[float, ...]
 
@@ -87,7 +97,7 @@ class Group:
 def groups(rows: Sequence[TrialRow], names: Container[str] = BY_NAME) -> list[Group]:
     """Per agent, in order of appearance: one group over all tasks, one per task type, one of those bound by latency.
 
-    `names`: the measures that are wanted. Where these are not all, kinds and curves are left out too.
+    `names`: the measures that are wanted. Where these are not all, curves are left out too.
     """
     found = []
     for label in dict.fromkeys(row.label for row in rows):
@@ -107,15 +117,16 @@ def group(label: str, task_type: str, rows: Sequence[TrialRow], names: Container
     of_speed = long, by_task(long)
     most = max(map(len, tasks), default=0)
     planned = [measure for measure in MEASURES if measure.name in names and measure.attempts <= most]
-    outcomes = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
+    cases = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
     return Group(
+        agent=rows[0].agent if rows else label,
         label=label,
         task_type=task_type,
         counts=_counts(rows, len(tasks)),
         mean={m.name: evaluate(m, *(of_speed if m.timed else (rows, tasks))) for m in planned},
         best={m.name: evaluate(m, *(of_speed if m.timed else (rows, tasks)), best=True) for m in planned if m.best},
-        outcomes={outcome: outcomes[outcome] for outcome in HeldoutOutcome},
-        kinds=tuple(_kinds(tasks)) if names is BY_NAME else (),
+        heldout_cases={outcome: cases[outcome] for outcome in HeldoutOutcome},
+        kinds=tuple(_kinds(tasks)) if "correctness_drop" in names else (),
         curve=tuple(_curve(long)) if names is BY_NAME else (),
     )
 
@@ -140,24 +151,24 @@ def evaluate(
 
 def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:
     statuses = Counter(str(row.status) if row.status else MISSING for row in rows)
+    ended = Counter(row.outcome for row in rows)
     order = [str(status) for status in Status] + [MISSING]
     return Counts(
         tasks=tasks,
         planned=len(rows),
         recorded=sum(row.status is not None for row in rows),
-        not_handed_in=sum(row.status is Status.NOTHING_SUBMITTED for row in rows),
         harness_errors=sum(row.status is Status.HARNESS_ERROR for row in rows),
         compiled=sum(row.compiled for row in rows),
         correct=sum(row.correct for row in rows),
         performed=sum(row.performed for row in rows),
         heldout_ran=sum(row.heldout_ran for row in rows),
-        heldout_correct=sum(row.heldout_correct for row in rows),
         noisy_cases=sum(case.noisy for row in rows for case in row.cases),
         unjudged_cases=sum(row.unjudged for row in rows),
         sessions=sum(row.session is not None for row in rows),
         never_correct=sum(first_correct_s(row.session) is None for row in rows if row.session),
         cost_known=sum(cost_usd(row) is not None for row in rows),
         tokens_known=sum(tokens(row) is not None for row in rows),
+        outcomes={one: ended[one] for one in Outcome if ended[one]},
         statuses={name: statuses[name] for name in order if statuses[name]},
     )
 

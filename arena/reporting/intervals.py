@@ -32,7 +32,8 @@ class Method(StrEnum):
     BOOTSTRAP_AND_TIMING = "bootstrap_and_timing"
     TIMING = "timing"
     WILSON = "wilson"
-    NEWCOMBE = "newcombe"
+    PAIRED_T = "paired_t"
+    SIGN_TEST = "sign_test"
     NONE = "none"
 
 
@@ -123,26 +124,6 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     scale = 1 + NORMAL_QUANTILE**2 / count
     centre = share + NORMAL_QUANTILE**2 / (2 * count)
     return min(share, max(0.0, (centre - spread) / scale)), max(share, min(1.0, (centre + spread) / scale))
-
-
-def difference(firsts: Sequence[float], seconds: Sequence[float]) -> Quantity | None:
-    """Mean paired difference of shares, second minus first, one pair a task.
-
-    Where all differences are equal the bootstrap collapses; the interval is then the one that combines the two
-    score intervals (Newcombe, 1998, method 10), which is too wide rather than too narrow for paired data.
-    """
-    if not firsts:
-        return None
-    gaps = [second - first for first, second in zip(firsts, seconds, strict=True)]
-    if len(set(gaps)) > 1:
-        return estimate([Tally(gap, 1) for gap in gaps])
-    count = len(gaps)
-    first, second = sum(firsts) / count, sum(seconds) / count
-    (low1, high1), (low2, high2) = wilson(first, count), wilson(second, count)
-    value = second - first
-    low = value - math.hypot(second - low2, high1 - first)
-    high = value + math.hypot(high2 - second, first - low1)
-    return Quantity(value, max(-1.0, low), min(1.0, high), count, Method.NEWCOMBE, count)
 
 
 def _drawn(counted: NDArray[np.float64], log: bool, timed: bool) -> tuple[float, float]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from arena.model.reward import BREAK_EVEN, bounded_reward
-from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.intervals import NOTHING, Tally, log_error
 from arena.reporting.measure import Attempts, Measure, Unit, average, heldout_known, over_families, share, timed
 from arena.reporting.rows import CaseRow, TrialRow
-from arena.reporting.scores import SPEEDUP_POINTS, pass_at_k
 from arena.reporting.spending import SPENDING
 from arena.reporting.targets import checked, portable
+from arena.scores.outcome import HeldoutOutcome, Outcome
+from arena.scores.reward import BREAK_EVEN, bounded_reward
+from arena.scores.scales import SPEEDUP_POINTS, pass_at_k
 
 AT_K = tuple(2**power for power in range(11))
 """1, 2, 4, …, 1024: as many of these as the plan has attempts are in a report"""
@@ -33,9 +33,9 @@ def _log_error(row: TrialRow) -> float:
     return log_error(row.speedup) if row.speedup else 0.0
 
 
-def solved_error(row: TrialRow) -> float:
-    """Return the standard error of the logarithm of a solved trial's speedup; 0 where it is not solved."""
-    return log_error(row.solved_speedup) if row.solved_speedup else 0.0
+def gain_error(row: TrialRow) -> float:
+    """Return the standard error of the logarithm of a trial's gain; 0 where it gains nothing."""
+    return log_error(row.gain) if row.gain else 0.0
 
 
 def _speedup_error(row: TrialRow) -> float:
@@ -61,18 +61,18 @@ def _case_share(name: str, title: str, holds: Callable[[CaseRow], bool], among: 
 
 
 def tried(row: TrialRow) -> bool:
-    """Return whether a trial was right on every seen case and went on to held-out ones: it can drop."""
-    return row.correct and row.heldout_ran
+    """Return whether a trial was right on every seen case and judged on held-out ones: it can drop."""
+    return row.outcome in (Outcome.SOLVED, Outcome.OVERFIT)
 
 
 def _lost(attempts: Attempts) -> Tally:
     among = list(filter(tried, attempts))
-    return Tally(sum(not row.heldout_correct for row in among), len(among))
+    return Tally(sum(not row.solved for row in among), len(among))
 
 
 def _best_lost(attempts: Attempts) -> Tally:
     among = list(filter(tried, attempts))
-    return Tally(bool(among) and not any(row.heldout_correct for row in among), bool(among))
+    return Tally(bool(among) and not any(row.solved for row in among), bool(among))
 
 
 def _portable(attempts: Attempts) -> Tally:
@@ -119,11 +119,11 @@ def bounded(row: TrialRow) -> float | None:
     """A failed trial earns 0; one that passed without a timing has no value."""
     if row.speedup is None:
         return None if row.performed else 0.0
-    return bounded_reward(row.speedup.value)
+    return bounded_reward(row.speedup.value, overfit=row.outcome is Outcome.OVERFIT)
 
 
 def _bounded_error(row: TrialRow) -> float:
-    faster = row.speedup is not None and row.speedup.value > BREAK_EVEN
+    faster = row.speedup is not None and row.speedup.value > BREAK_EVEN and row.outcome is not Outcome.OVERFIT
     return BREAK_EVEN / row.speedup.value * log_error(row.speedup) if row.speedup and faster else 0.0
 
 
@@ -136,14 +136,14 @@ def _relative_error(row: TrialRow) -> float:
     return math.hypot(_log_error(row), log_error(row.expert)) if row.expert else 0.0
 
 
-_SOLVED_SPEEDUP = average(
-    "solved_speedup",
-    "geometric mean speedup, trials that fail any case as 1",
+_GAIN = average(
+    "gain",
+    "gain: geometric mean speedup, trials that are not solved or not faster as 1",
     Unit.FACTOR,
-    lambda row: row.solved_speedup.value if row.solved_speedup else 1.0,
+    lambda row: row.gain.value if row.gain else 1.0,
     log=True,
-    error=solved_error,
-    applies=lambda rows: timed(rows) and heldout_known(rows),
+    error=gain_error,
+    applies=lambda rows: timed(rows) or not any(row.outcome.solves for row in rows),
 )
 
 MEASURES: tuple[Measure, ...] = (
@@ -151,13 +151,19 @@ MEASURES: tuple[Measure, ...] = (
     share("correctness_rate", "correct on seen cases, of planned trials", lambda row: row.correct),
     share("performance_rate", "passed performance, of planned trials", lambda row: row.performed, timed=True),
     share(
-        "heldout_correctness_rate",
-        "correct on held-out cases too, of planned trials",
-        lambda row: row.heldout_correct,
+        "solved_rate",
+        "solved: correct on every case, seen and unseen, of planned trials",
+        lambda row: row.solved,
+        applies=heldout_known,
+    ),
+    share(
+        "overfit_rate",
+        "overfit: correct on every seen case and wrong on an unseen one, of planned trials",
+        lambda row: row.outcome is Outcome.OVERFIT,
         applies=heldout_known,
     ),
     *(_pass_at("pass", "correct on seen cases", lambda row: row.correct, k) for k in AT_K),
-    *(_pass_at("solved", "correct on held-out cases too", lambda row: row.heldout_correct, k) for k in AT_K),
+    *(_pass_at("solved", "solved", lambda row: row.solved, k) for k in AT_K),
     Measure(
         "correctness_drop",
         "correctness drop, trials tried on held-out cases",
@@ -195,21 +201,8 @@ MEASURES: tuple[Measure, ...] = (
         _speedup,
         error=_speedup_error,
     ),
-    average(
-        "geomean_speedup",
-        "geometric mean speedup, failures as 1",
-        Unit.FACTOR,
-        lambda row: row.speedup.value if row.speedup else 1.0,
-        log=True,
-        error=_log_error,
-        applies=timed,
-    ),
-    _SOLVED_SPEEDUP,
-    over_families(
-        _SOLVED_SPEEDUP,
-        "family_speedup",
-        "geometric mean speedup over families of tasks, trials that fail any case as 1",
-    ),
+    _GAIN,
+    over_families(_GAIN, "family_gain", "gain, geometric mean over families of tasks"),
     *map(_fast_p, FAST_P),
     average(
         "speedup_retention",

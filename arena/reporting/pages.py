@@ -12,20 +12,22 @@ from arena.errors import UsageError
 from arena.model.environment import ratio_heading
 from arena.printable import write_printable
 from arena.reporting import formats, tables, views
-from arena.reporting.answers import answers, best_first
-from arena.reporting.case_frame import HeldoutOutcome
+from arena.reporting.answers import answers
 from arena.reporting.groups import ALL, Group, groups
 from arena.reporting.plots import PLOTS
 from arena.reporting.png import png
 from arena.reporting.report_warnings import ReportWarning, warnings
+from arena.reporting.results import notes, results_frame
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.reporting.session_views import HEADINGS, sessions_frame, sessions_markdown, sessions_views
+from arena.reporting.standings import RankedGroup, standings
 from arena.reporting.target_tables import targets_frame, targets_markdown
 from arena.reporting.target_views import TargetsView, targets_view
 from arena.reporting.task_pages import write_task_pages
 from arena.reporting.templating import asset, html_engine
 from arena.reporting.transcript_page import write_pages
 from arena.runs.records import RunRecords
+from arena.scores.outcome import HeldoutOutcome
 
 MOST_ITEMS = 200
 """Trials or cases that the page names under one warning; report.json names all."""
@@ -71,22 +73,23 @@ def write_report(runs: Sequence[RunRecords], out: Path) -> Report:
         raise UsageError("a report needs at least one run: `arena report RUN`")
     out.mkdir(parents=True, exist_ok=True)
     rows, files = write_pages(runs, trial_rows(runs), out)
-    measured, found = best_first(groups(rows)), warnings(runs, rows)
+    ordered, found = standings(rows, groups(rows)), warnings(runs, rows)
+    measured = [one.group for one in ordered]
     title = ", ".join(run.info.run for run in runs)
     files += write_task_pages(runs, rows, title, out)
     plots, drawn = _plots(measured, runs[0].info.environment.device.emulated, out / "plots")
-    files += drawn + _data_files(runs, rows, measured, found, out)
+    files += drawn + _data_files(runs, rows, ordered, found, out)
     targets = targets_view(rows, measured)
-    files.append(write_printable(out / "summary.md", _summary(title, runs, rows, measured, found, targets)))
+    files.append(write_printable(out / "summary.md", _summary(title, runs, rows, ordered, found, targets)))
     names = sorted(path.name for path in files if path.suffix in (".csv", ".md"))
-    index = write_printable(out / "index.html", _page(title, runs, rows, measured, found, plots, targets, names))
+    index = write_printable(out / "index.html", _page(title, runs, rows, ordered, found, plots, targets, names))
     return Report(index, tuple(files), title, tuple(measured), tuple(found))
 
 
 def _data_files(
     runs: Sequence[RunRecords],
     rows: Sequence[TrialRow],
-    measured: Sequence[Group],
+    ordered: Sequence[RankedGroup],
     found: Sequence[ReportWarning],
     out: Path,
 ) -> list[Path]:
@@ -94,8 +97,8 @@ def _data_files(
     return [
         tables.write_csv(tables.trials_frame(rows), out / "trials.csv"),
         tables.write_csv(tables.cases_frame(rows), out / "cases.csv"),
-        tables.write_csv(tables.measures_frame(measured, emulated), out / "measures.csv"),
-        write_printable(out / "report.json", tables.report_json(runs, measured, found, rows)),
+        tables.write_csv(tables.measures_frame([one.group for one in ordered], emulated), out / "measures.csv"),
+        write_printable(out / "report.json", tables.report_json(runs, ordered, found, rows)),
         *_optional_file(targets_frame(rows), out / "targets.csv"),
         *_optional_file(sessions_frame(rows), out / "sessions.csv"),
     ]
@@ -130,7 +133,7 @@ def _summary(
     title: str,
     runs: Sequence[RunRecords],
     rows: Sequence[TrialRow],
-    measured: Sequence[Group],
+    ordered: Sequence[RankedGroup],
     found: Sequence[ReportWarning],
     targets: TargetsView | None,
 ) -> str:
@@ -143,11 +146,11 @@ def _summary(
     emulated = runs[0].info.environment.device.emulated
     if emulated:
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
-    lines += [f"**{one.question}** {one.lead}. {one.rest}" for one in answers(rows, measured, emulated)]
-    results = tables.results_frame(measured, emulated)
-    lines += ["", tables.markdown(results) if measured else "No trials were planned.\n"]
-    lines += [tables.markdown(tables.statuses_frame(measured))] if measured else []
-    lines.append("Values with 95 % intervals; means over attempts. Formulas: docs/evaluate/measures.md.")
+    lines += [f"**{one.question}** {one.lead}. {one.rest}" for one in answers(ordered, emulated)]
+    results = results_frame(ordered, emulated)
+    lines += ["", tables.markdown(results) if ordered else "No trials were planned.\n"]
+    lines += [tables.markdown(tables.statuses_frame([one.group for one in ordered]))] if ordered else []
+    lines += [*notes(ordered, emulated), "Formulas: docs/evaluate/measures.md."]
     if targets is not None:
         lines += ["", *targets_markdown(targets)]
     lines += sessions_markdown(rows)
@@ -161,13 +164,14 @@ def _page(
     title: str,
     runs: Sequence[RunRecords],
     rows: Sequence[TrialRow],
-    measured: Sequence[Group],
+    ordered: Sequence[RankedGroup],
     found: Sequence[ReportWarning],
     plots: Sequence[PlotView],
     targets: TargetsView | None,
     files: Sequence[str],
 ) -> str:
     emulated = runs[0].info.environment.device.emulated
+    measured = [one.group for one in ordered]
     overall = [group for group in measured if group.task_type == ALL]
     labels = [group.label for group in overall]
     tasks = views.task_lines(rows, labels)
@@ -177,12 +181,13 @@ def _page(
         .render(
             title=title,
             facts=views.facts_line(runs),
-            answers=answers(rows, measured, emulated),
+            answers=answers(ordered, emulated),
             runs=[views.run_view(run) for run in runs],
             emulated=formats.EMULATED if emulated else "",
             warnings=found,
             most_items=MOST_ITEMS,
-            results=_frame(tables.results_frame(measured, emulated)),
+            results=_frame(results_frame(ordered, emulated)),
+            notes=notes(ordered, emulated),
             task_types=list(dict.fromkeys(group.task_type for group in measured)),
             plots=plots,
             labels=labels,

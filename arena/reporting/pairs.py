@@ -41,13 +41,16 @@ class CasePair:
 
 @dataclass(frozen=True)
 class TaskPair:
-    """How often both sides were correct on one task, on seen cases and on held-out cases too; ratios as of a case."""
+    """One task: the shares of attempts right on every seen case, and solved, of both sides; ratios as of a case.
+
+    A trial without unseen cases to try counts as solved where it is right.
+    """
 
     task: str
-    first_correct: float
-    second_correct: float
-    first_heldout: float
-    second_heldout: float
+    first_seen: float
+    second_seen: float
+    first_solved: float
+    second_solved: float
     speedup_ratio: Estimate | None
     latency_ratio: float | None
 
@@ -76,10 +79,10 @@ def task_pair(task: str, ones: Sequence[TrialRow], twos: Sequence[TrialRow], cas
     mine = [pair for pair in cases if pair.task == task]
     return TaskPair(
         task,
-        _share(row.correct for row in ones),
-        _share(row.correct for row in twos),
-        _share(row.heldout_correct for row in ones),
-        _share(row.heldout_correct for row in twos),
+        _share(row.outcome.right_on_seen for row in ones),
+        _share(row.outcome.right_on_seen for row in twos),
+        _share(row.outcome.solves for row in ones),
+        _share(row.outcome.solves for row in twos),
         combine(pair.speedup_ratio for pair in mine),
         geometric_mean(pair.latency_ratio for pair in mine) if mine else None,
     )

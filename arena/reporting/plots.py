@@ -29,9 +29,7 @@ class Plot:
 
 
 def _speedups(groups: Sequence[Group], emulated: bool) -> Chart | None:
-    known = [
-        (place, group, value) for place, group in _rows(groups) if (value := group.mean["solved_speedup"]) is not None
-    ]
+    known = [(place, group, value) for place, group in _rows(groups) if (value := group.mean["gain"]) is not None]
     if not known:
         return None
     lows = [1.0, *(value.value if value.low is None else value.low for _, _, value in known)]
@@ -53,7 +51,7 @@ def _seen_and_heldout(groups: Sequence[Group], emulated: bool) -> Chart | None:
     known = [
         (place, group, seen, heldout)
         for place, group in _rows(groups)
-        if (seen := group.mean["correctness_rate"]) and (heldout := group.mean["heldout_correctness_rate"])
+        if (seen := group.mean["correctness_rate"]) and (heldout := group.mean["solved_rate"])
     ]
     if not known:
         return None
@@ -90,8 +88,8 @@ PLOTS = (
     Plot(
         "speedup",
         "Speedup",
-        "Geometric mean over all planned trials with its 95 % interval. A trial that fails any case, seen or unseen, "
-        "counts as 1×, the baseline (dashed).",
+        "Gain: geometric mean over all planned trials with its 95 % interval. A trial that is not solved, or not "
+        "faster, counts as 1×, the baseline (dashed).",
         True,
         _speedups,
     ),

@@ -13,11 +13,11 @@ from arena.model.environment import Environment
 from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Split, Trial
 from arena.model.verdict import CORRECT, Stage, Status
 from arena.model.verification import Figure, FigureKind, PrivateDraw, Reproduction, TrialVerification, Verification
-from arena.reporting.case_frame import HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.reporting.rows import combine
 from arena.runs.records import RunRecords
 from arena.runs.rejudge import Rejudging, verifiable
 from arena.runs.runner import now
+from arena.scores.outcome import HeldoutOutcome, heldout_outcome, heldout_ran
 
 CLOCK_ERROR = 0.004
 """the largest relative error found on kernels of known duration (docs/develop/measurement.md)"""

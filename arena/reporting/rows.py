@@ -12,13 +12,14 @@ from arena.errors import RecordError
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
 from arena.model.record import CaseResult, Estimate, Evaluation, Split, Trial
-from arena.model.reward import reward
 from arena.model.session import Session
 from arena.model.verdict import CORRECT, Stage, Status
-from arena.reporting.case_frame import HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.reporting.intervals import log_error, with_log_error
-from arena.reporting.scores import points, sol_score
 from arena.runs.records import RunRecords
+from arena.scores.order import gained
+from arena.scores.outcome import HeldoutOutcome, Outcome, heldout_outcome, heldout_ran, outcome_of_trial
+from arena.scores.reward import reward
+from arena.scores.scales import points, sol_score
 
 EXPERT = "expert"
 """the agent that hands in the kernels of experts"""
@@ -51,11 +52,11 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One planned trial; `status` is None where there is no record. Speedups are None unless they count.
+    """One planned trial; `status` is that of the stage that ended it, None where there is no record.
 
-    `expert` is the speedup of the agent of that name at the same task. `family` is that of the task, empty where the
-    run does not say. `arch` is where the candidate ran, `targets` what else it was built for, `page` the link from the
-    report to what the agent did, where that was written.
+    Speedups are None unless they count. `expert` is the speedup of the agent of that name at the same task. `family` is
+    that of the task, empty where the run does not say. `arch` is where the candidate ran, `targets` what else it was
+    built for, `page` the link from the report to what the agent did, where that was written.
     """
 
     run: str
@@ -73,7 +74,7 @@ class TrialRow:
     correct: bool = False
     performed: bool = False
     heldout_ran: bool = False
-    heldout_correct: bool = False
+    outcome: Outcome = Outcome.NO_VERDICT
     speedup: Estimate | None = None
     heldout_speedup: Estimate | None = None
     expert: Estimate | None = None
@@ -91,13 +92,18 @@ class TrialRow:
 
     @property
     def handed_in(self) -> bool:
-        """Return whether there is a record, and the agent handed in a kernel."""
-        return self.status not in (None, Status.NOTHING_SUBMITTED)
+        """Return whether there is a record, and the agent handed in a kernel of its own."""
+        return self.status is not None and self.outcome is not Outcome.NOT_HANDED_IN
 
     @property
-    def solved_speedup(self) -> Estimate | None:
-        """The speedup of a trial that is correct on every case, seen and held-out; None for all others."""
-        return self.speedup if self.heldout_correct else None
+    def solved(self) -> bool:
+        """Return whether every case is right, seen and unseen."""
+        return self.outcome is Outcome.SOLVED
+
+    @property
+    def gain(self) -> Estimate | None:
+        """The speedup where it counts as a gain; None for all other trials, which count as 1."""
+        return gained(self.outcome, self.speedup)
 
     @property
     def points(self) -> float:
@@ -107,7 +113,8 @@ class TrialRow:
     @property
     def reward(self) -> float:
         """The dense reward of KernelBench on OpenReward."""
-        return reward(self.status, self.speedup.value if self.speedup else None)
+        speedup = self.speedup.value if self.speedup else None
+        return reward(self.status, speedup, overfit=self.outcome is Outcome.OVERFIT)
 
     @property
     def retention(self) -> float | None:
@@ -221,29 +228,32 @@ def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int],
         seconds=trial.seconds,
         task_hash=trial.task_hash,
         session=trial.session,
+        outcome=outcome_of_trial(trial),
     )
     return row if trial.evaluation is None else _judged(row, trial.evaluation)
 
 
 def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
+    ran = heldout_ran(evaluation)
+    cases = tuple(CaseRow(result, heldout_outcome(result, ran)) for result in evaluation.cases)
+    if not row.handed_in:
+        return replace(row, cases=cases)
     compiled = _held(evaluation, Stage.COMPILE)
-    correct = compiled and _held(evaluation, Stage.CORRECTNESS)
+    correct = compiled and _held(evaluation, Stage.CORRECTNESS) and evaluation.status in CORRECT
     passed = correct and row.status is Status.PASSED
     seen = [result for result in evaluation.split(Split.SEEN) if result.speedup]
     heldout = evaluation.split(Split.HELDOUT)
-    ran = heldout_ran(evaluation)
     return replace(
         row,
         compiled=compiled,
         correct=correct,
         performed=passed and _held(evaluation, Stage.PERFORMANCE),
         heldout_ran=ran,
-        heldout_correct=correct and ran and all(result.candidate in CORRECT for result in heldout),
         speedup=combine(result.credit for result in seen if result.credit) if passed else None,
         heldout_speedup=combine(result.credit for result in heldout if result.credit) if passed else None,
         roofline=_roofline(seen) if passed and not row.emulated else None,
         sol=_sol(seen) if passed and not row.emulated else None,
-        cases=tuple(CaseRow(result, heldout_outcome(result, ran)) for result in evaluation.cases),
+        cases=cases,
         arch=evaluation.environment.device.arch,
         targets=evaluation.targets,
         compile_log=evaluation.compile_log,

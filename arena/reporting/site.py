@@ -39,8 +39,6 @@ from arena.runs.records import RunRecords
 
 MARK = ".arena-site"
 FOLDERS = ("runs", "agents", "tasks")
-COLUMNS = ("Agent", "Solved", "Geo-mean ratio", "Drop", "Drop, private draw", "Verification", "Run", "Date")
-"""of boards.csv; its ratios are speedups where the board's platform is no emulation"""
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ def _agent(entries: Sequence[BoardEntry], agent: str) -> Iterable[PageSection]:
     for found in boards(entries).values():
         mine = [entry for entry in found if any(row.agent == agent for row in entry.rows)]
         for task_type in task_types(mine) if mine else ():
-            table = board(mine, task_type, "../", agent=agent)
+            table = board(found, task_type, "../", agent=agent)
             if table.rows:
                 yield PageSection(f"{board_title(mine[0])}: {name(task_type)}", (), table)
         for entry in mine:
@@ -151,7 +149,7 @@ def _boards_frame(entries: Sequence[BoardEntry]) -> pd.DataFrame:
         for task_type in task_types(found):
             table = board(found, task_type)
             for cells in table.rows:
-                texts = dict(zip(COLUMNS, (cell.text for cell in cells), strict=True))
+                texts = dict(zip(table.headings, (cell.text for cell in cells), strict=True))
                 rows.append({"Board": board_title(found[0]), "Task type": name(task_type), **texts})
     return pd.DataFrame(rows)
 

@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from arena.model.environment import ratio_heading
 from arena.model.record import Estimate
 from arena.printable import shortened
 from arena.reporting import formats
 from arena.reporting.groups import ALL, Group
 from arena.reporting.measure import Unit
+from arena.reporting.results import result_cells
 from arena.reporting.rows import TrialRow
 from arena.reporting.site_entries import BoardEntry, parsed, slug
+from arena.reporting.standings import ranked
 
 _NAME_CHARACTERS = 120
+_ELSEWHERE = ("Agent", "Task type")
+"""headings of a report's table that a board has as a link, or in its title"""
 _WIDTH, _HEIGHT, _EDGE = 640.0, 160.0, 12.0
 
 
@@ -70,27 +73,33 @@ def task_types(entries: Sequence[BoardEntry]) -> list[str]:
 
 
 def board(entries: Sequence[BoardEntry], task_type: str, up: str = "", *, agent: str | None = None) -> SiteTable:
-    """Return one board: agents by tasks solved, then by speed. `up` leads from the page to the site's root."""
-    found = [(entry, group) for entry in entries for group in entry.groups if group.task_type == task_type]
-    ranked = [(_rank(group), _cells(entry, group, up)) for entry, group in found if agent in (None, group.label)]
-    ranked.sort(key=lambda one: one[0], reverse=True)
+    """Return one board: agents in the order of `arena.scores.order`, with the cells of a report's table.
+
+    Args:
+        entries: runs on one kind of device and one release of the corpus.
+        task_type: one of `task_types`.
+        up: leads from the page to the site's root.
+        agent: show this one alone, at its places.
+    """
     emulated = any(entry.run.info.environment.device.emulated for entry in entries)
-    headings = ("Agent", "Solved", f"Geo-mean {ratio_heading(emulated)}", "Drop", "Drop, private draw")
-    return SiteTable((*headings, "Verification", "Run", "Date"), tuple(cells for _, cells in ranked))
+    groups = [(entry, group) for entry in entries for group in entry.groups if group.task_type == task_type]
+    of = {id(group): entry for entry, group in groups}
+    placed = ranked((group, [row for row in e.rows if row.label == group.label]) for e, group in groups)
+    shown = [(one, result_cells(one, emulated)) for one in placed]
+    columns = [heading for heading in (shown[0][1] if shown else ()) if heading not in _ELSEWHERE]
+    rows = [
+        _cells(of[id(one.group)], one.group, [cells[heading] for heading in columns], up)
+        for one, cells in shown
+        if agent in (None, one.group.label)
+    ]
+    return SiteTable(("Agent", *columns, "Lost, private draw", "Verification", "Run", "Date"), tuple(rows))
 
 
-def _rank(group: Group) -> tuple[float, float]:
-    speed = group.mean["geomean_speedup"]
-    return group.counts.heldout_correct / group.counts.planned, speed.value if speed else 0.0
-
-
-def _cells(entry: BoardEntry, group: Group, up: str) -> tuple[Cell, ...]:
+def _cells(entry: BoardEntry, group: Group, texts: Sequence[str], up: str) -> tuple[Cell, ...]:
     chosen = None if group.task_type == ALL else group.task_type
     return (
         Cell(name(group.label), f"{up}agents/{slug(group.label)}.html"),
-        Cell(f"{group.counts.heldout_correct} of {group.counts.planned}"),
-        Cell(formats.quantity(group.mean["geomean_speedup"], Unit.FACTOR)),
-        Cell(formats.counted(group.mean["correctness_drop"], Unit.SHARE)),
+        *map(Cell, texts),
         Cell(formats.counted(entry.private_drop(group.label, chosen), Unit.SHARE)),
         Cell(entry.level(group.label, chosen)),
         Cell(name(entry.name), f"{up}runs/{slug(entry.name)}/index.html"),
@@ -104,7 +113,7 @@ def best_known(entries: Sequence[BoardEntry], task: str) -> list[Best]:
     for entry in entries:
         moments: Mapping[tuple[str, str, int], str] = {trial.key: trial.started_at for trial in entry.run.trials}
         for row in entry.rows:
-            if row.task == task and row.speedup is not None and row.heldout_correct:
+            if row.task == task and row.speedup is not None and row.solved:
                 moment = parsed(moments[row.agent, row.task, row.attempt])
                 timed.append(Best(moment, row, entry, row.speedup))
     timed.sort(key=lambda one: (one.moment is None, one.moment.timestamp() if one.moment else 0.0))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from arena.reporting.results import NOTE
+from arena.reporting.standings import LEVEL_NOTE
+
 Part = tuple[str, tuple[str, ...]]
 
 INDEX = (
-    "Agents are ranked by the share of trials solved, then by the geometric mean of their speedups. A trial is solved "
-    "where its kernel is correct on every seen and every held-out case.",
+    f"{NOTE} {LEVEL_NOTE}",
+    "Agents without a rank hand in files of the corpus, to calibrate.",
     "Each board has one kind of device and one release of the corpus. Intervals are 95 %.",
     "The drop is the share of trials, correct on seen cases, that fail a held-out case. The private draw has held-out "
     "cases that nobody knew before the kernel was handed in.",
@@ -23,7 +26,8 @@ METHOD: tuple[Part, ...] = (
             "The judge compiles the kernel in a sandbox and compares its outputs with a float64 reference, on secret "
             "inputs. It then times kernel and baseline in turns on the same data.",
             "The speedup of a case is baseline latency over candidate latency. The speedup of a trial is the geometric "
-            "mean over its timed seen cases. A failed trial counts as 1 in the mean of an agent.",
+            "mean over its timed seen cases. The gain of an agent is the geometric mean of the speedups of its planned "
+            "trials, where one that is not solved, or not shown to be faster than the baseline, counts as 1.",
             "Held-out cases are sizes that the agent never saw. They decide whether a trial is solved.",
         ),
     ),

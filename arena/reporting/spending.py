@@ -63,7 +63,7 @@ def _per_solved(name: str, title: str, value: Callable[[TrialRow], float | None]
         name,
         f"{title} per solved task",
         Unit.PLAIN,
-        mean=lambda attempts: Tally(_total(attempts, value), any(row.heldout_correct for row in attempts)),
+        mean=lambda attempts: Tally(_total(attempts, value), any(row.solved for row in attempts)),
         own_count=True,
         applies=lambda rows: heldout_known(rows) and known(rows),
     )

@@ -1,86 +1,92 @@
-"""The compact table at the end of a run: one row per agent and task type, one line per trial that failed."""
+"""The end of `arena run` and `arena report`: the table of agents, the answers, and what is not solved."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arena.model.verdict import Status
-from arena.reporting.groups import MISSING, Group, groups
+from arena.reporting.answers import ReportAnswer, answers
+from arena.reporting.groups import groups
 from arena.reporting.intervals import Quantity
+from arena.reporting.results import RESULTS, notes, result_cells
 from arena.reporting.rows import TrialRow, trial_rows
+from arena.reporting.standings import RankedGroup, standings
 from arena.runs.records import RunRecords
+from arena.scores.outcome import Outcome
 
-SHOWN = ("heldout_correctness_rate", "correctness_drop", "mean_speedup", "geomean_speedup")
-"""the measures of the table"""
+_NOT_LISTED = (Outcome.NOT_HANDED_IN,)
+_ALL_MEASURES = (*RESULTS, "speedup_retention")
 
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One agent on one task type: counts of trials. `correct_heldout` None: not run.
+    """One agent on one task type: the numbers, and the same as `cells`, texts by heading.
 
-    Of `trials` planned, those that are neither `handed_in` nor `not_handed_in` have no record.
+    `trials` are planned; `outcomes` counts how they ended. A measure is None where the trials cannot state it.
     """
 
     agent: str
     task_type: str
+    place: int | None
     trials: int
-    handed_in: int
-    not_handed_in: int
-    compiled: int
-    correct_seen: int
-    correct_heldout: int | None
-    drop: Quantity | None
-    mean_speedup: Quantity | None
-    geomean_speedup: Quantity | None
+    outcomes: Mapping[Outcome, int]
+    measures: Mapping[str, Quantity | None]
+    cells: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class FailedTrial:
-    """One trial that did not pass; `status` is `missing` where there is no record."""
+    """One trial that is not solved, with the first reason for it."""
 
     agent: str
     task: str
     attempt: int
-    status: str
+    outcome: Outcome
     detail: str
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What `arena run` and `arena report` show at the end. `emulated`: say so wherever a speedup is shown."""
+    """The last lines of a command.
 
+    Attributes:
+        answers: to the three questions of a report, in the same words as on its page.
+        rows: of the table of agents.
+        notes: what its reader must know.
+        failures: trials that handed in a kernel and are not solved.
+    """
+
+    answers: tuple[ReportAnswer, ...]
     rows: tuple[SummaryRow, ...]
+    notes: tuple[str, ...]
     failures: tuple[FailedTrial, ...]
-    emulated: bool
 
 
 def summary_table(run: RunRecords) -> Summary:
     """Summarise one run, finished or not."""
-    rows = trial_rows([run])
-    failed = [row for row in rows if row.status is not Status.PASSED]
+    rows, emulated = trial_rows([run]), run.info.environment.device.emulated
+    ordered = standings(rows, groups(rows, _ALL_MEASURES))
+    failed = [row for row in rows if not row.outcome.solves and row.outcome not in _NOT_LISTED]
     return Summary(
-        tuple(_row(group) for group in groups(rows, SHOWN)),
-        tuple(_failure(row) for row in failed),
-        run.info.environment.device.emulated,
+        answers(ordered, emulated),
+        tuple(_row(one, emulated) for one in ordered),
+        tuple(notes(ordered, emulated)),
+        tuple(FailedTrial(row.label, row.task, row.attempt, row.outcome, reason(row)) for row in failed),
     )
 
 
-def _row(group: Group) -> SummaryRow:
-    counts, heldout = group.counts, group.mean["heldout_correctness_rate"]
-    return SummaryRow(
-        agent=group.label,
-        task_type=group.task_type,
-        trials=counts.planned,
-        handed_in=counts.handed_in,
-        not_handed_in=counts.not_handed_in,
-        compiled=counts.compiled,
-        correct_seen=counts.correct,
-        correct_heldout=None if heldout is None else counts.heldout_correct,
-        drop=group.mean["correctness_drop"],
-        mean_speedup=group.mean["mean_speedup"],
-        geomean_speedup=group.mean["geomean_speedup"],
-    )
+def _row(one: RankedGroup, emulated: bool) -> SummaryRow:
+    group = one.group
+    measures = {name: group.mean.get(name) for name in RESULTS}
+    counts, cells = group.counts, result_cells(one, emulated)
+    return SummaryRow(group.label, group.task_type, one.place, counts.planned, counts.outcomes, measures, cells)
 
 
-def _failure(row: TrialRow) -> FailedTrial:
-    return FailedTrial(row.label, row.task, row.attempt, str(row.status or MISSING), row.detail)
+def reason(row: TrialRow) -> str:
+    """Return why a trial is not solved: what its stage said, else its first unseen case that is wrong."""
+    if row.detail:
+        return f"{row.status}: {row.detail}" if row.status else row.detail
+    wrong = next((case.result for case in row.cases if case.outcome and not case.correct), None)
+    if wrong is not None:
+        return f"unseen {wrong.case} ({wrong.label}): {wrong.candidate}{': ' if wrong.detail else ''}{wrong.detail}"
+    return str(row.status or "no record")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
-from arena.model.environment import ratio_heading
 from arena.model.record import Split
 from arena.model.verdict import Status
 from arena.printable import printable
 from arena.reporting import formats
+from arena.reporting.answers import answers
 from arena.reporting.case_frame import Cell, case_cells, estimate_cells
 from arena.reporting.compare import Comparison
 from arena.reporting.groups import ALL, CURVE, MISSING, Group, evaluate
@@ -20,17 +21,18 @@ from arena.reporting.intervals import Quantity
 from arena.reporting.measure import Unit, by_task
 from arena.reporting.measures import BY_NAME, bounded, relative
 from arena.reporting.report_warnings import ReportWarning
+from arena.reporting.results import gain_heading, gain_text
 from arena.reporting.rows import CaseRow, TrialRow
+from arena.reporting.standings import RankedGroup
 from arena.reporting.target_tables import target_cells
 from arena.reporting.targets import portability
 from arena.runs.records import RunRecords
+from arena.scores.outcome import Outcome
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-JSON_VERSION = 1
+JSON_VERSION = 2
 CLOCKS = {True: "emulation", False: "device"}
 """What the latencies of a row are: of a device, or of an emulation on the cpu platform."""
-RESULTS = ("heldout_correctness_rate", "solved_speedup", "relative_to_expert", "correctness_drop")
-"""the measures of the headline table"""
 
 
 def trials_frame(rows: Sequence[TrialRow]) -> pd.DataFrame:
@@ -59,7 +61,10 @@ def measures_frame(groups: Sequence[Group], emulated: bool) -> pd.DataFrame:
 
 
 def report_json(
-    runs: Sequence[RunRecords], groups: Sequence[Group], found: Sequence[ReportWarning], rows: Sequence[TrialRow]
+    runs: Sequence[RunRecords],
+    standings: Sequence[RankedGroup],
+    found: Sequence[ReportWarning],
+    rows: Sequence[TrialRow],
 ) -> str:
     """Everything in one strict JSON document (no NaN), for machines."""
     emulated = any(run.info.environment.device.emulated for run in runs)
@@ -67,7 +72,8 @@ def report_json(
         "report_version": JSON_VERSION,
         "latencies": CLOCKS[emulated],
         "runs": [_run_cells(run) for run in runs],
-        "groups": [_group_cells(group) for group in groups],
+        "answers": [asdict(one) for one in answers(standings, emulated)],
+        "groups": [_group_cells(one) for one in standings],
         "warnings": [{"problem": d.problem, "items": list(d.items), "next_step": d.next_step} for d in found],
         "trials": [_trial_document(row) for row in rows],
     }
@@ -91,59 +97,40 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join([lines[0], "| " + " | ".join("---" for _ in rows[0]) + " |", *lines[1:]]) + "\n"
 
 
-def results_frame(groups: Sequence[Group], emulated: bool) -> pd.DataFrame:
-    """The headline table as text, one row per agent and task type: of the page, the summary and notebooks."""
-    return pd.DataFrame([_result_cells(group, emulated) for group in groups])
-
-
-def _result_cells(group: Group, emulated: bool) -> dict[str, str]:
-    counts, mean = group.counts, group.mean
-    solved = mean["heldout_correctness_rate"]
-    ratio = ratio_heading(emulated).capitalize()
-    return {
-        "Agent": group.label,
-        "Task type": group.task_type,
-        "Solved": formats.NONE
-        if solved is None
-        else f"{counts.heldout_correct}/{counts.planned} {formats.interval(solved, Unit.SHARE)}",
-        ratio: formats.quantity(mean["solved_speedup"], Unit.FACTOR),
-        "To the expert": formats.quantity(mean["relative_to_expert"], Unit.FACTOR),
-        "Lost on unseen shapes": formats.counted(mean["correctness_drop"], Unit.SHARE),
-    }
-
-
 def statuses_frame(groups: Sequence[Group]) -> pd.DataFrame:
-    """Return how trials ended: one row per agent, gates first, then one column per status that occurs."""
+    """Return how trials ended: one row per agent, a column for each outcome, then for each status that failed."""
     overall = [group for group in groups if group.task_type == ALL]
     names = [name for name in (*map(str, Status), MISSING) if any(name in group.counts.statuses for group in overall)]
-    names = [name for name in names if name != Status.NOTHING_SUBMITTED]
-    return pd.DataFrame([_status_cells(group, names) for group in overall])
+    names = [name for name in names if name not in (Status.NOTHING_SUBMITTED, Status.PASSED)]
+    ended = [outcome for outcome in Outcome if any(outcome in group.counts.outcomes for group in overall)]
+    return pd.DataFrame([_status_cells(group, ended, names) for group in overall])
 
 
-def _status_cells(group: Group, names: Sequence[str]) -> dict[str, str]:
+def _status_cells(group: Group, ended: Sequence[Outcome], names: Sequence[str]) -> dict[str, str]:
     counts = group.counts
-    cells = {"Agent": group.label, "Planned": str(counts.planned), "Not handed in": str(counts.not_handed_in)}
+    cells = {"Agent": group.label, "Planned": str(counts.planned)}
+    cells |= {str(one).capitalize(): str(counts.outcomes.get(one, 0)) for one in ended}
     cells |= {"Compiled": formats.ratio_of(counts.compiled, counts.handed_in)}
     cells |= {"Correct, seen": formats.ratio_of(counts.correct, counts.handed_in)}
     return cells | {name.replace("_", " "): str(counts.statuses.get(name, 0)) for name in names}
 
 
 def suites_frame(rows: Sequence[TrialRow], emulated: bool) -> pd.DataFrame:
-    """Agents by suite of tasks: trials solved, the speedup of solved trials, the drop."""
+    """Agents by suite of tasks: trials solved, the gain, the drop."""
     cells = []
     for suite in sorted({_suite(row) for row in rows}):
         for label in dict.fromkeys(row.label for row in rows):
             mine = [row for row in rows if row.label == label and _suite(row) == suite]
             long = [row for row in mine if not row.latency_bound]
             drop = evaluate(BY_NAME["correctness_drop"], mine, by_task(mine))
-            speedup = evaluate(BY_NAME["solved_speedup"], long, by_task(long))
-            solved = sum(row.heldout_correct for row in mine)
+            gain = evaluate(BY_NAME["gain"], long, by_task(long))
+            solved = sum(row.outcome.solves for row in mine)
             cells.append(
                 {
                     "Suite": suite,
                     "Agent": label,
                     "Solved": formats.ratio_of(solved, len(mine)),
-                    ratio_heading(emulated).capitalize(): formats.quantity(speedup, Unit.FACTOR),
+                    gain_heading(emulated): gain_text(gain),
                     "Lost on unseen shapes": formats.counted(drop, Unit.SHARE),
                 }
             )
@@ -171,24 +158,28 @@ def _suite(row: TrialRow) -> str:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """A comparison as markdown: conclusions first, then the paired tasks."""
-    lines = [f"# {comparison.first} and {comparison.second}", ""]
-    results = (comparison.seen, comparison.heldout, comparison.speed)
+    lines = [f"# {comparison.second} against {comparison.first}", ""]
+    lines += [f"First: {comparison.first}. Second: {comparison.second}. Ratios above 1 speak for the second."]
+    lines += ["Seen: right on every seen case. Solved: on every unseen one too, with a valid timing.", ""]
+    results = (comparison.seen, comparison.solved, comparison.speed)
     lines += [f"- {result.conclusion}" for result in results]
     lines += [f"- Note: {note}." for note in comparison.notes]
     if comparison.speed.latency_ratio is not None:
         ratio = comparison.speed.latency_ratio.value
         lines.append(
-            f"- For information: the ratio of latencies is {ratio:.3f}, which holds changes of the machine too."
+            f"- For information: latencies, first over second: {ratio:.3f}; they hold changes of the machine too."
         )
     if comparison.emulated:
         lines.append(f"- Latencies here are {formats.EMULATED}.")
     cells = [
         {
             "Task": pair.task,
-            f"Correct, {comparison.first}": formats.number(pair.first_correct, Unit.SHARE),
-            f"Correct, {comparison.second}": formats.number(pair.second_correct, Unit.SHARE),
-            "Ratio of speedups": formats.speedup(pair.speedup_ratio),
-            "Ratio of latencies": formats.NONE if pair.latency_ratio is None else f"{pair.latency_ratio:.3f}",
+            "Seen, first": formats.number(pair.first_seen, Unit.SHARE),
+            "Seen, second": formats.number(pair.second_seen, Unit.SHARE),
+            "Solved, first": formats.number(pair.first_solved, Unit.SHARE),
+            "Solved, second": formats.number(pair.second_solved, Unit.SHARE),
+            "Speedup, second / first": formats.speedup(pair.speedup_ratio),
+            "Latency, first / second": formats.NONE if pair.latency_ratio is None else f"{pair.latency_ratio:.3f}",
         }
         for pair in comparison.tasks
     ]
@@ -196,15 +187,17 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def trial_cells(row: TrialRow) -> dict[str, Cell]:
-    """Return the cells of a trial by column: status, gates, counts of cases, speedups and scores."""
+    """Return the cells of a trial by column: outcome, gates, counts of cases, speedups and scores."""
     cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
-    cells |= {"task_type": row.task_type, "attempt": row.attempt, "status": str(row.status or MISSING)}
+    cells |= {"task_type": row.task_type, "attempt": row.attempt, "outcome": str(row.outcome)}
+    cells |= {"stage_status": str(row.status or MISSING)}
     cells |= {"handed_in": row.handed_in, "compiled": row.compiled, "correct": row.correct, "performed": row.performed}
-    cells |= {"heldout_ran": row.heldout_ran, "heldout_correct": row.heldout_correct}
+    cells |= {"heldout_ran": row.heldout_ran, "solved": row.solved}
     for split in Split:
         results = row.split(split)
         cells |= {f"{split}_passed": sum(case.correct for case in results), f"{split}_cases": len(results)}
     cells |= estimate_cells("speedup", row.speedup) | estimate_cells("heldout_speedup", row.heldout_speedup)
+    cells |= {"gain": row.gain.value if row.gain else 1.0}
     cells |= {"retention": row.retention, "bounded_reward": bounded(row), "relative_to_expert": relative(row)}
     cells |= {"points": row.points, "reward": row.reward}
     cells |= {"roofline_fraction": row.roofline, "sol_score": row.sol, "seconds": row.seconds}
@@ -253,10 +246,12 @@ def _run_cells(run: RunRecords) -> dict[str, object]:
     }
 
 
-def _group_cells(group: Group) -> dict[str, object]:
-    counts = group.counts
+def _group_cells(one: RankedGroup) -> dict[str, object]:
+    group, counts = one.group, one.group.counts
     return {
         "agent": group.label,
+        "place": one.place,
+        "difference_above_shown": not one.level,
         "task_type": group.task_type,
         "counts": {
             "tasks": counts.tasks,
@@ -270,7 +265,7 @@ def _group_cells(group: Group) -> dict[str, object]:
             "correct": counts.correct,
             "performed": counts.performed,
             "heldout_ran": counts.heldout_ran,
-            "heldout_correct": counts.heldout_correct,
+            "solved": counts.solved,
             "noisy_cases": counts.noisy_cases,
             "unjudged_cases": counts.unjudged_cases,
             "sessions": counts.sessions,
@@ -278,10 +273,11 @@ def _group_cells(group: Group) -> dict[str, object]:
             "cost_known": counts.cost_known,
             "tokens_known": counts.tokens_known,
         },
-        "statuses": dict(counts.statuses),
+        "trial_outcomes": {str(outcome): count for outcome, count in counts.outcomes.items()},
+        "stage_statuses": dict(counts.statuses),
         "mean_of_attempts": _quantities(group.mean),
         "best_of_attempts": _quantities(group.best),
-        "outcomes": {str(outcome): count for outcome, count in group.outcomes.items()},
+        "heldout_outcomes": {str(outcome): count for outcome, count in group.heldout_cases.items()},
         "kinds": {k.kind: {"passed": k.passed, "cases": k.cases} | _quantity_cells(k.drop) for k in group.kinds},
         "fast_p_curve": {"p": list(CURVE), "share": list(group.curve)},
     }

@@ -23,6 +23,7 @@ from arena.reporting.target_views import Reach, UseView, reach, use_views
 from arena.reporting.templating import html_engine
 from arena.reporting.views import CaseView, case_view, page_name, passed, tone
 from arena.runs.records import RunRecords
+from arena.scores.outcome import ending
 
 FOLDER = "tasks"
 MOST_CHARACTERS = 8000
@@ -36,7 +37,7 @@ class TrialView:
     anchor: str
     agent: str
     attempt: str
-    status: str
+    outcome: str
     tone: str
     speedup: str
     heldout_speedup: str
@@ -96,13 +97,13 @@ def _trial(row: TrialRow, run: Path, several: bool) -> TrialView:
         anchor=f"{_UNNAMED.sub('-', row.label)}.{row.attempt}",
         agent=row.label,
         attempt=f"#{row.attempt}" if several else "",
-        status=str(cells["status"]).replace("_", " "),
+        outcome=ending(row.outcome, row.status),
         tone=tone(row),
         speedup=formats.speedup(estimate_of(cells, "speedup")),
         heldout_speedup=formats.speedup(estimate_of(cells, "heldout_speedup")),
         seen=passed(cells, Split.SEEN),
         heldout=passed(cells, Split.HELDOUT) if row.heldout_ran else formats.NONE,
-        heldout_tone=("good" if row.heldout_correct else "bad") if row.heldout_ran else "none",
+        heldout_tone=tone(row) if row.heldout_ran else "none",
         reach=reach(row),
         first_line=first_error_line(plain(row.detail)) if row.detail else "",
         detail=plain(row.detail),

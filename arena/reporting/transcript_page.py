@@ -22,6 +22,7 @@ from arena.reporting.session_views import session_facts, spelled
 from arena.reporting.templating import html_engine
 from arena.reporting.transcript_views import evaluation_views, event_views, shown_events
 from arena.runs.records import RunRecords
+from arena.scores.outcome import ending as trial_ending
 from arena.transcripts import EVENTS, FOLDER, Transcript, read_transcript, transcript_path
 
 MOST_BYTES = 10_000_000
@@ -90,7 +91,7 @@ def _render(row: TrialRow, transcript: Transcript, back: str, limit: int) -> str
         row=row,
         title=f"{row.agent} on {row.task}",
         back=back,
-        status=spelled(row.status or "no record yet"),
+        outcome=trial_ending(row.outcome, row.status),
         tone=views.tone(row),
         ending=spelled(session.ending) if session else "",
         ending_tone="good" if session and session.ending is Ending.FINISHED else "bad",

@@ -190,7 +190,7 @@ def _evaluation(kept: KeptEvaluation, best: float | None, limit: int) -> Evaluat
         number=evaluated.number,
         minute=formats.clock(evaluated.at_s),
         seconds=f"{evaluated.seconds:.1f} s",
-        status=spelled(evaluated.status),
+        status="right on seen cases" if evaluated.status is Status.PASSED else spelled(evaluated.status),
         tone="good" if evaluated.status is Status.PASSED else "bad",
         speedup=formats.NONE if evaluated.speedup is None else f"{evaluated.speedup:.2f}×",
         best=best is not None and evaluated.speedup == best,

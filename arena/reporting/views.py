@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.model.record import Split
-from arena.model.verdict import Status
 from arena.reporting import formats
-from arena.reporting.case_frame import Cell, HeldoutOutcome, estimate_of
-from arena.reporting.groups import MISSING, Group
+from arena.reporting.case_frame import Cell, estimate_of
+from arena.reporting.groups import Group
 from arena.reporting.measures import MEASURES
 from arena.reporting.rows import TrialRow, mean_speedup
 from arena.reporting.tables import trial_cells
 from arena.runs.records import RunRecords
+from arena.scores.outcome import HeldoutOutcome, Outcome, ending
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def task_lines(rows: Sequence[TrialRow], labels: Sequence[str]) -> list[TaskLine
     lines = []
     for task, by_agent in sorted(found.items()):
         mine = [row for attempts in by_agent.values() for row in attempts]
-        states = ["solved"] if all(row.heldout_correct for row in mine) else []
-        states += ["lost"] if any(row.correct and row.heldout_ran and not row.heldout_correct for row in mine) else []
+        states = ["solved"] if all(row.outcome.solves for row in mine) else []
+        states += ["lost"] if any(row.outcome is Outcome.OVERFIT for row in mine) else []
         states += ["failed"] if not all(row.correct for row in mine) else []
         cells = tuple(_cell(label, by_agent.get(label, [])) for label in labels)
         suite = task.rsplit("/", 1)[0]
@@ -128,12 +128,14 @@ def page_name(task: str) -> str:
 def _cell(label: str, attempts: Sequence[TrialRow]) -> CellView:
     if not attempts:
         return CellView(label, formats.NONE, "", "none")
-    solved, tones = sum(row.heldout_correct for row in attempts), {tone(row) for row in attempts}
+    solved, tones = sum(row.outcome.solves for row in attempts), {tone(row) for row in attempts}
     speedups = [row.speedup for row in attempts if row.speedup]
-    failed = next((row for row in attempts if row.status is not Status.PASSED), attempts[0])
-    lead = f"{mean_speedup(speedups).value:.2f}×" if speedups else str(failed.status or MISSING).replace("_", " ")
+    failed = next((row for row in attempts if not row.outcome.solves), attempts[0])
+    lead = f"{mean_speedup(speedups).value:.2f}×" if speedups else ending(failed.outcome, failed.status)
     if len(attempts) > 1:
         rest = f"solved {solved}/{len(attempts)}"
+    elif failed.outcome is Outcome.OVERFIT:
+        rest = f"overfit, unseen {passed(trial_cells(failed), Split.HELDOUT)}"
     else:
         cells = trial_cells(attempts[0])
         counts = {"seen": passed(cells, Split.SEEN)} if not attempts[0].correct else {}
@@ -167,10 +169,10 @@ def _plan(run: RunRecords) -> str:
 
 
 def tone(row: TrialRow) -> str:
-    """`good`, `bad` or `none`, by how a trial ended."""
-    if row.status in (None, Status.HARNESS_ERROR, Status.NOT_RUN):
+    """`good`, `bad` or `none`, by the outcome of a trial: what is wrong on an unseen case is bad."""
+    if row.outcome in (Outcome.NO_VERDICT, Outcome.NOT_HANDED_IN):
         return "none"
-    return "good" if row.status is Status.PASSED else "bad"
+    return "good" if row.outcome.solves else "bad"
 
 
 def passed(cells: Mapping[str, Cell], split: Split) -> str:

@@ -11,8 +11,8 @@ import msgspec
 
 from arena.errors import InfrastructureError
 from arena.model.record import Evaluation
-from arena.model.reward import bounded_reward, reward
 from arena.model.session import Evaluated, Limits
+from arena.scores.reward import bounded_reward, reward
 from arena.serve.views import Final, Step, final_of, nothing_submitted
 from arena.service.trial import TrialService
 

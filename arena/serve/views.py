@@ -11,10 +11,11 @@ from arena.corpus.split import TaskSplit
 from arena.model.effort import Effort
 from arena.model.environment import Environment
 from arena.model.record import Evaluation, Split
-from arena.model.reward import bounded_reward, reward
 from arena.model.session import Limits
 from arena.model.task import Task
 from arena.model.verdict import Stage, Status
+from arena.scores.outcome import Outcome, ending, outcome_of
+from arena.scores.reward import rewards_of
 from arena.scratch import scratch
 from arena.service.workspace import COMMAND, INCLUDE, TEXT, prepare, prompt_text
 from arena.toolchains.task_header import signature
@@ -117,7 +118,8 @@ class Final(msgspec.Struct, frozen=True):
     """Answer to `finish`. `heldout` is null where the kernel failed before, or nothing was handed in."""
 
     text: str
-    status: Status
+    outcome: Outcome
+    stage_status: Status
     detail: str
     reward: float
     bounded_reward: float
@@ -160,15 +162,16 @@ def final_of(evaluation: Evaluation) -> Final:
     seen = _tally(evaluation, Split.SEEN)
     unseen = any(verdict.stage is Stage.HELDOUT for verdict in evaluation.verdicts)
     heldout = _tally(evaluation, Split.HELDOUT) if unseen else None
-    speedup = evaluation.seen_speedup
+    outcome, rewards = outcome_of(evaluation), rewards_of(evaluation)
+    counts = filter(None, (_counted("seen", seen), _counted("held-out", heldout)))
     return Final(
-        text=f"{evaluation.status}: "
-        + "; ".join(filter(None, (_counted("seen", seen), _counted("held-out", heldout)))),
-        status=evaluation.status,
+        text=f"{ending(outcome, evaluation.status)}: {'; '.join(counts)}",
+        outcome=outcome,
+        stage_status=evaluation.status,
         detail=detail,
-        reward=reward(evaluation.status, speedup),
-        bounded_reward=bounded_reward(speedup),
-        speedup=speedup,
+        reward=rewards.dense,
+        bounded_reward=rewards.bounded,
+        speedup=evaluation.seen_speedup,
         seen=seen,
         heldout=heldout,
         emulated=evaluation.environment.device.emulated,
@@ -177,13 +180,15 @@ def final_of(evaluation: Evaluation) -> Final:
 
 def nothing_submitted() -> Final:
     """The verdict where no kernel was given and none had passed an evaluation."""
-    status, detail = Status.NOTHING_SUBMITTED, "no kernel was given, and none had passed an evaluation"
+    outcome, rewards = outcome_of(None), rewards_of(None)
+    detail = "no kernel was given, and none had passed an evaluation"
     return Final(
-        text=f"{status}: {detail}",
-        status=status,
+        text=f"{outcome}: {detail}",
+        outcome=outcome,
+        stage_status=Status.NOTHING_SUBMITTED,
         detail=detail,
-        reward=reward(status, None),
-        bounded_reward=bounded_reward(None),
+        reward=rewards.dense,
+        bounded_reward=rewards.bounded,
         speedup=None,
         seen=None,
         heldout=None,

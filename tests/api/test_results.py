@@ -25,10 +25,12 @@ from arena.model.record import CaseResult, Evaluation
 from arena.model.task import TaskType
 from arena.model.verdict import Status
 from arena.reporting.groups import groups
+from arena.reporting.results import results_frame
 from arena.reporting.rows import trial_rows
-from arena.reporting.tables import results_frame
+from arena.reporting.standings import standings
 from arena.runs import records
 from arena.runs.runner import RunPlan
+from arena.scores.outcome import Outcome
 from tests.reporting import builders
 from tests.reporting.builders import case, heldout
 
@@ -44,21 +46,22 @@ def result_of(*cases: CaseResult, status: Status = Status.PASSED, detail: str = 
 
 def test_a_result_that_passed() -> None:
     result = result_of(case("a", 2.0), case("b", 8.0), heldout())
-    assert result.passed and result.heldout_passed and result.speedup == pytest.approx(4.0)
-    assert str(result).endswith("passed, speedup 4×, seen 2/2, held-out 1/1") and repr(result) == str(result)
+    assert result.outcome is Outcome.SOLVED and result.solved and result.speedup == pytest.approx(4.0)
+    assert str(result).endswith("solved, speedup 4×, seen 2/2, held-out 1/1") and repr(result) == str(result)
     assert list(result.cases.case) == ["a", "b", "h1"] and list(result.cases.speedup) == [2.0, 8.0, 1.5]
     assert "<table" in result._repr_html_()
 
 
-def test_a_result_that_fails_held_out_cases_has_not_passed() -> None:
+def test_a_result_that_fails_held_out_cases_is_overfit() -> None:
     wrong = heldout("h2", candidate=Status.WRONG_RESULT)
     result = result_of(case(), heldout(), wrong)
-    assert result.status is Status.PASSED and not result.passed and result.heldout_passed is False
-    assert ": passed on seen cases, failed held-out, speedup 2×, seen 1/1, held-out 1/2" in str(result)
+    assert result.outcome is Outcome.OVERFIT and not result.solved and result.stage_status is Status.PASSED
+    assert ": overfit, speedup 2×, seen 1/1, held-out 1/2" in str(result)
     assert "h2 (h2 M=4 N=256 float32): wrong_result" in str(result)
     known = heldout("h2", baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)
-    assert result_of(case(), heldout(), known).passed, "a case that the baseline fails does not count"
-    assert result_of(case()).passed and result_of(case()).heldout_passed is None
+    assert result_of(case(), heldout(), known).solved, "a case that the baseline fails does not count"
+    assert result_of(case(), known).outcome is Outcome.NO_VERDICT, "where all are such, nothing is known"
+    assert result_of(case()).outcome is Outcome.SEEN_ONLY and result_of(case()).solved
 
 
 def test_a_result_says_how_many_cases_were_skipped() -> None:
@@ -74,8 +77,13 @@ def test_a_result_says_how_many_cases_were_skipped() -> None:
 
 def test_a_result_that_failed_says_why() -> None:
     result = result_of(status=Status.COMPILE_ERROR, detail="line 3: <no such name>")
-    assert not result.passed and result.speedup is None and result.detail == "line 3: <no such name>"
-    assert "compile_error: line 3" in str(result) and "&lt;no such name&gt;" in result._repr_html_()
+    assert (
+        result.outcome is Outcome.FAILED
+        and not result.solved
+        and result.speedup is None
+        and result.detail == "line 3: <no such name>"
+    )
+    assert "failed: compile error: line 3" in str(result) and "&lt;no such name&gt;" in result._repr_html_()
 
 
 def test_candidates_as_path_text_and_bytes(tmp_path: Path) -> None:
@@ -179,9 +187,10 @@ def test_a_run_read_back_gives_frames(tmp_path: Path) -> None:
     for trial in made.trials:
         records.write_trial(tmp_path, trial)
     run = arena.load_run(tmp_path)
-    assert list(run.trials.status) == ["passed", "wrong_result"] and len(run.cases) == 6
+    assert list(run.trials.outcome) == ["solved", "failed"] and len(run.cases) == 6
     assert str(run) == "r1: 1 agents, 2 tasks, 2 of 2 trials recorded"
-    shown, page = run._repr_html_(), results_frame(groups(trial_rows([made])), emulated=False)
+    rows = trial_rows([made])
+    shown, page = run._repr_html_(), results_frame(standings(rows, groups(rows)), emulated=False)
     assert "1/2 [9.5 %, 90.5 %]" in shown, "solved of planned"
     assert all(cell in shown for cell in page.iloc[0]), "the cells of the report's table"
     assert arena.report(run, tmp_path / "out") == tmp_path / "out" / "index.html"

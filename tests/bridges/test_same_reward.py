@@ -23,8 +23,7 @@ from arena.bridges.asking import RewardScheme, facts
 from arena.bridges.harbor.folder import CLIENT
 from arena.bridges.inspect_values import values_of
 from arena.bridges.tracking import point
-from arena.model.record import Split, Trial
-from arena.model.verdict import Status
+from arena.model.record import CaseTiming, Split, Trial
 from arena.reporting.measures import bounded
 from arena.reporting.rows import trial_rows
 from arena.runs.records import RunRecords, read_run
@@ -33,7 +32,7 @@ from tests import stored
 from tests.stored import OUTCOMES, TASK
 
 STORED = stored.read()
-LEVELS = {"wrong": -2.0, "compile_error": -5.0, "cheat": -2.0, "nothing": -6.0}
+LEVELS = {"wrong": -2.0, "wrong_unseen": -2.0, "compile_error": -5.0, "cheat": -2.0, "nothing": -6.0}
 
 
 class Served(NamedTuple):
@@ -203,11 +202,18 @@ def test_the_server_answers_as_when_it_was_stored(server: Served, one: stored.St
 @pytest.mark.parametrize("one", STORED.values(), ids=list(STORED))
 def test_rewards_by_hand(one: stored.StoredEvaluation) -> None:
     """From the raw timings: docs/evaluate/serve.md has the formulas."""
-    if one.final.status is not Status.PASSED:
+    if not one.final.outcome.solves:
         assert (one.expected("dense"), one.expected("bounded")) == (LEVELS[one.name], 0.0)
         return
     assert one.evaluation is not None
     timings = [case.timing for case in one.evaluation.split(Split.SEEN) if case.timing is not None]
-    speedup = geometric_mean(min(1.0, t.speedup.low) if t.noisy else t.speedup.value for t in timings)
+    speedup = geometric_mean(_credit(t) for t in timings)
     assert one.expected("dense") == pytest.approx(speedup - 1) and one.expected("dense") > -1
     assert one.expected("bounded") == pytest.approx(max(0.0, 1 - 1.05 / speedup)) and one.expected("bounded") < 1
+
+
+def _credit(timing: CaseTiming) -> float:
+    """What docs/evaluate/measures.md says that a timing counts as."""
+    if not timing.noisy:
+        return timing.speedup.value
+    return timing.speedup.low if timing.speedup.low > 1 else min(1.0, timing.speedup.value)

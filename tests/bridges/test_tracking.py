@@ -75,7 +75,7 @@ def test_what_a_point_has() -> None:
     assert passed["alpha/bounded_reward"] == pytest.approx(0.475)
     assert (passed["alpha/tokens"], passed["alpha/evaluations"]) == (49_500, 1)
     lost = point(b.trial(status=Status.HARNESS_ERROR))
-    assert (lost["alpha/passed"], lost["alpha/reward"], "alpha/speedup" in lost) == (0.0, -7.0, False)
+    assert (lost["alpha/solved"], lost["alpha/reward"], "alpha/speedup" in lost) == (0.0, -7.0, False)
 
 
 def test_trackers_that_are_unknown_or_missing() -> None:

@@ -50,18 +50,18 @@ def test_the_last_line_is_the_overall_result(monkeypatch: pytest.MonkeyPatch) ->
     task = arena.load_task("rms_norm")
     total = len(task.seen) + len(task.heldout)
     done = evaluated(monkeypatch, cases=[case(), heldout()])
-    said = "passed, speedup 2×, seen 1/1, held-out 1/1"
+    said = "solved, speedup 2×, seen 1/1, held-out 1/1"
     skipped = f"{total - 2} of {total} cases skipped as too large"
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, f"{task.id}: {said}, {skipped}")
     done = evaluated(monkeypatch, "--no-heldout", cases=[case()])
     skipped = f"{len(task.seen) - 1} of {len(task.seen)} cases skipped as too large"
-    assert done.output.splitlines()[-1] == f"{task.id}: passed, speedup 2×, seen 1/1, {skipped}"
+    assert done.output.splitlines()[-1] == f"{task.id}: seen only, speedup 2×, seen 1/1, {skipped}"
 
 
 def test_title_and_last_line_say_that_held_out_cases_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     done = evaluated(monkeypatch, cases=[case(), heldout(), WRONG])
     assert done.exit_code == 1
-    assert done.output.count("rms_norm: passed on seen cases, failed held-out") == 2
+    assert done.output.count("rms_norm: overfit") == 2
 
 
 def test_the_sign_of_noisy_cases_is_explained_where_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +73,6 @@ def test_the_sign_of_noisy_cases_is_explained_where_it_occurs(monkeypatch: pytes
 def test_json_begins_with_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     done = evaluated(monkeypatch, "--json", cases=[case(), WRONG])
     said = msgspec.json.decode(done.stdout)
-    assert (said["status"], said["passed"], said["heldout_passed"], said["speedup"]) == ("passed", False, False, 2.0)
+    assert (said["outcome"], said["solved"], said["stage_status"], said["speedup"]) == ("overfit", False, "passed", 2.0)
     assert said["skipped"] > 0 and msgspec.convert(said, Evaluation).cases[1].candidate is Status.WRONG_RESULT
-    assert list(said)[:3] == ["status", "passed", "heldout_passed"]
+    assert list(said)[:3] == ["outcome", "solved", "stage_status"]

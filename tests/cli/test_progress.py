@@ -46,8 +46,8 @@ def test_each_trial_has_its_number_and_the_time_left(monkeypatch: pytest.MonkeyP
             now[0] += step_s
             display.finished(trial(attempt))
     _, first, *_, last = text.getvalue().splitlines()
-    assert first.startswith("11/14 nothing_submitted") and first.endswith(left)
-    assert last.startswith("14/14 nothing_submitted") and "left" not in last
+    assert first.startswith("11/14 not handed in") and first.endswith(left)
+    assert last.startswith("14/14 not handed in") and "left" not in last
 
 
 @pytest.mark.slow
@@ -70,6 +70,6 @@ def test_a_run_says_at_once_what_it_does(tmp_path: Path) -> None:
         (summary,) = json.loads(process.stdout.read())
     assert first == "small: loading the tasks\n"
     assert took_s < 3, "a second on a machine that does nothing else"
-    assert rest.startswith("2 trials (1 agents × 1 tasks × 2 attempts); starting a judge, platform cpu\n1/2 passed")
+    assert rest.startswith("2 trials (1 agents × 1 tasks × 2 attempts); starting a judge, platform cpu\n1/2 seen only")
     assert "s left\n2/2 passed" in rest and process.returncode == 0
     assert {row["trials"] for row in summary["rows"]} == {2} and not (tmp_path / "reports").exists()

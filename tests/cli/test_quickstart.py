@@ -27,7 +27,7 @@ def correct(judge: arena.Judge, name: str, candidates: str) -> tuple[bool, bool]
     file = make_agent(next(spec for spec in CONFIG.agents if spec.name == candidates)).candidate(task, 1)
     assert file is not None
     result = judge.evaluate(task, file, effort="correctness", max_work=MOST_WORK)
-    return result.status is arena.Status.PASSED, result.heldout_passed is True
+    return result.outcome.right_on_seen, result.solved
 
 
 def test_it_has_four_sets_of_candidates() -> None:

@@ -82,8 +82,8 @@ def test_what_is_shown(runs: Path) -> None:
         "reaches for held-out cases",
         "1400 characters left out; `--full` shows them",
         "+new",
-        "evaluation 1 at 1:00: passed 1.50× best",
-        "verdict: passed, seen 2.00×",
+        "evaluation 1 at 1:00: right on seen cases 1.50× best",
+        "outcome: seen only, seen 2.00×",
     ):
         assert words in shown, words
     assert "    child" in shown.split("message")[-1], "what a subagent says is indented"
@@ -125,7 +125,7 @@ def test_errors_list_what_there_is(runs: Path, trial: str, said: str) -> None:
 def test_a_run_without_transcripts_and_a_trial_without_a_record(runs: Path) -> None:
     for path in (runs / "june" / "trials").rglob("*.json"):
         path.unlink()
-    assert "no record yet" in show(runs, "june/alpha/rms")
+    assert "no verdict: no record" in show(runs, "june/alpha/rms")
     records.write_head(runs / "bare", b.simple([1.0]).info)
     with pytest.raises(UsageError, match="has no transcripts: agents that only copy"):
         show(runs, "bare/alpha/rms")

@@ -140,12 +140,12 @@ def check(location: str, agent: str) -> None:
             assert sample.store["arena_episode"] and [m.role for m in sample.messages].count("tool") == 3
             evaluated = [m.text for m in sample.messages if m.role == "tool"]
             assert "evaluations left" in evaluated[0] and (name != "add" or "compile" in evaluated[0].lower())
-    assert values["rms_norm"]["passed"] == values["add"]["passed"] == 1 and values["rms_norm"]["speedup"] > 0.5
-    assert values["silu"]["reward"] == -6 and values["silu"]["passed"] == values["silu"]["bounded_reward"] == 0
+    assert values["rms_norm"]["solved"] == values["add"]["solved"] == 1 and values["rms_norm"]["speedup"] > 0.5
+    assert values["silu"]["reward"] == -6 and values["silu"]["solved"] == values["silu"]["bounded_reward"] == 0
     assert read.results is not None
     found = {score.name: {name: one.value for name, one in score.metrics.items()} for score in read.results.scores}
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
-    assert found["passed"]["mean"] == 2 / 3 and abs(found["speedup"]["arena/fast_p_0"] - 2 / 3) < 1e-9
+    assert found["solved"]["mean"] == 2 / 3 and abs(found["speedup"]["arena/fast_p_0"] - 2 / 3) < 1e-9
     token = os.environ["ARENA_TOKEN"]
     assert token not in read.model_dump_json(), "a log holds no token"
 

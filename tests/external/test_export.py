@@ -38,9 +38,9 @@ def run(judge: Address) -> Path:
 def test_a_data_set_and_submissions(run: Path, tmp_path: Path) -> None:
     arena("export", "parquet", str(run), "--out", str(tmp_path / "data"))
     trials = parquet.read_table(tmp_path / "data" / "trials.parquet").to_pylist()
-    statuses = {trial["agent"]: (trial["status"], trial["reward"] > -1, trial["kernel"][:3]) for trial in trials}
+    statuses = {trial["agent"]: (trial["outcome"], trial["reward"] > -1, trial["kernel"][:3]) for trial in trials}
     assert statuses["broken"] == ("compile_error", False, "def")
-    assert statuses["right"][:2] == ("passed", True)
+    assert statuses["right"][:2] == ("solved", True)
     cases = parquet.read_table(tmp_path / "data" / "cases.parquet").to_pylist()
     assert {case["split"] for case in cases} == {"seen", "heldout"}
     card = (tmp_path / "data" / "README.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from inspect_ai.scorer import SampleScore, Score
 
 from arena import Client
 from arena.bridges.asking import facts
-from arena.bridges.inspect_tasks import fast_p, geometric_mean
+from arena.bridges.inspect_tasks import fast_p, gain
 from arena.bridges.inspect_values import values_of
 from tests.external.conftest import Address
 from tests.external.rewards import SPEEDUPS, WRONG, expected
@@ -28,7 +28,7 @@ def test_rewards_are_those_of_the_server(fake: Address) -> None:
     for kernel, final in verdicts(fake).items():
         values = values_of(final)
         assert values["reward"] == expected(kernel, "dense") and values["bounded_reward"] == expected(kernel, "bounded")
-        assert values["passed"] == (kernel != WRONG) and values["speedup"] == SPEEDUPS.get(kernel, 0.0)
+        assert values["solved"] == (kernel != WRONG) and values["speedup"] == SPEEDUPS.get(kernel, 0.0)
 
 
 def test_a_drop_is_of_kernels_that_passed_all_seen_cases(fake: Address) -> None:
@@ -36,11 +36,11 @@ def test_a_drop_is_of_kernels_that_passed_all_seen_cases(fake: Address) -> None:
     tally = {"cases": 3, "passed": 2, "speedup": 2.0}
     assert values_of({**final, "heldout": {**tally, "passed": 3}})["correctness_drop"] == 0
     lost = values_of({**final, "heldout": tally})
-    assert (lost["correctness_drop"], lost["solved"], lost["passed"]) == (1, 0, 1)
+    assert (lost["correctness_drop"], lost["solved"], lost["overfit"]) == (1, 0, 1)
     assert math.isnan(values_of({**final, "status": "wrong_result"})["correctness_drop"])
 
 
 def test_metrics_by_hand() -> None:
     scores = [SampleScore(score=Score(value=value)) for value in (0.0, 0.5, 2.0, 4.0)]
-    assert geometric_mean()(scores) == pytest.approx(4 ** (1 / 4)), "a failure counts as 1"
+    assert gain()(scores) == pytest.approx(4 ** (1 / 4)), "a failure counts as 1"
     assert fast_p()(scores) == {"0": 0.75, "1": 0.5, "1.5": 0.5, "2": 0.25}

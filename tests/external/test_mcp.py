@@ -100,7 +100,7 @@ async def whole_episode(client: Client) -> None:
     right = await call(client, "evaluate", task=TASK, kernel=kernel)
     assert right["result"]["status"] == "passed" and right["reward"] > -1
     final = await call(client, "finish", task=TASK)
-    assert final["status"] == "passed" and final["heldout"]["cases"] >= 2
+    assert final["outcome"] == "solved" and final["heldout"]["cases"] >= 2
     print(final["text"], final["reward"], final["bounded_reward"])  # noqa: T201
 
 

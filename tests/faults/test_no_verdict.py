@@ -61,7 +61,7 @@ def test_an_episode_counts_it(tmp_path: Path, judge: JudgeClient) -> None:
         step = episodes.evaluate(one, HOSTILE.encode(), False)
         assert (step.reward, step.evaluation, step.left) == (-3.0, 1, 2) and DETAIL in step.text
         final = episodes.finish(one, HOSTILE.encode())
-        assert (final.status, final.reward, final.done) == (Status.CRASH, -3.0, True)
+        assert (final.stage_status, final.reward, final.done) == (Status.CRASH, -3.0, True)
         another = episodes.begin(RMS_NORM, "client", None, None).episode
         assert episodes.evaluate(another, start(RMS_NORM).encode(), False).left == 2
 

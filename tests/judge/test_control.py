@@ -15,8 +15,8 @@ from arena.judge.control import Request
 from arena.judge.messages import Options, Progress
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
-from arena.model.reward import reward
 from arena.model.verdict import Stage, Status, Verdict
+from arena.scores.reward import reward
 from tests.fakes import HERE
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"

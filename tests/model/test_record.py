@@ -97,15 +97,25 @@ def test_no_timing_without_correctness() -> None:
     ("speedup", "noisy", "credit"),
     [
         (Estimate(2.0, 1.9, 2.1), False, 2.0),
-        (Estimate(2.0, 1.5, 2.5), True, 1.0),
-        (Estimate(2.0, 0.4, 9.0), True, 0.4),
-        (Estimate(0.5, 0.3, 0.9), True, 0.3),
+        (Estimate(2.0, 1.5, 2.5), True, 1.5),
+        (Estimate(5.1, 4.1, 6.4), True, 4.1),
+        (Estimate(2.0, 0.4, 9.0), True, 1.0),
+        (Estimate(0.5, 0.3, 0.9), True, 0.5),
     ],
 )
-def test_a_noisy_timing_earns_at_most_1_and_its_lower_bound(speedup: Estimate, noisy: bool, credit: float) -> None:
+def test_a_noisy_timing_earns_its_lower_bound_where_that_is_above_1(
+    speedup: Estimate, noisy: bool, credit: float
+) -> None:
     case = result(Status.PASSED, replace(TIMING, speedup=speedup, noisy=noisy))
     assert case.credit is not None and case.credit.value == credit and case.credit.high == speedup.high
+    assert case.credit.low == min(case.credit.value, speedup.low)
     assert result(Status.IMPLAUSIBLE, TIMING).credit is None and result(Status.PASSED).credit is None
+
+
+def test_a_timing_that_a_plausibility_check_left_undecided_earns_at_most_1() -> None:
+    timing = replace(TIMING, speedup=Estimate(5.1, 4.1, 6.4), noisy=True, undecided="noise may explain it")
+    credit = result(Status.PASSED, timing).credit
+    assert credit is not None and (credit.value, credit.low) == (1.0, 1.0)
 
 
 def test_the_fraction_of_the_roofline() -> None:

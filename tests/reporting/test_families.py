@@ -24,9 +24,9 @@ def test_families_weigh_the_same() -> None:
     """Two products of 16× and 4×, one that failed (1×), and a sort of 3×: (16 · 4 · 1)^(1/3) = 4, √(4 · 3)."""
     run = b.simple([16.0, 4.0, None, 3.0])
     found = overall(in_families(run, "product", "product", "product", "sort"))
-    assert value(found, "solved_speedup") == pytest.approx((16 * 4 * 3) ** (1 / 4))
-    assert value(found, "family_speedup") == pytest.approx(math.sqrt(12))
-    quantity = found.mean["family_speedup"]
+    assert value(found, "gain") == pytest.approx((16 * 4 * 3) ** (1 / 4))
+    assert value(found, "family_gain") == pytest.approx(math.sqrt(12))
+    quantity = found.mean["family_gain"]
     assert quantity is not None and (quantity.tasks, quantity.method) == (2, Method.BOOTSTRAP_AND_TIMING)
     assert quantity.low is not None and quantity.high is not None
     assert quantity.low <= 3 and quantity.high >= 4  # the draws that hold one family alone
@@ -34,8 +34,8 @@ def test_families_weigh_the_same() -> None:
 
 def test_the_error_of_a_family_is_that_of_its_mean() -> None:
     """Two tasks of one family: the mean of their logarithms has 1/√2 of a task's error."""
-    quantity = overall(in_families(b.simple([2.0, 2.0]), "a", "a")).mean["family_speedup"]
-    single = overall(in_families(b.simple([2.0]), "a")).mean["family_speedup"]
+    quantity = overall(in_families(b.simple([2.0, 2.0]), "a", "a")).mean["family_gain"]
+    single = overall(in_families(b.simple([2.0]), "a")).mean["family_gain"]
     assert quantity is not None and single is not None and quantity.method is single.method is Method.TIMING
     assert quantity.high is not None and single.high is not None
     assert math.log(quantity.high / 2) == pytest.approx(math.log(single.high / 2) / math.sqrt(2))
@@ -48,12 +48,12 @@ def test_the_best_attempt_counts_in_a_family() -> None:
         for attempt, speed in enumerate(speeds, 1)
     ]
     found = overall(in_families(b.run(trials, attempts=2), "x", "x"))
-    assert value(found, "family_speedup", best=True) == pytest.approx(4.0)
-    assert value(found, "family_speedup") == pytest.approx(math.sqrt(4 * 2))
+    assert value(found, "family_gain", best=True) == pytest.approx(4.0)
+    assert value(found, "family_gain") == pytest.approx(math.sqrt(4 * 2))
 
 
 def test_a_run_that_stores_no_families_has_no_mean_over_them() -> None:
-    assert overall(b.simple([2.0, 3.0])).mean["family_speedup"] is None
+    assert overall(b.simple([2.0, 3.0])).mean["family_gain"] is None
 
 
 def test_a_share_is_no_mean_over_tasks() -> None:

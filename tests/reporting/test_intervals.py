@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arena.model.record import Estimate
-from arena.reporting.intervals import Method, Quantity, Tally, difference, estimate, log_error, wilson
+from arena.reporting.intervals import Method, Quantity, Tally, estimate, log_error, wilson
 
 SHARES = st.floats(0, 1, allow_nan=False)
 
@@ -126,21 +126,3 @@ def test_a_mean_lies_in_its_interval_and_both_in_the_data(values: list[float], l
     assert found.low is not None
     assert found.high is not None
     assert min(values) - 1e-9 <= found.low <= found.value <= found.high <= max(values) * (1 + 1e-9)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=30))
-def test_a_difference_lies_in_its_interval(pairs: list[tuple[float, float]]) -> None:
-    found = difference([one for one, _ in pairs], [two for _, two in pairs])
-    assert found is not None
-    if found.low is not None and found.high is not None:
-        assert -1 - 1e-9 <= found.low <= found.value <= found.high <= 1 + 1e-9
-
-
-def test_equal_pairs_do_not_claim_certainty() -> None:
-    found = difference([1.0] * 4, [1.0] * 4)
-    assert found is not None
-    assert found.method is Method.NEWCOMBE
-    assert found.low is not None
-    assert found.low < -0.3
-    assert difference([], []) is None

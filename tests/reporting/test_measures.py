@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from arena.model.record import Estimate
 from arena.model.verdict import Status
-from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.groups import ALL, CURVE, LATENCY_BOUND, Group, group, groups
 from arena.reporting.intervals import Method, Quantity
 from arena.reporting.measures import MEASURES
 from arena.reporting.rows import trial_rows
 from arena.runs.records import RunRecords
+from arena.scores.outcome import HeldoutOutcome, Outcome
 
 from . import builders as b
 
 BAD = Status.WRONG_RESULT
-NOISY = (Estimate(0.945, 0.38, 2.35), Estimate(0.983, 0.87, 1.11))
+NOISY = (Estimate(3.945, 1.586, 9.81), Estimate(1.183, 1.047, 1.336))
 
 
 def overall(run: RunRecords) -> Group:
@@ -59,12 +59,13 @@ def mixed() -> RunRecords:
         ("compile_rate", 3 / 5),
         ("correctness_rate", 2 / 5),
         ("performance_rate", 2 / 5),
-        ("heldout_correctness_rate", 1 / 5),
+        ("solved_rate", 1 / 5),
+        ("overfit_rate", 1 / 5),
         ("correctness_drop", 1 / 2),
         ("case_correctness_drop", 2 / 6),
         ("conditional_correctness", 3 / 4),
         ("mean_speedup", (4 + 1) / 2),
-        ("geomean_speedup", 4 ** (1 / 5)),
+        ("gain", 4 ** (1 / 5)),
         ("fast_0", 2 / 5),
         ("fast_0.5", 2 / 5),
         ("fast_1", 1 / 5),
@@ -72,7 +73,7 @@ def mixed() -> RunRecords:
         ("fast_4", 0),
         ("speedup_retention", math.sqrt((2 / 4) * (0.5 / 1))),
         ("points", (520 + 220 + 20 + 0 + 0) / 5),
-        ("reward", (3 + 0 - 2 - 5 - 7) / 5),
+        ("reward", (3 - 2 - 2 - 5 - 7) / 5),
     ],
 )
 def test_by_hand(name: str, expected: float) -> None:
@@ -83,9 +84,10 @@ def test_counts_and_outcomes_by_hand() -> None:
     found = overall(mixed())
     counts = found.counts
     assert (counts.tasks, counts.planned, counts.recorded, counts.missing) == (5, 5, 4, 1)
-    assert (counts.compiled, counts.correct, counts.performed, counts.heldout_correct) == (3, 2, 2, 1)
+    assert (counts.compiled, counts.correct, counts.performed, counts.solved) == (3, 2, 2, 1)
+    assert counts.outcomes == {Outcome.SOLVED: 1, Outcome.OVERFIT: 1, Outcome.FAILED: 2, Outcome.NO_VERDICT: 1}
     assert counts.statuses == {"passed": 2, "compile_error": 1, "wrong_result": 1, "missing": 1}
-    assert [found.outcomes[outcome] for outcome in HeldoutOutcome] == [3, 1, 1, 1]
+    assert [found.heldout_cases[outcome] for outcome in HeldoutOutcome] == [3, 1, 1, 1]
 
 
 def test_drop_per_kind_by_hand() -> None:
@@ -101,7 +103,7 @@ def test_groups_are_all_and_one_per_task_type() -> None:
     assert [(g.task_type, g.counts.planned) for g in found] == [(ALL, 5), ("hip2hip", 3), ("torch2hip", 2)]
     assert value(found[2], "correctness_rate") == 0
     assert found[2].mean["mean_speedup"] is None
-    assert found[2].mean["geomean_speedup"] is None
+    assert value(found[2], "gain") == 1, "its users keep the baseline"
 
 
 def test_mean_and_best_of_attempts() -> None:
@@ -116,11 +118,10 @@ def test_mean_and_best_of_attempts() -> None:
     assert value(found, "correctness_rate", best=True) == 1
     assert value(found, "mean_speedup") == 2.5
     assert value(found, "mean_speedup", best=True) == 4
-    assert value(found, "geomean_speedup") == pytest.approx(4 ** (1 / 4))
-    assert value(found, "geomean_speedup", best=True) == pytest.approx(4)
+    assert value(found, "gain") == value(found, "gain", best=True) == 1, "4× fails an unseen case, the other is 1×"
     assert value(found, "correctness_drop") == 1 / 2
     assert value(found, "correctness_drop", best=True) == 0
-    assert value(found, "reward", best=True) == 3
+    assert value(found, "reward", best=True) == 0
 
 
 def test_every_task_weighs_the_same_in_the_mean_speedup() -> None:
@@ -210,7 +211,7 @@ def test_no_roofline_without_peaks_and_none_on_the_cpu_platform() -> None:
 
 def test_held_out_measures_are_empty_where_held_out_was_not_run() -> None:
     found = overall(b.run([b.trial(cases=[b.case()])]))
-    for name in ("heldout_correctness_rate", "correctness_drop", "case_correctness_drop", "conditional_correctness"):
+    for name in ("solved_rate", "correctness_drop", "case_correctness_drop", "conditional_correctness"):
         assert found.mean[name] is None
     assert found.kinds == ()
 
@@ -227,14 +228,14 @@ def test_failing_today_is_no_small_drop() -> None:
     nothing = overall(b.run(wrong))
     assert (nothing.mean["correctness_drop"], nothing.best["correctness_drop"]) == (None, None)
     assert (nothing.mean["case_correctness_drop"], nothing.kinds) == (None, ())
-    assert value(nothing, "heldout_correctness_rate") == 0
+    assert value(nothing, "solved_rate") == 0
 
 
 def test_a_trial_stopped_before_held_out_is_in_no_drop() -> None:
     stopped = b.trial("hip2hip/m/a", Status.IMPLAUSIBLE, [b.case("s1", candidate=Status.IMPLAUSIBLE)])
     found = overall(b.run([stopped, b.trial("hip2hip/m/b", cases=[b.case(), b.heldout()])]))
     assert value(found, "correctness_rate") == 1
-    assert value(found, "heldout_correctness_rate") == 0.5
+    assert value(found, "solved_rate") == 0.5
     assert value(found, "correctness_drop") == 0
 
 
@@ -258,13 +259,14 @@ def test_a_group_without_a_timed_trial_says_nothing_of_speed() -> None:
     invalid = b.trial("hip2hip/m/b", Status.IMPLAUSIBLE, [b.case("s1", candidate=Status.IMPLAUSIBLE)])
     trials = [b.trial("hip2hip/m/a", BAD), invalid]
     found = overall(b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abc"]))
-    for name in ("geomean_speedup", "mean_speedup", "fast_0", "fast_1", "speedup_retention"):
+    assert value(found, "gain") == 1
+    for name in ("mean_speedup", "fast_0", "fast_1", "speedup_retention"):
         assert found.mean[name] is None
         assert found.best[name] is None
     assert found.curve == ()
     assert value(found, "correctness_rate") == 1 / 3
     one_timed = overall(b.run([*trials, b.trial("hip2hip/m/c", cases=[b.case("s1", 8.0)])]))
-    assert value(one_timed, "geomean_speedup") == pytest.approx(2), "the failed ones count as 1"
+    assert value(one_timed, "gain") == pytest.approx(2), "the failed ones count as 1"
 
 
 def test_planned_but_nothing_recorded() -> None:
@@ -286,11 +288,11 @@ def test_one_task() -> None:
 
 
 def test_the_interval_of_a_group_holds_the_errors_of_its_trials() -> None:
-    """Two noisy trials of 0.945 and 0.983: errors of the logarithms 0.4648 and 0.0622, of their mean 0.2345."""
+    """Two trials of 3.945 and 1.183: errors of the logarithms 0.4648 and 0.0622, of their mean 0.2345."""
     cases = [replace(b.case(), timing=replace(b.timing(1.0), speedup=estimate)) for estimate in NOISY]
     trials = [b.trial(f"hip2hip/m/{name}", cases=[one]) for name, one in zip("ab", cases, strict=True)]
     found = overall(b.run(trials))
-    geomean, mean = found.mean["geomean_speedup"], found.mean["mean_speedup"]
+    geomean, mean = found.mean["gain"], found.mean["mean_speedup"]
     assert geomean is not None
     assert mean is not None
     assert geomean.low is not None
@@ -299,7 +301,7 @@ def test_the_interval_of_a_group_holds_the_errors_of_its_trials() -> None:
     assert geomean.method is Method.BOOTSTRAP_AND_TIMING
     assert geomean.low <= geomean.value * math.exp(-1.96 * 0.2345) * 1.001
     assert geomean.high >= geomean.value * math.exp(1.96 * 0.2345) * 0.999
-    assert mean.high >= mean.value * math.exp(1.96 * math.hypot(0.945 * 0.4648, 0.983 * 0.0622) / 1.928) * 0.999
+    assert mean.high >= mean.value * math.exp(1.96 * math.hypot(3.945 * 0.4648, 1.183 * 0.0622) / 5.128) * 0.999
 
 
 def test_errors_of_attempts_add_up_in_quadrature() -> None:
@@ -309,11 +311,11 @@ def test_errors_of_attempts_add_up_in_quadrature() -> None:
         for place, one in enumerate(NOISY, start=1)
     ]
     found = overall(b.run(trials, attempts=2))
-    mean, best = found.mean["geomean_speedup"], found.best["geomean_speedup"]
+    mean, best = found.mean["gain"], found.best["gain"]
     assert mean is not None
     assert best is not None
     assert mean.high == pytest.approx(mean.value * math.exp(1.96 * 0.2345), rel=1e-3)
-    assert (best.value, best.high) == pytest.approx((0.983, 0.983 * math.exp(1.96 * 0.0622)), rel=1e-3)
+    assert (best.value, best.high) == pytest.approx((3.945, 3.945 * math.exp(1.96 * 0.4648)), rel=1e-3)
 
 
 def test_the_fast_p_curve_starts_at_fast_0_and_never_rises() -> None:
@@ -333,8 +335,9 @@ def test_properties_that_hold_for_any_run(speedups: list[float | None]) -> None:
     assert value(found, "correctness_drop") == 0 if passed else found.mean["correctness_drop"] is None
     if passed:
         assert value(found, "fast_0") >= value(found, "fast_1") >= value(found, "fast_4")
-        logs = [math.log(speedup or 1.0) for speedup in speedups]
-        assert value(found, "geomean_speedup") == pytest.approx(math.exp(sum(logs) / len(logs)))
+        sure = 1 / (1 - 0.02 * math.sqrt((1 + 0.07) / 2))  # faster than this, by the interval of two cases
+        logs = [math.log(speedup) if speedup and speedup > sure else 0.0 for speedup in speedups]
+        assert value(found, "gain") == pytest.approx(math.exp(sum(logs) / len(logs)))
         assert value(found, "mean_speedup") == pytest.approx(sum(passed) / len(passed))
         assert value(found, "speedup_retention") == pytest.approx(1)
     for measure in MEASURES:
@@ -355,14 +358,14 @@ def test_speeds_of_tasks_bound_by_latency_are_a_group_of_their_own() -> None:
     found = {one.task_type: one for one in groups(trial_rows([run]))}
     assert list(found) == [ALL, "triton2triton", LATENCY_BOUND]
     for name in (ALL, "triton2triton"):
-        assert value(found[name], "geomean_speedup") == pytest.approx(2.0)
+        assert value(found[name], "gain") == pytest.approx(2.0)
         assert value(found[name], "correctness_rate") == 1.0 and found[name].counts.planned == 3
-    assert value(found[LATENCY_BOUND], "geomean_speedup") == pytest.approx(9.0)
+    assert value(found[LATENCY_BOUND], "gain") == pytest.approx(9.0)
 
 
-def test_a_noisy_case_counts_as_its_lower_bound_or_1() -> None:
+def test_a_noisy_case_counts_as_its_lower_bound_or_at_most_1() -> None:
     noisy = replace(b.case("s1", 4.0), timing=replace(b.timing(4.0), noisy=True, speedup=Estimate(4.0, 0.25, 9.0)))
     steady = b.case("s2", 4.0)
     (row,) = trial_rows([b.run([b.trial("triton2triton/m/a", cases=[noisy, steady])])])
-    assert row.speedup is not None and row.speedup.value == pytest.approx(1.0)
-    assert row.points == pytest.approx(20 + 100 + 100) and row.reward == pytest.approx(0.0)
+    assert row.speedup is not None and row.speedup.value == pytest.approx(2.0)
+    assert row.points == pytest.approx(20 + 100 + 200) and row.reward == pytest.approx(1.0)

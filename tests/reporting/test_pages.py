@@ -18,8 +18,10 @@ from arena.reporting.groups import groups
 from arena.reporting.measures import MEASURES
 from arena.reporting.pages import Report, write_report
 from arena.reporting.plots import PLOTS
+from arena.reporting.results import results_frame
 from arena.reporting.rows import trial_rows
-from arena.reporting.tables import markdown, results_frame, write_csv
+from arena.reporting.standings import standings
+from arena.reporting.tables import markdown, write_csv
 from arena.runs.records import RunRecords
 
 from . import builders as b
@@ -120,9 +122,9 @@ def test_all_numbers_are_on_the_page(page: Page, report: Report) -> None:
     assert "1.00 ms → 500 µs" in gelu.text.replace("1 ms", "1.00 ms")
     assert "expected <int> & 'b'" in silu.text
     for words in (
-        "1.41×",
-        "compile error",
-        "missing",
+        "1.98× overfit, unseen 1/2",
+        "failed: compile error",
+        "no verdict: no record",
         "1/2",
         "alignment",
         "regression",
@@ -155,7 +157,8 @@ def test_csv_and_json_hold_what_was_measured(report: Report) -> None:
     document = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     trials = pd.read_csv(folder / "trials.csv")
     assert len(trials) == 6
-    assert Counter(trials["status"]) == {"passed": 3, "missing": 2, "compile_error": 1}
+    assert Counter(trials["outcome"]) == {"solved": 2, "overfit": 1, "no verdict": 2, "failed": 1}
+    assert Counter(trials["stage_status"]) == {"passed": 3, "missing": 2, "compile_error": 1}
     assert len(pd.read_csv(folder / "cases.csv")) == 8
     for group, written in zip(report.groups, document["groups"], strict=True):
         mine = measures[(measures.agent == group.label) & (measures.task_type == group.task_type)]
@@ -256,4 +259,5 @@ def test_markdown_holds_no_control_codes() -> None:
 
 def test_markdown_escapes_pipes() -> None:
     assert markdown(pd.DataFrame([{"a|b": "x|y\nz"}])).splitlines()[2] == "| x\\|y z |"
-    assert markdown(results_frame(groups(trial_rows([b.simple([2.0])])), emulated=False)).count("\n") == 4
+    rows = trial_rows([b.simple([2.0])])
+    assert markdown(results_frame(standings(rows, groups(rows)), emulated=False)).count("\n") == 4

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from arena.errors import RecordError
 from arena.model.record import Estimate, Split
 from arena.model.verdict import Stage, Status, Verdict
-from arena.reporting.case_frame import HeldoutOutcome
 from arena.reporting.compare import Conclusion, compare_runs
 from arena.reporting.rows import combine, trial_rows
+from arena.scores.outcome import HeldoutOutcome
 
 from . import builders as b
 

@@ -89,7 +89,7 @@ def test_a_kernel_that_is_faster_is_found() -> None:
 
 
 def test_a_difference_within_the_errors_of_the_timings_is_none() -> None:
-    """Ten tasks, 1.2 to 1.4 times as fast, each with an interval of a factor of 20: p is small, the interval wide."""
+    """Ten tasks, 1.2 to 1.4 times as fast, each with an interval of a factor of 20: that error counts."""
 
     def run(name: str, speedup: float) -> RunRecords:
         trials = []
@@ -100,6 +100,5 @@ def test_a_difference_within_the_errors_of_the_timings_is_none() -> None:
         return b.run(trials, name=name)
 
     found = compare_runs(run("r1", 1.0), run("r2", 1.2)).speed
-    assert found.p_value is not None
-    assert found.p_value < 0.01
+    assert found.p_value is not None and found.p_value > 0.05
     assert found.finding is Conclusion.NONE_SHOWN

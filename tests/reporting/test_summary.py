@@ -11,15 +11,19 @@ import pytest
 from rich.console import Console
 
 from arena.cli import render
-from arena.model.record import Estimate
+from arena.model.record import Estimate, Trial
 from arena.model.verdict import Status
 from arena.reporting import formats
+from arena.reporting.answers import answers
+from arena.reporting.groups import Group, groups
 from arena.reporting.intervals import Method, Quantity
 from arena.reporting.measure import Unit
 from arena.reporting.pages import write_report
 from arena.reporting.report_warnings import resume_command, warnings
-from arena.reporting.rows import trial_rows
+from arena.reporting.rows import TrialRow, trial_rows
+from arena.reporting.standings import standings
 from arena.reporting.summary import summary_table
+from arena.scores.outcome import Outcome
 
 from . import builders as b
 
@@ -31,16 +35,30 @@ def test_summary_of_an_unfinished_run() -> None:
     ]
     found = summary_table(b.run(trials, tasks=["hip2hip/m/a", "hip2hip/m/b", "hip2hip/m/c"]))
     row = found.rows[0]
-    assert (row.agent, row.task_type, row.trials, row.compiled) == ("alpha", "all", 3, 2)
-    assert (row.correct_seen, row.correct_heldout) == (1, 1)
-    assert row.drop is not None
-    assert row.mean_speedup is not None
-    assert (row.drop.value, row.mean_speedup.value) == (0, 2)
-    assert [(f.task, f.status, f.detail) for f in found.failures] == [
-        ("hip2hip/m/b", "wrong_result", "output y is off"),
-        ("hip2hip/m/c", "missing", ""),
+    assert (row.agent, row.task_type, row.place, row.trials) == ("alpha", "all", 1, 3)
+    assert row.outcomes == {Outcome.SOLVED: 1, Outcome.FAILED: 1, Outcome.NO_VERDICT: 1}
+    gain, drop = row.measures["gain"], row.measures["correctness_drop"]
+    assert gain is not None and gain.value == pytest.approx(2 ** (1 / 3)) and drop is not None and drop.value == 0
+    assert [(f.task, f.outcome, f.detail) for f in found.failures] == [
+        ("hip2hip/m/b", "failed", "wrong_result: output y is off"),
+        ("hip2hip/m/c", "no verdict", "no record"),
     ]
-    assert not found.emulated
+    assert found.answers == answers(standings(*_measured(trials)), emulated=False), "the words of the page"
+
+
+def _measured(trials: list[Trial]) -> tuple[list[TrialRow], list[Group]]:
+    rows = trial_rows([b.run(trials, tasks=["hip2hip/m/a", "hip2hip/m/b", "hip2hip/m/c"])])
+    return rows, groups(rows)
+
+
+def test_an_overfit_trial_is_listed_with_the_unseen_case_that_is_wrong() -> None:
+    wrong = b.heldout("h2", None, candidate=Status.WRONG_RESULT)
+    found = summary_table(b.run([b.trial("hip2hip/m/a", cases=[b.case(), b.heldout(), wrong])]))
+    (failure,) = found.failures
+    assert (failure.outcome, failure.detail) == (Outcome.OVERFIT, "unseen h2 (h2 M=4 N=256 float32): wrong_result")
+    terminal = Console(width=200, record=True, file=io.StringIO())
+    terminal.print(render.failures_table(found))
+    assert "overfit" in terminal.export_text()
 
 
 def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
@@ -52,11 +70,12 @@ def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
     ]
     run = b.run(trials, tasks=[f"hip2hip/m/{name}" for name in "abcd"])
     row = summary_table(run).rows[0]
-    assert (row.trials, row.handed_in, row.not_handed_in, row.compiled, row.correct_seen) == (4, 2, 1, 2, 1)
+    assert (row.trials, row.outcomes[Outcome.NOT_HANDED_IN], row.outcomes[Outcome.SOLVED]) == (4, 1, 1)
     report = write_report([run], tmp_path)
     summary = (tmp_path / "summary.md").read_text()
-    assert "| alpha | all | 1/4 [4.6 %, 69.9 %] | 1.19× [1.00×, 1.68×] | – | 0.0 % [0.0 %, 79.3 %] of 1 |" in summary
-    assert "| alpha | 4 | 1 | 2/2 | 1/2 | 1 | 1 | 1 |" in summary, "planned, not handed in, and how far the others got"
+    assert "| alpha | all | 1 | 1/4 [4.6 %, 69.9 %] | 0/4 | 1.19× [1.00×, 1.68×] of 4 tasks |" in summary
+    assert "| Agent | Planned | Solved | Failed | Not handed in | No verdict | Compiled | Correct, seen |" in summary
+    assert "| alpha | 4 | 1 | 1 | 1 | 1 | 2/2 | 1/2 | 1 | 1 |" in summary, "how trials ended, and how far they got"
     assert ">Not handed in</th>" in report.index.read_text()
     with (tmp_path / "measures.csv").open() as file:
         rate = next(line for line in csv.DictReader(file) if line["measure"] == "compile_rate")
@@ -72,17 +91,16 @@ def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
     terminal = Console(width=200, record=True, file=io.StringIO())
     terminal.print(render.summary_table(summary_table(run)))
     shown = terminal.export_text()
-    assert "handed in" in shown
-    assert "0% [0%, 79%] of 1" in shown
-    assert "2.00× [1.96, 2.04]*" in shown
-    assert "* one task: the interval of its timing." in shown
+    for cell in summary_table(run).rows[0].cells.values():
+        assert all(word in shown for word in cell.split()), "the cells of the page"
 
 
 def test_summary_without_held_out_and_on_the_cpu_platform() -> None:
     found = summary_table(b.run([b.trial(cases=[b.case()], env=b.environment(b.CPU))]))
-    assert found.rows[0].correct_heldout is None
-    assert found.rows[0].drop is None
-    assert found.emulated
+    row = found.rows[0]
+    assert row.cells["Solved"] == "1/1 seen only" and row.outcomes == {Outcome.SEEN_ONLY: 1}
+    assert row.measures["solved_rate"] is None and row.measures["correctness_drop"] is None
+    assert "emulation" in found.notes[-1] and "Gain, emulated" in row.cells
 
 
 def test_the_detail_of_a_failed_trial_comes_from_its_first_failed_stage() -> None:
@@ -90,7 +108,7 @@ def test_the_detail_of_a_failed_trial_comes_from_its_first_failed_stage() -> Non
     assert trial.evaluation is not None
     named = b.verdicts_of(Status.COMPILE_ERROR, "kernel.hip:3: expected ';'")
     object.__setattr__(trial.evaluation, "verdicts", named)
-    assert summary_table(b.run([trial])).failures[0].detail == "kernel.hip:3: expected ';'"
+    assert summary_table(b.run([trial])).failures[0].detail == "compile_error: kernel.hip:3: expected ';'"
 
 
 def test_doubts_name_what_is_wrong_and_the_next_command() -> None:

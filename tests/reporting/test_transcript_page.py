@@ -19,6 +19,7 @@ from arena.reporting.plots import best_so_far, session_curve
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.reporting.transcript_views import EventView, event_views
 from arena.runs.records import RunRecords
+from arena.scores.outcome import Outcome
 from arena.transcripts import KeptEvaluation, Transcript, TranscriptWriter, transcript_path
 
 from . import builders as b
@@ -170,10 +171,12 @@ def test_of_too_many_events_the_middle_is_left_out_but_what_is_flagged(monkeypat
 
 
 def test_a_trial_without_a_record_still_has_a_page() -> None:
-    missing = replace(row(), session=None, status=None, cases=(), speedup=None, heldout_speedup=None)
+    missing = replace(
+        row(), session=None, status=None, outcome=Outcome.NO_VERDICT, cases=(), speedup=None, heldout_speedup=None
+    )
     page = Page(transcript_page.transcript_page(missing, Transcript(Path("none"), (), ())))
     assert page.open == []
-    assert "no record yet" in page.text
+    assert "no verdict: no record" in page.text
     assert "Nothing was evaluated" in page.text
 
 

@@ -40,7 +40,7 @@ def test_after_the_last_evaluation_only_finish_is_left(tmp_path: Path) -> None:
         with pytest.raises(EpisodeOver, match="all 2 evaluations are used up: only /finish"):
             episodes.evaluate(one, b"same", False)
         final = episodes.finish(one, None)
-        assert (final.status, final.reward, final.done) == (Status.PASSED, 1.0, True)
+        assert (final.stage_status, final.reward, final.done) == (Status.PASSED, 1.0, True)
         assert final.bounded_reward == 1 - 1.05 / 2
         assert judge.options[-1].heldout, "the last word is on held-out cases, too"
         for call in (lambda: episodes.finish(one, None), lambda: episodes.evaluate(one, b"same", False)):

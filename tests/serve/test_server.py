@@ -23,8 +23,8 @@ import pytest
 from arena import AsyncClient, Client, http_server
 from arena.errors import NotServed, UsageError
 from arena.http_server import MAX_BODY_BYTES, MAX_KERNEL_BYTES, MAX_SILENT, EvaluationServer
-from arena.model.reward import REWARDS
 from arena.model.session import KERNEL_LIMIT_BYTES
+from arena.scores.reward import REWARDS
 from arena.serve import openapi
 from arena.serve.routes import VERDICTS, Routes
 from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
@@ -91,7 +91,7 @@ def test_an_episode_by_the_client(tmp_path: Path) -> None:
         with pytest.raises(NotServed, match="409: all 2 evaluations are used up: only /finish is left"):
             client.evaluate(one, "fast")
         final = client.finish(one)
-        assert (final.reward, final.status, final.done) == (1.0, "passed", True)
+        assert (final.reward, final.outcome, final.stage_status, final.done) == (1.0, "seen only", "passed", True)
         for call in (client.finish, client.evaluate):
             with pytest.raises(NotServed, match="the episode is finished") as problem:
                 call(one, "fast")
@@ -329,7 +329,7 @@ def test_the_client_of_the_docs(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
         assert [line.split()[:2] for line in lines[:2]] == [["0.0", "1"], ["0.0", "0"]]
-        assert lines[2].startswith("0.0 passed: ")
+        assert lines[2].startswith("0.0 seen only: ")
         assert len(judge.options) == 3
 
 

@@ -44,7 +44,7 @@ def heldout_results() -> Evaluation:
 
 def test_heldout_cases_are_counted_and_never_named() -> None:
     final = final_of(heldout_results())
-    assert (final.status, final.detail) == (Status.PASSED, "")
+    assert (final.stage_status, final.detail) == (Status.PASSED, "")
     assert final.heldout is not None and (final.heldout.cases, final.heldout.passed) == (3, 2)
     assert final.heldout.speedup == pytest.approx(final.speedup)
     told = msgspec.json.encode(final).decode()
@@ -62,4 +62,4 @@ def test_heldout_cases_are_counted_and_never_named() -> None:
 )
 def test_details_of_failures_on_seen_cases_only(stage: Stage, status: Status, detail: str, reward: float) -> None:
     final = final_of(examples.evaluation(fails=Verdict(stage, status, "of a seen case")))
-    assert (final.status, final.detail, final.reward, final.heldout) == (status, detail, reward, None)
+    assert (final.stage_status, final.detail, final.reward, final.heldout) == (status, detail, reward, None)

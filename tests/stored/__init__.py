@@ -17,8 +17,9 @@ from arena.corpus.task_folder import TASKS
 from arena.http_server import EvaluationServer
 from arena.judge.messages import Options, Progress
 from arena.model.record import Evaluation, Split
-from arena.model.reward import bounded_reward, reward
 from arena.model.verdict import Stage, Status
+from arena.scores.outcome import Outcome
+from arena.scores.reward import bounded_reward, reward
 from arena.serve.routes import Routes
 from arena.serve.views import Final
 from tests.serve.serving import Judge, served
@@ -26,14 +27,14 @@ from tests.serve.serving import Judge, served
 TASK = "triton2triton/normalization/rms_norm"
 PLACE = Path(__file__).with_name("evaluations.json")
 OUTCOMES = {
-    "faster": Status.PASSED,
-    "slower": Status.PASSED,
-    "noisy": Status.PASSED,
-    "wrong": Status.WRONG_RESULT,
-    "wrong_unseen": Status.PASSED,
-    "compile_error": Status.COMPILE_ERROR,
-    "cheat": Status.RULE_VIOLATION,
-    "nothing": Status.NOTHING_SUBMITTED,
+    "faster": (Outcome.SOLVED, Status.PASSED),
+    "slower": (Outcome.SOLVED, Status.PASSED),
+    "noisy": (Outcome.SOLVED, Status.PASSED),
+    "wrong": (Outcome.FAILED, Status.WRONG_RESULT),
+    "wrong_unseen": (Outcome.OVERFIT, Status.PASSED),
+    "compile_error": (Outcome.FAILED, Status.COMPILE_ERROR),
+    "cheat": (Outcome.FAILED, Status.RULE_VIOLATION),
+    "nothing": (Outcome.NOT_HANDED_IN, Status.NOTHING_SUBMITTED),
 }
 
 
@@ -50,22 +51,22 @@ class StoredEvaluation:
         """Return the reward that the formulas give for the evaluation."""
         speedup = self.evaluation.seen_speedup if self.evaluation is not None else None
         status = self.evaluation.status if self.evaluation is not None else Status.NOTHING_SUBMITTED
-        return bounded_reward(speedup) if scheme == "bounded" else reward(status, speedup)
+        overfit = self.name == "wrong_unseen"
+        if scheme == "bounded":
+            return bounded_reward(speedup, overfit=overfit)
+        return reward(status, speedup, overfit=overfit)
 
 
 def problem(one: StoredEvaluation) -> str:
     """Return why it is not what its name says; empty where it is."""
     final, evaluation = one.final, one.evaluation
     noisy = evaluation is not None and any(case.timing and case.timing.noisy for case in evaluation.split(Split.SEEN))
-    if final.status is not OUTCOMES[one.name]:
-        return f"expected {OUTCOMES[one.name]}, not {final.status}"
+    if (final.outcome, final.stage_status) != OUTCOMES[one.name]:
+        return f"expected {OUTCOMES[one.name]}, not {final.outcome} and {final.stage_status}"
     if noisy is not (one.name == "noisy"):
         return f"noisy: {noisy}"
-    if final.status is Status.PASSED:
+    if final.stage_status is Status.PASSED:
         assert final.speedup is not None and final.heldout is not None
-        solved = final.heldout.passed == final.heldout.cases
-        if solved is (one.name == "wrong_unseen"):
-            return f"{final.heldout.passed} of {final.heldout.cases} held-out cases passed"
         if one.name in ("faster", "slower") and (final.speedup > 1) is not (one.name == "faster"):
             return f"speedup {final.speedup}"
     return ""

@@ -58,13 +58,13 @@ class ArenaTask(vf.Task[vf.TaskData, ArenaState, ArenaTaskConfig]):
 
     @vf.metric
     async def verdict(self, trace: vf.Trace) -> dict[str, float]:
-        """Return whether the kernel passed, its speedup, and how it did on held-out cases."""
+        """Return whether the kernel is solved or overfit, its speedup on seen cases, and how it did on unseen ones."""
         final = trace.state.final
-        found = {"passed": float(final["status"] == "passed")}
+        found = {name: float(final["outcome"] == name) for name in ("solved", "overfit")}
         if final["speedup"] is not None:
             found["speedup"] = final["speedup"]
         if heldout := final["heldout"]:
-            found["heldout_passed"] = heldout["passed"] / heldout["cases"]
+            found["heldout_share"] = heldout["passed"] / heldout["cases"]
             if heldout["speedup"] is not None:
                 found["heldout_speedup"] = heldout["speedup"]
         return found

@@ -1,6 +1,6 @@
-"""What one trial is worth on the scales of other benchmarks. Formulas and sources: docs/evaluate/measures.md.
+"""Scales of other benchmarks, for one trial. Formulas and sources: docs/evaluate/measures.md.
 
-The dense and the bounded reward are in `arena.model.reward`.
+The dense and the bounded reward are in `reward.py`.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.model.reward import REWARDS, bounded_reward, reward
 from arena.model.verdict import Status
 from arena.reporting.measures import MEASURES
-from arena.reporting.scores import pass_at_k, points, sol_score
+from arena.scores.reward import REWARDS, bounded_reward, reward
+from arena.scores.scales import pass_at_k, points, sol_score
 
 DOCS = (Path(__file__).parents[2] / "docs" / "evaluate" / "measures.md").read_text(encoding="utf-8")
 
