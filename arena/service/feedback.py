@@ -100,7 +100,7 @@ def _remarks(content: Content) -> Iterator[str]:
     if content.emulated and any(case.kernel_ms is not None for case in content.cases):
         yield _EMULATED
     if any(case.noisy for case in content.cases):
-        yield "~: the interval stayed wide; the case counts as its lower bound where that is above 1, else as 1 at most."
+        yield "~: the interval stayed wide; the case counts as its lower bound above 1, else as 1 at most."
     streams = [case.case for case in content.cases if case.mode == "stream"]
     if streams:
         yield f"Could not be captured as a device graph, so that launches are part of the time: {', '.join(streams)}."
