@@ -3,11 +3,10 @@
 The names below are the public API. Each is imported when it is first used: importing `arena` itself costs nothing.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+# `python -m arena` imports this before it can leave the current folder: nothing here may load another module.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from arena.agents.base import Agent, Submission, Workspace
     from arena.api.client import AsyncClient, Client

@@ -14,6 +14,8 @@ import arena
 PACKAGE = Path(arena.__file__).parent
 LAYERS = {
     "resources": 0,
+    "run_module": 0,
+    "python_child": 1,
     "errors": 0,
     "model": 1,
     "scores": 2,

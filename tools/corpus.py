@@ -17,6 +17,7 @@ from pathlib import Path
 
 from arena.corpus.corpora import open_corpora
 from arena.errors import FileError
+from arena.python_child import python_module
 from arena.task_check.run import code_key
 
 KEPT = Path(__file__).resolve().parents[1] / "tests" / "corpus.json"
@@ -48,7 +49,7 @@ def main() -> int:
     if not changed:
         return 0
     again = ["--resume"] if "--all" not in sys.argv[1:] else []  # what passed beside a task that failed
-    command = [sys.executable, "-m", "arena", "tasks", "check", "--platform", "cpu", *again, *changed]
+    command = python_module("arena", "tasks", "check", "--platform", "cpu", *again, *changed)
     code = subprocess.run(command, check=False).returncode
     if code == 0:
         KEPT.write_text(json.dumps(now, indent=0, sort_keys=True) + "\n", encoding="utf-8")

@@ -15,13 +15,13 @@ import os
 import signal
 import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from arena import AsyncClient, list_tasks
 from arena.errors import ArenaError, NotServed
+from arena.python_child import python_module
 from arena.runs import records
 
 POLL_S = 0.5
@@ -41,7 +41,7 @@ class Load:
         """Start a server and wait until it says where it is."""
         given = self.given
         command = [
-            *(sys.executable, "-m", "arena", "serve", *self.tasks, "--platform", given.platform),
+            *python_module("arena", "serve", *self.tasks, "--platform", given.platform),
             *("--socket", str(self.socket), "--runs-dir", given.out, "--name", "load", "--effort", given.effort),
             *(("--max-work", str(given.max_work)) if given.max_work else ()),
         ]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from arena import process
 from arena.errors import InfrastructureError
+from arena.python_child import python_environment, python_module
 from arena.toolchains.hip_build import default_cache_root
 
 INSTALL = "python -m arena.cross.hip_headers (tools/setup.sh does)"
@@ -67,8 +68,8 @@ def _writable() -> Path:
 
 
 def _download(folder: Path) -> Path:
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps")
-    done = process.run([*pip, *_PLATFORM, "-d", str(folder), _WHEEL_OF], timeout_s=600.0)
+    pip = python_module("pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps")
+    done = process.run([*pip, *_PLATFORM, "-d", str(folder), _WHEEL_OF], timeout_s=600.0, env=python_environment())
     wheels = sorted(folder.glob("*.whl"))
     if not done.ok or not wheels:
         said = done.output.strip()[-400:] or "no answer in time"

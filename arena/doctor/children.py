@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import msgspec
 
 from arena import process
 from arena.errors import ArenaError
+from arena.python_child import python_environment, python_module
 from arena.sandbox import network
 
 T = TypeVar("T")
@@ -28,8 +28,10 @@ def ask_child(
     """
     with tempfile.TemporaryDirectory(prefix="arena-doctor-") as folder:
         file = Path(folder) / "seen.json"
-        command = [sys.executable, "-m", module, str(file), *arguments]
-        done = process.run(network.starting(command, shared=shares_network), timeout_s=timeout_s)
+        command = python_module(module, str(file), *arguments)
+        done = process.run(
+            network.starting(command, shared=shares_network), timeout_s=timeout_s, env=python_environment()
+        )
         seen = msgspec.json.decode(file.read_bytes(), type=kind) if file.is_file() else kind()
     if done.ok:
         return seen, ""

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from arena import __version__
 from arena.errors import UsageError
+from arena.python_child import python_module
 from arena.resources import own_folders
 
-ARENA = (sys.executable, "-m", "arena")
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+ARENA = tuple(python_module("arena"))
+PYTEST = tuple(python_module("pytest", "-q", "-p", "no:cacheprovider"))
 CHEATS = "tests/judge/test_cheats.py"
 _LEAST_S = 20.0
 _A_FEW = ("--most", "8", "--effort", "screen", "--in-flight", "1")
@@ -75,9 +76,12 @@ def steps(platform: str, devices: str, out: Path) -> list[DoctorStep]:
     root = checkout()
     if root is None:
         return installed
-    tools = root / "tools"
+
+    def tool(name: str, *arguments: str) -> tuple[str, ...]:
+        return (sys.executable, str(root / "tools" / f"{name}.py"), *arguments)  # whose folder is on its search path
+
     results = ("--results", str(out / "cheats.json"))
-    cheats = (sys.executable, str(tools / "cheat_table.py"), "--run", "--gpu", "--missing", *results)
+    cheats = tool("cheat_table", "--run", "--gpu", "--missing", *results)
     from_checkout = [
         DoctorStep(
             "tests",
@@ -85,14 +89,10 @@ def steps(platform: str, devices: str, out: Path) -> list[DoctorStep]:
             (*PYTEST, "-m", "gpu", "tests", f"--ignore={CHEATS}"),
         ),
         DoctorStep("cheats", "cheat fixtures on this device", cheats, resumes=True),
-        DoctorStep(
-            "split", "the cost of confinement and of workers", (sys.executable, str(tools / "split_cost.py"), *on)
-        ),
-        DoctorStep("cost", "seconds per evaluation", (sys.executable, str(tools / "throughput.py"), *on, *_A_FEW)),
+        DoctorStep("split", "the cost of confinement and of workers", tool("split_cost", *on)),
+        DoctorStep("cost", "seconds per evaluation", tool("throughput", *on, *_A_FEW)),
     ]
-    last = DoctorStep(
-        "calibration", "A/A and experts", (sys.executable, str(tools / "calibration.py"), str(out / "runs/full"))
-    )
+    last = DoctorStep("calibration", "A/A and experts", tool("calibration", str(out / "runs/full")))
     return [*installed[:2], *from_checkout, *installed[2:], last]
 
 

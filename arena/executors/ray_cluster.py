@@ -14,8 +14,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from arena import process
@@ -26,6 +27,8 @@ from arena.executors.placement import CPU_RESOURCE, JudgePlaces, judge_places
 from arena.executors.ray_judge import NICENESS, PROGRESS, JudgeActor, ray_hidden
 from arena.model.environment import Environment
 from arena.printable import shortened
+from arena.python_child import python_code
+from arena.resources import PACKAGE
 from arena.service.judge_pool import Evaluator, JudgePool
 from arena.service.remote import RemoteEvaluator, difference, joined
 
@@ -287,10 +290,12 @@ def _connect(address: str) -> None:
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if not address:
-        ray.init(address="local", include_dashboard=False, resources={CPU_RESOURCE: 1}, **quiet)
+        with chdir(_folder()):
+            ray.init(address="local", include_dashboard=False, resources={CPU_RESOURCE: 1}, **quiet)
         return
     try:
-        ray.init(address=address, **quiet)
+        with chdir(_folder()):
+            ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ray.exceptions.RayError) as failure:
         first = str(failure).splitlines()[0]
         raise JudgeUnavailable(f"no Ray cluster at {address} ({first}); is the token the same here?") from None
@@ -302,9 +307,14 @@ def _connect(address: str) -> None:
     logging.getLogger(__name__).warning("whoever reaches this machine can run code on it: %s", problem)
 
 
+def _folder() -> Path:
+    """Return where to connect from: Ray's processes import from this folder first, so it is not the user's own."""
+    return Path("/") if PACKAGE.parent.name in ("site-packages", "dist-packages") else PACKAGE.parent
+
+
 def refuses_strangers(address: str) -> bool:
     """Return whether a cluster refuses a client without a token; one that needs none takes clients with one, too."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    command = [sys.executable, "-c", _PROBE, address]
+    command = python_code(_PROBE, address)
     found = process.run(command, timeout_s=_PROBE_S, env={**environment, _MODE: "disabled"})
     return found.returncode == _REFUSED

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from arena.judge.messages import Compile, Compiled, FromBuilder, HarnessFailed, 
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.process import kill_group
+from arena.python_child import python_environment, python_module
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _SILENCE_S = 1800.0
@@ -31,13 +30,13 @@ class BuilderClient:
         self._one_at_a_time = threading.Lock()
         self._former: list[subprocess.Popen[bytes]] = []
         self._killed = False
-        self._variables = {**os.environ, **_NO_DEVICE}
+        self._variables = {**python_environment(), **_NO_DEVICE}
         self._start()
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "arena.judge.builder_service", str(theirs.fileno())],
+            python_module("arena.judge.builder_service", str(theirs.fileno())),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env=self._variables,

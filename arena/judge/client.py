@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,6 +29,7 @@ from arena.model.environment import Environment
 from arena.model.record import Evaluation
 from arena.platforms import shares_by_socket
 from arena.process import kill_group
+from arena.python_child import python_environment, python_module
 from arena.sandbox import network
 from arena.scratch import sweep
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
@@ -53,7 +52,7 @@ class JudgeClient:
     def __init__(self, platform: str, device: int | None = None) -> None:
         self._platform = platform
         self._device = device
-        self._variables = dict(os.environ)
+        self._variables = python_environment()
         self._environment: Environment | None = None
         self._one_greets = threading.Lock()
         self._killed = False
@@ -61,7 +60,7 @@ class JudgeClient:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", self.module, self._platform, str(theirs.fileno())]
+        command = python_module(self.module, self._platform, str(theirs.fileno()))
         command += [] if self._device is None else [str(self._device)]
         self._process = subprocess.Popen(
             network.starting(command, shared=network.wanted(shares_by_socket(self._platform))),

@@ -6,7 +6,6 @@ through the process of the candidate, which can say what it likes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from arena.model.record import CaseTiming
 from arena.model.task import Arguments
 from arena.model.verdict import Status
 from arena.protocol import ProfiledRun
+from arena.python_child import python_module
 from arena.sandbox import network
 from arena.scratch import scratch
 from arena.toolchains.programs import find_program
@@ -76,7 +76,7 @@ def count(check: CorrectnessCheck, tool: CounterTool, side: Side, worked_out: Ar
             file = _written(check, worker_program, worked_out, folder, home)
         except CandidateFailed as failure:
             return None, failure.detail
-        command = [str(program), *tool.command(home), sys.executable, "-m", "arena.worker.profiled_run", str(file)]
+        command = [str(program), *tool.command(home), *python_module("arena.worker.profiled_run", str(file))]
         environment = {**clean_environment(interprets=check.platform.name == "cpu"), "TMPDIR": str(home)}
         line = network.starting(command, shared=True, loopback=True)
         done = process.run(line, timeout_s=_TIMEOUT_S, cwd=home, env={**environment, "HOME": str(home)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from arena.python_child import python_environment
 from arena.sandbox import confinement, network
 
 _KEPT = (
@@ -24,7 +25,7 @@ _KEPT = (
 
 def clean_environment(*, interprets: bool) -> dict[str, str]:
     """Return what a worker may know of the outside: where programs and device libraries are, and nothing else."""
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environment = python_environment({name: os.environ[name] for name in _KEPT if name in os.environ})
     environment.update(
         LANG="C.UTF-8",
         OMP_NUM_THREADS="1",

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -49,6 +48,7 @@ from arena.protocol import (
     ToForkServer,
     ToWorker,
 )
+from arena.python_child import python_module
 from arena.toolchains.base import NativeWorker
 from arena.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
 
@@ -123,7 +123,7 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         self._spins = spins
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "arena.worker.fork_server", platform, str(theirs.fileno())],
+            python_module("arena.worker.fork_server", platform, str(theirs.fileno())),
             pass_fds=[theirs.fileno()],
             env=clean_environment(interprets=interprets),
             stdin=subprocess.DEVNULL,

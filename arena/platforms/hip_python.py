@@ -20,6 +20,7 @@ import msgspec
 
 from arena import process
 from arena.platforms.hip_runtime import NO_DEVICE, HipError, HipRuntime
+from arena.python_child import python_environment, python_module
 
 Answer = TypeVar("Answer")
 _TIMEOUT_S = 60.0
@@ -56,13 +57,12 @@ def in_child(
     Returns:
         What it wrote to the file, or None and why it wrote nothing.
     """
-    given = dict(os.environ if environment is None else environment)
+    given = python_environment(os.environ if environment is None else environment)
     folders = [folder for folder in (given.get("LD_LIBRARY_PATH"), _torch_libraries()) if folder]
     given["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
-    given["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     with tempfile.TemporaryDirectory(prefix="arena-hip-") as folder:
         answer = Path(folder) / "answer.json"
-        command = [sys.executable, "-m", module, str(answer), *arguments]
+        command = python_module(module, str(answer), *arguments)
         done = process.run(command, timeout_s=_TIMEOUT_S, env=given)
         if not answer.is_file():
             how = "did not answer in time" if done.timed_out else f"ended with code {done.returncode}"

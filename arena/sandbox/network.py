@@ -1,7 +1,7 @@
 """A network that a judge shares with its workers: empty, so that nothing else is reachable from it.
 
 Buffers of some devices reach another process only over an abstract Unix socket, which ends at a network namespace. The
-judge then starts through `python -m arena.sandbox.network COMMAND…`, and its workers stay in the namespace it enters.
+judge then starts through the module `arena.sandbox.network COMMAND…`, and its workers stay in the namespace it enters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from arena.errors import UsageError
+from arena.python_child import python_module
 from arena.sandbox import landlock
 from arena.sandbox.namespaces import CLONE_NEWNET, SHARED_NETWORK, SHARED_SCOPE, unshare
 
@@ -48,7 +49,7 @@ def starting(command: Sequence[str], *, shared: bool, loopback: bool = False) ->
 
     With `loopback` they may also speak to each other over 127.0.0.1, as programs do that know nothing of all this.
     """
-    own = [sys.executable, "-m", "arena.sandbox.network", *([_LOOPBACK] if loopback else [])]
+    own = python_module("arena.sandbox.network", *([_LOOPBACK] if loopback else []))
     return [*own, *command] if shared else list(command)
 
 

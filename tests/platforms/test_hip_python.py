@@ -100,7 +100,7 @@ def test_whatever_is_installed_here_answers() -> None:
 def test_a_process_that_dies_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package `hip` that ends the process, as a runtime with a broken driver may."""
     (tmp_path / "hip.py").write_text("import os\nos._exit(7)\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert ask_hip() == HipAnswer(0, "hip-python ended with code 7: ")
 
 

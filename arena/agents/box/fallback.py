@@ -35,12 +35,15 @@ from arena.agents.box.outlet import Outlet
 from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
 from arena.process_table import descendants
-from arena.resources import PACKAGE, own_folders
+from arena.python_child import python_environment, python_module
+from arena.resources import own_folders
 from arena.sandbox import confinement, visible
 from arena.sandbox.cgroup import ControlGroup
 from arena.scratch import in_memory, scratch
 
 NOBODY = 65534
+_KEPT = ("PYTHONPATH", confinement.SWITCH)
+"""what the supervisor gets of our environment"""
 
 
 @cache
@@ -161,16 +164,13 @@ class FallbackBox(Opened):
         written, given = in_memory("order", order.written()), in_memory("stdin", stdin)
         try:
             return subprocess.Popen(
-                [sys.executable, "-m", "arena.agents.box.supervise", str(written)],
+                python_module("arena.agents.box.supervise", str(written)),
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=(written, order.report, order.go),
                 cwd="/",
-                env={
-                    "PYTHONPATH": os.pathsep.join((str(PACKAGE.parent), *filter(None, sys.path))),
-                    confinement.SWITCH: os.environ.get(confinement.SWITCH, "full"),
-                },
+                env=python_environment({name: os.environ[name] for name in _KEPT if name in os.environ}),
                 start_new_session=True,
             )
         finally:
