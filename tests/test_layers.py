@@ -140,6 +140,17 @@ def test_reporting_needs_no_torch(module: str) -> None:
     assert not loaded_after(f"import {module}") & {"torch", "triton"}
 
 
+def test_text_is_read_and_written_in_a_named_encoding() -> None:
+    """Where nothing is said, it is the locale's: ASCII for `LC_ALL=C`."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func).rsplit(".", 1)[-1]
+                said = {one.arg: ast.unparse(one.value) for one in node.keywords}
+                text = called in ("read_text", "write_text") or said.get("text") == "True"
+                assert "encoding" in said or not text, f"{path}:{node.lineno}: {called} without an encoding"
+
+
 def test_only_the_command_line_prints_or_exits() -> None:
     for path in FILES:
         if unit(path) == "cli":

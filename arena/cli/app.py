@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +12,7 @@ from typer.core import TyperGroup
 import arena
 from arena.cli import (
     Interrupted,
+    Unforeseen,
     agents,
     clean,
     compare,
@@ -32,20 +35,34 @@ from arena.cli import (
 )
 
 _EPILOG = """
-Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure);
-130 interrupted.
+Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure)
+or an internal error; 130 interrupted; 141 the reader of the output has gone.
 """
 
 
 class _Commands(TyperGroup):
-    """Commands that say when Ctrl-C ended them; Typer alone prints nothing."""
+    """Commands that let every exception reach `main`. Typer alone ends silently, with 1 for a broken pipe."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the command line, as any group does; a help text may find that nobody reads it."""
+        with _past_typer():
+            return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; raises `Interrupted` for Ctrl-C."""
-        try:
+        with _past_typer():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted") from None
+
+
+@contextmanager
+def _past_typer() -> Iterator[None]:
+    """Replace the exceptions that Typer takes for its own."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted") from None
+    except (BrokenPipeError, EOFError) as problem:
+        raise Unforeseen(problem) from problem
 
 
 def _print_version(asked: bool) -> None:

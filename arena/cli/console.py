@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import TextIO
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -23,8 +24,13 @@ class PrintableConsole(Console):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
 
-out = PrintableConsole(width=None if sys.stdout.isatty() else _WIDTH)
-err = PrintableConsole(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
+def _width(stream: TextIO | None) -> int | None:
+    """Return the width to print in, None for that of the terminal; a closed stream is None."""
+    return None if stream is not None and stream.isatty() else _WIDTH
+
+
+out = PrintableConsole(width=_width(sys.stdout))
+err = PrintableConsole(stderr=True, width=_width(sys.stderr))
 
 
 def examples(*lines: str) -> str:

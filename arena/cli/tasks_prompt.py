@@ -44,7 +44,7 @@ def prompt(
         prepare(folder, found, environment_here(platform), Limits())
         whole, text, files = (
             prompt_of(folder, kernel, found.entry, turns),
-            (folder / TEXT).read_text(),
+            (folder / TEXT).read_text(encoding="utf-8"),
             files_of(folder),
         )
     if as_json:

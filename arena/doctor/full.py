@@ -139,7 +139,9 @@ def run_full(
             ends[step.name] = StepEnd(code, spent_s + seconds, version)
             word = {0: "passed", None: "out of time"}.get(code, f"failed with exit code {code}")
             on_line(f"{step.name:12} {word}, {spent_s + seconds:.0f} s: {out / step.name}.log")
-        (out / _ENDS).write_text(json.dumps({name: asdict(end) for name, end in ends.items()}, indent=1))
+        (out / _ENDS).write_text(
+            json.dumps({name: asdict(end) for name, end in ends.items()}, indent=1), encoding="utf-8"
+        )
     codes = [ends[step.name].code for step in chosen]
     return 1 if any(codes) else 2 if None in codes else 0
 
@@ -178,7 +180,11 @@ def run_step(step: DoctorStep, log: Path, seconds: float) -> tuple[int | None, f
 def kept_ends(out: Path) -> dict[str, StepEnd]:
     """Return how the steps ended whose logs are in this folder, by name."""
     kept = out / _ENDS
-    return {name: StepEnd(**end) for name, end in json.loads(kept.read_text()).items()} if kept.is_file() else {}
+    return (
+        {name: StepEnd(**end) for name, end in json.loads(kept.read_text(encoding="utf-8")).items()}
+        if kept.is_file()
+        else {}
+    )
 
 
 def version_on(platform: str) -> str:
@@ -192,4 +198,6 @@ def code_version() -> str:
     if root is None:
         return __version__
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=root).stdout.strip()
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", check=False, cwd=root
+    ).stdout.strip()

@@ -64,12 +64,14 @@ class DurationKernel:
         folder = root / self.task_type / "self_check" / self.name
         folder.mkdir(parents=True)
         unit = self.unit(emulated=emulated)
-        (folder / "task.yaml").write_text(_TASK.format(name=self.name, axes=self.axes, tensors=self.tensors))
-        (folder / "reference.py").write_text(self.reference)
-        (folder / self.file).write_text(self.text)
+        (folder / "task.yaml").write_text(
+            _TASK.format(name=self.name, axes=self.axes, tensors=self.tensors), encoding="utf-8"
+        )
+        (folder / "reference.py").write_text(self.reference, encoding="utf-8")
+        (folder / self.file).write_text(self.text, encoding="utf-8")
         for split, kinds in (("seen", ()), ("heldout", _KINDS)):
             rows = [self._case(count, unit + bool(kinds), kind) for count, kind in zip_longest(COUNTS, kinds)]
-            (folder / f"{split}.yaml").write_text("".join(rows))
+            (folder / f"{split}.yaml").write_text("".join(rows), encoding="utf-8")
         return folder
 
     def _case(self, count: int, unit: int, kind: str | None) -> str:

@@ -78,7 +78,9 @@ def read_rocprofv3(folder: Path, output: str, launches: int) -> Counters | None:
     values: dict[str, float] = {}
     for file in sorted(folder.glob("rocprofv3/**/*counter_collection.csv")):
         trace = file.with_name(file.name.replace("counter_collection", "kernel_trace"))
-        collected = _rocm_dispatches(file.read_text(encoding="utf-8"), trace.read_text() if trace.is_file() else "")
+        collected = _rocm_dispatches(
+            file.read_text(encoding="utf-8"), trace.read_text(encoding="utf-8") if trace.is_file() else ""
+        )
         values |= _summed(collected[-launches:], _ROCM_MEANS, _ROCM_BYTES)
     if not values:
         return None

@@ -158,7 +158,9 @@ def _attempts(outside: _Outside) -> Mapping[str, Callable[[], object]]:
     return {
         "read a hidden file": outside.secret.read_text,
         "read a file that it was not shown": outside.neighbour.read_text,
-        "read it through another process": lambda: Path(f"{everyone}/root{outside.neighbour}").read_text(),
+        "read it through another process": lambda: Path(f"{everyone}/root{outside.neighbour}").read_text(
+            encoding="utf-8"
+        ),
         "read another process's environment": lambda: Path(f"{everyone}/environ").read_bytes()[:0],
         "write outside its folders": lambda: tempfile.mkdtemp(dir=outside.neighbour.parent),
         "connect to this machine": lambda: socket.create_connection(("127.0.0.1", outside.port), _CONNECT_S).close(),

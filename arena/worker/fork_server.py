@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from arena.flags import Flags
@@ -123,8 +124,9 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for output in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, OSError, ValueError):  # None, where ours were closed when we started
+                output.flush()
         os._exit(code & 0xFF)
 
 

@@ -82,7 +82,7 @@ def _version(name: str, root: Path) -> str:
             return folder.name.removeprefix(f"{distribution}-").removesuffix(".dist-info")
     asked = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(asked, capture_output=True, text=True, encoding="utf-8", timeout=30, check=False)
     except OSError:
         return "unknown"
     return done.stdout.strip() if done.returncode == 0 else "unknown"

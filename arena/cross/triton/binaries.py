@@ -43,7 +43,7 @@ def _of_cubin(binary: bytes, name: str) -> KernelUse:
         file.write(binary)
         file.flush()
         command = [str(_cuobjdump()), "--dump-resource-usage", file.name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=30, check=False)
     pattern = rf"Function {re.escape(name)}:\s+REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)"
     found = re.search(pattern, done.stdout)
     if found is None:

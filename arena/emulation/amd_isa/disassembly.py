@@ -63,7 +63,9 @@ def disassemble(code_object: bytes, objdump: Path) -> dict[int, Instruction]:
         file.flush()
         # Not by `arena.process`, which begins a session: a confined worker must not.
         command = [str(objdump), "-d", file.name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_DISASSEMBLE_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", timeout=_DISASSEMBLE_S, check=False
+        )
     if done.returncode != 0:
         raise InfrastructureError(f"{objdump} cannot disassemble the code object: {done.stderr.strip()[:300]}")
     return {instruction.address: instruction for instruction in parse(done.stdout)}
