@@ -33,8 +33,11 @@ from arena.cli import (
     verify,
     yardstick,
 )
+from arena.cli.console import examples
 
-_EPILOG = """
+_EPILOG = f"""
+{examples("arena doctor --quick", "arena run quickstart", "arena evaluate rms_norm kernel.py")}
+
 Exit codes: 0 done; 1 the thing asked about failed; 2 usage or configuration; 3 no verdict (infrastructure)
 or an internal error; 130 interrupted; 141 the reader of the output has gone.
 """

@@ -11,7 +11,6 @@ from arena.cli import export_harbor
 from arena.cli.connection import lacks_extra
 from arena.cli.console import examples, out
 
-app = typer.Typer(help="Write results and tasks in the formats of others.", no_args_is_help=True)
 PARQUET_EXAMPLES = examples(
     "arena export parquet runs/monday --out monday-data",
     "hf upload me/monday monday-data --repo-type dataset    # the card is in README.md",
@@ -20,6 +19,17 @@ SUBMISSION_EXAMPLES = examples(
     "arena export submission runs/monday --out submissions",
     "arena verify submissions/hardcoded__no-model --devices all",
     "arena site submissions/hardcoded__no-model submissions/expert__no-model --out site",
+)
+EXAMPLES = examples(
+    "arena export parquet runs/monday --out monday-data",
+    "arena export submission runs/monday --out submissions",
+    "arena export harbor --help",
+)
+app = typer.Typer(
+    help="Write results and tasks in the formats of others.",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 Run = Annotated[Path, typer.Argument(help="The run folder.", exists=True, file_okay=False)]
 

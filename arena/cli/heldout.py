@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _FEWEST = 5
 """cases of a held-out file; its schema has the same number"""
 
-app = typer.Typer(help="Draw fresh held-out cases.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(
+    help="Draw fresh held-out cases.",
+    epilog=examples("arena heldout sample --seed 7 --out private"),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
 
 
 @app.callback()

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Turn other benchmarks' problems, from your own checkout, into task folders.",
+    epilog=examples(
+        "arena import kernelbench ~/KernelBench --trust --out imported",
+        "arena import flashinfer-bench ~/flashinfer-trace --trust --out imported",
+    ),
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _LEAST_SUMMARY = 16
 """characters of a summary that say anything"""
 
-app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(
+    help="List, show and check tasks.",
+    epilog=examples("arena tasks list 'hip2hip/*'", "arena tasks show gelu", "arena tasks check gelu --details"),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
 app.command("check", epilog=tasks_check.EXAMPLES)(tasks_check.check)
 app.command("prompt", epilog=tasks_prompt.EXAMPLES)(tasks_prompt.prompt)
 

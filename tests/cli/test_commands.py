@@ -6,10 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from arena import __version__, compare, load_run
@@ -22,30 +25,15 @@ from arena.runs.config import find_config, load_config
 from tests.corpus.folders import write_task
 from tests.reporting import builders
 
-COMMANDS = [
-    ["run"],
-    ["evaluate"],
-    ["report"],
-    ["compare"],
-    ["portability"],
-    ["tasks", "list"],
-    ["tasks", "show"],
-    ["tasks", "prompt"],
-    ["tasks", "check"],
-    ["tasks", "quality"],
-    ["tasks", "new"],
-    ["heldout", "sample"],
-    ["agents"],
-    ["agents", "try"],
-    ["serve"],
-    ["mcp"],
-    ["openreward"],
-    ["export", "parquet"],
-    ["export", "submission"],
-    ["transcript"],
-    ["doctor"],
-    ["clean"],
-]
+
+def commands(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield every command and group of the tree by its words; the program itself has none."""
+    yield path
+    for name, command in getattr(node, "commands", {}).items():
+        yield from commands(command, (*path, name))
+
+
+COMMANDS = [*commands(get_command(app))]
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -55,11 +43,17 @@ def arena(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=110, check=False)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_help_ends_in_examples(command: list[str]) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: " ".join(words) or "arena")
+def test_every_help_ends_in_examples(command: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(app, [*command, "--help"])
     assert shown.exit_code == 0
-    assert f"arena {' '.join(command)}" in shown.output.split("Examples")[-1]
+    _, *after = shown.output.split("Examples")
+    assert after and " ".join(("arena", *command)) in after[-1]
+
+
+def test_the_tree_has_every_command() -> None:
+    """At least as many as there were; `tasks` and what is in it count one each."""
+    assert len(COMMANDS) >= 35 and {("tasks", "release"), ("yardstick",), ("export", "harbor")} <= {*COMMANDS}
 
 
 def test_the_configurations_and_agents_of_examples_exist() -> None:
