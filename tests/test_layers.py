@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ LAYERS = {
     "run_module": 0,
     "python_child": 1,
     "errors": 0,
+    "closure": 0,
     "model": 1,
     "scores": 2,
     "corpus": 2,
@@ -66,6 +68,14 @@ HEAVY = {"torch", "triton", "numpy", "pandas", "matplotlib", "scipy"}
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 50
 FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+PAGE = PACKAGE.parent / "docs/develop/architecture.md"
+
+
+def test_the_page_on_architecture_has_the_same_table() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name: int(layer) for layer, names in rows for name in re.findall(r"`(\w+)`", names)} == LAYERS
 
 
 def unit(path: Path) -> str:

@@ -3,7 +3,8 @@
     python tools/corpus.py            check what has changed, and keep what passed in tests/corpus.json
     python tools/corpus.py --all      check every task
 
-A result is kept under a key of the task's content hash and of the code that checks (`arena.task_check.run.code_key`).
+A result is kept under a key of the task's content hash, of the level of its corpus and of the code that checks
+(`arena.task_check.run.code_key`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from arena.corpus.corpora import open_corpora
+from arena.corpus.level import level_of
 from arena.errors import FileError
 from arena.python_child import python_module
 from arena.task_check.run import code_key
@@ -28,7 +30,8 @@ def keys() -> dict[str, str]:
     corpora, found = open_corpora(()), {}
     for name in corpora.ids:
         try:
-            content = corpora.load(name).content_hash
+            task = corpora.load(name)
+            content = f"{task.content_hash} {level_of(task)}"
         except FileError:
             content = ""
         found[name] = hashlib.sha256(f"{content} {code_key()}".encode()).hexdigest()[:16] if content else ""

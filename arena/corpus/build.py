@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.corpus.case_checks import CASE_KEYS, check_case, check_work, is_scalar, known_names
+from arena.corpus.declared import check_declared
 from arena.corpus.strict_yaml import Document
 from arena.errors import FileError
 from arena.model.expression import Expression, ExpressionError
@@ -87,6 +88,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         equivalent_mutants=data.get("equivalent_mutants", {}),
     )
     _check_names(document, task)
+    check_declared(document, task)
     _check_expressions(document, task)
     _check_independent(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
@@ -103,6 +105,8 @@ def _axis(document: Document, name: str, spec: dict[str, Any]) -> Axis:
     if low > high:
         raise document.error(["axes", name, "domain"], f"is empty: {low} is above {high}")
     axis = Axis(name, spec["doc"], low, high, spec.get("multiple_of", 1), values, spec.get("default"))
+    if values and "multiple_of" in spec:
+        raise document.error(["axes", name, "multiple_of"], "has no meaning beside `values`, which name every size")
     if axis.default is not None and not axis.admits(axis.default):
         raise document.error(["axes", name, "default"], f"{axis.default} is outside the domain")
     return axis
@@ -186,6 +190,8 @@ def _cases(document: Document, split: Split, axes: tuple[Axis, ...]) -> tuple[Ca
     for index, item in enumerate(document.data):
         if split is Split.HELDOUT and "kind" not in item:
             raise document.error([index], "`kind` is missing: a held-out case says in which way it differs")
+        if split is Split.SEEN and "kind" in item:
+            raise document.error([index, "kind"], "a seen case has no kind, only a held-out one: remove the key")
         values = {name: value for name, value in item.items() if name not in CASE_KEYS}
         given = item.get("fills", {})
         cases.append(

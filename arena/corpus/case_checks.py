@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from arena.corpus.memory import memory_problem
 from arena.corpus.strict_yaml import Document
 from arena.model.expression import Expression, ExpressionError, Number
-from arena.model.record import Split
 from arena.model.task import (
     LARGE,
     LARGE_ELEMENTS,
@@ -31,10 +30,9 @@ def known_names(task: Task) -> frozenset[str]:
 
 
 def _check_large(document: Document, index: int, task: Task, case: Case, worked_out: Arguments) -> None:
-    """A `large` case is held out, not timed, of a task with `independent`, with so large a tensor."""
+    """A `large` case is not timed, of a task with `independent`, with so large a tensor."""
     most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
     for holds, problem in (
-        (case.split is Split.HELDOUT, "a seen case cannot be `large`"),
         (not case.timed, "a large case is not timed"),
         (task.independent, "task.yaml names no axis under `independent`, whose rows could be sampled"),
         (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),

@@ -58,15 +58,20 @@ def read(path: Path, schema: str) -> Document:
     return document
 
 
-def parse(path: Path) -> Document:
-    """Parse one YAML document strictly."""
+def read_text(path: Path) -> str:
+    """Return a file's text; `FileError` where it cannot be read or is not UTF-8."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as problem:
         raise FileError(path, f"cannot be read ({problem.strerror})") from None
     except UnicodeDecodeError as problem:
         at = problem.object[: problem.start].count(b"\n") + 1
         raise FileError(path, f"not UTF-8 ({problem.reason})", line=at) from None
+
+
+def parse(path: Path) -> Document:
+    """Parse one YAML document strictly."""
+    text = read_text(path)
     try:
         node = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as problem:

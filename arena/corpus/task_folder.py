@@ -46,6 +46,9 @@ def load_task(folder: Path, heldout: Path | None = None) -> Task:
     for defining in (task.reference_path, task.baseline_kernel):
         if defining is not None and not defining.is_file():
             raise FileError(defining, "is missing")
+    for path in folder.iterdir():
+        if path.suffix in (".py", ".hip"):
+            strict_yaml.read_text(path)
     return task
 
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from arena.errors import ArenaError
+from arena.errors import FileError
 from arena.model.task import FLOATING, Arguments, Tensor
 from arena.numerics.dtypes import torch_dtype
 from arena.numerics.fills import draw, is_custom, zeros_will_do
@@ -130,7 +130,8 @@ def _asked(
     for tensor in custom:
         values, wanted = made.get(tensor.name), (count, *tensor.shape)
         if values is None or tuple(values.shape) != wanted:
-            raise ArenaError(f"{arguments.task.id}: make_inputs gives no `{tensor.name}` of shape {list(wanted)}")
+            said = f"make_inputs gives no `{tensor.name}` of shape {list(wanted)}"
+            raise FileError(arguments.task.reference_path, f"{arguments.case.id} ({arguments.case.label}): {said}")
     return {tensor.name: made[tensor.name].to(torch_dtype(tensor.dtype)) for tensor in custom}
 
 

@@ -293,6 +293,11 @@ class Arguments:
         """Bytes one call must move: declared, else every input and output once (a mutable input twice)."""
         if self.task.work.bytes is not None:
             return float(self.task.work.bytes.value(self.names))
+        return self.argument_bytes
+
+    @property
+    def argument_bytes(self) -> float:
+        """Bytes of every input and output once; of a mutable input twice, since it is read and written."""
         moved = sum(t.stored * t.item_bytes * (2 if t.spec.mutable else 1) for t in self.inputs)
         return float(moved + sum(t.numel * t.item_bytes for t in self.outputs))
 

@@ -125,7 +125,10 @@ class Reference:
         build = _function(self._module, INPUT_BUILDER, self._path)
         with self._located(arguments):
             made = build(known_values(arguments), generator, count)
-        assert isinstance(made, dict)
+            if not isinstance(made, dict):
+                raise TypeError(
+                    f"`{INPUT_BUILDER}` returned a {type(made).__name__}, expected a dict of tensors by name"
+                )
         return made
 
     def regret(
@@ -136,15 +139,48 @@ class Reference:
         widened = {name: _widen(tensor, arguments.task.precision) for name, tensor in inputs.items()}
         with self._located(arguments):
             given = call_by_name(function, known_values(arguments), {**widened, **outputs})
-        assert isinstance(given, dict)
+            if not isinstance(given, dict):
+                raise TypeError(f"`{REGRET}` returned a {type(given).__name__}, expected a dict of tensors by name")
         return given
+
+    def count_flops(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> float:
+        """Return the floating-point operations of one call (`arena.numerics.operations.count_flops`)."""
+        from arena.numerics.operations import count_flops
+
+        given = {name: _widen(tensor, arguments.task.precision) for name, tensor in inputs.items()}
+        return count_flops(lambda: self._results(arguments, given))
+
+    def validate(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> None:
+        """Call it once more to see what the judge, which works on copies and converts results, would not notice.
+
+        Raises:
+            FileError: it writes to an input that is not mutable, or a result is floating where an integer is declared
+                or the other way round.
+        """
+        given = {name: _widen(tensor, arguments.task.precision) for name, tensor in inputs.items()}
+        before = {name: tensor.clone() for name, tensor in given.items()}
+        for name, value in self._results(arguments, given).items():
+            tensor = arguments.tensors[name]
+            if tensor is not None and value.is_floating_point() != torch_dtype(tensor.dtype).is_floating_point:
+                raise self._error(arguments, f"`{name}` is returned as {value.dtype}, declared is {tensor.dtype}")
+        mutable = {spec.name for spec in arguments.task.tensors if spec.mutable}
+        for name in sorted(given.keys() - mutable):
+            if not _same_bytes(given[name], before[name]):
+                advice = f"compute on `{name}.clone()`, or declare the input `mutable: true`"
+                raise self._error(
+                    arguments, f"the reference writes to its input `{name}`, which is read-only: {advice}"
+                )
 
     def _check_shapes(self, arguments: Arguments, expected: Mapping[str, torch.Tensor]) -> None:
         for name, value in expected.items():
             tensor = arguments.tensors[name]
             if tensor is not None and tuple(value.shape) != tensor.shape:
-                said = f"`{name}` has shape {tuple(value.shape)}, declared is {tensor.shape}"
-                raise FileError(self._path, f"{_case(arguments)}{said}", line=self._function.__code__.co_firstlineno)
+                raise self._error(arguments, f"`{name}` has shape {tuple(value.shape)}, declared is {tensor.shape}")
+
+    def _error(self, arguments: Arguments, problem: str) -> FileError:
+        return FileError(
+            self._path, f"{_case(arguments)}{problem}", line=inspect.unwrap(self._function).__code__.co_firstlineno
+        )
 
     def _located(self, arguments: Arguments) -> AbstractContextManager[None]:
         return _located(self._path, _case(arguments))
@@ -163,7 +199,7 @@ def _located(path: Path, where: str = "") -> Iterator[None]:
         raise
     except SyntaxError as problem:
         raise FileError(path, f"{where}{problem.msg}", line=problem.lineno) from problem
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         lines = [frame.lineno for frame in extract_tb(problem.__traceback__) if frame.filename == str(path)]
         raise FileError(path, f"{where}{type(problem).__name__}: {problem}", line=lines[-1] if lines else None) from (
             problem
@@ -203,10 +239,15 @@ def results(
     function: Callable[..., Any], values: Mapping[str, Any], inputs: Mapping[str, torch.Tensor], count: int
 ) -> tuple[torch.Tensor, ...]:
     """Call a reference by name and return its results as a tuple of `count` tensors."""
+    import torch
+
     given = call_by_name(function, values, inputs)
     found = given if isinstance(given, tuple) else (given,)
     if len(found) != count:
         raise ValueError(f"the reference returned {len(found)} tensors, declared are {count}")
+    for number, value in enumerate(found, start=1):
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"the reference returned a {type(value).__name__} as result {number}, expected a tensor")
     return found
 
 
@@ -223,9 +264,18 @@ def call_by_name(function: Callable[..., Any], values: Mapping[str, Any], inputs
 def _function(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
     function = getattr(module, name, None)
     if not callable(function):
-        raise FileError(path, f"defines no function `{name}`")
+        raise FileError(path, f"defines no function `{name}`: write one, with arguments named as the task's inputs")
     assert callable(function)
     return function  # type: ignore[no-any-return]
+
+
+def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors are alike to the bit, NaN included."""
+    import torch
+
+    if first.shape != second.shape or first.dtype != second.dtype:
+        return False
+    return torch.equal(*(one.contiguous().flatten().view(torch.uint8) for one in (first, second)))
 
 
 def _in_float32(tensor: torch.Tensor) -> torch.Tensor:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from arena.errors import FileError
 from arena.judge.building import build_program
 from arena.judge.conditioning import MARGIN
 from arena.judge.cross_compile import Limit
@@ -32,19 +32,13 @@ from arena.numerics.reference import Reference
 from arena.protocol import Language
 from arena.sharing import share_out
 from arena.task_check.arithmetic import arithmetic_item
-from arena.task_check.mutation import mutants_item, try_mutants
-from arena.task_check.omissions import omissions_item, try_omissions
 from arena.task_check.self_timing import SelfTiming
-from arena.task_check.soundness import Draw, check_definition, count_bytes, unless_declared
-
-if TYPE_CHECKING:
-    import torch
+from arena.task_check.soundness import Draw, check_definition, unless_declared
+from arena.task_check.work import work_items
 
 _MOST_WORKERS = 6
 _DEFINITION_CASES = 4
 _DEFINITION_WORK = 3e5
-_COUNTED = (0.5, 1.15)
-_DRAWS = 20
 _OF_MACHINE_CODE = {
     MachineCodeOutcome.RIGHT: CheckOutcome.PASSED,
     MachineCodeOutcome.WRONG: CheckOutcome.FAILED,
@@ -65,7 +59,6 @@ class TaskChecker:
         self._times = timing and not context.timer.facts.emulated
         self._limit = Limit(options.call_timeout_s, once=not every_launch)
         self._cases = select_cases(task, task.cases, options)
-        self._reference = Reference(task.reference_path)
         correctness, self._performance = checks(task, options, context.timer)
         self._correctness = replace(correctness, enough_s=_ENOUGH_S) if context.timer.facts.emulated else correctness
         self._timing = SelfTiming(task, context, self._performance, self._worker_program, options.call_timeout_s)
@@ -76,13 +69,10 @@ class TaskChecker:
         fates: tuple[MutantFate, ...] = ()
         items: list[CheckItem] = []
         if most_mutants:
-            fates = try_mutants(self._task, self._cases, self._reference, self._context, most_mutants, report)
-            omissions = try_omissions(self._task, self._reference, secret_generator("cpu"), report)
-            items += [mutants_item(self._task, fates), omissions_item(omissions)]
-            fates += omissions
+            items, fates = self._mutants(most_mutants, report)
         else:
             before = started
-            for item in self._items():
+            for item in _of_the_author(self._items()):
                 now = time.monotonic()
                 items.append(replace(item, seconds=now - before))
                 before = now
@@ -99,20 +89,30 @@ class TaskChecker:
             device=self._context.timer.facts.name,
         )
 
+    def _mutants(self, most: int, report: Report) -> tuple[list[CheckItem], tuple[MutantFate, ...]]:
+        from arena.task_check.mutant_items import check_mutants
+
+        reference = Reference(self._task.reference_path)
+        try:
+            return check_mutants(self._task, self._cases, reference, self._context, most, report)
+        except FileError as problem:
+            return [reference_failed(problem)], ()
+
     def _items(self) -> Iterator[CheckItem]:
         # On the CPU, whatever is checked: an index that an exchanged input puts out of range ends a GPU context.
         generator = secret_generator("cpu")
         small = self._small_cases()
-        definition = list(check_definition(self._task, self._reference, small, generator))
+        reference = Reference(self._task.reference_path)
+        definition = list(check_definition(self._task, reference, small, generator))
         yield from definition
         if definition[0].outcome is CheckOutcome.FAILED:
             return
         told_apart = arithmetic_item(
-            [Draw.of(self._reference, arguments(self._task, case), generator) for case in small], generator
+            [Draw.of(reference, arguments(self._task, case), generator) for case in small], generator
         )
         if told_apart is not None:
             yield unless_declared(self._task, told_apart)
-        yield self._work(small[-1], generator)
+        yield from work_items(self._task, reference, small, generator)
         kernel = self._task.trusted_kernel
         if kernel is None:
             yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, "there is no kernel that is known to be right")
@@ -131,28 +131,6 @@ class TaskChecker:
         rest = [case for case in reversed(cheap) if case not in firsts.values()]
         wanted = [*firsts.values(), *rest][: max(_DEFINITION_CASES, len(firsts))]
         return sorted(wanted, key=lambda case: emulation_work(arguments(self._task, case)))
-
-    def _work(self, case: Case, generator: torch.Generator) -> CheckItem:
-        """Declared bytes against those that a call must move, counted by gradients where there are any.
-
-        What is moved may depend on the data (lengths), and the declared least be far from what was drawn: so several
-        draws are compared, and one that agrees is enough.
-        """
-        declared_off = self._task.exceptions.get("work")
-        for _ in range(1 if declared_off else _DRAWS):
-            draw = Draw.of(self._reference, arguments(self._task, case), generator)
-            declared, counted = draw.arguments.num_bytes, count_bytes(draw, generator)
-            if counted is None:
-                return CheckItem("work", CheckOutcome.NOT_CHECKED, "the reference has no gradients to count by")
-            share = declared / counted if counted else float("inf")
-            seen = f"declared {declared:.4g} bytes, counted {counted:.4g} in {case.label}"
-            if _COUNTED[0] <= share <= _COUNTED[1]:
-                return CheckItem("work", CheckOutcome.PASSED, seen)
-        if declared_off:
-            return CheckItem("work", CheckOutcome.DECLARED, declared_off)
-        return CheckItem(
-            "work", CheckOutcome.FAILED, f"{seen}: declare `work.bytes` as what must be read and written at least"
-        )
 
     def _kernel_items(self, kernel: Path) -> Iterator[CheckItem]:
         facts = self._context.timer.facts
@@ -223,11 +201,8 @@ class TaskChecker:
         looked = f"{len(self._cases)} cases, {self._options.seeds} seeds{within}{waves}{skipped}"
         yield CheckItem("correct", CheckOutcome.PASSED, looked)
         outcome = CheckOutcome.PASSED if worst < MARGIN else CheckOutcome.FAILED
-        if outcome is CheckOutcome.FAILED and "margin" in self._task.exceptions:
-            yield CheckItem("margin", CheckOutcome.DECLARED, self._task.exceptions["margin"])
-            return
         said = f"worst error is {worst:.3g} of the tolerance, in {where}; at most {MARGIN} is allowed"
-        yield CheckItem("margin", outcome, said)
+        yield unless_declared(self._task, CheckItem("margin", outcome, said))
 
     def _targets(self, kernel: Path) -> Iterator[CheckItem]:
         wanted = self._options.targets
@@ -249,6 +224,19 @@ class TaskChecker:
                 found = build.machine_code
                 said = f"{found.detail} ({found.case})"
                 yield CheckItem(f"machine code for {build.target}", _OF_MACHINE_CODE[found.outcome], said)
+
+
+def _of_the_author(items: Iterator[CheckItem]) -> Iterator[CheckItem]:
+    """Yield the items; where a file of the task fails, at whatever point, that is an item too."""
+    try:
+        yield from items
+    except FileError as problem:
+        yield reference_failed(problem)
+
+
+def reference_failed(problem: FileError) -> CheckItem:
+    """Return the item of a reference that does not load, or fails somewhere; the message names file and line."""
+    return CheckItem("reference", CheckOutcome.FAILED, str(problem))
 
 
 def _discard(worker_programs: Sequence[WorkerProgram]) -> None:

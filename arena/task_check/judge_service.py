@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from arena.corpus.task_folder import load_task
+from arena.errors import FileError
 from arena.judge.messages import CheckTask, FromJudge, Progress, TaskChecked, ToJudge
 from arena.judge.selection import bounded
 from arena.judge.service import JudgeService, supported
+from arena.model.check import TaskCheck
 from arena.model.verdict import Stage
-from arena.task_check.checker import TaskChecker
+from arena.task_check.checker import TaskChecker, reference_failed
 from arena.wire import Channel
 
 
@@ -26,12 +28,17 @@ class TaskCheckService(JudgeService):
         def report(done: int, total: int) -> None:
             channel.send(Progress(Stage.CORRECTNESS, done, total))
 
-        task = supported(load_task(Path(request.task)).on(self.context.timer.facts.arch))
-        checker = TaskChecker(
-            task,
-            bounded(request.options, self.context.timer.facts),
-            self.context,
-            every_launch=request.every_launch,
-            timing=request.timing,
-        )
+        facts = self.context.timer.facts
+        task = supported(load_task(Path(request.task)).on(facts.arch))
+        try:
+            checker = TaskChecker(
+                task,
+                bounded(request.options, facts),
+                self.context,
+                every_launch=request.every_launch,
+                timing=request.timing,
+            )
+        except FileError as problem:  # there is no reference to ask
+            items = (reference_failed(problem),)
+            return TaskChecked(TaskCheck(task.id, task.content_hash, facts.platform, items, device=facts.name))
         return TaskChecked(checker.run(request.most_mutants, report))

@@ -113,7 +113,7 @@ def check_tasks(
     checks = {}
     left = []
     for task in chosen.values():
-        old = _recorded(task, plan)
+        old = _recorded(task, plan, duplicates)
         if old is None:
             left.append(task)
         else:
@@ -147,7 +147,7 @@ def _run(
 
 
 def _checked(task: Task, judge: TaskJudge, plan: CheckPlan, duplicates: Mapping[str, str]) -> TaskCheck:
-    static = () if plan.most_mutants else tuple(static_items(task, duplicates))
+    static = _static(task, plan, duplicates)
     try:
         found = judge.check(
             task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch, timing=plan.timing
@@ -162,8 +162,15 @@ def _checked(task: Task, judge: TaskJudge, plan: CheckPlan, duplicates: Mapping[
     return check
 
 
-def _recorded(task: Task, plan: CheckPlan) -> TaskCheck | None:
-    """An earlier check of the same task, asked for in the same way; one that failed is made again."""
+def _static(task: Task, plan: CheckPlan, duplicates: Mapping[str, str]) -> tuple[CheckItem, ...]:
+    return () if plan.most_mutants else tuple(static_items(task, duplicates))
+
+
+def _recorded(task: Task, plan: CheckPlan, duplicates: Mapping[str, str]) -> TaskCheck | None:
+    """An earlier check of the same task, asked for in the same way; one that failed is made again.
+
+    What other tasks and the level of the corpus decide is seen afresh: neither is in the task's hash.
+    """
     path = plan.kept(task)
     if not plan.resume or path is None or not path.is_file():
         return None
@@ -171,4 +178,8 @@ def _recorded(task: Task, plan: CheckPlan) -> TaskCheck | None:
         old = records.read(path, TaskCheck)
     except RecordError:
         return None
-    return old if (old.task_hash, old.how) == (task.content_hash, plan.how) and not old.failed else None
+    if (old.task_hash, old.how) != (task.content_hash, plan.how) or old.failed:
+        return None
+    static = _static(task, plan, duplicates)
+    names = {item.name for item in static}
+    return replace(old, items=(*static, *(item for item in old.items if item.name not in names)))

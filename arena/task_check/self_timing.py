@@ -14,6 +14,7 @@ from arena.judge.timed_program import TimedProgram
 from arena.judge.worker_program import Program, WorkerProgram
 from arena.model.check import CheckItem, CheckOutcome, Speed
 from arena.model.record import LONG_MS, Estimate, Split
+from arena.model.rules import reason_for
 from arena.model.task import Case, Task, arguments
 
 BAND = 0.02
@@ -71,7 +72,7 @@ class SelfTiming:
         longest = max(timed, key=lambda one: declared_work(arguments(self._task, one.case)))
         speed = self._speed("starting", longest.case, longest.isolated_ms)
         self.speeds.append(speed)
-        yield headroom(speed, self._task.exceptions.get("headroom", ""))
+        yield headroom(speed, reason_for(self._task.exceptions, "headroom"))
         yield pace(speed)
         decided = self._remeasured(program, [one for one in timed if one.counts])
         self.worst = max((one.deviation for one in decided), default=None)

@@ -15,6 +15,7 @@ from arena.judge.inputs import draw_inputs
 from arena.judge.sampled import rows_of, sampled
 from arena.judge.verify import check_outputs, compared
 from arena.model.check import CheckItem, CheckOutcome
+from arena.model.rules import reason_for
 from arena.model.task import Arguments, Case, Scalar, ScalarSpec, Task, TensorSpec, arguments
 from arena.model.verdict import Status
 from arena.numerics.dtypes import torch_dtype
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _LEAST_ELEMENTS = 8
 _NEAR_ZERO = 1e-3
-_GRADIENTS = 6
 _TRIES = 4
 _FEW_SETS, _MANY_SETS = 2, 66
 _COARSER = {"float32": "bfloat16", "float64": "float32"}
@@ -82,6 +82,8 @@ def check_definition(
     """The items that need no kernel, over small cases."""
     try:
         draws = [Draw.of(reference, arguments(task, case), generator) for case in cases]
+        for draw in draws:
+            reference.validate(draw.arguments, draw.inputs)
         others = [Draw.of(reference, draw.arguments, generator) for draw in draws]
         if not all(draw.accepts(draw.answers) for draw in draws):
             yield CheckItem(
@@ -116,7 +118,7 @@ def _independent(task: Task, draws: Sequence[Draw]) -> CheckItem:
 
 def unless_declared(task: Task, item: CheckItem) -> CheckItem:
     """The item, or where it failed and the task gives a reason, that."""
-    reason = task.exceptions.get(item.name)
+    reason = reason_for(task.exceptions, item.name)
     return (
         CheckItem(item.name, CheckOutcome.DECLARED, reason) if reason and item.outcome is CheckOutcome.FAILED else item
     )
@@ -309,50 +311,3 @@ def _outputs(draws: Sequence[Draw]) -> list[TensorSpec]:
 def _rms(values: torch.Tensor) -> float:
     finite = values[values.isfinite()]
     return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
-
-
-def count_bytes(draw: Draw, generator: torch.Generator) -> float | None:
-    """Bytes that a call has to move: elements of inputs with a gradient, integers and bools whole, what is written.
-
-    A gradient can be zero by chance (a ReLU): it counts if it is not for one of several draws of the floating inputs,
-    with the same integers. None where the reference has no gradients (integer results, or native arithmetic).
-    """
-    touched: dict[str, torch.Tensor] = {}
-    for _ in range(_GRADIENTS):
-        gradients = _gradients(draw)
-        if gradients is None:
-            return None
-        for name, gradient in gradients.items():
-            touched[name] = touched.get(name, gradient != 0) | (gradient != 0)
-        again = draw_inputs(draw.arguments, draw.reference, 1, generator)
-        floating = {name: again[name][0] for name, values in draw.inputs.items() if values.is_floating_point()}
-        draw = Draw(draw.reference, draw.arguments, {**draw.inputs, **floating})
-    moved = float(sum(int(mask.sum()) * draw.inputs[name].element_size() for name, mask in touched.items()))
-    moved += sum(v.numel() * v.element_size() for v in draw.inputs.values() if not v.is_floating_point())
-    for spec in compared(draw.arguments):
-        answer = draw.answers[spec.name]
-        written = int((answer != draw.inputs[spec.name]).sum()) if spec.mutable else answer.numel()
-        moved += written * answer.element_size()
-    return moved
-
-
-def _gradients(draw: Draw) -> Tensors | None:
-    """The gradient of the weighted sum of all results by each floating input, weights being random."""
-    import torch
-
-    leaves = {n: v.double().requires_grad_() for n, v in draw.inputs.items() if v.is_floating_point()}
-    try:
-        found = draw.reference(draw.arguments, {**draw.inputs, **leaves})
-        results = list(found.values())
-        if not all(value.requires_grad for value in results):
-            return None
-        # What a call leaves as it was need not be read, though the reference hands it back.
-        changed = [value.detach() != draw.inputs[name] if name in leaves else 1.0 for name, value in found.items()]
-        weights = [torch.rand_like(value) * where for value, where in zip(results, changed, strict=True)]
-        gradients = torch.autograd.grad(results, list(leaves.values()), weights, allow_unused=True)
-    except (RuntimeError, FileError):
-        return None
-    return {
-        name: torch.zeros_like(leaf) if gradient is None else gradient
-        for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True)
-    }

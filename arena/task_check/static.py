@@ -1,35 +1,23 @@
-"""What can be seen of a task without running anything, and of two tasks side by side."""
+"""Check what can be seen of a task without running anything, and of two tasks side by side."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from arena.corpus.scaffolding import unfinished
-from arena.judge.messages import CPU_MAX_WORK
-from arena.judge.selection import emulation_work
+from arena.corpus.level import level_of
 from arena.model.check import CheckItem, CheckOutcome
-from arena.model.record import Split
-from arena.model.task import ScalarSpec, Task, TensorSpec, arguments
-
-LEAST_KINDS = 4
-LEAST_TIMED, MOST_TIMED = 2, 5
-_LEAST_SMALL = 2
+from arena.model.task import Task, TensorSpec
+from arena.task_check.rules import rule_items
 
 
 def static_items(task: Task, duplicates: Mapping[str, str]) -> Iterator[CheckItem]:
     """The items; `duplicates` names, by task id, a task that is the same but for the name."""
-    yield CheckItem("schema", CheckOutcome.PASSED, f"{len(task.seen)} seen and {len(task.heldout)} held-out cases")
-    left = unfinished(task.path)
-    yield _item(task, "finished", f"{len(left)} lines say TODO: {left[0]}" if left else "")
-    yield _item(task, "kinds", _few_kinds(task))
-    yield _item(task, "timed cases", _timed(task))
-    yield _item(task, "axes vary", _pinned(task))
-    yield _item(task, "small cases", _too_few_small(task))
-    duplicate = duplicates.get(task.id)
-    yield _item(task, "unlike others", f"is {duplicate} under another name" if duplicate else "")
+    level = level_of(task)
+    cases = f"{len(task.seen)} seen and {len(task.heldout)} held-out cases"
+    yield CheckItem("schema", CheckOutcome.PASSED, f"{cases}; rules of level {level}")
+    yield from rule_items(task, level, duplicates.get(task.id, ""))
 
 
 def find_duplicates(tasks: Mapping[str, Task]) -> dict[str, str]:
@@ -53,52 +41,6 @@ def fingerprints(task: Task) -> Iterator[object]:
     if kernel is not None:
         text = kernel.read_text(encoding="utf-8")
         yield task.task_type, "kernel", _code(text) if kernel.suffix == ".py" else _words(text, task.entry)
-
-
-def _item(task: Task, name: str, problem: str) -> CheckItem:
-    if not problem:
-        return CheckItem(name, CheckOutcome.PASSED)
-    if name in task.exceptions:
-        return CheckItem(name, CheckOutcome.DECLARED, task.exceptions[name])
-    return CheckItem(name, CheckOutcome.FAILED, problem)
-
-
-def _few_kinds(task: Task) -> str:
-    kinds = Counter(case.kind for case in task.heldout)
-    if len(kinds) >= LEAST_KINDS:
-        return ""
-    return f"held-out cases are of {len(kinds)} kinds ({', '.join(sorted(kinds))}), at least {LEAST_KINDS} are needed"
-
-
-def _timed(task: Task) -> str:
-    """Speed is measured on two to five cases of each split; more only cost time."""
-    for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
-        timed = sum(case.timed for case in cases)
-        if not LEAST_TIMED <= timed <= MOST_TIMED:
-            return f"{timed} {split} cases say `timed: true`; expected {LEAST_TIMED} to {MOST_TIMED}, production sizes"
-    return ""
-
-
-def _pinned(task: Task) -> str:
-    """An axis that never changes is a constant of the task, whatever its domain says."""
-    for axis in task.axes:
-        taken = {case.values[axis.name] for case in task.cases}
-        if len(taken) == 1 and axis.low != axis.high:
-            return f"axis {axis.name} is {taken.pop()} in every case, though its domain is {axis.domain_text}"
-    for spec in task.inputs:
-        if isinstance(spec, ScalarSpec) and all(
-            case.values.get(spec.name, spec.value) == spec.value for case in task.cases
-        ):
-            return f"scalar {spec.name} is {spec.value} in every case: a kernel could take it for a constant"
-    return ""
-
-
-def _too_few_small(task: Task) -> str:
-    for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
-        small = sum(emulation_work(arguments(task, case)) <= CPU_MAX_WORK for case in cases)
-        if small < _LEAST_SMALL:
-            return f"{small} {split} cases are small enough for the CPU: {CPU_MAX_WORK:.0e} operations plus bytes held"
-    return ""
 
 
 def _tensor(spec: TensorSpec) -> tuple[object, ...]:

@@ -293,7 +293,57 @@ def test_faults_of_independent_rows(
     assert says in caught.value.problem
 
 
-def test_a_seen_case_cannot_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(case_checks, "LARGE_ELEMENTS", 639)
-    with pytest.raises(FileError, match="a seen case cannot be `large`"):
-        load_task(write_task(tmp_path, task=INDEPENDENT, seen=SEEN + LARGE_CASE))
+def test_a_seen_case_has_no_kind(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"seen\.yaml:2: `seen-02\.kind`: a seen case has no kind"):
+        load_task(write_task(tmp_path, seen=SEEN.replace("{M: 2", "{kind: edge, M: 2")))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("arithmetics", "`exceptions.arithmetics`: is not a rule of `arena tasks check`; did you mean 'arithmetic'?"),
+        ("margins", "did you mean 'margin'?"),
+        ("reach of NN", "did you mean 'reach of N'?"),
+        ("reach of AXIS", "is not a rule"),
+        ("OUTPUT ignores INPUTS", "`OUTPUT` is not a result of this task"),
+        ("z ignores x", "`z` is not a result of this task; did you mean 'y ignores x'?"),
+        ("y ignores x, biass", "`biass` is not an input of this task; did you mean 'bias'?"),
+    ],
+)
+def test_an_exception_names_a_rule(tmp_path: Path, name: str, says: str) -> None:
+    text = f'{TASK}exceptions:\n  margin: the sum is long\n  "{name}": it has its reasons\n'
+    with pytest.raises(FileError) as caught:
+        load_task(write_task(tmp_path, task=text))
+    assert says in str(caught.value) and f"task.yaml:{TASK.count(chr(10)) + 3}:" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "reach of M", "scale_up case", "y ignores bias, alpha"])
+def test_a_rule_may_have_an_exception(tmp_path: Path, name: str) -> None:
+    text = f'{TASK}exceptions: {{"{name}": it has its reasons}}\n'
+    assert name in load_task(write_task(tmp_path, task=text)).exceptions
+
+
+@pytest.mark.parametrize(
+    ("task", "key"),
+    [
+        (TASK.replace("work:", "precision: native\narithmetic: tf32\nwork:"), "arithmetic"),
+        (TASK.replace("values: [64, 128]", "values: [64, 128], multiple_of: 64"), "axes.D.multiple_of"),
+    ],
+)
+def test_a_key_that_nothing_would_heed_is_refused(tmp_path: Path, task: str, key: str) -> None:
+    with pytest.raises(FileError) as caught:
+        load_task(write_task(tmp_path, task=task))
+    assert caught.value.key == key and "no" in caught.value.problem
+
+
+def test_least_triton_is_refused_of_a_task_in_hip(tmp_path: Path) -> None:
+    folder = write_task(tmp_path, "hip2hip/suite/scale", task=TASK.replace("work:", 'least_triton: "3.6"\nwork:'))
+    with pytest.raises(FileError, match=r"least_triton.*has no effect on a task of the type hip2hip"):
+        load_task(folder)
+
+
+def test_a_kernel_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    (folder / "kernel.py").write_bytes(b"x = 1\ny = '\xff'\n")
+    with pytest.raises(FileError, match=r"kernel\.py:2: not UTF-8"):
+        load_task(folder)

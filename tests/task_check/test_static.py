@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from arena.corpus.task_folder import load_task
 from arena.model.check import CheckItem, CheckOutcome
 from arena.task_check.static import find_duplicates, static_items
@@ -51,7 +53,48 @@ def test_cases_that_are_all_large_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_good_task_passes(tmp_path: Path) -> None:
-    assert {item.outcome for item in items(write_task(tmp_path)).values()} == {CheckOutcome.PASSED}
+    found = items(write_task(tmp_path))
+    strict = {name for name, item in found.items() if item.outcome is not CheckOutcome.PASSED}
+    assert strict == {"held-out cases", "production case", "values case"}
+    assert all(found[name].outcome is CheckOutcome.NOT_CHECKED for name in strict)
+    assert all(found[name].detail.startswith("would fail at level strict: ") for name in strict)
+    assert found["schema"].detail.endswith("rules of level own")
+
+
+STRUCTURE = "M: 8, N: 64, D: 64, dtype: float16, flag: true, timed: true"
+BROKEN = {
+    "held-out cases": ("heldout", HELDOUT),
+    "held-out kinds": ("heldout", HELDOUT.replace("kind: dtype", "kind: edge")),
+    "production case": ("heldout", HELDOUT),
+    "scale_up case": ("heldout", HELDOUT.replace("scale_up", "scale_down")),
+    "reach of N": ("task", TASK.replace("[8, 4096]", "[8, 8192]")),
+    "long structural case": ("heldout", HELDOUT.replace(STRUCTURE, "M: 4, N: 8, D: 64, dtype: float16")),
+    "values case": ("heldout", HELDOUT),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_strict_corpus_is_held_to_more(tmp_path: Path, name: str) -> None:
+    stem, text = BROKEN[name]
+    own = items(write_task(tmp_path, **{stem: text}))[name]
+    (tmp_path / "corpus.yaml").write_text("rules: strict\n", encoding="utf-8")
+    strict = items(tmp_path / "triton2triton/suite/scale")[name]
+    assert (own.outcome, strict.outcome) == (CheckOutcome.NOT_CHECKED, CheckOutcome.FAILED)
+    assert own.detail == f"would fail at level strict: {strict.detail}"
+
+
+def test_an_exception_from_a_strict_rule_holds_at_both_levels(tmp_path: Path) -> None:
+    text = f"{TASK}exceptions: {{production case: no model has one}}\n"
+    assert items(write_task(tmp_path, task=text))["production case"].outcome is CheckOutcome.DECLARED
+    (tmp_path / "corpus.yaml").write_text("rules: strict\n", encoding="utf-8")
+    assert items(tmp_path / "triton2triton/suite/scale")["production case"].outcome is CheckOutcome.DECLARED
+
+
+@pytest.mark.parametrize("name", ["axes vary", "scale_up case", "reach of M"])
+def test_no_exception_outlives_its_reason(tmp_path: Path, name: str) -> None:
+    found = items(write_task(tmp_path, task=f"{TASK}exceptions: {{{name}: it was once so}}\n"))["exceptions"]
+    assert found.outcome is CheckOutcome.FAILED
+    assert found.detail.startswith(f"'{name}' under `exceptions` of task.yaml, but the task keeps the rule")
 
 
 def test_a_task_under_another_name_is_found(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from arena.corpus.corpora import load_corpus
 from arena.corpus.task_folder import load_task
 from arena.judge.client import JudgeClient
 from arena.judge.messages import Options
-from arena.model.check import CheckOutcome
 from arena.model.effort import Effort
 from arena.model.session import Limits
 from arena.model.task import TaskType
@@ -18,7 +17,7 @@ from arena.model.verdict import Status
 from arena.service.task_text import task_text
 from arena.task_check.run import CheckPlan, check_tasks
 from tests.service.examples import CPU, environment
-from tests.task_check.test_check import HELDOUT, KERNEL, REFERENCE, SEEN, TASK
+from tests.task_check.affine import HELDOUT, KERNEL, REFERENCE, SEEN, TASK
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def test_a_task_passes_its_check(folder: Path) -> None:
     plan = CheckPlan("cpu", Options(seeds=2, targets=("sm_90",)))
     (check,) = check_tasks(corpus, corpus, plan, lambda one: None)
     assert check.task == "torch2triton/suite/affine"
-    assert {item.outcome for item in check.items} == {CheckOutcome.PASSED}, check.failed
+    assert not check.failed
     assert {"correct", "margin", "builds for sm_90"} <= {item.name for item in check.items}
 
 
