@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from arena.resources import PACKAGE
-
 FILE = "problems.csv"
 IMPORTED, SKIPPED, NO_VERDICT = "imported", "skipped", "no verdict"
 
@@ -53,12 +51,11 @@ def write(folder: Path, rows: Iterable[ProblemRow]) -> None:
 @cache
 def _code() -> bytes:
     """A hash of the code that decides what becomes of a problem."""
-    from arena.task_check.run import code_key
+    from arena.closure import closure_hash
+    from arena.task_check.run import MUTANTS
 
-    digest = hashlib.sha256(code_key().encode())
-    for path in sorted((PACKAGE / "importers").glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.digest()
+    formats = (f"arena.importers.{path.stem}" for path in Path(__file__).parent.glob("[a-z]*.py"))
+    return closure_hash(formats, without=MUTANTS).encode()
 
 
 def key_of(paths: Iterable[Path]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+from arena.closure import closure_hash
 from arena.errors import InfrastructureError, RecordError
 from arena.judge.messages import Options
 from arena.model.check import CheckItem, CheckOutcome, TaskCheck
@@ -20,21 +20,10 @@ from arena.sharing import share_out
 from arena.task_check.judge import TaskCheckClient
 from arena.task_check.static import find_duplicates, static_items
 
-CHECKING_ROOMS = (
-    "cross",
-    "emulation",
-    "judge",
-    "numerics",
-    "platforms",
-    "sandbox",
-    "semantics",
-    "task_check",
-    "toolchains",
-    "worker",
-)
-MUTANTS = ("task_check/mutants", "task_check/mutation.py", "task_check/omissions.py")
-"""what has no say in a check but in that of mutants, whose results are kept without a key of the code"""
-CODE_SUFFIXES = (".py", ".h", ".hip", ".cpp")
+CHECKS = ("arena.task_check.run",)
+"""what checks: these modules, and all that they import or start"""
+MUTANTS = ("arena.task_check.mutant_items",)
+"""has no say in a check but in that of mutants, whose results are kept without a key of the code"""
 Watch = Callable[[TaskCheck], None]
 
 
@@ -86,14 +75,8 @@ class CheckPlan:
 
 @cache
 def code_key() -> str:
-    """Return a hash of the code that decides a check: judge, worker, numerics, emulation and toolchains."""
-    digest = hashlib.sha256()
-    for room in CHECKING_ROOMS:
-        for path in sorted((PACKAGE / room).rglob("*")):
-            name = str(path.relative_to(PACKAGE))
-            if path.suffix in CODE_SUFFIXES and not name.startswith(MUTANTS):
-                digest.update(name.encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    """Return a hash of the code that decides a check, mutants aside: what `CHECKS` need, judge and workers included."""
+    return closure_hash(CHECKS, without=MUTANTS, package=PACKAGE)[:16]
 
 
 def default_jobs() -> int:
