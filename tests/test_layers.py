@@ -16,6 +16,7 @@ PACKAGE = Path(arena.__file__).parent
 LAYERS = {
     "resources": 0,
     "run_module": 0,
+    "extras": 1,
     "python_child": 1,
     "errors": 0,
     "closure": 0,

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from arena.errors import UsageError
+from arena.extras import EXTRAS, lacks_extra
 from arena.judge.messages import Progress
 from arena.model.record import Trial
 from arena.runs.runner import TrialKey, Watcher
@@ -39,6 +40,8 @@ def tracker_called(name: str) -> Tracker:
     try:
         found: Any = importlib.import_module(name)
     except ImportError as problem:
+        if name in EXTRAS:
+            raise lacks_extra(EXTRAS[name], problem) from None
         raise UsageError(f"{problem}; --track {name} needs `pip install {name}`") from None
     tracker: Tracker = found
     return tracker

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from arena.cli import streams
 from arena.errors import ArenaError, StorageError
+from arena.extras import missing_package
 from arena.printable import printable
 from arena.python_child import leave_start_folder
 
@@ -64,6 +65,8 @@ def _unforeseen(problem: Exception) -> int:
     """Return the exit code for an exception that no command handles, after one line about it."""
     if isinstance(problem, BrokenPipeError) and streams.reader_has_gone():
         return streams.READER_GONE
+    if isinstance(problem, ImportError) and (missing := missing_package(problem)):
+        return _told(missing)
     if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
         what = problem.filename or "the output"
         return _told(StorageError(f"{what} could not be written: {problem.strerror}; make room and repeat the command"))

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from arena.errors import UsageError
-
 Server = Annotated[
     str, typer.Option(envvar="ARENA_URL", help="Address of `arena serve`, or the path of its socket.", show_envvar=True)
 ]
@@ -17,9 +15,3 @@ Token = Annotated[
 ]
 Host = Annotated[str, typer.Option(help="Listen on this address. There is no password: 127.0.0.1 is for this machine.")]
 LOOPBACK = "127.0.0.1"
-
-
-def lacks_extra(extra: str, problem: ImportError) -> UsageError:
-    """Return the error for an adapter whose packages are not installed."""
-    command = f"`pip install 'unseen-arena[{extra}]'`, in a checkout `pip install '.[{extra}]'`"
-    return UsageError(f"{problem}; this command needs {command}")

@@ -1,4 +1,4 @@
-"""What an internal error leaves: a file with the traceback, and one line that names it."""
+"""Report an internal error: a file with the traceback, and one line that names it."""
 
 from __future__ import annotations
 

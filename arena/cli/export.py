@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from arena.cli import export_harbor
-from arena.cli.connection import lacks_extra
 from arena.cli.console import examples, out
+from arena.extras import lacks_extra
 
 PARQUET_EXAMPLES = examples(
     "arena export parquet runs/monday --out monday-data",

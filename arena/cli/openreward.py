@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.connection import LOOPBACK, Host, Server, Token, lacks_extra
+from arena.cli.connection import LOOPBACK, Host, Server, Token
 from arena.cli.console import err, examples
+from arena.extras import lacks_extra
 
 EXAMPLES = examples(
     "arena serve --split train --socket /tmp/arena.sock      # in another terminal",

@@ -11,6 +11,7 @@ from pathlib import Path
 from arena.cross import hip_clang, hip_headers, hip_overlay
 from arena.cross import triton as triton_cross
 from arena.errors import InfrastructureError
+from arena.extras import install_command
 from arena.model.portability import vendor_of
 from arena.toolchains import hip_hipcc, hip_nvcc
 from arena.toolchains.base import HipToolchain
@@ -20,7 +21,7 @@ from arena.toolchains.hip_hipcc import HipccToolchain
 from arena.toolchains.programs import find_program
 from arena.toolchains.targets import TARGETS, parse
 
-NVCC_PACKAGES = "pip install 'unseen-arena[cuda-compiler]', or the CUDA toolkit"
+NVCC_PACKAGES = f"{install_command('cuda-compiler')}, or the CUDA toolkit"
 
 
 @dataclass(frozen=True)

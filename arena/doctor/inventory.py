@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.doctor.children import write_down
+from arena.extras import install_command
 
 if TYPE_CHECKING:
     from arena.cross.compilers import Ability
@@ -43,10 +44,11 @@ def all_checks() -> tuple[Check, ...]:
 
 def _libraries() -> Iterator[Check]:
     yield Check("python", True, host_platform.python_version())
+    cpu = install_command("cpu")
     costs = {
-        "torch": "nothing can be evaluated; install PyTorch for your platform, or `pip install unseen-arena[cpu]`",
-        "triton": "no triton2triton task can be evaluated; `pip install triton`",
-        "ml_dtypes": "no triton2triton task on the CPU platform; `pip install ml_dtypes`",
+        "torch": f"nothing can be evaluated; install PyTorch for your platform, or `{cpu}`",
+        "triton": f"no triton2triton task can be evaluated; `{cpu}`",
+        "ml_dtypes": f"no triton2triton task on the CPU platform; `{cpu}`",
     }
     for name, cost in costs.items():
         found = _version(name)
@@ -75,7 +77,7 @@ def _devices() -> Iterator[Check]:
     if best != "cpu":
         yield of_warnings(warnings)
     answer = ask_hip()
-    cost = "facts of AMD devices come from PyTorch alone; `pip install unseen-arena[rocm]`, and libamdhip64"
+    cost = f"facts of AMD devices come from PyTorch alone; `{install_command('rocm')}`, and libamdhip64"
     yield Check("hip-python", answer.devices > 0, answer.detail, cost)
 
 

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable, Usage
 from arena.executors.base import JudgesWanted
 from arena.executors.placement import CPU_RESOURCE, JudgePlaces, judge_places
 from arena.executors.ray_judge import NICENESS, PROGRESS, JudgeActor, ray_hidden
+from arena.extras import require
 from arena.model.environment import Environment
 from arena.printable import shortened
 from arena.python_child import python_code
@@ -71,8 +71,7 @@ class RayExecutor:
         self._address, self._accelerator = address, accelerator
         self._uses = 0
         require_token(address)
-        if find_spec("ray") is None:
-            raise UsageError("--executor ray needs Ray: pip install 'unseen-arena[ray]'")
+        require("ray")
 
     def describe(self, wanted: JudgesWanted) -> str:
         """Say where judges are started."""

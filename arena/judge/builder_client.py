@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from arena.errors import InfrastructureError
+from arena.extras import require
 from arena.judge.messages import Compile, Compiled, FromBuilder, HarnessFailed, Options
 from arena.model.environment import Environment
 from arena.model.record import Evaluation
@@ -34,6 +35,7 @@ class BuilderClient:
         self._start()
 
     def _start(self) -> None:
+        require("torch")
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             python_module("arena.judge.builder_service", str(theirs.fileno())),

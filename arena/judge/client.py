@@ -10,7 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from arena.corpus.task_folder import load_task
 from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.extras import is_installed, require
 from arena.judge import control
 from arena.judge.messages import (
     BaselineChecked,
@@ -36,6 +38,8 @@ from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _START_S = 180.0
 _SILENCE_S = 1800.0
+_TRITON = ("triton", "ml_dtypes")
+"""what Triton tasks need; on a GPU the first alone"""
 
 
 class JudgeClient:
@@ -59,6 +63,7 @@ class JudgeClient:
         self._start()
 
     def _start(self) -> None:
+        require("torch")
         ours, theirs = socket.socketpair()
         command = python_module(self.module, self._platform, str(theirs.fileno()))
         command += [] if self._device is None else [str(self._device)]
@@ -113,7 +118,14 @@ class JudgeClient:
         `compiled`: the folder in which a builder has left its compiled kernels. A judge that fails is replaced, and
         where that fails too the baseline tells whose fault it is (`control.py`).
         """
+        self._require_packages(task)
         return control.evaluated(self, control.Request(task, candidate, options, heldout, compiled), on_progress)
+
+    def _require_packages(self, task: Path) -> None:
+        """Raise `UsageError` where Triton or what its interpreter needs is missing: no candidate is to blame for it."""
+        if all(map(is_installed, _TRITON)) or not load_task(task).task_type.triton:
+            return
+        require(*(_TRITON if self.environment.device.platform == "cpu" else _TRITON[:1]))
 
     def expect(self, task: Path, options: Options, heldout: Path | None, compiled: Path) -> None:
         """Have it start the workers of an evaluation that is asked for next. Returns at once, and nothing fails."""
@@ -139,6 +151,7 @@ class JudgeClient:
 
     def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
         """Check the baseline on these held-out cases, or the task's own: by case id `passed`, or what is wrong."""
+        self._require_packages(task)
         cases = str(heldout.resolve()) if heldout else ""
         answer = self._ask(CheckBaseline(str(task.resolve()), cases, options), lambda progress: None)
         assert isinstance(answer, BaselineChecked)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from arena.errors import InfrastructureError, UsageError
+from arena.extras import require
 from arena.platforms.base import Platform
 
 _PLATFORMS = {
@@ -41,6 +42,7 @@ def platform(name: str) -> Platform:
 
 def detect() -> str:
     """The best platform PyTorch can use here: `rocm`, `cuda`, else `cpu`. Imports torch; touches no device memory."""
+    require("torch")
     import torch
 
     if torch.version.hip:
@@ -70,6 +72,7 @@ def _built_for_hip() -> bool:
 
 def device_count() -> int:
     """How many GPUs PyTorch sees; 0 where it has none. Opens no device."""
+    require("torch")
     import torch
 
     return torch.cuda.device_count()

@@ -16,6 +16,7 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
+from arena.extras import is_installed
 from arena.flags import Flags
 from arena.platforms.base import Platform
 from arena.protocol import Ended, FromForkServer, FromWorker, Ready, Reap, Spawn, Spawned, ToForkServer, ToWorker
@@ -75,6 +76,8 @@ def _import_libraries() -> None:
     except ImportError:
         return
     if os.environ.get("TRITON_INTERPRET") == "1":
+        if not is_installed("ml_dtypes"):  # then no Triton task is evaluated here
+            return
         import scipy.special  # noqa: F401 - the interpreter's functions need it: once here, not in every worker
 
         from arena.emulation import triton as interpreter

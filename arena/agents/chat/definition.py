@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 from arena.agents.definition import Price
 from arena.corpus import strict_yaml
 from arena.errors import FileError
+from arena.extras import install_command
 from arena.model.session import Limits
 from arena.resources import resource
 
 DEFINITIONS = resource("configs") / "models"
 LIBRARY = "openai"
-INSTALL = "pip install 'unseen-arena[model]'"
+INSTALL = install_command("model")
 
 
 @dataclass(frozen=True)
