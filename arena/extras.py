@@ -22,7 +22,19 @@ EXTRAS = {
 }
 """by module, the extra that brings it"""
 ALWAYS = (
-    *("httpx2", "jinja2", "jsonschema", "matplotlib", "msgspec", "numpy", "pandas", "rich", "scipy", "starlette"),
+    *(
+        "httpx2",
+        "jinja2",
+        "jsonschema",
+        "matplotlib",
+        "msgspec",
+        "numpy",
+        "pandas",
+        "pygments",
+        "rich",
+        "scipy",
+        "starlette",
+    ),
     *("typer", "uvicorn", "yaml"),
 )
 """modules that every installation brings"""

@@ -44,18 +44,3 @@ def _beside(package: Path, name: str) -> Path:
 def own_folders() -> tuple[Path, ...]:
     """Return the folders that hold the harness: the package, and the checkout around it where there is one."""
     return (PACKAGE,) if _DATA.is_dir() else (PACKAGE, PACKAGE.parent)
-
-
-def code_hash() -> str:
-    """Return the SHA-256 over names and bytes of the package's files, tasks left out: what decides a verdict."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*")):
-        name = path.relative_to(PACKAGE)
-        if not path.is_file() or path.is_relative_to(_DATA) or "__pycache__" in name.parts:
-            continue
-        data = path.read_bytes()
-        digest.update(f"{name.as_posix()}\0{len(data)}\0".encode())
-        digest.update(data)
-    return digest.hexdigest()

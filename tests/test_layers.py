@@ -20,6 +20,7 @@ LAYERS = {
     "python_child": 1,
     "errors": 0,
     "closure": 0,
+    "version": 0,
     "model": 1,
     "scores": 2,
     "corpus": 2,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -111,6 +113,18 @@ class AgentSpec:
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
+def digest_of(*parts: Path | str) -> str:
+    """Return a digest of texts and of the contents of files, those that are missing left out."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path) and not part.is_file():
+            continue
+        data = part.read_bytes() if isinstance(part, Path) else part.encode()
+        digest.update(f"{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()[:16]
+
+
 class Agent(Protocol):
     """An agent: turns a task into a candidate. Subclass it, and override `work`.
 
@@ -135,6 +149,11 @@ class Agent(Protocol):
     def limits(self) -> Limits | None:
         """What one trial may use up; None for an agent that only copies a file and needs no workspace."""
         return None
+
+    def program(self) -> str:
+        """Return a digest of what decides what the agent does; empty where it hands in files, which are hashed."""
+        source = inspect.getsourcefile(type(self))
+        return digest_of(Path(source)) if source else ""
 
     def lacks(self) -> str:
         """Return what keeps the agent from starting here, and what to do; an empty string where nothing does."""

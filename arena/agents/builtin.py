@@ -15,6 +15,10 @@ class _Copies(Agent):
 
     absence = ""
 
+    def program(self) -> str:
+        """Nothing but the files that it hands in, whose hashes are in its records."""
+        return ""
+
     def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
         """Copy the file to where the candidate is expected; where there is none, nothing is handed in."""
         file = self.candidate(workspace.task, workspace.attempt)

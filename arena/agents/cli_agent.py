@@ -7,11 +7,12 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from arena.agents import tripwire
 from arena.agents.availability import Availability, find_availability, places_of
-from arena.agents.base import Agent, EvaluationService, Submission, Workspace
+from arena.agents.base import Agent, EvaluationService, Submission, Workspace, digest_of
 from arena.agents.box import PYTHONS, Box, Boxed, BoxPlan, open_box, read_candidate
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.definition import Definition, PromptBy, endpoint, fill_in
@@ -47,6 +48,13 @@ class CliAgent(Agent):
     def limits(self) -> Limits:
         """What one trial may use up, as the definition and the run configuration say."""
         return self._definition.limits
+
+    def program(self) -> str:
+        """Its definition and model, the file of its program, and the files that its command names."""
+        command = self._definition.command
+        found = None if command[0] in PYTHONS else shutil.which(command[0], path=self._environ.get("PATH"))
+        described = replace(self._definition, limits=Limits(), path=Path(), show=(), beside=())
+        return digest_of(self._model, repr(described), *map(Path, filter(None, (found, *command[1:]))))
 
     def lacks(self) -> str:
         """Its program, or a credential."""

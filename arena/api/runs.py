@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -115,6 +115,7 @@ def run(
     effort: str | None = None,
     executor: str = "local",
     address: str = "",
+    allow_mixed: bool = False,
 ) -> Run:
     """Run agents on tasks as a configuration says; a run that was interrupted continues where it stopped.
 
@@ -129,6 +130,7 @@ def run(
         effort: `correctness`, `screen` or `full`, in place of the configuration's.
         executor: `local`, or `ray` for judges on the GPUs of a Ray cluster, which needs the extra `ray`.
         address: of the Ray cluster; empty: one is started on this machine.
+        allow_mixed: go on with a folder that another judge, another agent's program or other limits began.
 
     Returns:
         The run with one record per trial.
@@ -150,10 +152,17 @@ def run(
 
     chosen_tasks, chosen_agents, level = listed("tasks", tasks), listed("agents", agents), effort_level(effort)
     overrides = Overrides(name=name, platform=platform, tasks=chosen_tasks, agents=chosen_agents, effort=level)
-    return _recorded(str(config), overrides, Path(runs_dir), devices, (executor, address))
+    return _recorded(str(config), overrides, Path(runs_dir), devices, (executor, address), allow_mixed)
 
 
-def _recorded(config: str, overrides: Overrides, runs_dir: Path, devices: Sequence[int], where: tuple[str, str]) -> Run:
+def _recorded(
+    config: str,
+    overrides: Overrides,
+    runs_dir: Path,
+    devices: Sequence[int],
+    where: tuple[str, str],
+    allow_mixed: bool,
+) -> Run:
     """Read back a run that is complete, else run what is missing; `where` is an executor and its address."""
     from arena.executors import executor
     from arena.runs import runner
@@ -161,7 +170,7 @@ def _recorded(config: str, overrides: Overrides, runs_dir: Path, devices: Sequen
 
     numbers, judges_at = [device_number(device) for device in listed("devices", devices)], executor(*where)
     chosen = override(load_config(find_config(config)), overrides)
-    plan, folder = runner.plan_run(chosen), runs_dir / chosen.name
+    plan, folder = replace(runner.plan_run(chosen), allow_mixed=allow_mixed), runs_dir / chosen.name
     done = runner.finished(plan, folder)
     return Run(_judged(plan, folder, numbers or (None,), judges_at) if done is None else done)
 

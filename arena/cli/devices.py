@@ -22,6 +22,7 @@ OtherPlatform = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or rocm; default: the configuration's.", callback=_known)
 ]
 EXECUTOR = typer.Option(help="Where judges run: local (this machine) or ray (a cluster).")
+ALLOW_MIXED = typer.Option(help="Go on where another judge, agent program or limit began; pages mark the run as mixed.")
 ADDRESS = typer.Option(help="HOST:PORT of a Ray cluster; without it, Ray is started here for the run.")
 ACCELERATOR = typer.Option(help="Type of GPU of the Ray cluster, such as H200 (per platform: A,B); default: the only.")
 LOCK_CLOCKS = typer.Option("--lock-clocks", help="Lock the clocks of the GPUs meanwhile; needs root.")

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from arena.cli.corpora import MaxWork, TasksDirs
 from arena.cli.devices import (
     ACCELERATOR,
     ADDRESS,
+    ALLOW_MIXED,
     DEVICES,
     EXECUTOR,
     LOCK_CLOCKS,
@@ -74,6 +76,7 @@ def run(
     reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, as `arena report` does.")] = False,
+    allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
@@ -90,7 +93,7 @@ def run(
     where = executor_called(executor, address, accelerator)
     chosen = override(load_config(find_config(config)), wanted)
     err.print(f"{chosen.name}: loading the tasks", highlight=False)
-    plan = runner.plan_run(chosen)
+    plan = replace(runner.plan_run(chosen), allow_mixed=allow_mixed)
     folder = runs_dir / chosen.name
     try:
         done = _finished(plan, folder) or _run(
@@ -110,6 +113,8 @@ def _finished(plan: RunPlan, folder: Path) -> RunRecords | None:
     done = runner.finished(plan, folder)
     if done is not None:
         err.print(f"{folder}: {len(done.trials)} of {len(done.trials)} trials are recorded already", highlight=False)
+        for one in runner.since(plan, done.info):
+            err.print(f"[yellow]warning[/yellow]: since then, {one}; `--name` begins a new run", highlight=False)
     return done
 
 

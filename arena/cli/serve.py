@@ -17,7 +17,7 @@ import typer
 
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
-from arena.cli.devices import ACCELERATOR, ADDRESS, DEVICES, EXECUTOR, Platform, chosen_devices
+from arena.cli.devices import ACCELERATOR, ADDRESS, ALLOW_MIXED, DEVICES, EXECUTOR, Platform, chosen_devices
 from arena.corpus.split import TaskSplit
 from arena.model.effort import Effort
 from arena.printable import printable
@@ -59,6 +59,7 @@ def serve(
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     tasks_dir: TasksDirs = None,
+    allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
 ) -> None:
     """Serve tasks over HTTP to training and tool-calling loops: many episodes at once, each with a record.
 
@@ -77,7 +78,7 @@ def serve(
     options = Options(max_work=max_work, seeds=seeds, call_timeout_s=timeout, effort=effort)
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
     chosen = served(corpora, patterns, split)
-    settings = ServeSettings(runs_dir / name, corpora, chosen, options, limits, capacity)
+    settings = ServeSettings(runs_dir / name, corpora, chosen, options, limits, capacity, allow_mixed)
     folders = {task: corpora.folders[task] for task in chosen}
     wanted = JudgesWanted(platform, chosen_devices(devices), True, tuple(tasks_dir or ()), folders)
     judges = executor_called(executor, address, accelerator).judges(wanted)

@@ -58,7 +58,7 @@ def read(path: Path, schema: str) -> Document:
     return document
 
 
-def read_text(path: Path) -> str:
+def utf8_text(path: Path) -> str:
     """Return a file's text; `FileError` where it cannot be read or is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def read_text(path: Path) -> str:
 
 def parse(path: Path) -> Document:
     """Parse one YAML document strictly."""
-    text = read_text(path)
+    text = utf8_text(path)
     try:
         node = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as problem:

@@ -48,7 +48,7 @@ def load_task(folder: Path, heldout: Path | None = None) -> Task:
             raise FileError(defining, "is missing")
     for path in folder.iterdir():
         if path.suffix in (".py", ".hip"):
-            strict_yaml.read_text(path)
+            strict_yaml.utf8_text(path)
     return task
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from arena import __version__
 from arena.corpus.strict_yaml import fault
 from arena.doctor.children import ask_child
 from arena.doctor.evidence import ItemOutcome, ItemResult
@@ -28,8 +27,8 @@ from arena.judge.client import JudgeClient
 from arena.model.environment import Environment
 from arena.platforms.condition import warnings_before
 from arena.printable import shortened
-from arena.resources import code_hash
 from arena.runs.runner import now
+from arena.version import RELEASE, code_hash
 
 SCHEMA = "doctor_report"
 MOST_CHARACTERS = 100_000
@@ -125,7 +124,7 @@ def new_report(
         problem: what ended the run early.
     """
     commit = code_version() if checkout() is not None else ""
-    return DoctorReport(level, now(), __version__, commit, code_hash(), machine, tuple(items), timing, problem=problem)
+    return DoctorReport(level, now(), RELEASE, commit, code_hash(), machine, tuple(items), timing, problem=problem)
 
 
 def full_report(machine: MachineReport, chosen: Sequence[DoctorStep], out: Path, platform: str) -> DoctorReport:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena import process
+from arena.errors import InfrastructureError
 from arena.judge import scheduling
 from arena.judge.hip_toolchains import toolchain_for
 from arena.judge.watchdog import memory_limit_bytes
@@ -42,6 +43,14 @@ class Build:
     program: Program
     log: str = ""
     seconds: float = 0.0
+
+
+def hip_compiler_version(facts: DeviceFacts) -> dict[str, str]:
+    """Return the version of the compiler of HIP candidates as records hold it; empty where there is none."""
+    try:
+        return {"hip compiler": _toolchain(Target(facts.arch, facts.wave_size)).version()}
+    except InfrastructureError:
+        return {}
 
 
 def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: DeviceFacts) -> Build:

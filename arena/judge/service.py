@@ -12,10 +12,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-import arena
 from arena.corpus.task_folder import load_task
 from arena.errors import ArenaError, InfrastructureError, what_was_raised
 from arena.judge.baselines import Baselines
+from arena.judge.building import hip_compiler_version
 from arena.judge.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext, checks
 from arena.judge.fitting import fit
@@ -44,6 +44,7 @@ from arena.printable import shortened
 from arena.protocol import Prepare
 from arena.sandbox import compiling, confinement
 from arena.scratch import scratch
+from arena.version import own_versions
 from arena.wire import Channel, ChannelClosed, ChannelTimeout
 
 _GPU_JUDGE_THREADS = 2
@@ -73,7 +74,7 @@ class JudgeService:
 
     def environment(self, isolation: str = "") -> Environment:
         """Device, versions and the sandbox of workers and compilers."""
-        versions = {**_versions(), **self._device.versions()}
+        versions = {**_versions(), **self._device.versions(), **hip_compiler_version(self._timer.facts)}
         level = f"{isolation or self._isolation}; compilers {compiling.level()}"
         return Environment(self._timer.facts, level, versions)
 
@@ -250,7 +251,7 @@ def _answer(judge: JudgeService, request: ToJudge, channel: Channel[FromJudge, T
 
 
 def _versions() -> dict[str, str]:
-    found = {"arena": arena.__version__, "python": host_platform.python_version()}
+    found = {**own_versions(), "python": host_platform.python_version()}
     for name in _LIBRARIES:
         try:
             found[name] = version(name)

@@ -11,7 +11,7 @@ from arena.model.environment import Environment
 from arena.model.portability import TargetBuild
 from arena.model.profile import Profile
 from arena.model.release import Corpus
-from arena.model.session import Session
+from arena.model.session import Limits, Session
 from arena.model.verdict import Stage, Status, Verdict
 
 SCHEMA_VERSION = 1
@@ -218,6 +218,8 @@ class Trial:
     detail: str = ""
     evaluation: Evaluation | None = None
     session: Session | None = None
+    used: AgentUsed | None = None
+    """the agent as it was for this trial; None in records of versions that did not store it"""
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
@@ -228,6 +230,19 @@ class Trial:
     def key(self) -> tuple[str, str, int]:
         """What identifies a trial within its run."""
         return self.agent, self.task, self.attempt
+
+
+@dataclass(frozen=True)
+class AgentUsed:
+    """An agent as a run began with it.
+
+    Attributes:
+        program: a digest of its program, its definition and its model; empty for what hands in files.
+        limits: what one trial may use up; None for what hands in files.
+    """
+
+    program: str = ""
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True)
@@ -268,6 +283,8 @@ class RunInfo:
     """whether trials come as clients of `arena serve` finish them, so that none is planned"""
     devices: tuple[DeviceTasks, ...] = ()
     """of a run on several devices: the tasks of each; empty: all are measured in `environment`"""
+    used: dict[str, AgentUsed] = field(default_factory=dict)
+    """the agents as the run began with them, by name; empty in heads of versions that did not store them"""
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
 
 _FREE = frozenset(
-    {"empty", "empty_strided", "empty_like", "new_empty", "arange", "scalar_tensor", "resize", "lift_fresh"}
+    {"empty", "empty_strided", "empty_like", "new_empty", "arange", "scalar_tensor", "resize", "_unsafe_view"}
 )
 _PICKED = frozenset({"index", "index_select", "gather", "embedding", "take", "cat", "stack", "repeat", "roll"})
 """of what they read they take as many elements as they return"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,28 @@ def warnings(runs: Sequence[RunRecords], rows: Sequence[TrialRow]) -> list[Repor
     return found + list(_between(runs, rows))
 
 
+def mixture(run: RunRecords) -> tuple[str, ...]:
+    """Return by what the trials of a run differ that is the same in one run; empty where it is not mixed."""
+    found = []
+    versions: dict[str, Counter[str]] = {}
+    agents: dict[str, Counter[str]] = {}
+    for trial in run.trials:
+        for what, text in trial.environment.versions.items():
+            versions.setdefault(what, Counter())[text] += 1
+        if trial.used is not None:
+            agents.setdefault(trial.agent, Counter())[f"{trial.used.program} {trial.used.limits}"] += 1
+    compared = {what: counts for what, counts in versions.items() if what != "arena" or "judge" not in versions}
+    for what, counts in compared.items():
+        if len(counts) > 1:
+            found.append(f"{what}: {', '.join(f'{text} in {count} trials' for text, count in counts.items())}")
+    for agent, counts in agents.items():
+        if len(counts) > 1:
+            found.append(
+                f"agent {agent}: {len(counts)} programs or limits, in {', '.join(map(str, counts.values()))} trials"
+            )
+    return tuple(found)
+
+
 def resume_command(info: RunInfo) -> str:
     """The command that runs what is still missing, but for options; a head that holds no path names the placeholder."""
     config = info.config.strip()
@@ -41,6 +64,13 @@ def resume_command(info: RunInfo) -> str:
 def _of_run(run: RunRecords, rows: Sequence[TrialRow]) -> Iterator[ReportWarning]:
     name, resume = run.info.run, f"`{resume_command(run.info)}`, with the options that it had"
     again = f"delete the record below {run.path / 'trials'}, then type {resume}"
+    mixed = mixture(run)
+    if mixed:
+        yield ReportWarning(
+            f"{name}: mixed, since its trials were made by different judges, agents' programs or limits",
+            mixed,
+            "judge all of it again under another name: `arena run CONFIG --name NAME`",
+        )
     missing = _named(rows, lambda row: row.status is None)
     if missing:
         yield ReportWarning(

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pandas as pd
 
-import arena
 from arena.errors import UsageError
 from arena.model.environment import ratio_heading
 from arena.printable import write_printable
@@ -36,6 +35,7 @@ from arena.reporting.site_tables import (
 )
 from arena.reporting.templating import html_engine
 from arena.runs.records import RunRecords
+from arena.version import version
 
 MARK = ".arena-site"
 FOLDERS = ("runs", "agents", "tasks")
@@ -155,7 +155,7 @@ def _boards_frame(entries: Sequence[BoardEntry]) -> pd.DataFrame:
 
 
 def _write(path: Path, title: str, sections: Iterable[PageSection], up: str = "") -> Path:
-    note = f"Written by arena {arena.__version__}. Names and texts of submissions are those of their authors."
+    note = f"Written by arena {version()}. Names and texts of submissions are those of their authors."
     page = html_engine().get_template("site.html.j2")
     text = page.render(title=title, sections=list(sections), up=up, note=note) + "\n"
     return write_printable(path, text)

@@ -20,6 +20,7 @@ from arena.model.effort import Effort
 from arena.model.verification import FILE, Reproduction, TrialVerification, Verification
 from arena.reporting.groups import Group, groups
 from arena.reporting.intervals import Quantity, Tally, estimate
+from arena.reporting.report_warnings import mixture
 from arena.reporting.rows import TrialRow, trial_rows
 from arena.runs import records
 from arena.runs.records import RunRecords
@@ -55,6 +56,11 @@ class BoardEntry:
     def name(self) -> str:
         """Return the run's name."""
         return self.run.info.run
+
+    @property
+    def mixed(self) -> bool:
+        """Return whether its trials were made by different judges, agents' programs or limits."""
+        return bool(mixture(self.run))
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -150,6 +156,9 @@ def _entry(path: Path) -> BoardEntry:
         if data["records_hash"] != digest:
             notes.append("The records changed after the audit: the audit does not count.")
             audit = None
+    mixed = mixture(run)
+    if mixed:
+        notes.append(f"Mixed: {'; '.join(mixed)}.")
     return BoardEntry(run, rows, verification, audit, tuple(notes))
 
 

@@ -102,7 +102,7 @@ def _cells(entry: BoardEntry, group: Group, texts: Sequence[str], up: str) -> tu
         *map(Cell, texts),
         Cell(formats.counted(entry.private_drop(group.label, chosen), Unit.SHARE)),
         Cell(entry.level(group.label, chosen)),
-        Cell(name(entry.name), f"{up}runs/{slug(entry.name)}/index.html"),
+        Cell(name(entry.name) + (" (mixed)" if entry.mixed else ""), f"{up}runs/{slug(entry.name)}/index.html"),
         Cell(entry.day),
     )
 

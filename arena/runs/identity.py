@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,8 @@ from arena.model.record import RunInfo, Trial
 from arena.model.task import Task
 from arena.model.verdict import Status
 
+_PACKAGE, _JUDGE = "arena", "judge"
+_NAMES = {_JUDGE: "the judge", _PACKAGE: "arena"}
 _ADVICE = "give this run another name (`--name`, in Python `name=`), or remove the folder with `arena clean`"
 
 
@@ -37,6 +40,37 @@ def require_same(old: RunInfo, new: RunInfo, folder: Path) -> None:
     changes = ", ".join(_changes(old.evaluation, new.evaluation)) if old.evaluation else ""
     if changes:
         raise UsageError(f"{folder} was recorded with other evaluation options: {changes}; {_ADVICE}")
+
+
+def differences(old: RunInfo, new: RunInfo) -> list[str]:
+    """Return what made a run and is different now: judge, libraries, compilers, agents' programs and limits.
+
+    What a head of an older version does not say is not compared. Where both name their judge, code that decides no
+    verdict is not.
+    """
+    before, now = old.environment.versions, new.environment.versions
+    names = [name for name in sorted(before) if name in now and before[name] != now[name]]
+    names = [name for name in names if name != _PACKAGE or _JUDGE not in before]
+    found = [f"{_NAMES.get(name, name)} changed: {before[name]} → {now[name]}" for name in names]
+    for agent, used in new.used.items():
+        began = old.used.get(agent)
+        if began is None:
+            continue
+        if began.program != used.program:
+            found.append(f"the program or definition of agent {agent} changed: {began.program} → {used.program}")
+        one, two = (asdict(limits) if limits else {} for limits in (began.limits, used.limits))
+        changes = ", ".join(_changes(one, two))
+        if changes:
+            found.append(f"limits of agent {agent} changed: {changes}")
+    return found
+
+
+def mixing(folder: Path, differing: Sequence[str]) -> str:
+    """Return the message for a folder that something else began."""
+    return (
+        f"since {folder} was begun, {'; '.join(differing)}. Numbers of two judges or two agents do not belong in one "
+        f"run: {_ADVICE}. `--allow-mixed` (in Python `allow_mixed=True`) goes on, and reports mark the run as mixed"
+    )
 
 
 def outdated(

@@ -6,11 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from itertools import product, zip_longest
 from pathlib import Path
 
-import arena
 from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
 from arena.corpus.corpora import open_corpora
@@ -20,19 +19,20 @@ from arena.corpus.task_folder import HELDOUT
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
 from arena.judge.messages import Options, Progress, options_of
 from arena.model.environment import Environment
-from arena.model.record import SCHEMA_VERSION, DeviceTasks, RunInfo, Trial
+from arena.model.record import SCHEMA_VERSION, AgentUsed, DeviceTasks, RunInfo, Trial
 from arena.model.session import Limits, Session
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
-from arena.runs.identity import described, outdated, require_same
+from arena.runs.identity import described, differences, mixing, outdated, require_same
 from arena.scratch import scratch, sweep
 from arena.service.judge_pool import QUEUED_A_GPU, JudgePool
 from arena.service.trial import TrialService
 from arena.service.workspace import prepare
 from arena.sharing import share_out
 from arena.transcripts import transcript_path
+from arena.version import own_versions, version
 
 HANDED_IN = "handed_in.json"
 TrialKey = tuple[str, str, int]
@@ -68,6 +68,8 @@ class RunPlan:
     options: Options
     selected: tuple[TrialKey, ...] = ()
     """the only trials, where the run is a selection of all agents × tasks × attempts"""
+    allow_mixed: bool = False
+    """go on with a folder whose trials another judge or another agent's program made"""
     platforms: Mapping[str, str] = field(default_factory=dict)
     """by task, where tasks are measured on several platforms; else all are on that of the configuration"""
 
@@ -78,6 +80,11 @@ class RunPlan:
             platform = self.platforms.get(task, self.config.platform)
             found[platform] = (*found.get(platform, ()), task)
         return found
+
+    @cached_property
+    def used(self) -> dict[str, AgentUsed]:
+        """The agents as they are now, by name."""
+        return {name: AgentUsed(agent.program(), agent.limits) for name, agent in self.agents.items()}
 
     @property
     def has_sessions(self) -> bool:
@@ -102,13 +109,14 @@ class RunPlan:
             attempts=self.config.attempts,
             config=self.config.path,
             config_text=self.config.text,
-            arena_version=arena.__version__,
+            arena_version=version(),
             evaluation=described(self.options),
             latency_bound=tuple(name for name, task in self.tasks.items() if task.latency_bound),
             families={name: task.family for name, task in self.tasks.items()},
             selected=self.selected,
             corpus=corpus_of(self.tasks),
             devices=tuple(devices) if len(devices) > 1 else (),
+            used=self.used,
         )
 
 
@@ -154,7 +162,7 @@ def run(
     with records.locked(folder):
         for aside in records.put_aside_broken(folder):
             watcher.noted(f"incomplete record ignored and moved to {aside}")
-        info = _open(plan, folder, pools)
+        info = _open(plan, folder, pools, watcher)
         trials = records.read_run(folder).trials
         changed = outdated(trials, plan.tasks, plan.agents)
         for (agent, task, _), change in changed.items():
@@ -201,6 +209,12 @@ def finished(plan: RunPlan, folder: Path) -> records.RunRecords | None:
     return None if left or outdated(done.trials, plan.tasks, plan.agents) else done
 
 
+def since(plan: RunPlan, info: RunInfo) -> list[str]:
+    """Return what differs here from what made a run that is complete, as far as is known without a judge."""
+    environment = replace(info.environment, versions={**info.environment.versions, **own_versions()})
+    return differences(info, plan.info(environment))
+
+
 def _fresh_cases(folder: Path, task_id: str) -> Path:
     path = folder / task_id / HELDOUT
     if not path.is_file():
@@ -208,13 +222,18 @@ def _fresh_cases(folder: Path, task_id: str) -> Path:
     return path
 
 
-def _open(plan: RunPlan, folder: Path, pools: Mapping[str, JudgePool]) -> RunInfo:
+def _open(plan: RunPlan, folder: Path, pools: Mapping[str, JudgePool], watcher: Watcher) -> RunInfo:
     """The head of a new run, or of the one being resumed, which must be the same run."""
     placed = plan.tasks_of()
     info = plan.info(*(pools[platform].environment for platform in placed))
     if (folder / records.HEAD).exists():
         old = records.read_head(folder)
         require_same(old, info, folder)
+        differing = differences(old, info)
+        if differing and not plan.allow_mixed:
+            raise UsageError(mixing(folder, differing))
+        for one in differing:
+            watcher.noted(f"since {folder} was begun, {one}; reports mark the run as mixed")
         info = old
     else:
         records.write_head(folder, info)
@@ -271,6 +290,7 @@ class Stages:
             environment=self.judge_pools[task_id].environment,
             started_at=now(),
             seconds=0.0,
+            used=self.plan.used[agent],
         )
         try:
             submission = self._kept(key) or self._worked(key, task)

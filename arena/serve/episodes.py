@@ -14,7 +14,6 @@ from pathlib import Path
 
 from msgspec import structs
 
-import arena
 from arena.corpus.corpora import Corpora
 from arena.corpus.split import TaskSplit, tasks_of
 from arena.errors import UsageError
@@ -25,7 +24,7 @@ from arena.model.session import Ending, Evaluated, Limits, Session
 from arena.model.task import Task
 from arena.model.verdict import Status
 from arena.runs import records
-from arena.runs.identity import described, require_same
+from arena.runs.identity import described, differences, mixing, require_same
 from arena.runs.runner import now
 from arena.scratch import scratch
 from arena.serve.episode import Episode, EpisodeClock
@@ -33,6 +32,7 @@ from arena.serve.journal import EpisodeJournal, EpisodeState
 from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView, task_view
 from arena.service.judge_pool import JudgePool
 from arena.service.trial import TrialService
+from arena.version import version
 
 _FIRST_GUESS_S = 10.0
 
@@ -63,6 +63,8 @@ class ServeSettings:
     options: Options
     limits: Limits
     capacity: int
+    allow_mixed: bool = False
+    """go on with a folder that another judge began"""
 
 
 @dataclass
@@ -313,12 +315,12 @@ def opened(settings: ServeSettings, pool: JudgePool) -> Iterator[Episodes]:
             tasks=(),
             attempts=0,
             config="arena serve",
-            arena_version=arena.__version__,
+            arena_version=version(),
             evaluation=described(settings.options),
             open_ended=True,
         )
         if (settings.folder / records.HEAD).exists():
-            info = _same(records.read_head(settings.folder), info, settings.folder)
+            info = _same(records.read_head(settings.folder), info, settings.folder, allow_mixed=settings.allow_mixed)
         else:
             records.write_head(settings.folder, info)
         episodes = Episodes(settings, pool, info, EpisodeJournal(settings.folder))
@@ -326,10 +328,13 @@ def opened(settings: ServeSettings, pool: JudgePool) -> Iterator[Episodes]:
         yield episodes
 
 
-def _same(old: RunInfo, new: RunInfo, folder: Path) -> RunInfo:
+def _same(old: RunInfo, new: RunInfo, folder: Path, *, allow_mixed: bool) -> RunInfo:
     if not old.open_ended:
         raise UsageError(f"{folder} holds a run of `arena run`; serve under another --name")
     require_same(old, new, folder)
+    differing = differences(old, new)
+    if differing and not allow_mixed:
+        raise UsageError(mixing(folder, differing))
     if not old.environment.comparable_with(new.environment):
         raise UsageError(f"{folder} was begun on {old.environment.device.name}; serve under another --name")
     return old

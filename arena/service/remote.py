@@ -13,7 +13,6 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-import arena
 from arena.corpus.corpora import Corpora
 from arena.corpus.task_folder import HELDOUT, load_task
 from arena.errors import ArenaError, FileError, InfrastructureError, JudgeLost, JudgeUnavailable, what_was_raised
@@ -28,10 +27,10 @@ from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import Task
 from arena.model.verdict import Stage, Verdict
 from arena.printable import shortened
-from arena.resources import code_hash
 from arena.sandbox.namespaces import OWN_NETWORK, parts_of
 from arena.scratch import scratch
 from arena.service.judge_pool import Evaluator, JudgePool, KernelBuilder
+from arena.version import RELEASE, code_hash
 from arena.wire import MAX_FRAME_BYTES
 
 _HASH_CHARACTERS = 16
@@ -177,7 +176,7 @@ def joined(transport: Transport, tasks: Mapping[str, str]) -> RemoteEvaluator:
         JudgeLost: it is gone, or unfit; the message says why.
         InfrastructureError: it does not start.
     """
-    answer = asked(transport, Join(arena.__version__, code_hash(), dict(tasks)), Joined)
+    answer = asked(transport, Join(RELEASE, code_hash(), dict(tasks)), Joined)
     return RemoteEvaluator(transport, answer.environment, answer.machine)
 
 
@@ -266,9 +265,9 @@ class RemoteJudge:
 
     def _join(self, request: Join) -> Joined:
         """Raises `JudgeLost` where a verdict from here could differ from one of the runner's machine."""
-        if (request.version, request.code) != (arena.__version__, code_hash()):
+        if (request.version, request.code) != (RELEASE, code_hash()):
             raise JudgeLost(
-                f"arena differs: {_named(arena.__version__, code_hash())} there, "
+                f"arena differs: {_named(RELEASE, code_hash())} there, "
                 f"{_named(request.version, request.code)} here; install the same on every machine"
             )
         for name, wanted in request.tasks.items():

@@ -52,7 +52,7 @@ def test_unknown_names_and_useless_options_are_refused() -> None:
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.executors.ray_cluster.find_spec", lambda name: None)
+    monkeypatch.setattr("arena.extras.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'unseen-arena\[ray\]'"):
         executor("ray")
 

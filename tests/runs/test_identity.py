@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from arena import version
 from arena.agents.base import Agent, AgentSpec, EvaluationService, Submission, Workspace
+from arena.agents.cli_agent import CliAgent
+from arena.agents.definition import Definition, PromptBy
 from arena.errors import UsageError
 from arena.model.record import Trial
 from arena.model.session import Limits
 from arena.model.verdict import Status
+from arena.reporting.report_warnings import mixture, warnings
+from arena.reporting.rows import trial_rows
+from arena.resources import PACKAGE
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
-from arena.runs.identity import outdated
+from arena.runs.identity import differences, outdated
 from arena.service.judge_pool import JudgePool
 from tests.corpus.folders import TASK, write_task
-from tests.fakes import FakeEvaluator, planned
+from tests.fakes import HERE, FakeEvaluator, planned
 
 SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
 
@@ -149,3 +157,104 @@ def test_a_failure_of_the_harness_is_no_change(setting: Setting) -> None:
     plan, trial = setting.plan(), records.read_run(setting.folder).trials[0]
     failed: Trial = replace(trial, status=Status.HARNESS_ERROR, evaluation=None, task_hash="another")
     assert outdated([failed], plan.tasks, plan.agents) == {}
+
+
+class Worker(Agent):
+    """Works, so that it has limits and a program."""
+
+    name = "worker"
+
+    def __init__(self, evaluations: int, program: str) -> None:
+        self._evaluations, self._program = evaluations, program
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(evaluations=self._evaluations)
+
+    def program(self) -> str:
+        return self._program
+
+    def work(self, workspace: Workspace, service: EvaluationService) -> Submission:
+        workspace.candidate.write_text("# mine\n", encoding="utf-8")
+        return Submission(workspace.candidate)
+
+
+def begun(place: Path, judge: str, worker: Worker, *, failing: str = "", allow_mixed: bool = False) -> list[str]:
+    """Run two tasks by a judge of this hash; return what was said."""
+    setting = Setting(place) if not (place / "tasks").exists() else None
+    tasks, folder = place / "tasks", place / "runs" / "demo"
+    assert setting is None or setting.tasks == tasks
+    plan = planned(RunConfig(name="demo", tasks=("*",), agents=(AgentSpec("noop", "noop"),), attempts=1), tasks)
+    plan = replace(plan, agents={"worker": worker}, allow_mixed=allow_mixed)
+    here = replace(HERE, versions={"arena": f"0.1.0+{judge}", "judge": judge, "torch": "2.13.0"})
+    notes = Notes()
+    pool = JudgePool([FakeEvaluator(environment=here, failing={failing} if failing else set())])
+    runner.run(plan, folder, pool, notes)
+    return notes.said
+
+
+@pytest.mark.parametrize(
+    ("judge", "worker", "said"),
+    [
+        ("b", Worker(5, "p1"), "the judge changed: a → b"),
+        ("a", Worker(5, "p2"), "the program or definition of agent worker changed: p1 → p2"),
+        ("a", Worker(9, "p1"), "limits of agent worker changed: evaluations 5 → 9"),
+    ],
+)
+def test_a_run_goes_on_with_another_judge_or_agent_only_where_that_is_asked_for(
+    tmp_path: Path, judge: str, worker: Worker, said: str
+) -> None:
+    begun(tmp_path, "a", Worker(5, "p1"), failing="scale")
+    with pytest.raises(UsageError, match=re.escape(said)) as refused:
+        begun(tmp_path, judge, worker)
+    assert "--allow-mixed" in str(refused.value) and "--name" in str(refused.value)
+    assert [note for note in begun(tmp_path, judge, worker, allow_mixed=True) if said in note]
+    run = records.read_run(tmp_path / "runs" / "demo")
+    assert mixture(run), "reports mark it"
+    found = [one for one in warnings([run], trial_rows([run])) if "mixed" in one.problem]
+    assert len(found) == 1 and found[0].items == mixture(run)
+
+
+def test_a_run_by_one_judge_is_not_mixed_and_code_that_decides_no_verdict_does_not_count(tmp_path: Path) -> None:
+    begun(tmp_path, "a", Worker(5, "p1"), failing="scale")
+    assert begun(tmp_path, "a", Worker(5, "p1")) == []
+    run = records.read_run(tmp_path / "runs" / "demo")
+    assert mixture(run) == ()
+    pages_changed = replace(HERE, versions={**run.info.environment.versions, "arena": "0.1.0+other"})
+    assert differences(run.info, replace(run.info, environment=pages_changed)) == []
+    old = replace(run.info, environment=HERE, used={})
+    assert differences(old, run.info) == [], "heads of older versions do not say what made them"
+
+
+def test_the_hash_of_the_judge_is_of_what_decides_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = shutil.copytree(PACKAGE, tmp_path / "arena", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(version, "PACKAGE", package)
+
+    def hashes() -> tuple[str, str]:
+        version.judge_hash.cache_clear()
+        version.code_hash.cache_clear()
+        return version.judge_hash(), version.code_hash()
+
+    before = hashes()
+    for name, decides in (("judge/verify.py", True), ("worker/command_loop.py", True), ("reporting/site.py", False)):
+        text = (package / name).read_text(encoding="utf-8")
+        (package / name).write_text(f"{text}\n# changed\n", encoding="utf-8")
+        judge, code = hashes()
+        assert (judge != before[0], code != before[1]) == (decides, True), name
+        before = judge, code
+    monkeypatch.undo()
+    hashes()
+
+
+def test_an_agents_digest_is_of_its_program_and_definition(tmp_path: Path) -> None:
+    program = tmp_path / "agent.sh"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    definition = Definition("mine", "", (str(program),), PromptBy.ARGUMENT, "plain", tmp_path / "mine.yaml")
+    agent = CliAgent("mine", definition, "model-x")
+    before = agent.program()
+    assert CliAgent("mine", replace(definition, limits=Limits(evaluations=1)), "model-x").program() == before
+    assert CliAgent("mine", definition, "model-y").program() != before
+    assert CliAgent("mine", replace(definition, about="another"), "model-x").program() != before
+    program.write_text("#!/bin/sh\necho changed\n", encoding="utf-8")
+    assert agent.program() != before

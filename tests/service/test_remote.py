@@ -22,12 +22,12 @@ from arena.model.record import Evaluation
 from arena.model.session import KERNEL_LIMIT_BYTES
 from arena.model.task import Task
 from arena.model.verdict import Stage, Status, Verdict
-from arena.resources import code_hash
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
 from arena.service import remote
 from arena.service.judge_pool import Evaluator, JudgePool
 from arena.service.remote import RemoteEvaluator, RemoteJudge, difference, joined, lacks, this_machine
+from arena.version import code_hash
 from tests.corpus.folders import HELDOUT, TASK, write_task
 from tests.fakes import HERE, FakeEvaluator, planned
 
@@ -286,14 +286,17 @@ def test_code_hash_covers_what_decides_a_verdict(tmp_path: Path, monkeypatch: py
     for name in ("judge/rules.py", "data/tasks/a.yaml", "judge/__pycache__/rules.pyc"):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text("1", encoding="utf-8")
-    monkeypatch.setattr("arena.resources.PACKAGE", package)
-    monkeypatch.setattr("arena.resources._DATA", package / "data")
+    monkeypatch.setattr("arena.version.PACKAGE", package)
+    code_hash.cache_clear()
     before = code_hash()
     (package / "data/tasks/a.yaml").write_text("2", encoding="utf-8")
     (package / "judge/__pycache__/rules.pyc").write_text("2", encoding="utf-8")
+    code_hash.cache_clear()
     assert code_hash() == before
     (package / "judge/rules.py").write_text("2", encoding="utf-8")
+    code_hash.cache_clear()
     assert code_hash() != before
+    code_hash.cache_clear()
 
 
 def test_environments_survive_the_way(there: FakeEvaluator, tasks: Path) -> None:

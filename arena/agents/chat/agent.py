@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from arena.agents import tripwire
-from arena.agents.base import Agent, EvaluationService, Submission, Workspace
+from arena.agents.base import Agent, EvaluationService, Submission, Workspace, digest_of
 from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.chat.definition import LIBRARY, ModelDefinition, lacks, library_version, target_of
 from arena.agents.chat.endpoint import ChatEndpoint
@@ -50,6 +51,11 @@ class ModelAgent(Agent):
     def limits(self) -> Limits:
         """Return what one trial may use up, as the definition and the run configuration say."""
         return self._definition.limits
+
+    def program(self) -> str:
+        """Return a digest of its definition and model, and of the code that asks."""
+        described = replace(self._definition, limits=Limits(), path=Path())
+        return digest_of(repr(described), *sorted(Path(__file__).parent.glob("*.py")))
 
     def lacks(self) -> str:
         """Return what is missing: the library, a variable, or the name of a model."""
