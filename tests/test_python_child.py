@@ -75,6 +75,18 @@ def test_files_beside_a_kernel_are_not_imported(tmp_path: Path, command: list[st
     assert msgspec.json.decode(done.stdout)["status"] == "passed"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_judges_on_a_cluster_import_nothing_from_the_folder_either(tmp_path: Path) -> None:
+    beside, marker = tmp_path / "beside", tmp_path / "imported"
+    beside.mkdir()
+    plant(beside, marker, {"arena", "jsonschema", "msgspec", "torch", "yaml"})
+    typed = [*COMMAND, "run", "quickstart", "--agents", "honest", "--tasks", "rms_norm", "--no-report"]
+    typed += ["--executor", "ray", "--runs-dir", str(tmp_path / "runs")]
+    done = subprocess.run(typed, cwd=beside, capture_output=True, text=True, timeout=280, check=False)
+    assert not marker.exists() and done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_child_runs_this_copy_and_imports_nothing_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "arena").mkdir()
     (tmp_path / "arena" / "__init__.py").write_text("raise ImportError('another copy')", encoding="utf-8")
