@@ -43,7 +43,12 @@ By all options, so that a final evaluation measures anew what was measured while
 
 @dataclass
 class Baselines:
-    """The baseline of one task, with the worker it lives in."""
+    """The baseline of one task, with the worker that it is timed in beside a candidate.
+
+    What is not known yet is measured in another worker, which ends before a candidate is timed: so a baseline that is
+    timed has the same history, whether it was known or not. What a process ran and when it started is felt by kernels
+    that spill (docs/develop/measurement.md).
+    """
 
     task: Task
     cases: tuple[Case, ...]
@@ -58,9 +63,24 @@ class Baselines:
         """The baseline's program; trusted, so its compiled kernels are kept from one evaluation to the next."""
         return self._worker_program(Language.TORCH)
 
+    @cached_property
+    def _measured_in(self) -> WorkerProgram:
+        """The baseline's program in a worker of its own, in which it is measured alone."""
+        return self._worker_program(Language.TORCH)
+
     def warm(self) -> None:
         """Start its worker and have it wake the device, while there is something else to do."""
         self.worker_program.warm()
+
+    def warm_for_measuring(self) -> None:
+        """Start the worker in which what is not known yet is measured."""
+        self._measured_in.warm()
+
+    def end_measuring(self) -> None:
+        """End the worker in which what was not known yet was measured, if there is one."""
+        if "_measured_in" in self.__dict__:
+            self._measured_in.discard()
+            del self.__dict__["_measured_in"]
 
     def known(self, case: Case) -> BaselineResult:
         """What is known of the baseline on a case; measured now if it never was."""
@@ -80,12 +100,14 @@ class Baselines:
         return TimedProgram(self.worker_program, self.correctness.platform, self.correctness.timeout_s)
 
     def kill(self) -> None:
-        """Kill its worker, and do not wait for its end: `close` must follow."""
-        if "worker_program" in self.__dict__:
-            self.worker_program.kill()
+        """Kill its workers, and do not wait for their ends: `close` must follow."""
+        for name in ("worker_program", "_measured_in"):
+            if name in self.__dict__:
+                self.__dict__[name].kill()
 
     def close(self) -> None:
-        """End its worker."""
+        """End its workers."""
+        self.end_measuring()
         if "worker_program" in self.__dict__:
             self.worker_program.discard()
 
@@ -96,10 +118,11 @@ class Baselines:
     def _measure(self, case: Case) -> BaselineResult:
         worked_out = arguments(self.task, case)
         once = replace(self.correctness, enough_s=0.0)  # `arena tasks check` has tried all draws
-        finding = once.run(self.worker_program, worked_out)
+        finding = once.run(self._measured_in, worked_out)
         if finding.status is not Status.PASSED or not self._is_timed(case):
             return BaselineResult(finding)
-        isolated_ms, call_s = self._time(self.side(), worked_out)
+        side = TimedProgram(self._measured_in, self.correctness.platform, self.correctness.timeout_s)
+        isolated_ms, call_s = self._time(side, worked_out)
         return BaselineResult(finding, isolated_ms, call_s, self._others(worked_out))
 
     def _is_timed(self, case: Case) -> bool:

@@ -50,7 +50,7 @@ from arena.toolchains.same_program import same_program
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
 _IDLE_WAIT_S = 20.0
-_CANDIDATE, _BASELINE = "candidate", "baseline"
+_CANDIDATE, _BASELINE, _MEASURING = "candidate", "baseline", "measuring"
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,18 @@ class CandidateEvaluation:
         """
         self._task, self._options, self._context, self._compiled = task, options, context, compiled
         self._timer, self._fork_servers = context.timer, context.fork_servers
-        self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
         self._hidden = hidden_from_candidates(task)
-        self._file = self._folder / task.task_type.kernel_file
         self._seen = select_cases(task, task.seen, options)
         self._heldout = select_cases(task, task.heldout, options) if options.heldout else ()
+        if not self._seen:
+            raise InfrastructureError(
+                f"{task.id}: no seen case is left, with max_work {options.max_work}, max_held {options.max_held} "
+                f"and only {list(options.only)}; raise the limits, or name a seen case"
+            )
         self._correctness, self._performance = checks(task, options, context.timer)
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
+        self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
+        self._file = self._folder / task.task_type.kernel_file
         self._calls_s: dict[str, float | None] = {}
         """what a call of the candidate took, by case; None where it was wrong"""
         cases = (*self._seen, *self._heldout)
@@ -99,10 +104,14 @@ class CandidateEvaluation:
     def start_workers(self) -> None:
         """Start those that are missing, in the background, and have them wake the device, which takes a while.
 
-        One after the other: two at once would hold each other up. The candidate's is left for later while something
-        of the baseline is to be measured, which is done without it.
+        One after the other: two at once would hold each other up. While something of the baseline is to be measured,
+        those that are timed beside each other are left for later, and start in the same order as where it is known.
         """
-        if self._candidate is None and all(self._baselines.is_known(case) for case in self._seen):
+        if not all(self._baselines.is_known(case) for case in self._seen):
+            if _MEASURING not in self._starting and self._times:
+                self._starting[_MEASURING] = self._interleaved.submit(self._baselines.warm_for_measuring)
+            return
+        if self._candidate is None:
             self._candidate = self._worker_program()
             self._starting[_CANDIDATE] = self._interleaved.submit(self._candidate.warm)
         if _BASELINE not in self._starting and self._times:
@@ -178,8 +187,7 @@ class CandidateEvaluation:
         """Build for every dtype that will be needed, load, and have Triton compile for the smallest seen case."""
         report(Stage.COMPILE, 0, 1)
         self._hash = hashlib.sha256(self._file.read_bytes()).hexdigest()
-        for case in self._seen:
-            self._baselines.known(case)
+        self._measure_baseline(self._seen)
         self._cross(report)
         self.start_workers()
         cases = (*self._seen, *self._heldout)
@@ -253,9 +261,15 @@ class CandidateEvaluation:
             program = self._of_candidate.program
             self._of_candidate.discard()
             self._candidate = self._worker_program(HELDOUT).adopt(program)
-        for case in self._heldout:
-            self._baselines.known(case)
+        self._measure_baseline(self._heldout)
         return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
+
+    def _measure_baseline(self, cases: tuple[Case, ...]) -> None:
+        """Measure what is not known of the baseline, in a worker that has ended when anything else begins."""
+        self._await_start(_MEASURING)
+        for case in cases:
+            self._baselines.known(case)
+        self._baselines.end_measuring()
 
     def _over_cases(
         self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], OutputCheck], report: Report

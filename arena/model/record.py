@@ -15,6 +15,8 @@ from arena.model.session import Limits, Session
 from arena.model.verdict import Stage, Status, Verdict
 
 SCHEMA_VERSION = 1
+VAGUE = 1.5
+"""upper over lower bound of a speedup, from which noise would raise a score if the estimate counted"""
 LONG_MS = 0.02
 """what a timed case takes at least: below it the resolution of clocks counts, a constant tenth of a microsecond"""
 
@@ -95,14 +97,17 @@ class CaseTiming:
     def credit(self) -> Estimate:
         """The speedup that scores and rewards count.
 
-        Of a noisy timing it is the lower bound where that is above 1, else the estimate, at most 1. One that a
-        plausibility check left undecided counts at most 1, however fast it looks.
+        Of a noisy timing it is the lower bound where that is above 1, else the estimate, at most 1. An estimate says
+        nothing where its interval is `VAGUE`: then the lower bound counts, at most 1. A timing that a plausibility
+        check left undecided counts at most 1, however fast it looks.
         """
         if not self.noisy:
             return self.speedup
-        low, most = self.speedup.low, 1.0 if self.undecided else max(1.0, self.speedup.low)
-        value = min(most, self.speedup.value)
-        return Estimate(value, min(value, low), self.speedup.high)
+        low, high = self.speedup.low, self.speedup.high
+        vague = low <= 0 or high / low > VAGUE
+        value = low if low > 1 or vague else min(1.0, self.speedup.value)
+        value = min(1.0, value) if self.undecided else value
+        return Estimate(value, min(value, low), high)
 
     @property
     def roofline_fraction(self) -> float | None:

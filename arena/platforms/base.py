@@ -83,6 +83,12 @@ class Platform(Protocol):
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Wait until work of other processes on the device has drained; False where it has not in time."""
 
+    def fix_local_memory(self) -> None:
+        """Give this process as much local memory a thread as any kernel needs, once, before its first kernel.
+
+        Else it grows with the kernels that the process happens to run, and its layout with it.
+        """
+
     def touch(self) -> None:
         """Issue next to nothing, without waiting for it."""
 

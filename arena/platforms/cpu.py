@@ -98,6 +98,9 @@ class CpuPlatform:
         """There is no queue behind which others' work could hide."""
         return True
 
+    def fix_local_memory(self) -> None:
+        """A processor's threads have stacks, which kernels do not share."""
+
     def touch(self) -> None:
         """There is no device to touch."""
 

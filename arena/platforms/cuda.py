@@ -8,12 +8,15 @@ from pathlib import Path
 from arena.model.environment import DeviceFacts
 from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
 
+LOCAL_BYTES = 4096
+"""a thread; kernels of the corpus need 2,088 at most on `sm_90`. `device_gpu.h` has the same number"""
+
 
 class CudaPlatform(GpuPlatform):
     """Triton's NVIDIA backend, and HIP sources through nvcc."""
 
     name = "cuda"
-    names = RuntimeNames("cuda", "libcudart")
+    names = RuntimeNames("cuda", "libcudart", local_bytes=LOCAL_BYTES)
 
     def facts(self) -> DeviceFacts:
         """Facts of device 0 through PyTorch; the driver's version from the kernel module."""

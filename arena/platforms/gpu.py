@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import torch
 
 _IPC_BYTES = 64
+_LIMIT_STACK_SIZE = 0
+"""`cudaLimitStackSize`"""
 _LAZY_PEER_ACCESS = 1
 _SHARE_OF_WORKERS = 8
 _IDLE_LAUNCHES = 20
@@ -41,6 +43,8 @@ class RuntimeNames:
     """what to say where a buffer cannot be shared with another process"""
     error_name: Callable[[int], str] = lambda code: ""
     """the name of an error by its code; empty where nothing knows it"""
+    local_bytes: int = 0
+    """of local memory a thread, which every worker gets before its first kernel; 0: as much as kernels need"""
 
 
 class Runtime:
@@ -81,6 +85,10 @@ class Runtime:
     def close(self, address: int) -> None:
         """Unmap what `open` gave."""
         self._call("IpcCloseMemHandle", ctypes.c_void_p(address))
+
+    def limit_stack(self, num_bytes: int) -> None:
+        """Set the limit of local memory a thread, to which the device's memory for it is made at once."""
+        self._call("DeviceSetLimit", ctypes.c_int(_LIMIT_STACK_SIZE), ctypes.c_size_t(num_bytes))
 
     def synchronize(self) -> None:
         """Wait for the device; unlike `torch.cuda.synchronize`, no Python attribute a candidate could replace."""
@@ -140,6 +148,7 @@ class GpuPlatform:
         self._cell: torch.Tensor | None = None
         self._least_tiny_launch_s = math.inf
         self._mapped: dict[str, DeviceBuffer] = {}
+        self._local_memory_fixed = False
 
     @property
     def runtime(self) -> Runtime:
@@ -223,6 +232,12 @@ class GpuPlatform:
         """One tiny kernel: switching the device between processes costs some 0.2 ms, and varies."""
         self.touch()
         self.synchronize()
+
+    def fix_local_memory(self) -> None:
+        """On NVIDIA: local memory grows to what the hungriest kernel so far needed, and kernels that spill feel it."""
+        if self.names.local_bytes and not self._local_memory_fixed:
+            self.runtime.limit_stack(self.names.local_bytes)
+            self._local_memory_fixed = True
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Run the marker kernel until a number in a row took little more than the fastest one of this process's life.

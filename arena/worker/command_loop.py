@@ -129,9 +129,11 @@ class CommandLoop:
         if not _compiles(message):
             confinement.refuse_processes()
         self._path = message.path
+        self._platform.fix_local_memory()
         self._entry = load(message, self._platform.torch_device)
 
     def _prepare(self) -> None:
+        self._platform.fix_local_memory()
         if self._binding is not None:
             self._binding.resolve_addresses()
         self._platform.launch_tiny_kernel()

@@ -216,4 +216,5 @@ def _credit(timing: CaseTiming) -> float:
     """What docs/evaluate/measures.md says that a timing counts as."""
     if not timing.noisy:
         return timing.speedup.value
-    return timing.speedup.low if timing.speedup.low > 1 else min(1.0, timing.speedup.value)
+    vague = timing.speedup.high > 1.5 * timing.speedup.low
+    return timing.speedup.low if timing.speedup.low > 1 or vague else min(1.0, timing.speedup.value)

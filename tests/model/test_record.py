@@ -99,8 +99,11 @@ def test_no_timing_without_correctness() -> None:
         (Estimate(2.0, 1.9, 2.1), False, 2.0),
         (Estimate(2.0, 1.5, 2.5), True, 1.5),
         (Estimate(5.1, 4.1, 6.4), True, 4.1),
-        (Estimate(2.0, 0.4, 9.0), True, 1.0),
-        (Estimate(0.5, 0.3, 0.9), True, 0.5),
+        (Estimate(1.1, 0.9, 1.3), True, 1.0),
+        (Estimate(0.5, 0.45, 0.55), True, 0.5),
+        (Estimate(2.0, 0.4, 9.0), True, 0.4),
+        (Estimate(0.5, 0.3, 0.9), True, 0.3),
+        (Estimate(1780.0, 0.0, 1e6), True, 0.0),
     ],
 )
 def test_a_noisy_timing_earns_its_lower_bound_where_that_is_above_1(

@@ -22,7 +22,7 @@ class FakePip:
         self.members = members
         self.commands: list[list[str]] = []
 
-    def __call__(self, command: list[str], *, timeout_s: float) -> process.Finished:
+    def __call__(self, command: list[str], *, timeout_s: float, env: object = None) -> process.Finished:
         self.commands.append(command)
         if self.members is None:
             return process.Finished(1, "ERROR: no network", 0.1)

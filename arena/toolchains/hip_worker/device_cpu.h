@@ -55,6 +55,8 @@ class Device {
     }
 
     static void synchronize() {}
+    static void fix_local_memory() {}
+
     static void wait_until_idle() {}
     static Stream stream() { return nullptr; }
 

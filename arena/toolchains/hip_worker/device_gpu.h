@@ -63,6 +63,15 @@ class Device {
 
     static void synchronize() { check(hipDeviceSynchronize(), "hipDeviceSynchronize"); }
 
+    // Local memory grows to what the hungriest kernel of a process needed, and kernels that spill feel it: so every worker
+    // gets the same, `LOCAL_BYTES` of arena/platforms/cuda.py, before its first kernel. Not measured on AMD, and not set.
+    static void fix_local_memory() {
+#ifdef __HIP_PLATFORM_NVIDIA__
+        static const bool fixed = (check(cudaDeviceSetLimit(cudaLimitStackSize, 4096), "cudaDeviceSetLimit"), true);
+        (void)fixed;
+#endif
+    }
+
     // One tiny kernel: switching the device between processes costs some 0.2 ms, and varies.
     static void wait_until_idle() {
         touching()(nullptr);

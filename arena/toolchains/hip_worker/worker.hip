@@ -68,6 +68,7 @@ class Worker {
     void load(Reader& message) {
         const std::string path = message.text(), name = message.text();
         message.end();
+        Device::fix_local_memory();
         entry_ = std::make_unique<Entry>(path, name);
     }
 
@@ -141,6 +142,7 @@ class Worker {
     }
 
     void prepare() {
+        Device::fix_local_memory();
         if (binding_) binding_->resolve_addresses();
         Device::wait_until_idle();
         if (rehearsal_) rehearsal_->run();
