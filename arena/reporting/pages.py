@@ -146,7 +146,7 @@ def _summary(
     emulated = runs[0].info.environment.device.emulated
     if emulated:
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
-    lines += [f"**{one.question}** {one.lead}. {one.rest}" for one in answers(ordered, emulated)]
+    lines += [f"**{one.question}** {one.lead.removesuffix('.')}. {one.rest}" for one in answers(ordered, emulated)]
     results = results_frame(ordered, emulated)
     lines += ["", tables.markdown(results) if ordered else "No trials were planned.\n"]
     lines += [tables.markdown(tables.statuses_frame([one.group for one in ordered]))] if ordered else []

@@ -20,7 +20,7 @@ from arena.runs.runner import now
 from arena.scores.outcome import HeldoutOutcome, heldout_outcome, heldout_ran
 
 CLOCK_ERROR = 0.004
-"""the largest relative error found on kernels of known duration (docs/develop/measurement.md)"""
+"""a relative error that the clock may have; docs/develop/measurement.md has those of kernels of known duration"""
 _OTHER_DEVICE = "measured on another device"
 _NO_VERDICT = "the harness failed here"
 Pair = tuple[CaseResult, CaseResult]

@@ -24,7 +24,7 @@ from arena.scores.scales import points, sol_score
 EXPERT = "expert"
 """the agent that hands in the kernels of experts"""
 CORRELATION = 0.07
-"""of the errors of two cases of a trial, as measured on kernels against themselves (docs/develop/measurement.md)"""
+"""of the errors of two cases of a trial (docs/decisions/0004-speedup-statistics.md)"""
 
 
 @dataclass(frozen=True)
