@@ -13,7 +13,7 @@ DOCKER ?= docker
 # Bytecode is kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all external external-quick corpus mutants check docs leaderboard image setup clean help
+.PHONY: run test test-all external external-quick corpus mutants claims check docs leaderboard image setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -42,6 +42,10 @@ corpus: $(STAMP)
 
 mutants: $(STAMP)
 	$(BIN)/arena tasks check --mutants --resume
+
+# Write every figure of README and docs, and every generated page under reports/, from the kept records.
+claims: $(STAMP)
+	$(BIN)/python tools/claims.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

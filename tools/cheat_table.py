@@ -26,6 +26,7 @@ from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, digest, ta
 
 PAGE = ROOT / "reports" / "tables" / "cheats.md"
 RESULTS = {name: ROOT / "tests" / "cheats" / f"results-{name.lower()}.json" for name in ("CPU", "GPU")}
+SOURCES = tuple(str(file.relative_to(ROOT)) for file in RESULTS.values())
 _HEAD = """# Cheats
 
 Ways to a better number without a better kernel, what stops each, and what was seen. Made by
@@ -52,7 +53,9 @@ def main() -> int:
     if asked.run:
         _run(platform, asked.only, missing=asked.missing)
     if not asked.results:
-        PAGE.write_text(page(), encoding="utf-8")
+        from kept import headed
+
+        PAGE.write_text(headed(page(), SOURCES), encoding="utf-8")
     sys.stdout.write(totals(platform, _seen(platform)) + "\n")
     return int(any(_surprises(fixture, platform, _seen(platform)) for fixture in cheat_fixtures()))
 

@@ -1,7 +1,8 @@
-"""Which held-out case of each task rejects which common kernel fault: a table in Markdown.
+"""Which held-out case of each task rejects which common kernel fault: a record, and a table in Markdown of it.
 
-    python tools/fault_probes.py > reports/tables/fault-probes.md        all tasks, some minutes on a CPU
-    python tools/fault_probes.py rms_norm softmax                        tasks whose id contains one of these words
+    python tools/fault_probes.py                      all tasks, some minutes on a CPU; keeps reports/fault-probes.json
+    python tools/fault_probes.py rms_norm softmax     print the table of tasks whose id contains one of these words
+    python tools/claims.py                            make reports/tables/fault-probes.md of what is kept
 
 A probe leaves in the judge's buffers what a kernel with the fault would leave, and the judge's checks decide:
 `arena/task_check/probes.py`. Exit code 1 where a fault that can occur in a task is rejected by no held-out case.
@@ -9,15 +10,19 @@ A probe leaves in the judge's buffers what a kernel with the fault would leave, 
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from arena.corpus.task_folder import TASKS, load_task
 from arena.judge.inputs import secret_generator
 from arena.numerics.reference import Reference
 from arena.task_check.probes import FAULTS, MOST_WORK, PROBES, probe_task
 
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "reports" / "fault-probes.json"
 Found = Mapping[str, Mapping[str, str]]
 MISSED, NOT_APPLICABLE = "**none**", "–"
 _WORDS = {
@@ -70,16 +75,24 @@ def page(table: Found) -> str:
     return "\n".join(lines)
 
 
+def kept_page() -> str:
+    """Return the table of the kept record."""
+    return page(json.loads(KEPT.read_text(encoding="utf-8"))["probes"]) + "\n"
+
+
 def main(words: Sequence[str]) -> int:
-    """Print the table of the tasks that the words choose, or of all."""
+    """Print the table of the tasks that the words choose; without words, keep the record of all."""
     assert set(PROBES) < set(_WORDS)
     table = {}
     for path in sorted(TASKS.glob("*/*/*/task.yaml")):
         task = load_task(path.parent)
         if not words or any(word in task.id for word in words):
             print(task.id, file=sys.stderr)
-            table[task.id] = probe_task(task, Reference(task.reference_path), secret_generator("cpu"))
-    print(page(table))
+            table[task.id] = dict(probe_task(task, Reference(task.reference_path), secret_generator("cpu")))
+    if words:
+        print(page(table))
+    else:
+        KEPT.write_text(json.dumps({"probes": table}, indent=1) + "\n", encoding="utf-8")
     return 1 if missed(table) else 0
 
 

@@ -6,11 +6,12 @@ are those of the quickstart run in docs/evaluate/quickstart.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drawing import FILLS, INK, QUIET, Drawing
 from fills_figure import fills
+from quickstart_figures import OVERFIT, Shown, drawn
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
 
@@ -146,38 +147,35 @@ _NOTES = [
     (322, "The table.", "hardcoded is lost on unseen shapes."),
     (430, "Every task.", "A name opens cases, code, transcript."),
 ]
-_RESULTS = [
-    ("fast", "4/4", 3.33, (1.66, 5.74), "0 %", "#3b6fb6"),
-    ("honest", "4/4", 1.07, (0.45, 2.37), "0 %", "#d9822b"),
-    ("hardcoded", "0/4", 1.00, (1.00, 1.00), "100 %", "#2f9e77"),
-]
+_COLOURS = ("#3b6fb6", "#d9822b", "#2f9e77")
 
 
 def report() -> Drawing:
-    """The first screen of a report, with the results of the quickstart run."""
+    """The first screen of a report, with the results of the kept quickstart run."""
+    agents, leads = drawn()
     out = Drawing(860, 490, "The first screen of a report")
     out.box((30, 24, 500, 442), "", (), "zone")
     out.text(46, 50, "quickstart", size=16, bold=True)
     out.box((46, 62, 468, 62), "", (), "plain")
-    for number, (question, answer) in enumerate(
-        [("Which agent is best?", "fast"), ("By how much, really?", "3.33×"), ("What does it lose?", "0 of 4")]
-    ):
+    questions = ("Which agent is best?", "By how much, really?", "What does it lose?")
+    for number, (question, lead) in enumerate(zip(questions, leads, strict=True)):
         out.text(56 + 158 * number, 84, question, size=12, ink=QUIET)
-        out.text(56 + 158 * number, 108, answer, size=15, bold=True)
-    for x, title in ((46, "Speedup"), (288, "From seen to unseen shapes")):
+        out.text(56 + 158 * number, 108, lead.split(" [")[0].split(" trials")[0], size=15, bold=True)
+    for x, title in ((46, "Gain"), (288, "From seen to unseen shapes")):
         out.box((x, 134, 226, 110), "", (), "plain")
         out.text(x + 10, 154, title, size=12, bold=True)
-    for number, (name, solved, speedup, (low, high), _, color) in enumerate(_RESULTS):
+    for number, (one, color) in enumerate(zip(agents, _COLOURS, strict=True)):
         y = 176 + 24 * number
         for x in (56, 298):
-            out.text(x, y + 4, name, size=11)
+            out.text(x, y + 4, one.name, size=11)
+        low, high = one.gain.low or one.gain.value, one.gain.high or one.gain.value
         out.bar(92 + 28 * low, y - 1, 28 * max(high - low, 0.05), 2, color)
-        out.bar(88 + 28 * speedup, y - 4, 8, 8, color)
-        unseen = 380 + 24 * int(solved[0])
+        out.bar(88 + 28 * one.gain.value, y - 4, 8, 8, color)
+        unseen = 380 + 24 * one.solved
         out.bar(unseen, y - 1, 476 - unseen, 2, "#8c959f")
         out.bar(472, y - 5, 10, 10, "#8c959f")
         out.bar(unseen - 4, y - 4, 8, 8, color)
-    _report_tables(out)
+    _report_tables(out, agents)
     for y, head, line in _NOTES:
         out.arrow([(562, y), (522, y)])
         out.text(570, y - 3, head, size=12, bold=True)
@@ -185,23 +183,23 @@ def report() -> Drawing:
     return out
 
 
-def _report_tables(out: Drawing) -> None:
+def _report_tables(out: Drawing, agents: Sequence[Shown]) -> None:
     columns = (56, 150, 230, 390)
-    for x, name in zip(columns, ("Agent", "Solved", "Speedup", "Lost"), strict=True):
+    for x, name in zip(columns, ("Agent", "Solved", "Gain", "Lost"), strict=True):
         out.text(x, 276, name, size=12, bold=True, ink=QUIET)
-    for number, (name, solved, speedup, (low, high), lost, _) in enumerate(_RESULTS):
-        y = 300 + 24 * number
-        for x, cell in zip(columns, (name, solved, f"{speedup:.2f}× [{low:.2f}, {high:.2f}]", lost), strict=True):
-            out.text(x, y, cell, size=12, bold=name == "hardcoded")
+    for number, one in enumerate(agents):
+        y, low, high = 300 + 24 * number, one.gain.low, one.gain.high
+        gain = f"{one.gain.value:.2f}×" + ("" if low is None or high is None else f" [{low:.2f}, {high:.2f}]")
+        cells = (one.name, f"{one.solved}/{len(one.tasks)}", gain, f"{100 * one.lost:.0f} %")
+        for x, cell in zip(columns, cells, strict=True):
+            out.text(x, y, cell, size=12, bold=one.name == OVERFIT)
         out.line((46, y + 8), (514, y + 8))
+    places = (230, 320, 410)
     out.text(56, 400, "Tasks", size=12, bold=True, ink=QUIET)
-    for x, name in ((230, "fast"), (320, "honest"), (410, "hardcoded")):
-        out.text(x, 400, name, size=12, bold=True, ink=QUIET)
-    for y, cells in (
-        (424, ("softmax", "6.42×", "3.25×", "3.91×, 2 of 7")),
-        (448, ("simple_matmul", "1.22×", "0.33×", "0.95×, 1 of 6")),
-    ):
-        for x, cell in zip((56, 230, 320, 410), cells, strict=True):
+    for x, one in zip(places, agents, strict=True):
+        out.text(x, 400, one.name, size=12, bold=True, ink=QUIET)
+    for y, task in ((424, "softmax"), (448, "simple_matmul")):
+        for x, cell in ((56, task), *((x, one.tasks[task]) for x, one in zip(places, agents, strict=True))):
             out.text(x, y, cell, size=12)
 
 

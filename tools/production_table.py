@@ -1,6 +1,7 @@
 """Compare our baselines with the kernels that serving engines ship, task by task and suite by suite.
 
-    python tools/production_table.py > reports/tables/production.md       from reports/production-h200.csv
+    python tools/production_table.py FILE.csv        of another table than reports/production-h200.csv
+    python tools/claims.py                           writes reports/tables/production.md
 
 The CSV file is what `arena yardstick` has written on one device. A speedup is the latency of our baseline over that of
 the engine's kernel: above 1.5, our starting point is easier to beat than what is in production.
@@ -40,6 +41,22 @@ def by_suite(means: Sequence[Row]) -> list[tuple[str, int, float, float, int]]:
     ]
 
 
+def summary(rows: Sequence[Row]) -> str:
+    """Return in two sentences how many engines' kernels are much faster than our baselines, and of how many cases."""
+    cases = [row for row in rows if row["case"] != MEAN]
+    passed = [row for row in cases if row["status"] == "passed"]
+    means = [row for row in rows if row["case"] == MEAN and row["speedup"]]
+    fast = sum(float(row["speedup"]) > MOST for row in means)
+    single = sum(float(row["speedup"]) > MOST for row in passed)
+    return (
+        f"Of {len({row['task'] for row in rows})} engines' kernels {len(means)} pass a timed case, "
+        f"and {len(passed)} of {len(cases)} timed cases are passed. "
+        f"In the mean over these, {fast or 'none'} of the {len(means)} {'are' if fast > 1 else 'is'} more than {MOST} "
+        f"times as fast as our baseline. In a single case {single} {'is' if single == 1 else 'are'}. "
+        "How fast a kernel is in a case that it does not pass is not known."
+    )
+
+
 def page(rows: Sequence[Row]) -> str:
     """Return the comparison as Markdown. Raises `UsageError` where the table has no mean of passed cases."""
     cases = [row for row in rows if row["case"] != MEAN]
@@ -56,9 +73,8 @@ def page(rows: Sequence[Row]) -> str:
         "baseline",
         "the engine's kernel is. [Production yardsticks](../../docs/evaluate/yardstick.md) says what the cases are.",
         "",
-        f"{len(means)} of {len({row['task'] for row in rows})} measured tasks have a case that passed. In "
-        f"{sum(float(row['speedup']) > MOST for row in means)} the engine's kernel is more than",
-        f"{MOST} times as fast. Geometric mean over tasks: {overall:.2f}.",
+        summary(rows),
+        f"Geometric mean over the {len(means)} tasks: {overall:.2f}.",
         "",
         f"| suite | tasks | median engine / baseline | most | tasks above {MOST} |",
         "| --- | --- | --- | --- | --- |",

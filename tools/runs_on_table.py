@@ -1,12 +1,11 @@
-"""Writes the table "Runs on" of README.md from the reports that owners sent: reports/runs-on/*.json.
+"""Make the table "Runs on" of README.md from the reports that owners sent: reports/runs-on/*.json.
 
 arena doctor --full --platform rocm --report doctor-mi300x.json     makes such a report
-python tools/runs_on_table.py                                       writes the table; a test keeps it in step
+python tools/claims.py                                              writes the table; a test keeps it in step
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,24 +14,7 @@ from arena.doctor.report import SIMULATED, DoctorReport, read_report
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / "reports" / "runs-on"
-README = ROOT / "README.md"
-BEGIN, END = "<!-- runs-on: made by tools/runs_on_table.py -->", "<!-- runs-on: end -->"
 _HEAD = "| device | architecture | date | commit | items passed | steps passed |\n| --- | --- | --- | --- | --- | --- |"
-
-
-def main() -> int:
-    """Write the table into README.md."""
-    README.write_text(with_table(README.read_text(encoding="utf-8"), table(REPORTS)), encoding="utf-8")
-    return 0
-
-
-def with_table(page: str, rows: str) -> str:
-    """The page with these rows between its markers."""
-    before, _, rest = page.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"the page lacks {BEGIN} or {END}")
-    return f"{before}{BEGIN}\n\n{rows}\n\n{END}{after}"
 
 
 def table(folder: Path) -> str:
@@ -66,7 +48,3 @@ def passed(outcomes: Iterable[ItemOutcome]) -> str:
 
 def _made_at(pair: tuple[DoctorReport, Path]) -> tuple[str, str]:
     return pair[0].made_at, pair[1].name
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -20,8 +20,7 @@ OUTSIDE = (
     "SECURITY.md",
     "reports/README.md",
     "reports/full-h200/summary.md",
-    "reports/tables/cheats.md",
-    "reports/tables/task-quality.md",
+    *(f"reports/tables/{page.name}" for page in sorted((ROOT / "reports" / "tables").glob("*.md"))),
 )
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 

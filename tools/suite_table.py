@@ -1,6 +1,7 @@
 """Say how far baselines and experts are from production kernels and from the roofline, suite by suite.
 
-    python tools/suite_table.py runs/full/cases.csv > reports/tables/suites.md
+    python tools/claims.py                                    writes reports/tables/suites.md
+    python tools/suite_table.py runs/full/cases.csv
     python tools/suite_table.py runs/full/cases.csv --times times.jsonl        beside PyTorch, and engines without a row
 
 Read are the cases of one run with the agents `noop` and `expert` on one device, of which timed, seen cases count, and
@@ -303,6 +304,37 @@ def _cells(tasks: Sequence[Measured]) -> list[str]:
     return cells
 
 
+def facts_of(device: str, arch: str) -> DeviceFacts:
+    """Return a device by its name, with its peaks. Raises `UsageError` where none are known."""
+    peaks = find_peaks(device, arch)
+    if peaks is None:
+        raise UsageError(f"no peaks are known of {device} ({arch}); see arena/platforms/peaks.py")
+    return DeviceFacts("", "", arch, device, 0, 0, 0, peak_bandwidth_gbs=peaks.bandwidth_gbs, peak_tflops=peaks.tflops)
+
+
+def gathered(
+    rows: Sequence[Row],
+    engines: Sequence[Row],
+    times: Sequence[str],
+    reasons: Mapping[str, Mapping[str, str]],
+    streams: Path,
+    facts: DeviceFacts,
+) -> list[Measured]:
+    """Gather cases of runs, rows of `arena yardstick`, lines of `tools/time_kernels.py` and a file of streams."""
+    copies = Streams(csv.DictReader(streams.read_text(encoding="utf-8").splitlines()))
+    both = [*engines, *pytorch_rows(times)]
+    return measured(rows, both, open_corpora(()).load, facts, reasons, copies, engine_times(times))
+
+
+def kept_page(cases: Sequence[str], times: Sequence[str]) -> str:
+    """Return the page of the kept measurements on H200s, from lines of `cases.csv` and of times."""
+    rows = list(csv.DictReader(cases))
+    reasons = read_reasons(REASONS.read_text(encoding="utf-8"))
+    facts = facts_of("NVIDIA H200", "sm_90")
+    found = gathered(rows, read_table(PRODUCTION), times, reasons, STREAMS, facts)
+    return f"{page(found, facts.name)}\n{heldout_page(rows)}\n"
+
+
 def main() -> None:
     """Print the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -316,20 +348,12 @@ def main() -> None:
         "--times", type=Path, help="lines of `tools/time_kernels.py`: of PyTorch, and of engines' kernels"
     )
     asked = parser.parse_args()
-    peaks = find_peaks(asked.device, asked.arch)
-    if peaks is None:
-        sys.exit(f"no peaks are known of {asked.device} ({asked.arch}); see arena/platforms/peaks.py")
-    facts = DeviceFacts(
-        "", "", asked.arch, asked.device, 0, 0, 0, peak_bandwidth_gbs=peaks.bandwidth_gbs, peak_tflops=peaks.tflops
-    )
     try:
         rows = [row for path in asked.cases for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
-        engines = read_table(asked.yardstick)
         times = asked.times.read_text(encoding="utf-8").splitlines() if asked.times else []
-        engines += pytorch_rows(times)
         reasons = read_reasons(asked.reasons.read_text(encoding="utf-8"))
-        streams = Streams(csv.DictReader(asked.streams.read_text(encoding="utf-8").splitlines()))
-        found = measured(rows, engines, open_corpora(()).load, facts, reasons, streams, engine_times(times))
+        facts = facts_of(asked.device, asked.arch)
+        found = gathered(rows, read_table(asked.yardstick), times, reasons, asked.streams, facts)
         print(page(found, asked.device))
         print(heldout_page(rows))
         for task, bound in needless(found, reasons):

@@ -1,4 +1,4 @@
-"""The corpus of cheats holds together, and its page in the documentation is that of the corpus."""
+"""The corpus of cheats holds together, and its page shows the results of exactly these files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from arena.model.verdict import Status
 from tests.candidates import name
 from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, digest, read, table
 from tests.tools import ROOT, load
-
-
-def test_the_page_is_in_step_with_the_corpus() -> None:
-    written = (ROOT / "reports" / "tables" / "cheats.md").read_text(encoding="utf-8")
-    assert written == load("cheat_table").page(), "run `python tools/cheat_table.py`"
 
 
 def test_every_cheat_has_a_number_and_none_is_missing() -> None:
@@ -67,6 +62,7 @@ def test_results_of_another_device_leave_the_page_and_the_kept_ones_alone(
     results = tmp_path / "cheats.json"
     results.write_text(json.dumps({label: ["passed", digest(fixture.path)]}), encoding="utf-8")
     monkeypatch.setattr(page, "PAGE", tmp_path / "cheats.md")
+    monkeypatch.setattr(page, "RESULTS", dict(page.RESULTS))  # `main` changes it
     monkeypatch.setattr("sys.argv", ["cheat_table.py", "--gpu", "--results", str(results)])
     page.main()
     assert not (tmp_path / "cheats.md").exists()

@@ -1,0 +1,113 @@
+"""Every figure of README and docs, and every generated page, is what its record says today."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from types import ModuleType
+
+import pytest
+
+from arena.corpus.corpora import load_corpus
+from arena.model.verdict import Status
+from arena.scores.reward import REWARDS
+from tests.tools import ROOT, load
+
+REDO = "run `python tools/claims.py`"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools"))
+        return load("claims")
+
+
+def test_every_figure_is_that_of_its_record(tool: ModuleType) -> None:
+    for page in tool.pages():
+        text = page.read_text(encoding="utf-8")
+        assert text == tool.filled(text), f"{page}: {REDO}"
+
+
+def test_every_generated_page_is_that_of_its_record(tool: ModuleType) -> None:
+    for path, table in tool.kept_tables.TABLES.items():
+        assert (ROOT / path).read_text(encoding="utf-8") == table.page(), f"{path}: {REDO}"
+    assert (ROOT / tool.LIST).read_text(encoding="utf-8") == tool.listed(), REDO
+
+
+def test_the_kept_report_is_what_arena_report_writes_today(tool: ModuleType) -> None:
+    """But for PNG files, whose compression depends on the library."""
+    made = dict(tool.kept_tables.report())
+    folder = tool.kept_tables.FULL_REPORT
+    assert {name for name in made if not (folder / name).is_file()} == set()
+    stale = [name for name in made if not name.endswith(".png") and (folder / name).read_bytes() != made[name]]
+    assert stale == [], REDO
+
+
+def test_every_generated_page_names_its_records_with_dates_and_commits(tool: ModuleType) -> None:
+    tables = [
+        path for path in (ROOT / "reports" / "tables").glob("*.md") if path.name not in ("agreement.md", "claims.md")
+    ]
+    assert {str(path.relative_to(ROOT)) for path in tables} == set(tool.kept_tables.TABLES), "a page that nothing makes"
+    for table in tool.kept_tables.TABLES.values():
+        for source in table.sources:
+            assert tool.kept.records()[source].dates
+
+
+def test_every_record_is_there_and_of_the_day_that_is_said(tool: ModuleType) -> None:
+    known = tool.kept.records()
+    assert [path for path in known if not (ROOT / path).is_file()] == []
+    for archive in (tool.kept.FULL, tool.kept.QUICKSTART):
+        days = {trial.started_at[:10] for trial in tool.kept.run(archive).trials}
+        assert days == set(known[archive].dates)
+
+
+def test_every_figure_stands_somewhere_and_has_a_source(tool: ModuleType) -> None:
+    assert set(tool.used()) == set(tool.FIGURES)
+    for figure in tool.FIGURES.values():
+        assert figure.sources and all((ROOT / source).exists() for source in figure.sources)
+
+
+def test_a_text_that_differs_from_its_record_is_seen(tool: ModuleType) -> None:
+    stale = "It is <!-- figure: adapters -->1.73×<!-- end --> here."
+    assert tool.filled(stale) == f"It is <!-- figure: adapters -->{tool.FIGURES['adapters'].text()}<!-- end --> here."
+    assert "1.73" not in tool.filled("<!-- figure: task-types -->1.73×<!-- end -->\n")
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("a <!-- figure: adapters -->text", "not closed"),
+        ("a text<!-- end -->", "not closed"),
+        ("a <!-- figure: no-such -->text<!-- end -->", "no figure 'no-such'"),
+        ("<!-- figure: adapters -->text<!-- end -->", "begins a line"),
+        ("a <!-- figure: task-types -->text<!-- end -->", "begins a line"),
+    ],
+)
+def test_a_marker_that_is_not_right_is_refused(tool: ModuleType, page: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        tool.filled(page)
+
+
+def test_the_readme_lists_a_task_type_with_the_number_of_its_tasks() -> None:
+    count = Counter(str(task.task_type) for task in load_corpus())
+    listed = dict(re.findall(r"^\| `(\w+2\w+)` \| .* \| (\d+)[^|]* \|$", README, re.MULTILINE))
+    assert set(count) <= set(listed)
+    assert {kind: int(number) for kind, number in listed.items()} == {kind: count[kind] for kind in listed}
+
+
+def test_a_kernel_that_is_no_kernel_gets_the_reward_that_the_page_says() -> None:
+    """`...` is Python that compiles and defines nothing."""
+    page = (ROOT / "docs" / "evaluate" / "openreward.md").read_text(encoding="utf-8")
+    compile("...", "kernel.py", "exec")
+    assert f"here {REWARDS[Status.LOAD_ERROR]:.0f}, it defines no function" in page
+
+
+def test_experts_are_credited_as_the_table_says(tool: ModuleType) -> None:
+    run = tool.kept.run(tool.kept.FULL)
+    found = tool.kept_tables.noisy_credit.credits(run)
+    assert len(found) == 190
+    for one in found:
+        assert one.before <= one.now <= one.measured * (1 + 1e-12)
+        assert one.noisy or one.before == one.now == one.measured

@@ -1,0 +1,181 @@
+"""Write every figure of README and docs, and every generated page under reports/, from the records that are kept.
+
+    python tools/claims.py             write all of them
+    python tools/claims.py --check     write nothing; exit code 1 where a text differs from its record
+    python tools/claims.py --list      print where each figure stands, and what it is made from
+
+A figure stands between `<!-- figure: NAME -->` and `<!-- end -->`, inside a line or as lines of its own. FIGURES says
+what makes it. `reports/records.yaml` says when and at which commit each record was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import corpus_figures
+import figures
+import h200_figures
+import kept
+import kept_tables
+import quickstart_figures
+import runs_on_table
+
+ROOT = kept.ROOT
+LIST = "reports/tables/claims.md"
+DRAWING = "docs/figures/report.svg"
+REDO = "run `python tools/claims.py`"
+_BEGIN, _END = "<!-- figure: {} -->", "<!-- end -->"
+_MARKED = re.compile(r"<!-- figure: ([\w-]+) -->(.*?)<!-- end -->", re.DOTALL)
+_PRODUCTION = "reports/production-h200.csv"
+
+
+class Figure(NamedTuple):
+    """What makes a figure, and from which records or folders. A block stands in lines of its own."""
+
+    text: Callable[[], str]
+    sources: Sequence[str]
+    block: bool = False
+
+
+FIGURES: Mapping[str, Figure] = {
+    "adapters": Figure(corpus_figures.adapters, ["yardsticks"]),
+    "clock": Figure(corpus_figures.clock, corpus_figures.TIMINGS),
+    "cost": Figure(h200_figures.cost, [kept.FULL]),
+    "drift": Figure(h200_figures.drift, [kept.FULL]),
+    "experts": Figure(h200_figures.by_type, [kept.FULL], block=True),
+    "full-counts": Figure(h200_figures.full_counts, [kept.FULL]),
+    "full-result": Figure(h200_figures.full_result, [kept.FULL]),
+    "kernelbench": Figure(corpus_figures.kernelbench, [corpus_figures.KERNELBENCH], block=True),
+    "machine-code": Figure(corpus_figures.machine_code, corpus_figures.MACHINE_CODE, block=True),
+    "mutants": Figure(corpus_figures.mutants, [kept.CHECKS]),
+    "production": Figure(corpus_figures.production, [_PRODUCTION]),
+    "quickstart-answers": Figure(quickstart_figures.answers, [kept.QUICKSTART], block=True),
+    "quickstart-evaluation": Figure(quickstart_figures.evaluation, [kept.QUICKSTART], block=True),
+    "quickstart-table": Figure(quickstart_figures.table, [kept.QUICKSTART], block=True),
+    "quickstart-trials": Figure(quickstart_figures.trials, [kept.QUICKSTART], block=True),
+    "runs-on": Figure(lambda: runs_on_table.table(runs_on_table.REPORTS), ["reports/runs-on"], block=True),
+    "self-timing": Figure(h200_figures.self_timing, [kept.FULL]),
+    "self-timing-table": Figure(h200_figures.self_timing_table, [kept.FULL], block=True),
+    "split": Figure(corpus_figures.split, ["tasks"]),
+    "task-types": Figure(corpus_figures.task_types, ["tasks"], block=True),
+}
+
+
+def main() -> int:
+    """Write, check or list; return 1 where a text differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a text differs")
+    parser.add_argument("--list", action="store_true", help="print the list of figures")
+    asked = parser.parse_args()
+    if asked.list:
+        sys.stdout.write(listed())
+        return 0
+    stale = []
+    for path, made in made_files():
+        file = ROOT / path
+        if not file.is_file() or file.read_bytes() != made:
+            stale.append(path)
+            if not asked.check:
+                file.write_bytes(made)
+    verb = "differs from its record" if asked.check else "written"
+    sys.stdout.write("".join(f"{path}: {verb}\n" for path in stale))
+    return int(asked.check and bool(stale))
+
+
+def made_files() -> Iterator[tuple[str, bytes]]:
+    """Yield each file that has generated text, as it should be: its path, its bytes.
+
+    Files that others are made from come first.
+    """
+    for name, content in kept_tables.report():
+        yield f"{kept_tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
+    for path, table in kept_tables.TABLES.items():
+        yield path, table.page().encode()
+    yield DRAWING, figures.report().svg().encode()
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if _MARKED.search(text):
+            yield str(page.relative_to(ROOT)), filled(text).encode()
+    yield LIST, listed().encode()
+
+
+def pages() -> list[Path]:
+    """Return the pages that may have figures."""
+    return [ROOT / "README.md", ROOT / "reports" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def filled(page: str) -> str:
+    """Return a page with each figure as its record has it.
+
+    Raises:
+        ValueError: for an unknown figure, a marker without its end, or one where Markdown would not hide it.
+    """
+    rest = _MARKED.sub("", page)
+    if "<!-- figure:" in rest or _END in rest:
+        raise ValueError(f"a figure is not closed by {_END}, or not opened")
+    return _MARKED.sub(_replaced, page)
+
+
+def _replaced(found: re.Match[str]) -> str:
+    name = found[1]
+    if name not in FIGURES:
+        raise ValueError(f"no figure {name!r}; expected one of {', '.join(FIGURES)}")
+    line = found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.start()]
+    if FIGURES[name].block != (not line.strip(" -*>")):
+        raise ValueError(f"{name}: a block begins a line, and no other figure does")
+    text = _text(name)
+    return f"{_BEGIN.format(name)}\n\n{text}\n\n{_END}" if FIGURES[name].block else f"{_BEGIN.format(name)}{text}{_END}"
+
+
+@cache
+def _text(name: str) -> str:
+    return FIGURES[name].text()
+
+
+def used() -> dict[str, list[str]]:
+    """Return the pages of each figure that stands somewhere."""
+    found: dict[str, list[str]] = {}
+    for page in pages():
+        for name, _ in _MARKED.findall(page.read_text(encoding="utf-8")):
+            found.setdefault(name, []).append(str(page.relative_to(ROOT)))
+    return found
+
+
+def listed() -> str:
+    """Return the list of all figures and generated pages as Markdown."""
+    lines = [
+        "# Figures and what they are made from",
+        "",
+        f"{kept.MADE} Every figure of README and docs that comes from a record stands here, and every generated page.",
+        "",
+        "| figure | says | stands in | made from |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, where in sorted(used().items()):
+        said = "a block" if FIGURES[name].block else _text(name)
+        on = ", ".join(f"`{page}`" for page in where)
+        lines.append(f"| `{name}` | {said} | {on} | {_cited(FIGURES[name].sources)} |")
+    lines += ["", "| page | made from |", "| --- | --- |"]
+    lines.append(f"| {_linked('reports/full-h200/summary.md')} and the files beside it | {_cited([kept.FULL])} |")
+    lines.append(f"| `{DRAWING}` | {_cited([kept.QUICKSTART])} |")
+    lines += [f"| {_linked(path)} | {_cited(table.sources)} |" for path, table in kept_tables.TABLES.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _linked(path: str) -> str:
+    return f"[{path}](../../{path})"
+
+
+def _cited(sources: Sequence[str]) -> str:
+    known = kept.records()
+    return "; ".join(known[path].described() if path in known else f"`{path}` as it is" for path in sources)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
