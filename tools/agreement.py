@@ -127,6 +127,7 @@ def page(found: Sequence[Compared], environment: Environment, commit: str) -> st
         f"Made by `tools/agreement.py` on {datetime.now(UTC):%Y-%m-%d} at `{commit}`, platform "
         f"{environment.device.platform} ({environment.device.name}). The kernels are experts.",
         "`arena.evaluate` and a client of `arena serve` each had them evaluated once, by judges of their own.",
+        "The evaluations are not kept, so this page cannot be made anew from a record.",
         f"Load average of the machine with {os.cpu_count()} cores: {loads[0]:.1f} to {loads[-1]:.1f}.",
         "",
         f"The intervals of the geometric means overlap for **{agree} of {len(found)} kernels**.",

@@ -10,10 +10,26 @@ import pytest
 
 from arena.corpus.corpora import load_corpus
 from arena.model.verdict import Status
+from arena.reporting.reproduction import CLOCK_ERROR
 from arena.scores.reward import REWARDS
 from tests.tools import ROOT, load
 
 REDO = "run `python tools/claims.py`"
+LIMITS = {
+    "docs/develop/faults.md": {"0.1 s"},
+    "docs/develop/isolation.md": {"0.1 ms", "0.1 s"},
+    "docs/evaluate/faq.md": {"0.99×", "1.01×"},
+    "docs/evaluate/leaderboard.md": {f"{100 * CLOCK_ERROR:g} %"},
+    "docs/evaluate/measures.md": {"1.01×"},
+    "docs/evaluate/rocm.md": {"0.1 ms"},
+}
+"""numbers with a point that are limits of the code, or examples"""
+_FIGURE = re.compile(r"<!-- figure: [\w-]+ -->.*?<!-- end -->", re.DOTALL)
+_CODE = re.compile(r"^```.*?^```|^(?: {4}|\t)[^\n]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_MEASURED = re.compile(
+    r"\d\.\d+ ?(?:×|%|s\b|µs|ms)|\d+ evaluations an hour|\b\d[\d,]* of \d[\d,]{2,}"
+    r"|\b[1-9][\d,]{2,} (?:tasks|cases|experts|kernels|mutants|trials)"
+)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -28,6 +44,17 @@ def test_every_figure_is_that_of_its_record(tool: ModuleType) -> None:
     for page in tool.pages():
         text = page.read_text(encoding="utf-8")
         assert text == tool.filled(text), f"{page}: {REDO}"
+
+
+def test_no_page_has_a_measured_number_outside_of_a_figure(tool: ModuleType) -> None:
+    """But for decisions and reports/README.md, which are dated."""
+    for page in tool.pages():
+        path = str(page.relative_to(ROOT))
+        if not path.startswith(("docs/decisions/", "reports/")):
+            text = _CODE.sub("", _FIGURE.sub("", page.read_text(encoding="utf-8")))
+            assert set(_MEASURED.findall(text)) <= LIMITS.get(path, set()), (
+                f"{path}: make it a figure of tools/claims.py"
+            )
 
 
 def test_every_generated_page_is_that_of_its_record(tool: ModuleType) -> None:
