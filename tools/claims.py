@@ -52,6 +52,7 @@ FIGURES: Mapping[str, Figure] = {
     "full-counts": Figure(h200_figures.full_counts, [kept.FULL]),
     "full-result": Figure(h200_figures.full_result, [kept.FULL]),
     "kernelbench": Figure(corpus_figures.kernelbench, [corpus_figures.KERNELBENCH], block=True),
+    "known-baseline": Figure(corpus_figures.known_baseline, corpus_figures.KNOWN_BASELINE),
     "machine-code": Figure(corpus_figures.machine_code, corpus_figures.MACHINE_CODE, block=True),
     "mutants": Figure(corpus_figures.mutants, [kept.CHECKS]),
     "production": Figure(corpus_figures.production, [_PRODUCTION]),

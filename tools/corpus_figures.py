@@ -12,11 +12,14 @@ import production_table
 
 from arena.corpus.corpora import load_corpus, open_corpora
 from arena.corpus.split import TaskSplit, tasks_of
+from arena.model.record import LONG_MS
 from arena.model.task import TaskType
+from arena.reporting.intervals import NORMAL_QUANTILE
 from arena.yardstick.table import read_table
 
 ADAPTERS = kept.ROOT / "yardsticks"
 KERNELBENCH = "reports/h200-2026-11-25/kernelbench.jsonl"
+KNOWN_BASELINE = tuple(f"reports/h200-known-baseline/{name}.jsonl" for name in ("before", "twenty"))
 MACHINE_CODE = tuple(f"reports/machine-code/gfx942-{name}.log" for name in ("kernels", "experts"))
 TIMINGS = (
     "reports/h200-judge/selfcheck.log",
@@ -100,6 +103,21 @@ def machine_code() -> str:
         source = both if "source right" in text else "not run"
         lines.append(f"| {target}, {what} | {count} | {right} | {source} | {', '.join(spent)} |")
     return "\n".join(lines)
+
+
+def known_baseline() -> str:
+    """Return how far a kernel beside a known baseline is from the same beside an unknown one."""
+    before, after = (list(map(json.loads, kept.lines(path))) for path in KNOWN_BASELINE)
+    long = [case for case in after if case["baseline_ms"] >= LONG_MS]
+    within = sum(abs(case["z"]) <= NORMAL_QUANTILE for case in long)
+    worst = max(long, key=lambda case: abs(case["z"]))
+    moved = max((case for case in before if case["baseline_ms"] >= LONG_MS), key=lambda case: abs(case["known"] - 1))
+    return (
+        f"Of {len(long)} cases of 20 µs and more in {len({case['task'] for case in after})} tasks, {within} agree "
+        f"within their 95 % interval. The worst differs by {abs(worst['z']):.1f} standard errors, "
+        f"{100 * abs(worst['known'] / worst['unknown'] - 1):.1f} %. Before, `{moved['case']}` of "
+        f"`{moved['task'].rsplit('/', 1)[1]}` had {moved['unknown']:.3f}× and {moved['known']:.3f}×."
+    )
 
 
 def clock() -> str:

@@ -19,7 +19,7 @@ from arena.runs.rejudge import Rejudging, verifiable
 from arena.runs.runner import now
 from arena.scores.outcome import HeldoutOutcome, heldout_outcome, heldout_ran
 
-CLOCK_ERROR = 0.004
+CLOCK_ERROR = 0.007
 """a relative error that the clock may have; docs/develop/measurement.md has those of kernels of known duration"""
 _OTHER_DEVICE = "measured on another device"
 _NO_VERDICT = "the harness failed here"

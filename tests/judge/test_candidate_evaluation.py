@@ -14,10 +14,12 @@ import pytest
 from msgspec import structs
 
 from arena.cli.render import failing_cases
+from arena.errors import InfrastructureError
 from arena.judge.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.messages import Options
 from arena.judge.timer import Timer
+from arena.judge.watchdog import WatchedWorker
 from arena.judge.workers import ForkServers
 from arena.model.effort import Effort
 from arena.model.environment import Environment
@@ -80,6 +82,7 @@ def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: Ju
         assert candidate_evaluation._compile(unheard).status is Status.PASSED
         candidate_evaluation._await_start("baseline")
         assert candidate_evaluation._baselines.worker_program.worker.isolation
+        assert "_measured_in" not in vars(candidate_evaluation._baselines), "what measured it alone has ended"
         candidate_evaluation.close()
 
 
@@ -87,7 +90,7 @@ def test_the_baselines_host_is_ready_when_its_turn_comes(task: Task, context: Ju
 def test_workers_wait_for_a_candidate_that_is_still_compiled(
     task: Task, context: JudgeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The candidate's only where nothing of the baseline is left to measure, and none is started twice."""
+    """Those that are timed start in one order, whether the baseline is known or was measured first elsewhere."""
     started: list[str] = []
     spawn = context.fork_servers.spawn
 
@@ -105,7 +108,7 @@ def test_workers_wait_for_a_candidate_that_is_still_compiled(
             assert len(started) == waiting
             found = candidate_evaluation.run(kernel_of(task), environment_of(context), unheard)
         assert found.status is Status.PASSED
-        assert len(started) == 2
+        assert len(started) == {1: 3, 2: 2}[waiting]
 
 
 @pytest.mark.slow
@@ -142,6 +145,37 @@ def test_a_worker_does_not_bring_back_a_folder_of_a_candidate_that_was_refused(
         candidate_evaluation.start_workers()
         assert not candidate_evaluation.has_started()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_baseline_is_timed_with_the_same_history_whether_it_is_known_or_not(
+    task: Task, context: JudgeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that stands beside the candidate's is asked the same, in the same order."""
+    asked: dict[int, list[str]] = {}
+    ask = WatchedWorker.ask
+
+    def noted(worker: WatchedWorker, message: Any, *arguments: Any, **named: Any) -> Any:
+        asked.setdefault(id(worker), []).append(type(message).__name__)
+        return ask(worker, message, *arguments, **named)
+
+    monkeypatch.setattr(WatchedWorker, "ask", noted)
+    cold, told = replace(context, cache={}), []
+    for _ in range(2):
+        asked.clear()
+        with closing(CandidateEvaluation(task, SEEN_ONLY, cold)) as candidate_evaluation:
+            found = candidate_evaluation.run(kernel_of(task), environment_of(context), unheard)
+            baseline = candidate_evaluation._baselines.worker_program
+            told.append(
+                [name for name in asked[id(baseline._worker)] if name in ("Load", "Bind", "Call", "Prepare")][:4]
+            )
+        assert found.status is Status.PASSED
+    assert told[0] == told[1]
+
+
+def test_a_judge_says_where_no_seen_case_is_left(task: Task, context: JudgeContext) -> None:
+    with pytest.raises(InfrastructureError, match=r"no seen case is left, with max_work .* only \['heldout-01'\]"):
+        CandidateEvaluation(task, structs.replace(QUICK, only=("heldout-01",)), context)
 
 
 def test_every_case_is_checked_and_timed(task: Task, context: JudgeContext) -> None:

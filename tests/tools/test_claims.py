@@ -138,3 +138,11 @@ def test_experts_are_credited_as_the_table_says(tool: ModuleType) -> None:
     for one in found:
         assert one.before <= one.now <= one.measured * (1 + 1e-12)
         assert one.noisy or one.before == one.now == one.measured
+
+
+def test_the_error_of_the_clock_that_verify_allows_is_no_less_than_was_seen() -> None:
+    figures = load("corpus_figures")
+    worst = [
+        float(text) for path in figures.TIMINGS for text in figures._WORST.findall("\n".join(load("kept").lines(path)))
+    ]
+    assert max(worst) / 100 <= CLOCK_ERROR
