@@ -10,6 +10,8 @@ import pytest
 from arena import process
 from arena.cross import hip_headers, hip_overlay
 from arena.errors import InfrastructureError
+from arena.platforms.cuda import LOCAL_BYTES
+from arena.resources import PACKAGE
 from arena.toolchains.build_cache import BuildCache
 
 INSIDE = "triton/backends/amd/include"
@@ -99,3 +101,8 @@ def test_device_libraries_are_found_below_a_root(tmp_path: Path) -> None:
     assert hip_overlay.device_libraries(tmp_path) is None
     (folder / "ockl.bc").touch()
     assert hip_overlay.device_libraries(tmp_path) == folder
+
+
+def test_native_workers_get_as_much_local_memory_as_those_of_triton() -> None:
+    header = (PACKAGE / "toolchains" / "hip_worker" / "device_gpu.h").read_text(encoding="utf-8")
+    assert f"cudaDeviceSetLimit(cudaLimitStackSize, {LOCAL_BYTES})" in header
