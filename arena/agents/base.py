@@ -144,6 +144,8 @@ class Agent(Protocol):
     """
 
     name: str
+    calibrates: bool = False
+    """whether it hands in files of the corpus, to calibrate the harness, and has no rank"""
 
     @property
     def limits(self) -> Limits | None:

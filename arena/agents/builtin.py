@@ -34,6 +34,8 @@ class _Copies(Agent):
 class Noop(_Copies):
     """Hands in the baseline: any speedup it shows is the harness's own error."""
 
+    calibrates = True
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -48,6 +50,7 @@ class Noop(_Copies):
 class Expert(_Copies):
     """Hands in the task's expert file, where it has one."""
 
+    calibrates = True
     absence = "the task has no expert"
 
     def __init__(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -30,6 +31,7 @@ _NUMBERS = {
 }
 _BUILD_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", BuildOutcome.NOT_CHECKED: "dim"}
 
+_INTERVAL, _ASIDE = re.compile(r" \[[^]]*\]"), re.compile(r", timing of one task(?=\])|one task: ")
 OUTCOME_COLOURS = {
     Outcome.SOLVED: "green",
     Outcome.SEEN_ONLY: "cyan",
@@ -43,18 +45,27 @@ OUTCOME_COLOURS = {
 
 
 def summary_table(summary: Summary) -> Table:
-    """One row per agent and task type: the cells of the report's table."""
-    table = Table(title="Agents", caption="\n".join(summary.notes))
+    """One row per agent and task type: the report's table, with the intervals that rank agents alone."""
+    table = Table(title="Agents", caption="\n".join(summary.notes), caption_justify="left")
     for place, heading in enumerate(summary.rows[0].cells if summary.rows else ()):
-        table.add_column(heading, justify="left" if place < 2 else "right")
+        table.add_column(heading, justify="left" if place < 2 else "right", no_wrap=place in (0, 2, 5))
     for row in summary.rows:
-        table.add_row(*map(escape, row.cells.values()), style="bold" if row.task_type == ALL else "")
+        texts = [_short(heading, text) for heading, text in row.cells.items()]
+        table.add_row(*map(escape, texts), style="bold" if row.task_type == ALL else "")
     return table
+
+
+def _short(heading: str, text: str) -> str:
+    """Return a cell for a terminal: its interval is left out but behind the gain, and so are words in the brackets."""
+    if heading.startswith("Gain"):
+        return _ASIDE.sub("", text)
+    return _INTERVAL.sub("", text)
 
 
 def answer_lines(summary: Summary) -> list[str]:
     """The three answers of the report, a line each."""
-    return [f"[bold]{one.question}[/bold] {escape(one.lead)} [dim]{escape(one.rest)}[/dim]" for one in summary.answers]
+    said = ((one.question, escape(one.lead.rstrip(".")), escape(one.rest)) for one in summary.answers)
+    return [f"[bold]{question}[/bold] {lead}. [dim]{rest}[/dim]" for question, lead, rest in said]
 
 
 def failures_table(summary: Summary) -> Table | None:

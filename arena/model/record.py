@@ -244,10 +244,12 @@ class AgentUsed:
     Attributes:
         program: a digest of its program, its definition and its model; empty for what hands in files.
         limits: what one trial may use up; None for what hands in files.
+        calibrates: whether it hands in files of the corpus, to calibrate, and has no rank.
     """
 
     program: str = ""
     limits: Limits | None = None
+    calibrates: bool = False
 
 
 @dataclass(frozen=True)

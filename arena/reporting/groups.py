@@ -84,6 +84,7 @@ class Group:
     """All measures of one agent on one task type. A measure is None where the trials cannot state it."""
 
     agent: str
+    calibrates: bool
     label: str
     task_type: str
     counts: Counts
@@ -120,6 +121,7 @@ def group(label: str, task_type: str, rows: Sequence[TrialRow], names: Container
     cases = Counter(case.outcome for row in rows for case in row.cases if case.outcome is not None)
     return Group(
         agent=rows[0].agent if rows else label,
+        calibrates=bool(rows) and rows[0].calibrates,
         label=label,
         task_type=task_type,
         counts=_counts(rows, len(tasks)),

@@ -17,7 +17,7 @@ from arena.model.verdict import CORRECT, Stage, Status
 from arena.reporting.intervals import log_error, with_log_error
 from arena.runs.records import RunRecords
 from arena.scores.order import gained
-from arena.scores.outcome import HeldoutOutcome, Outcome, heldout_outcome, heldout_ran, outcome_of_trial
+from arena.scores.outcome import HeldoutOutcome, Outcome, calibrates, heldout_outcome, heldout_ran, outcome_of_trial
 from arena.scores.reward import reward
 from arena.scores.scales import points, sol_score
 
@@ -55,8 +55,9 @@ class TrialRow:
     """One planned trial; `status` is that of the stage that ended it, None where there is no record.
 
     Speedups are None unless they count. `expert` is the speedup of the agent of that name at the same task. `family` is
-    that of the task, empty where the run does not say. `arch` is where the candidate ran, `targets` what else it was
-    built for, `page` the link from the report to what the agent did, where that was written.
+    that of the task, empty where the run does not say. `calibrates`: the agent hands in files of the corpus, and has no
+    rank. `arch` is where the candidate ran, `targets` what else it was built for, `page` the link from the report to
+    what the agent did, where that was written.
     """
 
     run: str
@@ -70,6 +71,7 @@ class TrialRow:
     emulated: bool
     latency_bound: bool = False
     family: str = ""
+    calibrates: bool = False
     compiled: bool = False
     correct: bool = False
     performed: bool = False
@@ -218,7 +220,8 @@ def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int],
     agent, task, attempt = key
     emulated = run.info.environment.device.emulated
     short, family = task in run.info.latency_bound, run.info.families.get(task, "")
-    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated, short, family)
+    apart = calibrates(agent, run.info.used.get(agent))
+    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated, short, family, apart)
     if trial is None:
         return row
     row = replace(

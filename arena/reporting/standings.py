@@ -52,7 +52,14 @@ def standing(group: Group) -> Standing:
     planned = max(1, counts.planned)
     solved = sum(number for outcome, number in counts.outcomes.items() if outcome.solves)
     overfit, failed = (counts.outcomes.get(one, 0) for one in (Outcome.OVERFIT, Outcome.FAILED))
-    return Standing(group.agent, gain.value if gain else 1.0, solved / planned, overfit / planned, failed / planned)
+    return Standing(
+        group.agent,
+        gain.value if gain else 1.0,
+        solved / planned,
+        overfit / planned,
+        failed / planned,
+        not group.calibrates,
+    )
 
 
 def ranked(found: Iterable[tuple[Group, Sequence[TrialRow]]]) -> list[RankedGroup]:

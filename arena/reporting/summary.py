@@ -82,10 +82,15 @@ def _row(one: RankedGroup, emulated: bool) -> SummaryRow:
     return SummaryRow(group.label, group.task_type, one.place, counts.planned, counts.outcomes, measures, cells)
 
 
+def _first_wrong_kind(row: TrialRow) -> str:
+    return next((case.result.kind for case in row.cases if case.outcome and not case.correct), "")
+
+
 def reason(row: TrialRow) -> str:
     """Return why a trial is not solved: what its stage said, else its first unseen case that is wrong."""
     if row.detail:
-        return f"{row.status}: {row.detail}" if row.status else row.detail
+        stage = f"unseen case of kind {_first_wrong_kind(row)}" if row.outcome is Outcome.OVERFIT else row.status
+        return f"{stage}: {row.detail}" if stage else row.detail
     wrong = next((case.result for case in row.cases if case.outcome and not case.correct), None)
     if wrong is not None:
         return f"unseen {wrong.case} ({wrong.label}): {wrong.candidate}{': ' if wrong.detail else ''}{wrong.detail}"

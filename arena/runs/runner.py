@@ -84,7 +84,7 @@ class RunPlan:
     @cached_property
     def used(self) -> dict[str, AgentUsed]:
         """The agents as they are now, by name."""
-        return {name: AgentUsed(agent.program(), agent.limits) for name, agent in self.agents.items()}
+        return {name: AgentUsed(agent.program(), agent.limits, agent.calibrates) for name, agent in self.agents.items()}
 
     @property
     def has_sessions(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from arena.model.record import Estimate
-from arena.scores.outcome import CALIBRATION, Outcome
+from arena.scores.outcome import Outcome
 
 _T = TypeVar("_T")
 
@@ -26,11 +26,8 @@ class Standing(NamedTuple):
     solved: float
     overfit: float
     failed: float
-
-    @property
-    def ranked(self) -> bool:
-        """Return whether the agent has a rank: calibration agents have none."""
-        return self.agent not in CALIBRATION
+    ranked: bool = True
+    """whether it has a rank: calibration agents have none"""
 
 
 def gained(outcome: Outcome, speedup: Estimate | None) -> Estimate | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from arena.model.record import CaseResult, Evaluation, Split, Trial
+from arena.model.record import AgentUsed, CaseResult, Evaluation, Split, Trial
 from arena.model.verdict import CORRECT, Status
 
 CALIBRATION = ("expert", "noop")
-"""agents that hand in files of the corpus: they are outside of every rank"""
+"""the agents that hand in files of the corpus, by the names that they have in records of older versions"""
 _UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
 _RIGHT_BUT_INVALID = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
@@ -70,11 +70,16 @@ def outcome_of(evaluation: Evaluation | None, *, calibration: bool = False) -> O
     return _generalized(evaluation) if status is Status.PASSED else Outcome.FAILED
 
 
+def calibrates(agent: str, used: AgentUsed | None) -> bool:
+    """Return whether an agent hands in files of the corpus, to calibrate: it is outside of every rank."""
+    return agent in CALIBRATION if used is None else used.calibrates
+
+
 def outcome_of_trial(trial: Trial | None) -> Outcome:
     """Return how a trial ended; one without a record has no verdict yet."""
     if trial is None or trial.status is Status.HARNESS_ERROR:
         return Outcome.NO_VERDICT
-    return outcome_of(trial.evaluation, calibration=trial.agent in CALIBRATION)
+    return outcome_of(trial.evaluation, calibration=calibrates(trial.agent, trial.used))
 
 
 def ending(outcome: Outcome, status: Status | None) -> str:

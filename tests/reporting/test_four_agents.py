@@ -94,7 +94,7 @@ def test_the_site(run: records.RunRecords, tmp_path: Path) -> None:
 def test_the_terminal(run: records.RunRecords, tmp_path: Path) -> None:
     command = ["report", str(run.path), "--out", str(tmp_path)]
     shown = CliRunner().invoke(app, command, env={"COLUMNS": "220"}).output
-    assert "Which agent is best? fast It solves 6 of 6 trials" in " ".join(shown.split())
+    assert "Which agent is best? fast. It solves 6 of 6 trials" in " ".join(shown.split())
     assert "By how much, really? 1.50× [1.49×, 1.51×] of 6 tasks" in " ".join(shown.split())
     rows = [line.strip("│ ").split("│") for line in shown.splitlines() if "│ all " in line]
     cells = [[cell.strip() for cell in row] for row in rows]

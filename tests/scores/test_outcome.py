@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from arena.model.record import CaseResult, Trial
+from arena.model.record import AgentUsed, CaseResult, Trial
 from arena.model.verdict import Status
 from arena.scores.outcome import CALIBRATION, Outcome, ending, outcome_of, outcome_of_trial
 from arena.scores.reward import rewards_of
@@ -62,6 +62,9 @@ def unchanged(agent: str, status: Status = Status.PASSED) -> Trial:
 def test_the_baseline_unchanged_is_not_handed_in_but_by_a_calibration_agent() -> None:
     assert outcome_of_trial(unchanged("alpha")) is Outcome.NOT_HANDED_IN
     assert {outcome_of_trial(unchanged(agent)) for agent in CALIBRATION} == {Outcome.SOLVED}
+    named = replace(unchanged("again"), used=AgentUsed(calibrates=True))
+    assert outcome_of_trial(named) is Outcome.SOLVED, "records say which agents calibrate, whatever their names"
+    assert outcome_of_trial(replace(unchanged("noop"), used=AgentUsed("p1"))) is Outcome.NOT_HANDED_IN
 
 
 def test_an_outcome_names_the_stage_that_ended_the_trial() -> None:
