@@ -81,7 +81,9 @@ def _of_run(run: RunRecords, rows: Sequence[TrialRow]) -> Iterator[ReportWarning
         yield ReportWarning(
             f"{name}: the harness failed in {_count(broken, 'trial')}, counted as failed", broken, f"type {resume}"
         )
-    skipped = _named(rows, lambda row: row.status is Status.PASSED and not row.heldout_ran, record=True)
+    skipped = _named(
+        rows, lambda row: row.status is Status.PASSED and row.handed_in and not row.heldout_ran, record=True
+    )
     if skipped:
         problem = f"{name}: {_count(skipped, 'trial')} passed on seen cases but never tried on held-out ones"
         yield ReportWarning(problem, skipped, again)

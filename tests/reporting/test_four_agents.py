@@ -57,6 +57,7 @@ def agents_of(table: list[list[str]]) -> list[str]:
 def test_the_report(run: records.RunRecords, tmp_path: Path) -> None:
     report = write_report([run], tmp_path)
     page = Page(report.index.read_text(encoding="utf-8"))
+    assert report.warnings == (), "the baseline unchanged is no kernel that was not tried"
     assert "Which agent is best? fast It solves 6 of 6 trials" in page.text
     assert "By how much, really? 1.50× [1.49×, 1.51×] of 6 tasks" in page.text
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
