@@ -54,7 +54,7 @@ class Judge:
         >>> with arena.Judge("cpu") as judge:
         ...     first = judge.evaluate("rms_norm", "x = 1\n", heldout=False)
         ...     second = judge.evaluate("rms_norm", b"x = 2\n", heldout=False)
-        >>> first.status == second.status == "load_error"
+        >>> first.stage_status == second.stage_status == "load_error"
         True
     """
 
@@ -139,7 +139,7 @@ def evaluate(
         >>> import arena
         >>> kernel = arena.load_task("rms_norm").baseline_kernel
         >>> result = arena.evaluate("rms_norm", kernel, platform="cpu", max_work=1e4)
-        >>> result.passed
+        >>> result.solved
         True
     """
     found = task if isinstance(task, Task) else load_task(task, corpora=corpora)

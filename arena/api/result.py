@@ -12,7 +12,7 @@ from arena.model.record import CaseResult, Evaluation, Split
 from arena.model.release import Corpus
 from arena.model.task import Task
 from arena.model.verdict import Status
-from arena.scores.outcome import Outcome, ending, outcome_of
+from arena.scores.outcome import Outcome, ended_by, ending, outcome_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +55,8 @@ class Result:
 
     @property
     def stage_status(self) -> Status:
-        """The status of the first stage that failed, else `passed`; held-out cases are no such stage."""
-        return self.evaluation.status
+        """The status of the first stage that failed, that of held-out cases too, else `passed`."""
+        return ended_by(self.evaluation)
 
     @property
     def speedup(self) -> float | None:
@@ -86,7 +86,7 @@ class Result:
     @property
     def title(self) -> str:
         """The task, the outcome, and the stage that failed, if one did."""
-        return f"{self.evaluation.task}: {ending(self.outcome, self.stage_status)}"
+        return f"{self.evaluation.task}: {ending(self.outcome, self.evaluation.status)}"
 
     @property
     def summary(self) -> str:

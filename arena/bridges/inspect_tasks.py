@@ -130,7 +130,7 @@ def finish() -> Tool:
 
 @metric
 def gain() -> Metric:
-    """Return the geometric mean of speedups, those of what is not solved or not faster as 1, as `gain` of reports."""
+    """Return the geometric mean of speedups, of what is not solved or slower as 1, much as `gain` of reports."""
 
     def compute(scores: list[SampleScore]) -> float:
         logs = [math.log(max(1.0, one.score.as_float())) for one in scores]

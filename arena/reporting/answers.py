@@ -71,7 +71,8 @@ def _how_much(ranked: Sequence[RankedGroup], emulated: bool) -> ReportAnswer:
     if gain is None:
         return ReportAnswer(MUCH, "Not known: nothing was timed.", "")
     heading = ratio_heading(emulated)
-    rest = [f"Geometric mean {heading} over all planned trials; one that is not solved, or not faster, counts as 1×."]
+    rule = "one that is not solved, or not shown to be faster, counts as 1×."
+    rest = [f"Geometric mean {heading} over all planned trials; {rule}"]
     if len(ranked) > 1 and (ratio := ranked[0].over_next) is not None:
         level = "" if shown(ratio) else " The interval holds 1×: no difference is shown."
         rest.append(f"Over {ranked[1].group.label}, the next: {_factor(ratio)}.{level}")
@@ -79,7 +80,8 @@ def _how_much(ranked: Sequence[RankedGroup], emulated: bool) -> ReportAnswer:
         rest.append(f"Over the expert: {_factor(relative)}, on the {relative.tasks} tasks that both pass.")
     if emulated:
         rest.append(f"These are {formats.EMULATED}.")
-    return ReportAnswer(MUCH, gain_text(gain), " ".join(rest))
+    whose = f"{best.label}: " if ranked[0].place is None else ""
+    return ReportAnswer(MUCH, f"{whose}{gain_text(gain)}", " ".join(rest))
 
 
 def _lost(best: Group) -> ReportAnswer:
@@ -90,7 +92,8 @@ def _lost(best: Group) -> ReportAnswer:
         return ReportAnswer(LOST, "Not known.", f"No trial of {best.label} was tried on unseen shapes: {why}.")
     lost, tried = round(drop.value * drop.count), round(drop.count)
     lead = f"{lost} of {tried} trials: {formats.quantity(drop, Unit.SHARE)}"
-    rest = ["These pass every seen case and fail an unseen one." if lost else "None that passes every seen case fails."]
+    kept = "No trial that is right on seen cases is wrong on an unseen one."
+    rest = ["These are right on every seen case and wrong on an unseen one." if lost else kept]
     worst = max(best.kinds, key=lambda kind: kind.drop.value, default=None)
     if worst is not None and worst.drop.value:
         rest.append(f"Most often kind {worst.kind}: {worst.cases - worst.passed} of {worst.cases} cases.")

@@ -152,7 +152,7 @@ def evaluate(
 
 
 def _counts(rows: Sequence[TrialRow], tasks: int) -> Counts:
-    statuses = Counter(str(row.status) if row.status else MISSING for row in rows)
+    statuses = Counter(str(row.ended_by) if row.ended_by else MISSING for row in rows)
     ended = Counter(row.outcome for row in rows)
     order = [str(status) for status in Status] + [MISSING]
     return Counts(

@@ -138,7 +138,7 @@ def _relative_error(row: TrialRow) -> float:
 
 _GAIN = average(
     "gain",
-    "gain: geometric mean speedup, trials that are not solved or not faster as 1",
+    "gain: geometric mean speedup, trials that are not solved or not shown to be faster as 1",
     Unit.FACTOR,
     lambda row: row.gain.value if row.gain else 1.0,
     log=True,

@@ -89,7 +89,7 @@ PLOTS = (
         "speedup",
         "Speedup",
         "Gain: geometric mean over all planned trials with its 95 % interval. A trial that is not solved, or not "
-        "faster, counts as 1×, the baseline (dashed).",
+        "shown to be faster, counts as 1×, the baseline (dashed).",
         True,
         _speedups,
     ),

@@ -17,9 +17,10 @@ from arena.scores.outcome import Outcome
 RESULTS = ("solved_rate", "overfit_rate", "gain", "mean_speedup", "relative_to_expert", "correctness_drop")
 """the measures of the table"""
 NOTE = (
-    "Solved: right on every case, seen and unseen. Gain: geometric mean over the planned trials of a task, then over "
-    "tasks; a trial that is not solved, or not shown to be faster, counts as 1×. Agents are ranked by it. Mean: of the "
-    "tasks that are right on seen cases. Brackets: 95 % intervals."
+    "Solved: right on every case, seen and unseen. Gain: speedup over the task's baseline kernel, the geometric mean "
+    "over the planned trials of a task, then over tasks; a trial that is not solved, or not shown to be faster, counts "
+    "as 1×. Agents are ranked by it; ties by more solved, then by fewer overfit and fewer failed trials. Mean: of the "
+    "tasks that are right on seen cases. Lost: of the trials that are. Brackets: 95 % intervals."
 )
 
 
@@ -71,8 +72,8 @@ def solved_text(group: Group) -> str:
     """Return trials solved of those planned, with the interval of the share; `4/4 seen only` without unseen cases."""
     counts, solved = group.counts, group.mean["solved_rate"]
     seen_only = counts.outcomes.get(Outcome.SEEN_ONLY, 0)
-    aside = f"{formats.ratio_of(seen_only, counts.planned)} seen only" if seen_only else ""
-    if solved is None or (seen_only and not counts.solved):
-        return aside or formats.NONE
-    text = f"{counts.solved}/{counts.planned} {formats.interval(solved, Unit.SHARE)}"
-    return f"{text}, {aside}" if aside else text
+    asides = [f"{formats.ratio_of(seen_only, counts.planned)} seen only"] if seen_only else []
+    asides += [f"{counts.not_handed_in} not handed in"] if counts.not_handed_in else []
+    if solved is not None and (counts.solved or not seen_only):
+        asides.insert(0, f"{counts.solved}/{counts.planned} {formats.interval(solved, Unit.SHARE)}")
+    return ", ".join(asides) or formats.NONE

@@ -17,7 +17,15 @@ from arena.model.verdict import CORRECT, Stage, Status
 from arena.reporting.intervals import log_error, with_log_error
 from arena.runs.records import RunRecords
 from arena.scores.order import gained
-from arena.scores.outcome import HeldoutOutcome, Outcome, calibrates, heldout_outcome, heldout_ran, outcome_of_trial
+from arena.scores.outcome import (
+    HeldoutOutcome,
+    Outcome,
+    calibrates,
+    ended_by,
+    heldout_outcome,
+    heldout_ran,
+    outcome_of_trial,
+)
 from arena.scores.reward import reward
 from arena.scores.scales import points, sol_score
 
@@ -52,7 +60,9 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One planned trial; `status` is that of the stage that ended it, None where there is no record.
+    """One planned trial; `status` is that of the first gate that failed, None where there is no record.
+
+    `ended_by` is that of the first stage that failed, held-out cases too.
 
     Speedups are None unless they count. `expert` is the speedup of the agent of that name at the same task. `family` is
     that of the task, empty where the run does not say. `calibrates`: the agent hands in files of the corpus, and has no
@@ -71,6 +81,7 @@ class TrialRow:
     emulated: bool
     latency_bound: bool = False
     family: str = ""
+    ended_by: Status | None = None
     calibrates: bool = False
     compiled: bool = False
     correct: bool = False
@@ -221,12 +232,13 @@ def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int],
     emulated = run.info.environment.device.emulated
     short, family = task in run.info.latency_bound, run.info.families.get(task, "")
     apart = calibrates(agent, run.info.used.get(agent))
-    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated, short, family, apart)
+    row = TrialRow(run.info.run, label, agent, task, task_type, attempt, None, "", emulated, short, family, None, apart)
     if trial is None:
         return row
     row = replace(
         row,
         status=trial.status,
+        ended_by=ended_by(trial.evaluation) if trial.evaluation is not None else trial.status,
         detail=trial.detail or _first_detail(trial.evaluation),
         seconds=trial.seconds,
         task_hash=trial.task_hash,

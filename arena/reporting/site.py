@@ -26,6 +26,7 @@ from arena.reporting.site_tables import (
     best_known,
     best_table,
     board,
+    board_texts,
     board_title,
     boards,
     name,
@@ -109,7 +110,7 @@ def _index(entries: Sequence[BoardEntry]) -> Iterable[PageSection]:
         title = board_title(found[0])
         for task_type in task_types(found):
             heading = f"{title}: {'all task types' if task_type == ALL else name(task_type)}"
-            yield PageSection(heading, (), board(found, task_type))
+            yield PageSection(heading, board_texts(found) if task_type == ALL else (), board(found, task_type))
     notes = tuple(f"{name(entry.name)}: {note}" for entry in entries for note in entry.notes)
     if notes:
         yield PageSection("Notes", notes)

@@ -9,6 +9,7 @@ from datetime import datetime
 from arena.model.record import Estimate
 from arena.printable import shortened
 from arena.reporting import formats
+from arena.reporting.answers import answers
 from arena.reporting.groups import ALL, Group
 from arena.reporting.measure import Unit
 from arena.reporting.results import result_cells
@@ -93,6 +94,14 @@ def board(entries: Sequence[BoardEntry], task_type: str, up: str = "", *, agent:
         if agent in (None, one.group.label)
     ]
     return SiteTable(("Agent", *columns, "Lost, private draw", "Verification", "Run", "Date"), tuple(rows))
+
+
+def board_texts(entries: Sequence[BoardEntry]) -> tuple[str, ...]:
+    """Return what stands above a board: the three answers of a report, and that ratios are of an emulation."""
+    emulated = any(entry.run.info.environment.device.emulated for entry in entries)
+    groups = [(entry, group) for entry in entries for group in entry.groups if group.task_type == ALL]
+    placed = ranked((group, [row for row in e.rows if row.label == group.label]) for e, group in groups)
+    return tuple(f"{one.question} {one.lead.rstrip('.')}. {one.rest}" for one in answers(placed, emulated))
 
 
 def _cells(entry: BoardEntry, group: Group, texts: Sequence[str], up: str) -> tuple[Cell, ...]:

@@ -11,8 +11,8 @@ INDEX = (
     f"{NOTE} {LEVEL_NOTE}",
     "Agents without a rank hand in files of the corpus, to calibrate.",
     "Each board has one kind of device and one release of the corpus. Intervals are 95 %.",
-    "The drop is the share of trials, correct on seen cases, that fail a held-out case. The private draw has held-out "
-    "cases that nobody knew before the kernel was handed in.",
+    "Lost on unseen shapes: the share of trials, right on seen cases, that are wrong on a held-out case. Lost, private "
+    "draw: the same on held-out cases that nobody knew before the kernel was handed in.",
 )
 BEST = (
     "A trial counts where its kernel is correct on every seen and every held-out case and every check of its timing "

@@ -16,7 +16,7 @@ from arena.scores.outcome import Outcome
 
 LEVEL = "≈"
 """behind a place: the difference to the agent above is not shown"""
-LEVEL_NOTE = f"{LEVEL}: the difference in gain to the agent above is not shown."
+LEVEL_NOTE = f"{LEVEL}: no difference in gain to the agent above is shown; the interval of their ratio holds 1."
 
 
 @dataclass(frozen=True)

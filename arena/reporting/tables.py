@@ -190,7 +190,7 @@ def trial_cells(row: TrialRow) -> dict[str, Cell]:
     """Return the cells of a trial by column: outcome, gates, counts of cases, speedups and scores."""
     cells: dict[str, Cell] = {"run": row.run, "agent": row.agent, "label": row.label, "task": row.task}
     cells |= {"task_type": row.task_type, "attempt": row.attempt, "outcome": str(row.outcome)}
-    cells |= {"stage_status": str(row.status or MISSING)}
+    cells |= {"stage_status": str(row.ended_by or MISSING)}
     cells |= {"handed_in": row.handed_in, "compiled": row.compiled, "correct": row.correct, "performed": row.performed}
     cells |= {"heldout_ran": row.heldout_ran, "solved": row.solved}
     for split in Split:

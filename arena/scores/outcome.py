@@ -95,6 +95,14 @@ def ending(outcome: Outcome, status: Status | None) -> str:
     return str(outcome) if status in told else f"{outcome}: {status.replace('_', ' ')}"
 
 
+def ended_by(evaluation: Evaluation) -> Status:
+    """Return the status of the first stage that failed, that of held-out cases too; `passed` where none did."""
+    if evaluation.status is not Status.PASSED:
+        return evaluation.status
+    ended = (case.candidate for case in evaluation.split(Split.HELDOUT))
+    return next((status for status in ended if status not in (*CORRECT, Status.NOT_RUN)), Status.PASSED)
+
+
 def heldout_ran(evaluation: Evaluation) -> bool:
     """Return whether any held-out case was evaluated."""
     return any(result.candidate not in _UNJUDGED for result in evaluation.split(Split.HELDOUT))

@@ -55,7 +55,7 @@ def test_a_result_that_passed() -> None:
 def test_a_result_that_fails_held_out_cases_is_overfit() -> None:
     wrong = heldout("h2", candidate=Status.WRONG_RESULT)
     result = result_of(case(), heldout(), wrong)
-    assert result.outcome is Outcome.OVERFIT and not result.solved and result.stage_status is Status.PASSED
+    assert result.outcome is Outcome.OVERFIT and not result.solved and result.stage_status is Status.WRONG_RESULT
     assert ": overfit, speedup 2×, seen 1/1, held-out 1/2" in str(result)
     assert "h2 (h2 M=4 N=256 float32): wrong_result" in str(result)
     known = heldout("h2", baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)

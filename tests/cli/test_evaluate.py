@@ -73,6 +73,11 @@ def test_the_sign_of_noisy_cases_is_explained_where_it_occurs(monkeypatch: pytes
 def test_json_begins_with_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     done = evaluated(monkeypatch, "--json", cases=[case(), WRONG])
     said = msgspec.json.decode(done.stdout)
-    assert (said["outcome"], said["solved"], said["stage_status"], said["speedup"]) == ("overfit", False, "passed", 2.0)
+    assert (said["outcome"], said["solved"], said["stage_status"], said["speedup"]) == (
+        "overfit",
+        False,
+        "wrong_result",
+        2.0,
+    )
     assert said["skipped"] > 0 and msgspec.convert(said, Evaluation).cases[1].candidate is Status.WRONG_RESULT
     assert list(said)[:3] == ["outcome", "solved", "stage_status"]

@@ -68,7 +68,7 @@ def test_calibration_agents_are_the_best_of_nobody() -> None:
     assert "Over the expert: 0.7" in much.rest
     alone, much, _ = said(two(2.0, 1.5, names=("expert", "noop")))
     assert alone.lead == "No agent was run." and "expert and noop hand in files of the corpus" in alone.rest
-    assert much.lead.startswith("2.04×"), "what an expert gains is known all the same"
+    assert much.lead.startswith("expert: 2.04×"), "what an expert gains is known all the same"
 
 
 def test_nothing_correct_nothing_timed_nothing_recorded() -> None:

@@ -77,6 +77,9 @@ def test_the_report(run: records.RunRecords, tmp_path: Path) -> None:
     assert outcomes == {"fast": "solved", "slow": "solved", "gives_up": "not handed in", "overfits": "overfit"}
     task = (tmp_path / "tasks" / "hip2hip.m.t0.html").read_text(encoding="utf-8")
     assert '<span class="badge bad">overfit</span>' in task and '<span class="badge none">not handed in</span>' in task
+    with (tmp_path / "trials.csv").open(encoding="utf-8") as file:
+        ended = {one["agent"]: one["stage_status"] for one in csv.DictReader(file)}
+    assert ended["overfits"] == "wrong_result", "also in data that machines read"
     assert ">passed<" not in task.split("<h3>Cases</h3>")[0], "a trial that is wrong on unseen cases is not `passed`"
 
 
@@ -88,6 +91,8 @@ def test_the_site(run: records.RunRecords, tmp_path: Path) -> None:
     assert {row["Agent"]: row["Gain"].split()[0] for row in rows} == GAINS
     assert {row["Agent"]: row["Solved"].split()[0] for row in rows} == SOLVED
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Which agent is best? fast. It solves 6 of 6 trials" in index, "the words of the report"
+    assert "By how much, really? 1.50× [1.49×, 1.51×] of 6 tasks." in index
     places = [index.index(f">{agent}</a>") for agent in ORDER]
     assert places == sorted(places) and "1.50× [1.49×, 1.51×] of 6 tasks" in index
 

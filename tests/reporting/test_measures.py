@@ -86,7 +86,7 @@ def test_counts_and_outcomes_by_hand() -> None:
     assert (counts.tasks, counts.planned, counts.recorded, counts.missing) == (5, 5, 4, 1)
     assert (counts.compiled, counts.correct, counts.performed, counts.solved) == (3, 2, 2, 1)
     assert counts.outcomes == {Outcome.SOLVED: 1, Outcome.OVERFIT: 1, Outcome.FAILED: 2, Outcome.NO_VERDICT: 1}
-    assert counts.statuses == {"passed": 2, "compile_error": 1, "wrong_result": 1, "missing": 1}
+    assert counts.statuses == {"passed": 1, "compile_error": 1, "wrong_result": 2, "missing": 1}
     assert [found.heldout_cases[outcome] for outcome in HeldoutOutcome] == [3, 1, 1, 1]
 
 

@@ -158,7 +158,7 @@ def test_csv_and_json_hold_what_was_measured(report: Report) -> None:
     trials = pd.read_csv(folder / "trials.csv")
     assert len(trials) == 6
     assert Counter(trials["outcome"]) == {"solved": 2, "overfit": 1, "no verdict": 2, "failed": 1}
-    assert Counter(trials["stage_status"]) == {"passed": 3, "missing": 2, "compile_error": 1}
+    assert Counter(trials["stage_status"]) == {"passed": 2, "wrong_result": 1, "missing": 2, "compile_error": 1}
     assert len(pd.read_csv(folder / "cases.csv")) == 8
     for group, written in zip(report.groups, document["groups"], strict=True):
         mine = measures[(measures.agent == group.label) & (measures.task_type == group.task_type)]

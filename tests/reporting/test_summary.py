@@ -61,7 +61,7 @@ def test_an_overfit_trial_is_listed_with_the_unseen_case_that_is_wrong() -> None
     assert "overfit" in terminal.export_text()
 
 
-def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
+def test_what_was_not_handed_in_is_said_beside_what_is_solved(tmp_path: Path) -> None:
     """Four planned: one passes, one is wrong, one was not handed in, one has no record."""
     trials = [
         b.trial("hip2hip/m/a", cases=[b.case("s1", 2.0), b.heldout()]),
@@ -73,7 +73,9 @@ def test_what_was_not_handed_in_is_a_column_of_its_own(tmp_path: Path) -> None:
     assert (row.trials, row.outcomes[Outcome.NOT_HANDED_IN], row.outcomes[Outcome.SOLVED]) == (4, 1, 1)
     report = write_report([run], tmp_path)
     summary = (tmp_path / "summary.md").read_text()
-    assert "| alpha | all | 1 | 1/4 [4.6 %, 69.9 %] | 0/4 | 1.19× [1.00×, 1.68×] of 4 tasks |" in summary
+    assert (
+        "| alpha | all | 1 | 1/4 [4.6 %, 69.9 %], 1 not handed in | 0/4 | 1.19× [1.00×, 1.68×] of 4 tasks |" in summary
+    )
     assert "| Agent | Planned | Solved | Failed | Not handed in | No verdict | Compiled | Correct, seen |" in summary
     assert "| alpha | 4 | 1 | 1 | 1 | 1 | 2/2 | 1/2 | 1 | 1 |" in summary, "how trials ended, and how far they got"
     assert ">Not handed in</th>" in report.index.read_text()
