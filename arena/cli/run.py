@@ -32,6 +32,7 @@ from arena.model.effort import Effort
 
 if TYPE_CHECKING:
     from arena.executors.base import Executor
+    from arena.runs.config import Overrides
     from arena.runs.records import RunRecords
     from arena.runs.runner import RunPlan, Watcher
 
@@ -45,10 +46,12 @@ EXAMPLES = examples(
     "arena run full --effort screen --name glance   # only seen cases, each until its speedup is known to 5 %",
     "arena run quickstart --track trackio       # a point for each trial in an experiment tracker",
     "arena run quickstart                       # again: goes on where it stopped",
+    "arena run quickstart --retry noisy         # judge trials again whose timing is noisy",
 )
 ATTEMPTS = typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
 TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
 _EFFORT = "correctness: time nothing; screen: time seen cases to 5 %. Default: the configuration's, else full."
+_RETRY = "Judge recorded trials again that ended so: noisy, no-verdict, failed, timing_mismatch, … Sessions are kept."
 _TRACK = "Also log each trial to this tracker, which must be installed: `trackio` or `wandb`."
 RUNS = Path("runs")
 REPORTS = Path("reports")
@@ -76,13 +79,14 @@ def run(
     reports_dir: Annotated[Path, typer.Option(help="Folder of the reports.")] = REPORTS,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, as `arena report` does.")] = False,
+    retry: Annotated[list[str] | None, typer.Option(help=_RETRY)] = None,
     allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
     from arena.executors import executor as executor_called
-    from arena.runs import runner
-    from arena.runs.config import Overrides, find_config, load_config, override
+    from arena.runs.config import Overrides
+    from arena.runs.retry import endings
     from arena.toolchains.targets import parse
 
     wanted = Overrides(
@@ -91,10 +95,8 @@ def run(
         effort=effort,
     )
     where = executor_called(executor, address, accelerator)
-    chosen = override(load_config(find_config(config)), wanted)
-    err.print(f"{chosen.name}: loading the tasks", highlight=False)
-    plan = replace(runner.plan_run(chosen), allow_mixed=allow_mixed)
-    folder = runs_dir / chosen.name
+    plan = replace(_planned(config, wanted), retry=endings(retry or ()), allow_mixed=allow_mixed)
+    folder = runs_dir / plan.config.name
     try:
         done = _finished(plan, folder) or _run(
             plan, folder, chosen_devices(devices), where, track, lock_clocks=lock_clocks
@@ -102,8 +104,18 @@ def run(
     except KeyboardInterrupt:
         raise _interrupted(plan, folder) from None
     if with_report or as_json:
-        report_command.write_and_show([done], reports_dir / chosen.name, write=with_report, as_json=as_json)
+        report_command.write_and_show([done], reports_dir / plan.config.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
+
+
+def _planned(config: str, wanted: Overrides) -> RunPlan:
+    """Read the configuration, and load its tasks."""
+    from arena.runs.config import find_config, load_config, override
+    from arena.runs.runner import plan_run
+
+    chosen = override(load_config(find_config(config)), wanted)
+    err.print(f"{chosen.name}: loading the tasks", highlight=False)
+    return plan_run(chosen)
 
 
 def _finished(plan: RunPlan, folder: Path) -> RunRecords | None:

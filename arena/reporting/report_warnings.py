@@ -63,7 +63,7 @@ def resume_command(info: RunInfo) -> str:
 
 def _of_run(run: RunRecords, rows: Sequence[TrialRow]) -> Iterator[ReportWarning]:
     name, resume = run.info.run, f"`{resume_command(run.info)}`, with the options that it had"
-    again = f"delete the record below {run.path / 'trials'}, then type {resume}"
+    again = f"type `{resume_command(run.info)} --retry {{}}`, with the options that it had"
     mixed = mixture(run)
     if mixed:
         yield ReportWarning(
@@ -86,7 +86,7 @@ def _of_run(run: RunRecords, rows: Sequence[TrialRow]) -> Iterator[ReportWarning
     )
     if skipped:
         problem = f"{name}: {_count(skipped, 'trial')} passed on seen cases but never tried on held-out ones"
-        yield ReportWarning(problem, skipped, again)
+        yield ReportWarning(problem, skipped, again.format("seen-only"))
     stopped = _named(
         rows, lambda row: row.correct and row.status is not Status.PASSED and not row.heldout_ran, record=True
     )
@@ -96,12 +96,14 @@ def _of_run(run: RunRecords, rows: Sequence[TrialRow]) -> Iterator[ReportWarning
     unjudged = _named(rows, lambda row: row.unjudged > 0, record=True)
     if unjudged:
         yield ReportWarning(
-            f"{name}: held-out cases without an outcome in {_count(unjudged, 'trial')}", unjudged, again
+            f"{name}: held-out cases without an outcome in {_count(unjudged, 'trial')}",
+            unjudged,
+            again.format("no-verdict"),
         )
     noisy = tuple(f"{_key(row)}: {case.result.label}" for row in rows for case in row.cases if case.noisy)
     if noisy:
         problem = f"{name}: {_count(noisy, 'case')} stayed noisy, with a wider interval than asked for"
-        yield ReportWarning(problem, noisy, f"on a quiet machine, {again}")
+        yield ReportWarning(problem, noisy, f"on a quiet machine, {again.format('noisy')}")
     twice = [f"{_key(row)}: {case.result.label}: {case.doubted}" for row in rows for case in row.cases if case.doubted]
     if twice:
         problem = f"{name}: {_count(twice, 'case')} measured twice, since the first time was not believed"

@@ -26,6 +26,7 @@ from arena.model.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
 from arena.runs.identity import described, differences, mixing, outdated, require_same
+from arena.runs.retry import ended_so
 from arena.scratch import scratch, sweep
 from arena.service.judge_pool import QUEUED_A_GPU, JudgePool
 from arena.service.trial import TrialService
@@ -68,6 +69,8 @@ class RunPlan:
     options: Options
     selected: tuple[TrialKey, ...] = ()
     """the only trials, where the run is a selection of all agents × tasks × attempts"""
+    retry: tuple[str, ...] = ()
+    """recorded trials that ended in one of these ways (`retry.endings`) are judged again"""
     allow_mixed: bool = False
     """go on with a folder whose trials another judge or another agent's program made"""
     platforms: Mapping[str, str] = field(default_factory=dict)
@@ -167,7 +170,7 @@ def run(
         changed = outdated(trials, plan.tasks, plan.agents)
         for (agent, task, _), change in changed.items():
             watcher.noted(f"{agent} on {task}: {change} since it was recorded; it runs again")
-        final = {trial.key for trial in trials if _is_final(trial) and trial.key not in changed}
+        final = {trial.key for trial in trials if _is_final(trial, plan) and trial.key not in changed}
         missing = _in_turn(plan, [key for key in info.planned if key not in final])
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
         by_task = {task: pools[platform] for platform, tasks in plan.tasks_of().items() for task in tasks}
@@ -205,7 +208,7 @@ def finished(plan: RunPlan, folder: Path) -> records.RunRecords | None:
         return None
     done = records.read_run(folder)
     require_same(done.info, plan.info(done.info.environment), folder)
-    left = done.missing or any(not _is_final(trial) for trial in done.trials)
+    left = done.missing or any(not _is_final(trial, plan) for trial in done.trials)
     return None if left or outdated(done.trials, plan.tasks, plan.agents) else done
 
 
@@ -247,9 +250,12 @@ def _open(plan: RunPlan, folder: Path, pools: Mapping[str, JudgePool], watcher: 
     return info
 
 
-def _is_final(trial: Trial) -> bool:
-    """Return whether a record stands: a harness failure is kept for the report, but tried again on resume."""
-    return trial.status is not Status.HARNESS_ERROR
+def _is_final(trial: Trial, plan: RunPlan) -> bool:
+    """Return whether a record stands: a harness failure is kept for the report, but tried again on resume.
+
+    So is what the plan retries. The work of an agent's session is kept, and judged again.
+    """
+    return trial.status is not Status.HARNESS_ERROR and not ended_so(trial, plan.retry)
 
 
 @dataclass(frozen=True)
