@@ -26,6 +26,7 @@ from arena.cli import (
     portability,
     report,
     run,
+    runs,
     serve,
     site,
     tasks,
@@ -95,6 +96,7 @@ def _options(
 
 
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("runs", epilog=runs.EXAMPLES)(runs.runs)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
