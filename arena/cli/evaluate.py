@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,7 @@ EXAMPLES = examples(
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --effort correctness",
+    "arena evaluate rms_norm my_kernel.py --case heldout-03 --effort correctness   # one case, in seconds",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942 --execute",
 )
@@ -41,6 +43,7 @@ def evaluate(
     heldout: Annotated[
         bool | None, typer.Option("--heldout/--no-heldout", help="Also evaluate the held-out cases.")
     ] = None,
+    case: Annotated[list[str] | None, typer.Option(help="Judge this case alone, such as heldout-03.")] = None,
     max_work: MaxWork = None,
     seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
     timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
@@ -56,17 +59,18 @@ def evaluate(
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases.
 
-    Exit code 0: every case passed; 1: the candidate failed, on seen or held-out cases; 3: no verdict.
+    Exit code 0: every case is right, with a valid timing; 1: any other outcome; 3: no verdict.
     """
     from arena.corpus.corpora import open_corpora
     from arena.judge.messages import options_of
-    from arena.scores.outcome import Outcome
     from arena.toolchains.targets import parse
 
-    asked = {"execute": execute} | ({} if heldout is None else {"heldout": heldout})
+    found = open_corpora(tasks_dir or ()).find(task)
     options = options_of(
         {
-            **asked,
+            **({} if heldout is None else {"heldout": heldout}),
+            "execute": execute,
+            "only": _only(found, case or ()),
             "effort": effort,
             "seeds": seeds,
             "max_work": max_work,
@@ -76,11 +80,31 @@ def evaluate(
             "targets": parse(targets or ()),
         }
     )
-    found = open_corpora(tasks_dir or ()).find(task)
     result = _evaluated(found, file, platform, options)
     print_json(_as_json(result)) if as_json else _show(result)
-    if not result.solved:
-        raise typer.Exit(3 if result.outcome is Outcome.NO_VERDICT else 1)
+    raise typer.Exit(_exit_code(result))
+
+
+def _exit_code(result: Result) -> int:
+    from arena.scores.outcome import Outcome
+
+    return 0 if result.solved else 3 if result.outcome is Outcome.NO_VERDICT else 1
+
+
+def _only(task: Task, named: Sequence[str]) -> tuple[str, ...]:
+    """Return the cases to judge; beside held-out ones the smallest seen case, which every evaluation needs."""
+    from arena.errors import UsageError
+    from arena.model.task import arguments
+
+    known = [case.id for case in task.cases]
+    for name in named:
+        if name not in known:
+            raise UsageError(f"--case {name}: {task.id} has no such case; it has {', '.join(known)}")
+    if not named or any(case.id in named for case in task.seen):
+        return tuple(named)
+    smallest = min(task.seen, key=lambda case: arguments(task, case).num_bytes)
+    err.print(f"{smallest.id} is judged too: a held-out case follows on seen ones", highlight=False)
+    return (smallest.id, *named)
 
 
 def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Result:

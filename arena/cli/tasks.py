@@ -183,9 +183,10 @@ def show(
     tasks_dir: TasksDirs = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Show one task: signature, domain, cases, operations and bytes of a call."""
+    """Show one task: signature, arguments with shapes and strides, domain, cases, operations and bytes of a call."""
     from arena.corpus.corpora import open_corpora
     from arena.model.task import arguments
+    from arena.service.task_text import argument_views
     from arena.toolchains.task_header import signature
 
     found = open_corpora(tasks_dir or ()).find(task)
@@ -196,6 +197,7 @@ def show(
                 "id": found.id,
                 "summary": found.summary,
                 "hash": found.content_hash,
+                "arguments": list(argument_views(found)),
                 "cases": [
                     {"id": c.id, "kind": c.kind, "timed": c.timed, "flops": a.flops, "bytes": a.num_bytes}
                     for c, a in cases
@@ -205,6 +207,10 @@ def show(
         return
     out.print(f"[bold]{found.id}[/bold]: {escape(found.summary)}")
     out.print(signature(found), markup=False)
+    told = Table("argument", "role", "shape", "dtype", "strides", "about")
+    for view in argument_views(found):
+        told.add_row(*map(escape, (view.name, view.role, view.shape, view.dtype, view.strides, view.about)))
+    out.print(told)
     for axis in found.axes:
         out.print(f"  {axis.name}: {axis.doc}, {axis.domain_text}", markup=False)
     for name, choices in found.dtypes.items():

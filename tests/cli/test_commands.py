@@ -117,7 +117,9 @@ def test_tasks_list_counts_by_type() -> None:
 def test_tasks_show_prints_the_signature_for_machines_too() -> None:
     shown = CliRunner().invoke(app, ["tasks", "show", "hip2hip/modules/softmax"])
     assert 'extern "C" hipError_t softmax(const T* x, T* y, int64_t M, int64_t N, hipStream_t stream);' in shown.output
+    assert "[M, N]" in shown.output and "strides" in shown.output
     as_json = CliRunner().invoke(app, ["tasks", "show", "rms_norm", "--json"])
+    assert [one["name"] for one in msgspec.json.decode(as_json.stdout)["arguments"]] == ["x", "weight", "eps", "y"]
     assert msgspec.json.decode(as_json.stdout)["id"] == "triton2triton/normalization/rms_norm"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,6 +11,8 @@ from typer.testing import CliRunner, Result
 
 import arena
 from arena.cli.app import app
+from arena.errors import UsageError
+from arena.judge.messages import Options
 from arena.model.record import CaseResult, Evaluation
 from arena.model.verdict import Status
 from tests.fakes import FakeEvaluator
@@ -81,3 +84,19 @@ def test_json_begins_with_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert said["skipped"] > 0 and msgspec.convert(said, Evaluation).cases[1].candidate is Status.WRONG_RESULT
     assert list(said)[:3] == ["outcome", "solved", "stage_status"]
+
+
+def test_one_case_is_judged_alone_and_a_held_out_one_beside_the_smallest_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    evaluate = FakeJudge.evaluate
+
+    def noted(judge: FakeJudge, task: Path, candidate: Path, options: Options, *rest: object) -> Evaluation:
+        asked.append(options.only)
+        return evaluate(judge, task, candidate, options, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FakeJudge, "evaluate", noted)
+    assert evaluated(monkeypatch, "--case", "seen-02", cases=[case()]).exit_code == 0
+    said = evaluated(monkeypatch, "--case", "heldout-03", cases=[case()])
+    assert asked == [("seen-02",), ("seen-01", "heldout-03")] and "seen-01 is judged too" in said.output
+    with pytest.raises(UsageError, match="--case seen-99: triton2triton/normalization/rms_norm has no such case"):
+        raise evaluated(monkeypatch, "--case", "seen-99", cases=[]).exception or AssertionError
