@@ -72,7 +72,7 @@ def test_files_beside_a_kernel_are_not_imported(tmp_path: Path, command: list[st
     done = subprocess.run(typed, cwd=beside, capture_output=True, text=True, timeout=280, check=False)
     assert not marker.exists(), f"{marker.read_text()}\n{done.stderr}"
     assert done.returncode == 0, done.stdout + done.stderr
-    assert msgspec.json.decode(done.stdout)["status"] == "passed"
+    assert msgspec.json.decode(done.stdout)["stage_status"] == "passed"
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import production_table
 import suite_table
 
 from arena.corpus.corpora import load_corpus
+from arena.python_child import python_module
 from arena.reporting import task_quality
 from arena.yardstick.table import read_table
 
@@ -74,7 +74,7 @@ def report() -> Iterator[tuple[str, bytes]]:
     with tempfile.TemporaryDirectory() as folder:
         runs, made = Path(folder) / "runs", Path(folder) / "made"
         runs.symlink_to(kept.unpacked(kept.FULL))
-        command = [sys.executable, "-m", "arena", "report", "runs/full", "--out", str(made)]
+        command = python_module("arena", "report", "runs/full", "--out", str(made))
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
         for file in sorted(made.rglob("*")):
             path = file.relative_to(made)
