@@ -117,9 +117,10 @@ def digest_of(*parts: Path | str) -> str:
     """Return a digest of texts and of the contents of files, those that are missing left out."""
     digest = hashlib.sha256()
     for part in parts:
-        if isinstance(part, Path) and not part.is_file():
+        try:
+            data = part.read_bytes() if isinstance(part, Path) else part.encode()
+        except (OSError, ValueError):  # no file: a word of a command line may be anything
             continue
-        data = part.read_bytes() if isinstance(part, Path) else part.encode()
         digest.update(f"{len(data)}\0".encode())
         digest.update(data)
     return digest.hexdigest()[:16]

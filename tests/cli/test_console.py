@@ -84,8 +84,8 @@ def test_a_run_and_its_report_hold_no_control_codes(tmp_path: Path) -> None:
     config.write_text(CONFIG.format(folder=folder), encoding="utf-8")
     places = ["--runs-dir", str(tmp_path / "runs"), "--reports-dir", str(tmp_path / "reports")]
     done = CliRunner().invoke(app, ["run", str(config), *places])
-    assert done.exit_code == 0 and "launch_error" in done.output and harmless(done.output)
+    assert done.exit_code == 0 and harmless(done.output)
     written = [path for path in (tmp_path / "reports").rglob("*") if path.suffix in {".html", ".md", ".csv", ".json"}]
-    assert len(written) >= 4
+    assert len(written) >= 4 and any("launch_error" in path.read_text(encoding="utf-8") for path in written)
     for path in [*written, *(tmp_path / "runs").rglob("trials/**/*.json")]:
         assert harmless(path.read_text(encoding="utf-8")), path

@@ -71,5 +71,5 @@ def test_a_run_says_at_once_what_it_does(tmp_path: Path) -> None:
     assert first == "small: loading the tasks\n"
     assert took_s < 3, "a second on a machine that does nothing else"
     assert rest.startswith("2 trials (1 agents × 1 tasks × 2 attempts); starting a judge, platform cpu\n1/2 seen only")
-    assert "s left\n2/2 passed" in rest and process.returncode == 0
+    assert "s left\n2/2 seen only" in rest and process.returncode == 0
     assert {row["trials"] for row in summary["rows"]} == {2} and not (tmp_path / "reports").exists()

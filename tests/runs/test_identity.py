@@ -258,3 +258,9 @@ def test_an_agents_digest_is_of_its_program_and_definition(tmp_path: Path) -> No
     assert CliAgent("mine", replace(definition, about="another"), "model-x").program() != before
     program.write_text("#!/bin/sh\necho changed\n", encoding="utf-8")
     assert agent.program() != before
+
+
+def test_a_word_of_a_command_line_that_can_be_no_file_is_left_out_of_the_digest() -> None:
+    program = "import os\n" * 1000
+    definition = Definition("mine", "", ("sh", "-c", program, "\0"), PromptBy.ARGUMENT, "plain", Path("mine.yaml"))
+    assert CliAgent("mine", definition).program() != CliAgent("mine", replace(definition, command=("sh",))).program()
