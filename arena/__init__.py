@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from arena.api.runs import Run, compare, load_run, report, run
     from arena.api.tasks import list_tasks, load_task
     from arena.errors import ArenaError
-    from arena.model.task import Task
-    from arena.model.verdict import Status
-    from arena.reporting.compare import Comparison
+    from arena.reports.compare import Comparison
+    from arena.results.verdict import Status
+    from arena.task.definition import Task
 
 __version__ = "0.1.0"
 _HOMES = {
@@ -25,13 +25,13 @@ _HOMES = {
     "ArenaError": "errors",
     "AsyncClient": "api.client",
     "Client": "api.client",
-    "Comparison": "reporting.compare",
+    "Comparison": "reports.compare",
     "Judge": "api.evaluation",
     "Result": "api.result",
     "Run": "api.runs",
-    "Status": "model.verdict",
+    "Status": "results.verdict",
     "Submission": "agents.base",
-    "Task": "model.task",
+    "Task": "task.definition",
     "Workspace": "agents.base",
     "compare": "api.runs",
     "evaluate": "api.evaluation",

@@ -1,11 +1,11 @@
-"""Exceptions of the harness. A failing candidate is a value (`arena.model.Status`), never one of these."""
+"""Exceptions of the harness. A failing candidate is a value (`arena.results.Status`), never one of these."""
 
 from __future__ import annotations
 
 import traceback
 from pathlib import Path
 
-from arena.resources import PACKAGE
+from arena.package import PACKAGE
 
 _INSTALLED = f"{PACKAGE.parent}/"
 

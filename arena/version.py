@@ -5,27 +5,23 @@ from __future__ import annotations
 from functools import cache
 
 import arena
-from arena.closure import closure_hash
-from arena.resources import PACKAGE
+from arena.package import PACKAGE, closure_hash, package_files
 
 RELEASE = arena.__version__
-JUDGE = ("arena.judge.service", "arena.judge.builder_service")
+JUDGE = ("arena.judge.process.service", "arena.judge.compile.builder_service")
 """the programs that decide a verdict, with all that they import or start"""
 _CHARACTERS = 12
 
 
 @cache
 def code_hash() -> str:
-    """Return the SHA-256 over names and bytes of the package's files, tasks left out."""
+    """Return the SHA-256 over names and bytes of the package's files, tasks and pages left out."""
     import hashlib
 
     digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*")):
-        name = path.relative_to(PACKAGE)
-        if not path.is_file() or name.parts[0] == "data" or "__pycache__" in name.parts:
-            continue
+    for path in package_files(PACKAGE):
         data = path.read_bytes()
-        digest.update(f"{name.as_posix()}\0{len(data)}\0".encode())
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()}\0{len(data)}\0".encode())
         digest.update(data)
     return digest.hexdigest()
 

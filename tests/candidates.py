@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import arena
-from arena.corpus.task_folder import TASKS
-from arena.toolchains.hip_build import default_cache_root
+from arena.platforms.toolchains.hip_build import default_cache_root
+from arena.task.corpus.task_folder import TASKS
 
 HERE = Path(__file__).parent
 # What an attacker knows who has read the code: where things lie that are no business of a candidate's.

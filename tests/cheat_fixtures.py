@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from arena.model.verdict import Status
+from arena.results.verdict import Status
 from tests.candidates import HERE, candidates
 
 TABLE = HERE / "cheats" / "table.yaml"

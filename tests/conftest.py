@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from arena.judge.client import JudgeClient
+from arena.judge.process.client import JudgeClient
 
 # The workers share the cores: threads of torch that are more than these spin in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

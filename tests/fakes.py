@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from arena.agents.base import Attended, Feedback
-from arena.corpus.task_folder import content_hash, load_task
 from arena.errors import InfrastructureError
-from arena.judge.messages import Options, Progress
-from arena.model.environment import DeviceFacts, Environment
-from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Split
-from arena.model.verdict import Stage, Status, Verdict
+from arena.judge.process.messages import Options, Progress
+from arena.results.environment import DeviceFacts, Environment
+from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Split
+from arena.results.verdict import Stage, Status, Verdict
 from arena.runs import runner
 from arena.runs.config import RunConfig
+from arena.task.corpus.task_folder import content_hash, load_task
 
 DEVICE = DeviceFacts(
     platform="cpu",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.model.expression import Expression
-from arena.model.record import Split
-from arena.model.task import Arguments, Axis, Case, Fill, Task, TaskType, TensorSpec, Work, arguments
+from arena.results.record import Split
+from arena.task.definition import Arguments, Axis, Case, Fill, Task, TaskType, TensorSpec, Work, arguments
+from arena.task.expression import Expression
 
 
 def one_input(fill: Fill, shape: tuple[int, ...], dtype: str) -> Arguments:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from arena.corpus.corpora import load_corpus
-from arena.model.task import Task
+from arena.task.corpus.corpora import load_corpus
+from arena.task.definition import Task
 
 
 @cache

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import load_task
-from arena.model.task import MOST_HELD_BYTES, Tolerance
-from arena.numerics.dtypes import bounds
+from arena.checks.tasks.mutation import cases_by_dtypes
 from arena.runs.config import load_config
-from arena.task_check.mutation import cases_by_dtypes
-from tests.corpus.folders import write_task
+from arena.task.corpus.task_folder import load_task
+from arena.task.definition import MOST_HELD_BYTES, Tolerance
+from arena.task.numerics.dtypes import bounds
+from tests.task.corpus.folders import write_task
 
 GUIDE = "contribute/new-task.md"
 ROOT = Path(__file__).resolve().parents[1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.corpus.task_folder import load_task
 from arena.errors import FileError, what_was_raised
+from arena.task.corpus.task_folder import load_task
 
 
 def test_a_traceback_does_not_say_where_we_are_installed(tmp_path: Path) -> None:
@@ -13,5 +13,5 @@ def test_a_traceback_does_not_say_where_we_are_installed(tmp_path: Path) -> None
         load_task(tmp_path)
     except FileError:
         said = what_was_raised()
-    assert 'File "arena/corpus/task_folder.py", line ' in said
+    assert 'File "arena/task/corpus/task_folder.py", line ' in said
     assert str(Path(__file__).parents[1]) not in said.replace(__file__, "")

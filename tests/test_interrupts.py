@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from arena.wire import Channel, interrupts_held_back
+from arena.processes.wire import Channel, interrupts_held_back
 
 
 class Interrupting(EnumMeta):

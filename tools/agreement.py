@@ -25,14 +25,14 @@ from real_server import real_server
 
 import arena
 from arena import Client
-from arena.judge.messages import Options
-from arena.model.environment import Environment, ratio_heading
-from arena.model.record import Estimate, Split
-from arena.model.task import Task
-from arena.model.verification import Reproduction
-from arena.reporting.reproduction import decide
-from arena.reporting.rows import combine
-from arena.service.content import Content
+from arena.judge.process.messages import Options
+from arena.reports.reproduction import decide
+from arena.reports.rows import combine
+from arena.results.environment import Environment, ratio_heading
+from arena.results.record import Estimate, Split
+from arena.results.verification import Reproduction
+from arena.runs.service.content import Content
+from arena.task.definition import Task
 
 TASKS = (
     "hip2hip/modules/gelu",

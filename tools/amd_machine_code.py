@@ -23,13 +23,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from arena.corpus.corpora import load_corpus
-from arena.corpus.selection import select
-from arena.model.task import Task
+from arena.task.corpus.corpora import load_corpus
+from arena.task.corpus.selection import select
+from arena.task.definition import Task
 
 ROOT = Path(__file__).resolve().parents[1]
-EXECUTOR = ROOT / "arena/emulation/amd_isa"
-READER = ROOT / "arena/toolchains/amd_code_object.py"
+EXECUTOR = ROOT / "arena/platforms/cpu/amd_isa"
+READER = ROOT / "arena/platforms/rocm/amd_code_object.py"
 ONE = Path(__file__).with_name("amd_machine_code_of_one.py")
 MACHINE, SOURCE = "machine", "source"
 

@@ -14,15 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from arena.corpus.corpora import open_corpora
-from arena.emulation.amd_isa.execute import FIRST_WAVE_FIRST, LAST_WAVE_FIRST, TOGETHER
-from arena.judge.messages import CPU_MAX_WORK, Options
+from arena.judge.process.messages import CPU_MAX_WORK, Options
 from arena.judge.selection import emulation_work, select_cases
-from arena.model.task import Arguments, Case, ScalarSpec, Task, TaskType, arguments
-from arena.toolchains.base import Built, HipToolchain, Target
-from arena.toolchains.build_cache import BuildCache
-from arena.toolchains.hip_build import default_cache_root
-from arena.toolchains.task_header import dtype_key
+from arena.platforms.cpu.amd_isa.execute import FIRST_WAVE_FIRST, LAST_WAVE_FIRST, TOGETHER
+from arena.platforms.toolchains.base import Built, HipToolchain, Target
+from arena.platforms.toolchains.build_cache import BuildCache
+from arena.platforms.toolchains.hip_build import default_cache_root
+from arena.platforms.toolchains.task_header import dtype_key
+from arena.task.corpus.corpora import open_corpora
+from arena.task.definition import Arguments, Case, ScalarSpec, Task, TaskType, arguments
 
 SEED = 20250101
 MACHINE, SOURCE = "machine", "source"
@@ -56,10 +56,10 @@ class Drawn:
     def __init__(self, task: Task, case: Case) -> None:
         import torch
 
-        from arena.judge.buffers import Sets
-        from arena.judge.inputs import draw_inputs
-        from arena.numerics.reference import Reference
+        from arena.judge.correctness.buffers import Sets
+        from arena.judge.correctness.inputs import draw_inputs
         from arena.platforms import platform
+        from arena.task.numerics.reference import Reference
 
         self.case, self.arguments, self._reference = case, arguments(task, case), Reference(task.reference_path)
         self.sets = Sets(platform("cpu"), self.arguments, 1)
@@ -74,8 +74,8 @@ class Drawn:
 
     def check(self) -> tuple[bool, str]:
         """Whether every output is right and nothing else was written, and the error or what is wrong."""
-        from arena.judge.verify import check_canaries, check_inputs, check_results
-        from arena.model.verdict import Status
+        from arena.judge.correctness.verify import check_canaries, check_inputs, check_results
+        from arena.results.verdict import Status
 
         found = check_results(self.arguments, self._reference, self._inputs, self.sets, 0)
         if found.status is not Status.PASSED:
@@ -88,7 +88,7 @@ class Drawn:
 
 def child(task: Task, kernel: Path, target: str, way: str, cases: list[Case], limit: Limit) -> Result:
     """Run one kernel on some cases and compare it."""
-    from arena.emulation.amd_isa.faults import MachineFault, NotModelled
+    from arena.platforms.cpu.amd_isa.faults import MachineFault, NotModelled
 
     drawn = [Drawn(task, case) for case in cases]
     run = {(True, MACHINE): triton_machine, (True, SOURCE): triton_source, (False, MACHINE): hip_machine}
@@ -158,10 +158,10 @@ def hip_machine(
     task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit
 ) -> tuple[float, dict[str, int]]:
     """Build for the target and execute the launches of the library's own host code."""
-    from arena.cross.compilers import hip_cross_toolchain
-    from arena.emulation.amd_isa.faults import NotModelled
-    from arena.emulation.amd_isa.hip_host import HipHost, build_runtime
-    from arena.emulation.amd_isa.memory import DeviceMemory
+    from arena.platforms.cpu.amd_isa.faults import NotModelled
+    from arena.platforms.cpu.amd_isa.hip_host import HipHost, build_runtime
+    from arena.platforms.cpu.amd_isa.memory import DeviceMemory
+    from arena.platforms.cross.compilers import hip_cross_toolchain
 
     runtime, seconds, counted = build_runtime(BuildCache(default_cache_root())), 0.0, Counter[str]()
     for cases in by_dtypes(task, drawn).values():
@@ -184,8 +184,8 @@ def hip_machine(
 
 def hip_library(toolchain: HipToolchain, target: Target, task: Task, kernel: Path, case: Case) -> Path:
     """The kernel as a shared library."""
-    from arena.emulation.amd_isa.faults import NotModelled
-    from arena.judge.building import hip_sources
+    from arena.judge.compile.stage import hip_sources
+    from arena.platforms.cpu.amd_isa.faults import NotModelled
 
     (source,) = hip_sources(task, kernel, [case]).values()
     built = toolchain.build(source, target)
@@ -196,8 +196,8 @@ def hip_library(toolchain: HipToolchain, target: Target, task: Task, kernel: Pat
 
 def hip_source(task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit) -> tuple[float, dict[str, int]]:
     """Build for the CPU at 64 lanes and call it in this process."""
-    from arena.emulation.amd_isa.faults import NotModelled
-    from arena.emulation.hip.toolchain import HipCpuToolchain
+    from arena.platforms.cpu.amd_isa.faults import NotModelled
+    from arena.platforms.cpu.hip.toolchain import HipCpuToolchain
 
     toolchain, seconds = HipCpuToolchain(BuildCache(default_cache_root())), 0.0
     ctypes.CDLL(str(toolchain.runtime), mode=ctypes.RTLD_GLOBAL)
@@ -221,10 +221,10 @@ def triton_machine(
     task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit
 ) -> tuple[float, dict[str, int]]:
     """Have the kernel's Python code launch on a stand-in for the target that executes the machine code."""
-    from arena.cross import triton as triton_cross
-    from arena.emulation.amd_isa.memory import DeviceMemory
-    from arena.emulation.amd_isa.triton_host import TritonHost
-    from arena.numerics.reference import load_module
+    from arena.platforms.cpu.amd_isa.memory import DeviceMemory
+    from arena.platforms.cpu.amd_isa.triton_host import TritonHost
+    from arena.platforms.cross import triton as triton_cross
+    from arena.task.numerics.reference import load_module
 
     memory = DeviceMemory()
     values = [values_of(task, each.sets, memory) for each in drawn]
@@ -251,8 +251,8 @@ def triton_source(
     task: Task, kernel: Path, drawn: list[Drawn], target: str, limit: Limit
 ) -> tuple[float, dict[str, int]]:
     """Interpret the kernel with the mended interpreter."""
-    from arena.emulation import triton as interpreter
-    from arena.numerics.reference import load_module
+    from arena.platforms.cpu import triton as interpreter
+    from arena.task.numerics.reference import load_module
 
     interpreter.install()
     entry, started = getattr(load_module(kernel, "candidate"), task.entry), time.monotonic()
@@ -263,7 +263,7 @@ def triton_source(
 
 def objdump() -> Path:
     """llvm-objdump beside the clang that cross-compilation uses."""
-    from arena.cross.hip_clang import find_clang
+    from arena.platforms.rocm.hip_clang import find_clang
 
     clang = find_clang()
     if clang is None:

@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.model.effort import Effort
-from arena.model.verdict import Status
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.results.effort import Effort
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
 
 OPTIONS = Options(heldout=False, effort=Effort.CORRECTNESS, seeds=1)
 INPUTS = {

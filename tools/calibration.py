@@ -15,10 +15,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from arena.judge import estimates
-from arena.model.record import CaseResult, CaseTiming, Estimate, Trial
-from arena.model.verdict import Stage
-from arena.reporting.rows import trial_rows
+from arena.judge.performance import estimates
+from arena.reports.rows import trial_rows
+from arena.results.record import CaseResult, CaseTiming, Estimate, Trial
+from arena.results.verdict import Stage
 from arena.runs.records import RunRecords, read_run
 
 BANDS_MS = ((0.020, math.inf), (0.005, 0.020), (0.0, 0.005))

@@ -11,7 +11,7 @@ that. Few draws of a production case see as much as many of a small one: the wor
 
 A result that is nothing but the rounding of what cancels (the gradient of a normalization of two equal values) has
 errors as large as itself, and where an output has few elements nothing larger stands beside it. The judge looks closer
-at those (arena/judge/conditioning.py); this shows what it does not see through. Cases are named whose worst error is
+at those (conditioning.py); this shows what it does not see through. Cases are named whose worst error is
 above half of what is allowed, the margin that `arena tasks check` asks for. Exit code 1 if there are any.
 """
 
@@ -28,16 +28,16 @@ from functools import partial
 
 import torch
 
-from arena.corpus.corpora import open_corpora
-from arena.corpus.selection import select
-from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import UsageError
-from arena.judge.conditioning import MARGIN
-from arena.judge.inputs import draw_inputs, secret_generator
-from arena.judge.verify import check_outputs, compared
-from arena.model.task import Arguments, Precision, Task, arguments
-from arena.numerics.dtypes import torch_dtype
-from arena.numerics.reference import Reference
+from arena.judge.correctness.conditioning import MARGIN
+from arena.judge.correctness.inputs import draw_inputs, secret_generator
+from arena.judge.correctness.verify import check_outputs, compared
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.selection import select
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Arguments, Precision, Task, arguments
+from arena.task.numerics.dtypes import torch_dtype
+from arena.task.numerics.reference import Reference
 
 _AT_ONCE = 25
 

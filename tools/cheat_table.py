@@ -159,7 +159,7 @@ def _run(platform: str, only: str, *, missing: bool) -> None:
     if platform == "CPU":
         os.environ["TRITON_INTERPRET"] = "1"
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-    from arena.judge.client import JudgeClient
+    from arena.judge.process.client import JudgeClient
     from tests.judge.test_cheats import CPU_OPTIONS, GPU_OPTIONS, evaluate, outcome
 
     options = CPU_OPTIONS if platform == "CPU" else GPU_OPTIONS

@@ -4,7 +4,7 @@
     python tools/corpus.py --all      check every task
 
 A result is kept under a key of the task's content hash, of the level of its corpus and of the code that checks
-(`arena.task_check.run.code_key`).
+(`arena.checks.tasks.run.code_key`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from arena.corpus.corpora import open_corpora
-from arena.corpus.level import level_of
+from arena.checks.tasks.run import code_key
 from arena.errors import FileError
-from arena.python_child import python_module
-from arena.task_check.run import code_key
+from arena.processes.python_child import python_module
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.level import level_of
 
 KEPT = Path(__file__).resolve().parents[1] / "tests" / "corpus.json"
 

@@ -10,12 +10,12 @@ import kept
 import kept_tables
 import production_table
 
-from arena.corpus.corpora import load_corpus, open_corpora
-from arena.corpus.split import TaskSplit, tasks_of
-from arena.model.record import LONG_MS
-from arena.model.task import TaskType
-from arena.reporting.intervals import NORMAL_QUANTILE
-from arena.yardstick.table import read_table
+from arena.integrations.yardstick.table import read_table
+from arena.reports.intervals import NORMAL_QUANTILE
+from arena.results.record import LONG_MS
+from arena.task.corpus.corpora import load_corpus, open_corpora
+from arena.task.corpus.split import TaskSplit, tasks_of
+from arena.task.definition import TaskType
 
 ADAPTERS = kept.ROOT / "yardsticks"
 KERNELBENCH = "reports/h200-2026-11-25/kernelbench.jsonl"

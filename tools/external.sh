@@ -13,7 +13,7 @@ if [ -f "tests/external/$name.sh" ]; then
 fi
 [ -f "$tests" ] || { echo "there is no $tests" >&2; exit 2; }
 case $name in
-  verifiers) install=(-e . -e environments/unseen_arena uv) ;;
+  verifiers) install=(-e . -e integrations/environments/unseen_arena uv) ;;
   *) install=(-e ".[$name]") ;;
 esac
 
@@ -37,4 +37,4 @@ done
 field() { "$python" -c 'import json, sys; print(json.loads(open(sys.argv[1]).readline())[sys.argv[2]])' "$scratch/first_line" "$1"; }
 ARENA_URL=$(field address) ARENA_TOKEN=$(field token) ARENA_RUN=$(field run) PATH="$place/bin:$PATH" \
   "$place/bin/python" -m pytest -v --confcutdir tests/external -o filterwarnings= -o addopts=--strict-markers \
-  -k "$name" "$tests" tests/bridges/test_same_reward.py
+  -k "$name" "$tests" tests/integrations/test_same_reward.py

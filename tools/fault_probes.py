@@ -5,7 +5,7 @@
     python tools/claims.py                            make reports/tables/fault-probes.md of what is kept
 
 A probe leaves in the judge's buffers what a kernel with the fault would leave, and the judge's checks decide:
-`arena/task_check/probes.py`. Exit code 1 where a fault that can occur in a task is rejected by no held-out case.
+`arena/checks/tasks/probes.py`. Exit code 1 where a fault that can occur in a task is rejected by no held-out case.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.inputs import secret_generator
-from arena.numerics.reference import Reference
-from arena.task_check.probes import FAULTS, MOST_WORK, PROBES, probe_task
+from arena.checks.tasks.probes import FAULTS, MOST_WORK, PROBES, probe_task
+from arena.judge.correctness.inputs import secret_generator
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.numerics.reference import Reference
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "reports" / "fault-probes.json"

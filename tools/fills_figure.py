@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from drawing import QUIET, Drawing
 
-from arena.model.expression import Expression
-from arena.model.task import Fill
-from arena.numerics.fills import draw
+from arena.task.definition import Fill
+from arena.task.expression import Expression
+from arena.task.numerics.fills import draw
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.one_input import one_input

@@ -4,7 +4,7 @@
 
 Forks processes as workers are, but outside of the sandbox. Each wakes the device, loads a task's own kernel, calls it
 on one shape twice and on another once, and prints milliseconds of each. The first process fills Triton's cache and
-prints nothing. `cold` is without `arena.cross.triton.warm`, but with Triton's hash of itself, which comes with it.
+prints nothing. `cold` is without `cross.triton.warm`, but with Triton's hash of itself, which comes with it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from arena.cross import triton as triton_cross  # noqa: E402
 from arena.platforms.base import Platform  # noqa: E402
-from arena.protocol import Language, Load  # noqa: E402
+from arena.platforms.cross import triton as triton_cross  # noqa: E402
+from arena.processes.protocol import Language, Load  # noqa: E402
 from arena.worker.fork_server import ready_device  # noqa: E402
 from arena.worker.loaders import load  # noqa: E402
 

@@ -10,15 +10,15 @@ import calibration
 import kept
 import noisy_credit
 
-from arena.model.record import CaseTiming, Estimate
-from arena.model.verdict import Stage
-from arena.reporting import formats
-from arena.reporting.groups import ALL
-from arena.reporting.intervals import Quantity
-from arena.reporting.measure import Unit
-from arena.reporting.rows import EXPERT, trial_rows
-from arena.reporting.summary import SummaryRow, summary_table
-from arena.reporting.task_quality import BASELINE
+from arena.reports import formats
+from arena.reports.groups import ALL
+from arena.reports.intervals import Quantity
+from arena.reports.measure import Unit
+from arena.reports.rows import EXPERT, trial_rows
+from arena.reports.summary import SummaryRow, summary_table
+from arena.reports.task_quality import BASELINE
+from arena.results.record import CaseTiming, Estimate
+from arena.results.verdict import Stage
 
 LONG = calibration.BANDS_MS[0]
 

@@ -18,10 +18,10 @@ from itertools import cycle, islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.judge.plausibility import PLAUSIBILITY_CHECKS
+from arena.judge.performance.plausibility import PLAUSIBILITY_CHECKS
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.task.corpus.task_folder import TASKS, load_task
 from tests.candidates import TASK_OF, assembled
 from tests.cheat_fixtures import cheat_fixtures
 

@@ -15,10 +15,10 @@ import noisy_credit
 import production_table
 import suite_table
 
-from arena.corpus.corpora import load_corpus
-from arena.python_child import python_module
-from arena.reporting import task_quality
-from arena.yardstick.table import read_table
+from arena.integrations.yardstick.table import read_table
+from arena.processes.python_child import python_module
+from arena.reports import task_quality
+from arena.task.corpus.corpora import load_corpus
 
 FULL_REPORT = kept.REPORTS / "full-h200"
 NOT_KEPT = ("index.html", "tasks")

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import arena
 from arena import Status
-from arena.corpus.corpora import open_corpora
-from arena.model.record import Evaluation
-from arena.model.task import Case, arguments
+from arena.results.record import Evaluation
+from arena.task.corpus.corpora import open_corpora
+from arena.task.definition import Case, arguments
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 POINTWISE = """@triton.jit

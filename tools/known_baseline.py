@@ -19,13 +19,13 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from arena.corpus.corpora import open_corpora
-from arena.corpus.selection import select
-from arena.judge.client import JudgeClient
-from arena.judge.messages import options_of
-from arena.model.record import LONG_MS, CaseTiming, Evaluation
-from arena.model.task import Task
-from arena.reporting.intervals import NORMAL_QUANTILE, log_error
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import options_of
+from arena.reports.intervals import NORMAL_QUANTILE, log_error
+from arena.results.record import LONG_MS, CaseTiming, Evaluation
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.selection import select
+from arena.task.definition import Task
 
 TASKS = 20
 ALWAYS = ("triton2triton/moe/expert_kernel", "triton2triton/gemm/w8a8_block_int8_matmul")

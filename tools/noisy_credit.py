@@ -11,8 +11,8 @@ from __future__ import annotations
 from statistics import geometric_mean
 from typing import NamedTuple
 
-from arena.model.record import CaseTiming, Split, Trial
-from arena.reporting.rows import EXPERT
+from arena.reports.rows import EXPERT
+from arena.results.record import CaseTiming, Split, Trial
 from arena.runs.records import RunRecords
 
 MOST = 1.2

@@ -17,12 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from arena.corpus.corpora import load_corpus
-from arena.corpus.selection import select
-from arena.judge.cross_compile import CrossCompilation, Limit
-from arena.model.portability import BuildOutcome, TargetBuild
-from arena.model.task import Task
-from arena.toolchains.targets import parse
+from arena.judge.compile.cross_compile import CrossCompilation, Limit
+from arena.platforms.toolchains.targets import parse
+from arena.results.portability import BuildOutcome, TargetBuild
+from arena.task.corpus.corpora import load_corpus
+from arena.task.corpus.selection import select
+from arena.task.definition import Task
 
 DEFAULT = "gfx90a,gfx942,gfx950,sm_90"
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena.errors import UsageError
-from arena.yardstick.table import MEAN, Row, read_table
+from arena.integrations.yardstick.table import MEAN, Row, read_table
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURED = ROOT / "reports" / "production-h200.csv"

@@ -30,27 +30,29 @@ from split_cost import Silent  # noqa: E402
 from throughput import evenly, unseen_copy  # noqa: E402
 from wrapping import Function, wrap  # noqa: E402
 
-from arena.corpus.corpora import open_corpora  # noqa: E402
-from arena.corpus.selection import select  # noqa: E402
-from arena.corpus.task_folder import TASKS, load_task  # noqa: E402
-from arena.judge import performance, timed_program, verify  # noqa: E402
-from arena.judge.baselines import Baselines  # noqa: E402
-from arena.judge.buffers import Sets, lay_out  # noqa: E402
-from arena.judge.correctness import CorrectnessCheck  # noqa: E402
+from arena.judge.correctness import verify  # noqa: E402
+from arena.judge.correctness.buffers import Sets, lay_out  # noqa: E402
+from arena.judge.correctness.stage import CorrectnessCheck  # noqa: E402
 from arena.judge.evaluate import CandidateEvaluation  # noqa: E402
-from arena.judge.messages import HELDOUT, SEEN, Evaluate, Options  # noqa: E402
-from arena.judge.performance import PerformanceCheck  # noqa: E402
-from arena.judge.planning import Planner  # noqa: E402
-from arena.judge.service import JudgeService  # noqa: E402
-from arena.judge.timed_program import PassPlan, TimedProgram  # noqa: E402
-from arena.judge.timer import Timer  # noqa: E402
-from arena.judge.watchdog import WatchedWorker  # noqa: E402
-from arena.judge.workers import ForkServer, Worker  # noqa: E402
-from arena.model.effort import Effort  # noqa: E402
-from arena.model.task import Arguments, Task  # noqa: E402
-from arena.numerics.reference import Reference  # noqa: E402
+from arena.judge.performance import stage as performance  # noqa: E402
+from arena.judge.performance import timed_program  # noqa: E402
+from arena.judge.performance.baselines import Baselines  # noqa: E402
+from arena.judge.performance.planning import Planner  # noqa: E402
+from arena.judge.performance.stage import PerformanceCheck  # noqa: E402
+from arena.judge.performance.timed_program import PassPlan, TimedProgram  # noqa: E402
+from arena.judge.performance.timer import Timer  # noqa: E402
+from arena.judge.process.messages import HELDOUT, SEEN, Evaluate, Options  # noqa: E402
+from arena.judge.process.service import JudgeService  # noqa: E402
+from arena.judge.workers.watchdog import WatchedWorker  # noqa: E402
+from arena.judge.workers.worker import ForkServer, Worker  # noqa: E402
 from arena.platforms import here  # noqa: E402
-from arena.protocol import ToWorker  # noqa: E402
+from arena.processes.protocol import ToWorker  # noqa: E402
+from arena.results.effort import Effort  # noqa: E402
+from arena.task.corpus.corpora import open_corpora  # noqa: E402
+from arena.task.corpus.selection import select  # noqa: E402
+from arena.task.corpus.task_folder import TASKS, load_task  # noqa: E402
+from arena.task.definition import Arguments, Task  # noqa: E402
+from arena.task.numerics.reference import Reference  # noqa: E402
 
 WATCHED: tuple[tuple[Any, str], ...] = (
     *((CandidateEvaluation, name) for name in ("run", "_compile", "_check", "_time", "_generalization", "close")),

@@ -10,19 +10,19 @@ import kept
 
 from arena.api.result import Result, result_of
 from arena.cli.render import failing_cases
-from arena.corpus.task_folder import TASKS, load_task
-from arena.model.record import Split, Trial
-from arena.model.verdict import Status
-from arena.reporting import formats
-from arena.reporting.groups import ALL, groups
-from arena.reporting.intervals import Quantity
-from arena.reporting.measure import Unit
-from arena.reporting.results import RESULTS
-from arena.reporting.rows import trial_rows
-from arena.reporting.standings import LEVEL_NOTE, RankedGroup, overall, shown, standings
-from arena.reporting.summary import Summary, summary_table
-from arena.reporting.views import task_lines
-from arena.scores.outcome import Outcome, outcome_of_trial
+from arena.reports import formats
+from arena.reports.groups import ALL, groups
+from arena.reports.intervals import Quantity
+from arena.reports.measure import Unit
+from arena.reports.results import RESULTS
+from arena.reports.rows import trial_rows
+from arena.reports.standings import LEVEL_NOTE, RankedGroup, overall, shown, standings
+from arena.reports.summary import Summary, summary_table
+from arena.reports.views import task_lines
+from arena.results.outcome import Outcome, outcome_of_trial
+from arena.results.record import Split, Trial
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
 
 SHOWN = "triton2triton/normalization/rms_norm"
 """the task of which trials and cases are shown"""

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from arena.agents.base import AgentSpec
-from arena.executors import executor
-from arena.executors.base import JudgesWanted
-from arena.model.record import Trial
-from arena.model.verdict import Status
+from arena.results.record import Trial
+from arena.results.verdict import Status
 from arena.runs import runner
 from arena.runs.config import RunConfig
-from arena.service.judge_pool import JudgePool
+from arena.runs.executors import executor
+from arena.runs.executors.base import JudgesWanted
+from arena.runs.service.judge_pool import JudgePool
 
 TASK = "triton2triton/normalization/rms_norm"
 BLOCK = 10

@@ -7,7 +7,7 @@ does: they are stopped meanwhile, and rehearse twice. Each pass is timed in thre
 
     events      from before a message is written to after the answer is read; the worker records an event on each side
     messages    from before a message is written to when the answer has come, without events
-    flags       from one store in shared memory to another, as `arena/flags.py` does it
+    flags       from one store in shared memory to another, as `arena/processes/flags.py` does it
 
 Of each it prints the median in microseconds and how much passes vary; then how much the ratio of both processes does,
 each a long pass without its short one.
@@ -26,10 +26,10 @@ from contextlib import suppress
 
 from round_noise import deviation
 
-from arena.flags import Flags, new_flags
-from arena.platforms.cuda import CudaPlatform
-from arena.protocol import Done, FromWorker, Pass, Prepare, ToWorker
-from arena.wire import Channel, ChannelTimeout
+from arena.platforms.cuda.platform import CudaPlatform
+from arena.processes.flags import Flags, new_flags
+from arena.processes.protocol import Done, FromWorker, Pass, Prepare, ToWorker
+from arena.processes.wire import Channel, ChannelTimeout
 
 WAYS = ("events", "messages", "flags")
 KERNELS = {"long": 40, "short": 5}

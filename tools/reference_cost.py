@@ -19,14 +19,14 @@ from typing import TypeVar
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from arena.corpus.corpora import open_corpora  # noqa: E402
-from arena.corpus.selection import select  # noqa: E402
-from arena.corpus.task_folder import TASKS, load_task  # noqa: E402
-from arena.judge.inputs import draw_secret  # noqa: E402
-from arena.model.task import Arguments, Task, arguments  # noqa: E402
-from arena.numerics.reference import Reference  # noqa: E402
+from arena.judge.correctness.inputs import draw_secret  # noqa: E402
 from arena.platforms import here  # noqa: E402
 from arena.platforms.base import Platform  # noqa: E402
+from arena.task.corpus.corpora import open_corpora  # noqa: E402
+from arena.task.corpus.selection import select  # noqa: E402
+from arena.task.corpus.task_folder import TASKS, load_task  # noqa: E402
+from arena.task.definition import Arguments, Task, arguments  # noqa: E402
+from arena.task.numerics.reference import Reference  # noqa: E402
 
 T = TypeVar("T")
 

@@ -35,14 +35,15 @@ from profile_calls import chosen_tasks, prepared  # noqa: E402
 from split_cost import Silent  # noqa: E402
 from wrapping import Function, wrap  # noqa: E402
 
-from arena.judge import estimates, performance  # noqa: E402
-from arena.judge.messages import Options  # noqa: E402
-from arena.judge.plausibility import Timing, _median_deviation  # noqa: E402
-from arena.judge.service import JudgeService  # noqa: E402
-from arena.judge.timer import TimingConfig  # noqa: E402
-from arena.judge.waits import LONG, SHORT, SINGLE  # noqa: E402
-from arena.model.record import CaseTiming, Evaluation, Round  # noqa: E402
+from arena.judge.performance import estimates  # noqa: E402
+from arena.judge.performance import stage as performance  # noqa: E402
+from arena.judge.performance.plausibility import Timing, _median_deviation  # noqa: E402
+from arena.judge.performance.timer import TimingConfig  # noqa: E402
+from arena.judge.performance.waits import LONG, SHORT, SINGLE  # noqa: E402
+from arena.judge.process.messages import Options  # noqa: E402
+from arena.judge.process.service import JudgeService  # noqa: E402
 from arena.platforms import here  # noqa: E402
+from arena.results.record import CaseTiming, Evaluation, Round  # noqa: E402
 
 EIGHT = estimates.ROUNDS_OF_A_LOOK
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from arena.doctor.evidence import ItemOutcome
-from arena.doctor.report import SIMULATED, DoctorReport, read_report
+from arena.checks.doctor.evidence import ItemOutcome
+from arena.checks.doctor.report import SIMULATED, DoctorReport, read_report
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / "reports" / "runs-on"

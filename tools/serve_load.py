@@ -21,7 +21,7 @@ from typing import Any
 
 from arena import AsyncClient, list_tasks
 from arena.errors import ArenaError, NotServed
-from arena.python_child import python_module
+from arena.processes.python_child import python_module
 from arena.runs import records
 
 POLL_S = 0.5

@@ -56,7 +56,7 @@ fi
 
 builds_for() { # amd or nvidia
     "$VENV/bin/python" -c "
-from arena.cross.compilers import abilities
+from arena.platforms.cross.compilers import abilities
 raise SystemExit(not any(a.able for a in abilities() if (a.language, a.vendor) == ('hip', '$1')))"
 }
 warn() { echo "warning: whether HIP tasks build for $1 GPUs is not checked; 'arena doctor' says what is missing" >&2; }
@@ -71,7 +71,7 @@ newest_llvm() {
 
 install_for_amd() {
     local number
-    "$VENV/bin/python" -m arena.cross.hip_headers || return 1
+    "$VENV/bin/python" -m arena.platforms.rocm.hip_headers || return 1
     if builds_for amd; then return; fi
     can_install && apt-get update -qq && number=$(newest_llvm) || return 1
     install_packages "clang-$number" "lld-$number" "llvm-$number" "clang-tools-$number" rocm-device-libs

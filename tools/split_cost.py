@@ -34,16 +34,16 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from throughput import unseen_copy  # noqa: E402
 from wrapping import Function, wrap  # noqa: E402
 
-from arena.corpus.task_folder import SHARED, TASKS, load_task  # noqa: E402
-from arena.judge import building  # noqa: E402
+from arena.judge.compile import stage as building  # noqa: E402
 from arena.judge.evaluate import CandidateEvaluation  # noqa: E402
-from arena.judge.messages import Evaluate, FromJudge, Options  # noqa: E402
-from arena.judge.service import JudgeService  # noqa: E402
-from arena.judge.workers import ForkServers, Worker  # noqa: E402
-from arena.model.task import Task  # noqa: E402
+from arena.judge.process.messages import Evaluate, FromJudge, Options  # noqa: E402
+from arena.judge.process.service import JudgeService  # noqa: E402
+from arena.judge.workers.worker import ForkServers, Worker  # noqa: E402
 from arena.platforms import here  # noqa: E402
-from arena.protocol import Bind, Prepare, Release, ToWorker  # noqa: E402
-from arena.sandbox import confinement  # noqa: E402
+from arena.processes.protocol import Bind, Prepare, Release, ToWorker  # noqa: E402
+from arena.processes.sandbox import confinement  # noqa: E402
+from arena.task.corpus.task_folder import SHARED, TASKS, load_task  # noqa: E402
+from arena.task.definition import Task  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
 REPEATS = 3

@@ -31,13 +31,13 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from arena.corpus.corpora import open_corpora
 from arena.errors import UsageError
-from arena.model.environment import DeviceFacts
-from arena.model.task import Task, arguments
+from arena.integrations.yardstick.engines import PACKAGES
+from arena.integrations.yardstick.table import MEAN, Row, read_table
 from arena.platforms.peaks import find_peaks
-from arena.yardstick.engines import PACKAGES
-from arena.yardstick.table import MEAN, Row, read_table
+from arena.results.environment import DeviceFacts
+from arena.task.corpus.corpora import open_corpora
+from arena.task.definition import Task, arguments
 
 REPORTS = Path(__file__).resolve().parents[1] / "reports"
 PRODUCTION, REASONS, STREAMS = (

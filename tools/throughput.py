@@ -38,15 +38,15 @@ from msgspec import structs
 from throughput_figures import STAGES, Judged, Throughput, compared, read, text
 
 from arena.cli.devices import chosen_devices
-from arena.corpus.corpora import open_corpora
-from arena.corpus.selection import select
-from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
-from arena.judge.messages import Options, options_of
-from arena.model.effort import Effort
-from arena.model.record import Evaluation
-from arena.model.task import Task
-from arena.service.judge_pool import JudgePool, started
+from arena.judge.process.messages import Options, options_of
+from arena.results.effort import Effort
+from arena.results.record import Evaluation
+from arena.runs.service.judge_pool import JudgePool, started
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.selection import select
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Task
 
 MOST_TASKS = 60
 SAMPLE_S = 0.2

@@ -33,28 +33,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arena.corpus.corpora import open_corpora
-from arena.corpus.selection import select
-from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import ArenaError
-from arena.judge.ahead import AheadCompiler, TritonKernel
-from arena.judge.buffers import Sets
-from arena.judge.building import baseline_program, build_program
-from arena.judge.cross_compile import CrossCompilation, Limit
-from arena.judge.inputs import draw_secret
-from arena.judge.verify import check_outputs, compared
-from arena.judge.workers import CandidateFailed
-from arena.model.task import Arguments, Case, Task, TaskType, arguments
-from arena.numerics.reference import Reference, load_module
+from arena.judge.compile.ahead import AheadCompiler, TritonKernel
+from arena.judge.compile.cross_compile import CrossCompilation, Limit
+from arena.judge.compile.stage import baseline_program, build_program
+from arena.judge.correctness.buffers import Sets
+from arena.judge.correctness.inputs import draw_secret
+from arena.judge.correctness.verify import check_outputs, compared
+from arena.judge.workers.worker import CandidateFailed
 from arena.platforms import here
-from arena.protocol import Language
+from arena.processes.protocol import Language
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.selection import select
+from arena.task.corpus.task_folder import hidden_from_candidates
+from arena.task.definition import Arguments, Case, Task, TaskType, arguments
+from arena.task.numerics.reference import Reference, load_module
 from arena.worker.binding import Binding
 from arena.worker.loaders import HipEntry, TorchEntry
 
 if TYPE_CHECKING:
     import torch
 
-    from arena.model.environment import DeviceFacts
+    from arena.results.environment import DeviceFacts
 
 KERNEL, EXPERT, PYTORCH, COMPILED = "kernel", "expert", "pytorch", "torch_compile"
 LEAST_SETS, MOST_SETS = 4, 128

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena import process
 from arena.agents.box import PYTHONS
 from arena.agents.definition import Definition, with_neighbours
+from arena.processes import process
 
 _VERSION_S = 30.0
 _INSTALLED_IN = "node_modules"

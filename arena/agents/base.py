@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from arena.model.environment import Environment
-from arena.model.session import Evaluated, Limits, Session
-from arena.model.task import Task
+from arena.results.environment import Environment
+from arena.results.session import Evaluated, Limits, Session
+from arena.task.definition import Task
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from arena.agents.base import Pausable
 from arena.agents.definition import Price
-from arena.model.session import Ending, Event, Limits, Tokens
+from arena.results.session import Ending, Event, Limits, Tokens
 
 _MILLION = 1e6
 

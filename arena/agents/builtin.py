@@ -7,7 +7,7 @@ from pathlib import Path
 
 from arena.agents.base import Agent, EvaluationService, Submission, Workspace
 from arena.errors import UsageError
-from arena.model.task import Task
+from arena.task.definition import Task
 
 
 class _Copies(Agent):

@@ -21,11 +21,11 @@ from arena.agents.parsers import make_parser
 from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
 from arena.agents.workspace_server import WorkspaceServer
-from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import InfrastructureError
-from arena.model.session import KERNEL_LIMIT_BYTES, Ending, Limits, Session
-from arena.scratch import clear, scratch
-from arena.transcripts import TranscriptWriter
+from arena.processes.scratch import clear, scratch
+from arena.results.session import KERNEL_LIMIT_BYTES, Ending, Limits, Session
+from arena.results.transcripts import TranscriptWriter
+from arena.task.corpus.task_folder import hidden_from_candidates
 
 INSIDE = Path(__file__).parent / "inside"
 FILE_LIMIT_BYTES = 1 << 30

@@ -10,10 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from arena.corpus import strict_yaml
 from arena.errors import FileError, UsageError
-from arena.model.session import Limits
-from arena.resources import resource
+from arena.package import resource
+from arena.results.session import Limits
+from arena.task.corpus import strict_yaml
 
 DEFINITIONS = resource("configs") / "agents"
 FILLED_IN = ("WORKSPACE", "HOME", "TOOLS", "PROMPT", "MODEL")

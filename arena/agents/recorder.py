@@ -12,8 +12,8 @@ from arena.agents.base import EvaluationService, Feedback
 from arena.agents.budget import Budget
 from arena.agents.parsers import Parser
 from arena.agents.redaction import Redactor
-from arena.model.session import Evaluated, Event, EventKind
-from arena.transcripts import TranscriptWriter
+from arena.results.session import Evaluated, Event, EventKind
+from arena.results.transcripts import TranscriptWriter
 
 _DETAIL_CHARACTERS = 500
 _ERROR_LINES = 20

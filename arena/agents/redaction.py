@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
-from arena.model.session import Event
+from arena.results.session import Event
 
 SHORTEST = 8
 """Characters below which a value is left alone: it would be found in ordinary text."""

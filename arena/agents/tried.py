@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arena.agents.definition import Definition, load_definitions
-from arena.corpus import strict_yaml
-from arena.resources import resource
+from arena.package import resource
+from arena.task.corpus import strict_yaml
 
 FILE = resource("configs") / "tried" / "coding_agents.yaml"
 _VERSION = "${VERSION}"

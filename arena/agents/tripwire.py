@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from arena.model.session import Event, EventKind, Flag
-from arena.model.task import Task
+from arena.results.session import Event, EventKind, Flag
+from arena.task.definition import Task
 
 OWN = ("/workspace", "/home/agent", "/arena")
 """An agent's own folders as it sees them in the box."""

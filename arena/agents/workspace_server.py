@@ -15,7 +15,7 @@ import msgspec
 
 from arena.agents.base import Evaluates, Feedback
 from arena.errors import InfrastructureError, UsageError
-from arena.http_server import EvaluationServer, Refused, body_of, kernel_bytes
+from arena.processes.http_server import EvaluationServer, Refused, body_of, kernel_bytes
 
 if TYPE_CHECKING:
     from starlette.requests import Request

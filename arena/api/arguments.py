@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TypeVar
 
 from arena.errors import UsageError
-from arena.model.effort import Effort
+from arena.results.effort import Effort
 
 Item = TypeVar("Item")
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from arena.errors import UsageError
-from arena.model.task import TaskType
+from arena.task.definition import TaskType
 
 Candidate = str | bytes | PathLike[str]
 _SHOWN_CHARACTERS = 100

@@ -11,8 +11,8 @@ import msgspec
 
 from arena.api.arguments import effort_level
 from arena.errors import ArenaError, NotServed
-from arena.serve.requests import BatchAnswer, BatchItem, BatchRequest, BeginRequest, FinishRequest, StepRequest
-from arena.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
+from arena.runs.serve.requests import BatchAnswer, BatchItem, BatchRequest, BeginRequest, FinishRequest, StepRequest
+from arena.runs.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 
 _HOST = "http://arena"
 _PATIENCE_S = 7200.0

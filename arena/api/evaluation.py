@@ -10,14 +10,14 @@ from arena.api.arguments import device_number
 from arena.api.candidate import Candidate, require_candidate, write_candidate
 from arena.api.result import Result, result_of
 from arena.api.tasks import Folders, load_task
-from arena.corpus.strict_yaml import fault
 from arena.errors import UsageError
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options, Progress, options_of
-from arena.model.environment import Environment
-from arena.model.task import Task
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options, Progress, options_of
 from arena.platforms import known
-from arena.scratch import scratch
+from arena.processes.scratch import scratch
+from arena.results.environment import Environment
+from arena.task.corpus.strict_yaml import fault
+from arena.task.definition import Task
 
 _NAMES = {"timeout_s": "call_timeout_s"}
 """options that a run configuration calls otherwise"""

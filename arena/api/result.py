@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from arena.corpus.release import corpus_of
-from arena.model.environment import ratio_heading
-from arena.model.record import CaseResult, Evaluation, Split
-from arena.model.release import Corpus
-from arena.model.task import Task
-from arena.model.verdict import Status
-from arena.scores.outcome import Outcome, ended_by, ending, outcome_of
+from arena.results.environment import ratio_heading
+from arena.results.outcome import Outcome, ended_by, ending, outcome_of
+from arena.results.record import CaseResult, Evaluation, Split
+from arena.results.release import Corpus
+from arena.results.verdict import Status
+from arena.task.corpus.release import corpus_of
+from arena.task.definition import Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,7 @@ class Result:
         (error / tolerance), baseline_ms, candidate_ms, speedup (each with _low and _high, a 95 % interval),
         roofline_fraction, mode, noisy, detail. They are those of `cases.csv` in a report.
         """
-        from arena.reporting.case_frame import evaluation_frame
+        from arena.reports.case_frame import evaluation_frame
 
         return evaluation_frame(self.evaluation)
 

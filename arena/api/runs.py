@@ -16,11 +16,11 @@ from arena.runs.records import RunRecords, read_run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from arena.executors.base import Executor
-    from arena.model.record import RunInfo
-    from arena.reporting.compare import Comparison
-    from arena.reporting.rows import TrialRow
+    from arena.reports.compare import Comparison
+    from arena.reports.rows import TrialRow
+    from arena.results.record import RunInfo
     from arena.runs.config import Overrides
+    from arena.runs.executors.base import Executor
     from arena.runs.runner import RunPlan
 
 
@@ -50,20 +50,20 @@ class Run:
 
         The columns are those of `trials.csv` in a report; see docs/evaluate/measures.md.
         """
-        from arena.reporting.tables import trials_frame
+        from arena.reports.tables import trials_frame
 
         return trials_frame(self._rows)
 
     @cached_property
     def cases(self) -> pd.DataFrame:
         """One row per case of every recorded trial; latencies in milliseconds. The columns are those of `cases.csv`."""
-        from arena.reporting.tables import cases_frame
+        from arena.reports.tables import cases_frame
 
         return cases_frame(self._rows)
 
     @cached_property
     def _rows(self) -> list[TrialRow]:
-        from arena.reporting.rows import trial_rows
+        from arena.reports.rows import trial_rows
 
         return trial_rows([self.records])
 
@@ -79,9 +79,9 @@ class Run:
         """Show the headline table of a report in a notebook: trials solved of those planned, speedups, losses."""
         from html import escape
 
-        from arena.reporting.groups import groups
-        from arena.reporting.results import RESULTS, results_frame
-        from arena.reporting.standings import standings
+        from arena.reports.groups import groups
+        from arena.reports.results import RESULTS, results_frame
+        from arena.reports.standings import standings
 
         ordered = standings(self._rows, groups(self._rows, RESULTS))
         shown = results_frame(ordered, self.info.environment.device.emulated)
@@ -164,9 +164,9 @@ def _recorded(
     allow_mixed: bool,
 ) -> Run:
     """Read back a run that is complete, else run what is missing; `where` is an executor and its address."""
-    from arena.executors import executor
     from arena.runs import runner
     from arena.runs.config import find_config, load_config, override
+    from arena.runs.executors import executor
 
     numbers, judges_at = [device_number(device) for device in listed("devices", devices)], executor(*where)
     chosen = override(load_config(find_config(config)), overrides)
@@ -177,8 +177,8 @@ def _recorded(
 
 def _judged(plan: RunPlan, folder: Path, devices: Sequence[int | None], where: Executor) -> RunRecords:
     """Start judges, and run what is missing."""
-    from arena.executors.base import JudgesWanted, started, wanted_of
     from arena.runs import runner
+    from arena.runs.executors.base import JudgesWanted, started, wanted_of
 
     common = JudgesWanted(plan.config.platform, devices, builds=plan.has_sessions)
     with started(where, wanted_of(plan.tasks_of(), plan.tasks, common)) as judges:
@@ -198,7 +198,7 @@ def report(runs: Run | Sequence[Run], out: str | PathLike[str]) -> Path:
     Raises:
         UsageError: something else than a run is given, such as a path.
     """
-    from arena.reporting.pages import write_report
+    from arena.reports.pages import write_report
 
     chosen = [runs] if isinstance(runs, Run) else _runs("report", runs)
     return write_report([one.records for one in chosen], Path(out)).index
@@ -225,7 +225,7 @@ def compare(first: Run, second: Run, *, first_agent: str | None = None, second_a
         Traceback (most recent call last):
         arena.errors.UsageError: compare takes runs, such as arena.load_run('runs/monday'), not a str
     """
-    from arena.reporting.compare import compare_runs, only_agent
+    from arena.reports.compare import compare_runs, only_agent
 
     one, two = (run.records for run in _runs("compare", (first, second)))
     agents = only_agent(one, first_agent, "first_agent="), only_agent(two, second_agent, "second_agent=")

@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 
 from arena.api.arguments import listed, task_name
-from arena.corpus.corpora import open_corpora
-from arena.model.task import Task
+from arena.task.corpus.corpora import open_corpora
+from arena.task.definition import Task
 
 Folders = Sequence[str | PathLike[str]]
 

@@ -9,8 +9,8 @@ from typing import NoReturn
 from arena.cli import streams
 from arena.errors import ArenaError, StorageError
 from arena.extras import missing_package
-from arena.printable import printable
-from arena.python_child import leave_start_folder
+from arena.processes.printable import printable
+from arena.processes.python_child import leave_start_folder
 
 
 class Interrupted(ArenaError):

@@ -84,11 +84,11 @@ def try_agent(
     """Let an agent work on one small task, and show its result. Exit code 1 if its submission is not solved."""
     from arena.agents.base import AgentSpec
     from arena.cli.progress import RunDisplay
+    from arena.results.outcome import Outcome, ending, outcome_of_trial
+    from arena.results.transcripts import find_transcripts
     from arena.runs import runner
     from arena.runs.config import RunConfig
-    from arena.scores.outcome import Outcome, ending, outcome_of_trial
-    from arena.service.judge_pool import started
-    from arena.transcripts import find_transcripts
+    from arena.runs.service.judge_pool import started
 
     path = Path(kind)
     name = path.stem if path.suffix == ".yaml" else kind

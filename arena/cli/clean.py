@@ -22,8 +22,8 @@ def clean(
     dry_run: Annotated[bool, typer.Option(help="Print what would be deleted, and delete nothing.")] = False,
 ) -> None:
     """Delete build caches, or the run folders named by --run. Other records are kept."""
+    from arena.platforms.toolchains.hip_build import default_cache_root
     from arena.runs.records import HEAD
-    from arena.toolchains.hip_build import default_cache_root
 
     folders = run or [default_cache_root().parent]
     for folder in folders:

@@ -28,8 +28,8 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
 ) -> None:
     """Compare two runs, or two agents of one, paired by task and case, with intervals and paired tests."""
-    from arena.reporting.compare import compare_runs, only_agent
-    from arena.reporting.tables import comparison_markdown
+    from arena.reports.compare import compare_runs, only_agent
+    from arena.reports.tables import comparison_markdown
     from arena.runs.records import read_run
 
     one, two = read_run(first), read_run(second)

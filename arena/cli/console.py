@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from arena.printable import printable
+from arena.processes.printable import printable
 
 _WIDTH = 150  # where nobody tells us: a log or a pipe
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import arena
 from arena.errors import ArenaError, what_was_raised
-from arena.printable import printable, shortened
+from arena.processes.printable import printable, shortened
 
 _CHARACTERS = 300
 

@@ -15,8 +15,8 @@ from arena.cli.devices import DEVICES, LOCK_CLOCKS, Platform
 from arena.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
-    from arena.doctor.evidence import ItemResult
-    from arena.doctor.report import DoctorReport, MachineReport
+    from arena.checks.doctor.evidence import ItemResult
+    from arena.checks.doctor.report import DoctorReport, MachineReport
 
 EXAMPLES = examples(
     "arena doctor",
@@ -92,7 +92,7 @@ class ReportFile:
         """Describe the machine where a report is asked for; raises `UsageError` where none can be written."""
         if file is None:
             return None
-        from arena.doctor.report import check_writable, describe_machine
+        from arena.checks.doctor.report import check_writable, describe_machine
 
         check_writable(file)
         with err.status("describing this machine"):
@@ -100,7 +100,7 @@ class ReportFile:
 
     def write(self, report: DoctorReport) -> None:
         """Write it, and say so beside the results."""
-        from arena.doctor.report import write_report
+        from arena.checks.doctor.report import write_report
 
         write_report(self.file, report)
         size_kb = self.file.stat().st_size / 1e3
@@ -110,9 +110,9 @@ class ReportFile:
 
 def _one_level(level: str, asked: DoctorOptions, reporting: ReportFile | None) -> bool:
     """Run one level, report it if asked, also where it ends early; return whether it is good."""
+    from arena.checks.doctor.evidence import ItemOutcome
+    from arena.checks.doctor.inventory import all_checks
     from arena.cli import doctor_output as output
-    from arena.doctor.evidence import ItemOutcome
-    from arena.doctor.inventory import all_checks
 
     items: tuple[ItemResult, ...] = ()
     good, timing, problem = False, None, ""
@@ -131,7 +131,7 @@ def _one_level(level: str, asked: DoctorOptions, reporting: ReportFile | None) -
         raise
     finally:
         if reporting is not None:
-            from arena.doctor.report import DoctorLevel, new_report
+            from arena.checks.doctor.report import DoctorLevel, new_report
 
             found = new_report(DoctorLevel(level), reporting.machine, items=items, timing=timing, problem=problem)
             reporting.write(found)
@@ -148,7 +148,7 @@ def _full(
     again: bool,
 ) -> int:
     """Run the steps, a line for each, and report them if asked; return the exit code."""
-    from arena.doctor.full import checkout, chosen_steps, run_full, steps
+    from arena.checks.doctor.full import checkout, chosen_steps, run_full, steps
 
     if checkout() is None:
         out.print("no checkout of the repository here: the steps with tests and cheat fixtures are left out")
@@ -158,7 +158,7 @@ def _full(
     tell = partial(out.print, markup=False, soft_wrap=True)
     code = run_full(chosen, folder, deadline, tell, platform=platform, again=again)
     if reporting is not None:
-        from arena.doctor.report import full_report
+        from arena.checks.doctor.report import full_report
 
         reporting.write(full_report(reporting.machine, chosen, folder, platform))
     return code

@@ -9,12 +9,12 @@ from contextlib import nullcontext
 from rich.markup import escape
 from rich.table import Table
 
+from arena.checks.doctor.evidence import ItemOutcome, ItemResult
+from arena.checks.doctor.inventory import Check
+from arena.checks.doctor.timing import TimingErrors
 from arena.cli.console import err, out, print_json
 from arena.cli.devices import with_locked_clocks
-from arena.doctor.evidence import ItemOutcome, ItemResult
-from arena.doctor.inventory import Check
-from arena.doctor.timing import TimingErrors
-from arena.model.record import LONG_MS
+from arena.results.record import LONG_MS
 
 _COLOURS = {
     ItemOutcome.PASS: "green",
@@ -46,7 +46,7 @@ def inventory_table(checks: Sequence[Check]) -> Table:
 
 def show_quick(platform: str, only: Sequence[str], *, as_json: bool) -> tuple[ItemResult, ...]:
     """Run the items and print each as it ends; return the results."""
-    from arena.doctor.quick import run_quick
+    from arena.checks.doctor.quick import run_quick
 
     with err.status("reading the device") as status:
 
@@ -79,7 +79,7 @@ def item_counts(results: Sequence[ItemResult]) -> str:
 
 def show_timing(platform: str, *, as_json: bool, lock_clocks: bool = False) -> TimingErrors:
     """Measure the timing error, print it and return it."""
-    from arena.doctor.timing import check_timing
+    from arena.checks.doctor.timing import check_timing
 
     locked = with_locked_clocks(platform) if lock_clocks else nullcontext()
     with locked, err.status("starting the judge") as status:

@@ -11,14 +11,14 @@ import typer
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import Execute, MaxWork, TasksDirs
 from arena.cli.devices import Platform, warn_before
-from arena.error_line import first_error_line
-from arena.model.effort import Effort
-from arena.model.verdict import Status
+from arena.processes.error_line import first_error_line
+from arena.results.effort import Effort
+from arena.results.verdict import Status
 
 if TYPE_CHECKING:
     from arena.api.result import Result
-    from arena.judge.messages import Options, Progress
-    from arena.model.task import Task
+    from arena.judge.process.messages import Options, Progress
+    from arena.task.definition import Task
 
 _LINE_CHARACTERS = 400
 TARGETS = typer.Option(help="Cross-compile for these architectures (no such GPU required).")
@@ -61,9 +61,9 @@ def evaluate(
 
     Exit code 0: every case is right, with a valid timing; 1: any other outcome; 3: no verdict.
     """
-    from arena.corpus.corpora import open_corpora
-    from arena.judge.messages import options_of
-    from arena.toolchains.targets import parse
+    from arena.judge.process.messages import options_of
+    from arena.platforms.toolchains.targets import parse
+    from arena.task.corpus.corpora import open_corpora
 
     found = open_corpora(tasks_dir or ()).find(task)
     options = options_of(
@@ -86,7 +86,7 @@ def evaluate(
 
 
 def _exit_code(result: Result) -> int:
-    from arena.scores.outcome import Outcome
+    from arena.results.outcome import Outcome
 
     return 0 if result.solved else 3 if result.outcome is Outcome.NO_VERDICT else 1
 
@@ -94,7 +94,7 @@ def _exit_code(result: Result) -> int:
 def _only(task: Task, named: Sequence[str]) -> tuple[str, ...]:
     """Return the cases to judge; beside held-out ones the smallest seen case, which every evaluation needs."""
     from arena.errors import UsageError
-    from arena.model.task import arguments
+    from arena.task.definition import arguments
 
     known = [case.id for case in task.cases]
     for name in named:
@@ -111,7 +111,7 @@ def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Resul
     """Start a judge, show what it is doing, and return what it says."""
     from arena.api.candidate import require_candidate
     from arena.api.result import result_of
-    from arena.judge.client import JudgeClient
+    from arena.judge.process.client import JudgeClient
 
     require_candidate(file, task.task_type)
     if options.effort is not Effort.CORRECTNESS:

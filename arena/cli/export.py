@@ -44,7 +44,7 @@ def parquet(
     The files name held-out cases and hold every kernel: what is published is no longer unseen.
     """
     try:
-        from arena.bridges.parquet import write_parquet
+        from arena.integrations.parquet import write_parquet
     except ImportError as problem:
         raise lacks_extra("export", problem) from None
     from arena.runs.records import read_run
@@ -61,7 +61,7 @@ def submission(
 
     Each is a run folder of its own, which `arena verify` and `arena site` read.
     """
-    from arena.bridges.submissions import write_submissions
+    from arena.integrations.submissions import write_submissions
 
     for folder in write_submissions(run, out_dir):
         out.print(f"submission: {folder}", highlight=False, soft_wrap=True)

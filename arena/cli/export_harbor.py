@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from arena.bridges.harbor import HarborSettings, Layout
 from arena.cli.console import err, examples
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform
 from arena.cli.tasks_prompt import environment_here
-from arena.corpus.split import TaskSplit
+from arena.integrations.harbor import HarborSettings, Layout
+from arena.task.corpus.split import TaskSplit
 
 EXAMPLES = examples(
     "arena export harbor --out datasets/unseen-arena --split evaluation",
@@ -45,10 +45,10 @@ def harbor(
 
     Run it where the judge runs: instructions name this machine's device.
     """
-    from arena.bridges.harbor.folder import export
-    from arena.corpus.corpora import open_corpora
-    from arena.model.session import Limits
-    from arena.serve.episodes import served
+    from arena.integrations.harbor.folder import export
+    from arena.results.session import Limits
+    from arena.runs.serve.episodes import served
+    from arena.task.corpus.corpora import open_corpora
 
     corpora, patterns = open_corpora(tasks_dir or ()).including(tasks or ())
     environment = environment_here(platform)

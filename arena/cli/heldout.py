@@ -13,11 +13,11 @@ from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform
 from arena.errors import UsageError
-from arena.model.verdict import Status
+from arena.results.verdict import Status
 
 if TYPE_CHECKING:
-    from arena.judge.client import JudgeClient
-    from arena.model.task import Task
+    from arena.judge.process.client import JudgeClient
+    from arena.task.definition import Task
 
 _FEWEST = 5
 """cases of a held-out file; its schema has the same number"""
@@ -62,9 +62,9 @@ def sample(
 
     Exit code 0: every case passed; 1: some were left out; 3: the judge failed.
     """
-    from arena.corpus.corpora import open_corpora
-    from arena.judge.client import JudgeClient
-    from arena.judge.messages import CPU_MAX_WORK
+    from arena.judge.process.client import JudgeClient
+    from arena.judge.process.messages import CPU_MAX_WORK
+    from arena.task.corpus.corpora import open_corpora
 
     corpus = open_corpora(tasks_dir or ()).load_selected(tasks or ["*"])
     samples = []
@@ -103,10 +103,10 @@ class Sample:
 
 def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> Sample:
     """Draw cases for one task, and write those that pass."""
-    from arena.corpus.sampling import sample_cases, to_yaml
-    from arena.corpus.task_folder import HELDOUT
-    from arena.judge.messages import Options
-    from arena.scratch import scratch
+    from arena.judge.process.messages import Options
+    from arena.processes.scratch import scratch
+    from arena.task.corpus.sampling import sample_cases, to_yaml
+    from arena.task.corpus.task_folder import HELDOUT
 
     try:
         cases = sample_cases(task, *draw)

@@ -17,8 +17,8 @@ from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 
 if TYPE_CHECKING:
-    from arena.importers.run import Format
-    from arena.importers.table import ProblemRow
+    from arena.integrations.importers.run import Format
+    from arena.integrations.importers.table import ProblemRow
 
 app = typer.Typer(
     help="Turn other benchmarks' problems, from your own checkout, into task folders.",
@@ -67,7 +67,7 @@ def kernelbench(
 
     Exit code 0: the import is complete, whatever was skipped; 3: some problems have no verdict.
     """
-    from arena.importers import kernelbench as source
+    from arena.integrations.importers import kernelbench as source
 
     def found() -> Mapping[Path, str]:
         return source.find(path, level or (1, 2, 3, 4))
@@ -85,7 +85,7 @@ def robust_kbench(
     as_json: Json = False,
 ) -> None:
     """Import the forward problems of robust-kbench, as `arena import kernelbench` does."""
-    from arena.importers import robust_kbench as source
+    from arena.integrations.importers import robust_kbench as source
 
     _import(_Request(path, corpus, task_type, only or (), trust, as_json), lambda: source.find(path), source)
 
@@ -102,7 +102,7 @@ def flashinfer_bench(
     as_json: Json = False,
 ) -> None:
     """Import FlashInfer-Bench's definitions; workloads become timed cases. See `arena import kernelbench`."""
-    from arena.importers import flashinfer_bench as source
+    from arena.integrations.importers import flashinfer_bench as source
 
     _import(_Request(path, corpus, task_type, only or (), trust, as_json), lambda: source.find(path), source)
 
@@ -122,8 +122,8 @@ def agentkernelarena(
     A workspace counts where its task has the type and name of one here, and a file defines the same entry.
     Exit code 0: every workspace became a candidate; 1: some did not.
     """
-    from arena.corpus.corpora import open_corpora
-    from arena.importers.agentkernelarena import import_run
+    from arena.integrations.importers.agentkernelarena import import_run
+    from arena.task.corpus.corpora import open_corpora
 
     rows = import_run(path, open_corpora(tasks_dir or ()), folder)
     if as_json:
@@ -152,9 +152,9 @@ class _Request(NamedTuple):
 def _import(asked: _Request, found: Callable[[], Mapping[Path, str]], source: Format) -> None:
     """Import what `found` lists with a line for each problem, then counts."""
     from arena.errors import UsageError
-    from arena.importers.run import Importer, require_trust
-    from arena.importers.table import IMPORTED, NO_VERDICT
-    from arena.model.task import TaskType
+    from arena.integrations.importers.run import Importer, require_trust
+    from arena.integrations.importers.table import IMPORTED, NO_VERDICT
+    from arena.task.definition import TaskType
 
     require_trust(asked.trust, asked.checkout)
     types = [kind.value for kind in TaskType if kind.from_pytorch]
@@ -189,7 +189,7 @@ def _import(asked: _Request, found: Callable[[], Mapping[Path, str]], source: Fo
 
 def _totals(rows: Sequence[ProblemRow], corpus: Path) -> None:
     """A table of counts by suite and reason."""
-    from arena.importers.table import FILE, IMPORTED
+    from arena.integrations.importers.table import FILE, IMPORTED
 
     suites = list(dict.fromkeys(row.task.split("/")[1] for row in rows))
     reasons = [reason for reason, _ in Counter(row.reason or row.outcome for row in rows).most_common()]

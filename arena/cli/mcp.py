@@ -32,7 +32,7 @@ def mcp(
     One such server is one agent: clients that share it share its episodes. Needs the extra `mcp`, not PyTorch.
     """
     try:
-        from arena.bridges.mcp_server import TaskTools, mcp_server
+        from arena.integrations.mcp_server import TaskTools, mcp_server
     except ImportError as problem:
         raise lacks_extra("mcp", problem) from None
 

@@ -30,13 +30,13 @@ def openreward(
 
     Splits are the task types and suites that the server has. Needs the extra `openreward`, not PyTorch.
     """
-    from arena.bridges.asking import RewardScheme
     from arena.errors import UsageError
+    from arena.integrations.asking import RewardScheme
 
     if reward not in list(RewardScheme):
         raise UsageError(f"--reward {reward}: expected one of {', '.join(RewardScheme)}")
     try:
-        from arena.bridges.openreward_server import NAME, openreward_server
+        from arena.integrations.openreward_server import NAME, openreward_server
     except ImportError as problem:
         raise lacks_extra("openreward", problem) from None
 

@@ -22,7 +22,7 @@ def portability(
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:
     """Compare how much of the roofline agents reach on several kinds of GPU: efficiency and performance portability."""
-    from arena.reporting.performance_portability import portability_markdown, portability_table
+    from arena.reports.performance_portability import portability_markdown, portability_table
     from arena.runs.records import by_device, read_run
 
     table = portability_table([part for path in runs for part in by_device(read_run(path))])

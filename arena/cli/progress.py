@@ -10,11 +10,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from arena.cli.render import outcome_text
-from arena.judge.messages import Progress as Step
-from arena.model.record import Split, Trial
-from arena.model.verdict import Status
+from arena.judge.process.messages import Progress as Step
+from arena.results.outcome import Outcome, outcome_of_trial
+from arena.results.record import Split, Trial
+from arena.results.verdict import Status
 from arena.runs.runner import TrialKey, Watcher
-from arena.scores.outcome import Outcome, outcome_of_trial
 
 
 class RunDisplay(Watcher):

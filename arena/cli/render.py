@@ -10,17 +10,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena.api.result import Result
-from arena.error_line import first_error_line
-from arena.model.environment import ratio_heading
-from arena.model.portability import BuildOutcome, TargetBuild
-from arena.model.record import Evaluation
-from arena.model.verdict import Status
-from arena.reporting import formats
-from arena.reporting.case_frame import estimate_of, evaluation_frame
-from arena.reporting.formats import EMULATED
-from arena.reporting.groups import ALL
-from arena.reporting.summary import Summary
-from arena.scores.outcome import Outcome
+from arena.processes.error_line import first_error_line
+from arena.reports import formats
+from arena.reports.case_frame import estimate_of, evaluation_frame
+from arena.reports.formats import EMULATED
+from arena.reports.groups import ALL
+from arena.reports.summary import Summary
+from arena.results.environment import ratio_heading
+from arena.results.outcome import Outcome
+from arena.results.portability import BuildOutcome, TargetBuild
+from arena.results.record import Evaluation
+from arena.results.verdict import Status
 
 _NUMBERS = {
     "error_ratio": ".3g",

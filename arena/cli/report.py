@@ -11,7 +11,7 @@ import typer
 from arena.cli.console import err, examples, out, print_json
 
 if TYPE_CHECKING:
-    from arena.reporting.summary import Summary
+    from arena.reports.summary import Summary
     from arena.runs.records import RunRecords
 
 EXAMPLES = examples(
@@ -35,7 +35,7 @@ def report(
 
 def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = True, as_json: bool = False) -> None:
     """Print the tables of runs, write their report and say where it is; or print the summaries as JSON."""
-    from arena.reporting.summary import summary_table
+    from arena.reports.summary import summary_table
 
     per_device = _per_device(runs)
     summaries = [summary_table(run) for group in per_device for run in group]
@@ -45,7 +45,7 @@ def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = Tr
         _show(summaries)
     if not write:
         return
-    from arena.reporting.pages import write_report
+    from arena.reports.pages import write_report
 
     for group in per_device:
         device = group[0].info.environment.device

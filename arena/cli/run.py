@@ -28,11 +28,11 @@ from arena.cli.devices import (
     with_locked_clocks,
 )
 from arena.errors import UsageError
-from arena.model.effort import Effort
+from arena.results.effort import Effort
 
 if TYPE_CHECKING:
-    from arena.executors.base import Executor
     from arena.runs.config import Overrides
+    from arena.runs.executors.base import Executor
     from arena.runs.records import RunRecords
     from arena.runs.runner import RunPlan, Watcher
 
@@ -84,10 +84,10 @@ def run(
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
-    from arena.executors import executor as executor_called
+    from arena.platforms.toolchains.targets import parse
     from arena.runs.config import Overrides
+    from arena.runs.executors import executor as executor_called
     from arena.runs.retry import endings
-    from arena.toolchains.targets import parse
 
     wanted = Overrides(
         *(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs, max_work, parse(targets or ())),
@@ -135,9 +135,9 @@ def _run(
 ) -> RunRecords:
     """Start judges, run what is missing, and show it."""
     from arena.cli.progress import RunDisplay
-    from arena.executors.base import JudgesWanted, started, wanted_of
-    from arena.executors.local import LocalExecutor
     from arena.runs import runner
+    from arena.runs.executors.base import JudgesWanted, started, wanted_of
+    from arena.runs.executors.local import LocalExecutor
 
     _require_agents(plan)
     common = JudgesWanted(plan.config.platform, devices, builds=plan.has_sessions, corpora=plan.config.corpora)
@@ -162,7 +162,7 @@ def _tracked(plan: RunPlan, display: Watcher, track: str) -> AbstractContextMana
     """Return the display, or what also logs to a tracker."""
     if not track:
         return nullcontext(display)
-    from arena.bridges.tracking import TrackedRun, tracker_called
+    from arena.integrations.tracking import TrackedRun, tracker_called
 
     facts = {"tasks": len(plan.tasks), "agents": list(plan.agents), "config": plan.config.path}
     return TrackedRun(display, tracker_called(track), plan.config.name, facts)
@@ -180,7 +180,7 @@ def _interrupted(plan: RunPlan, folder: Path) -> Interrupted:
 
 def _require_verdicts(done: RunRecords, folder: Path) -> None:
     """Exit with code 3 where the harness failed in a trial."""
-    from arena.model.verdict import Status
+    from arena.results.verdict import Status
 
     broken = sum(trial.status is Status.HARNESS_ERROR for trial in done.trials)
     if broken:

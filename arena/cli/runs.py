@@ -23,7 +23,7 @@ def runs(
     from rich.markup import escape
     from rich.table import Table
 
-    from arena.reporting.formats import dollars
+    from arena.reports.formats import dollars
     from arena.runs.listing import RunState, list_runs
 
     found = list_runs(runs_dir)

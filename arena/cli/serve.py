@@ -18,14 +18,14 @@ import typer
 from arena.cli.console import err, examples
 from arena.cli.corpora import MaxWork, TasksDirs
 from arena.cli.devices import ACCELERATOR, ADDRESS, ALLOW_MIXED, DEVICES, EXECUTOR, Platform, chosen_devices
-from arena.corpus.split import TaskSplit
-from arena.model.effort import Effort
-from arena.printable import printable
+from arena.processes.printable import printable
+from arena.results.effort import Effort
+from arena.task.corpus.split import TaskSplit
 
 if TYPE_CHECKING:
-    from arena.http_server import EvaluationServer
-    from arena.serve.episodes import Episodes, ServeSettings
-    from arena.service.judge_pool import JudgePool
+    from arena.processes.http_server import EvaluationServer
+    from arena.runs.serve.episodes import Episodes, ServeSettings
+    from arena.runs.service.judge_pool import JudgePool
 
 EXAMPLES = examples(
     "arena serve                                       # every task, on any free port of 127.0.0.1",
@@ -66,13 +66,13 @@ def serve(
     One line of JSON on stdout says where. Ctrl-C ends it, and the same command goes on with unfinished episodes.
     ARENA_TOKEN and ARENA_AGENT_TOKEN set the tokens, which are random otherwise. The second one gives no verdicts.
     """
-    from arena.corpus.corpora import open_corpora
-    from arena.executors import executor as executor_called
-    from arena.executors.base import JudgesWanted
-    from arena.http_server import EvaluationServer
-    from arena.judge.messages import Options
-    from arena.model.session import Limits
-    from arena.serve.episodes import ServeSettings, served
+    from arena.judge.process.messages import Options
+    from arena.processes.http_server import EvaluationServer
+    from arena.results.session import Limits
+    from arena.runs.executors import executor as executor_called
+    from arena.runs.executors.base import JudgesWanted
+    from arena.runs.serve.episodes import ServeSettings, served
+    from arena.task.corpus.corpora import open_corpora
 
     corpora, patterns = open_corpora(tasks_dir or ()).including(tasks or ())
     options = Options(max_work=max_work, seeds=seeds, call_timeout_s=timeout, effort=effort)
@@ -91,8 +91,8 @@ def _serve(
     settings: ServeSettings, judges: AbstractContextManager[JudgePool], listen: Callable[..., EvaluationServer]
 ) -> None:
     """Start judges, go on with what the run folder holds, and listen."""
-    from arena.serve.episodes import opened
-    from arena.serve.routes import VERDICTS, Routes
+    from arena.runs.serve.episodes import opened
+    from arena.runs.serve.routes import VERDICTS, Routes
 
     with _terminated_as_interrupted(), ExitStack() as stack:
         pool = stack.enter_context(judges)

@@ -26,8 +26,8 @@ def site(
 
     Exit code 3: a run folder is malformed.
     """
-    from arena.reporting.site import write_site
-    from arena.reporting.site_entries import read_entries
+    from arena.reports.site import write_site
+    from arena.reports.site_entries import read_entries
 
     entries = read_entries(runs)
     index = write_site(entries, out_dir)

@@ -16,8 +16,8 @@ from arena.cli.console import examples, out, print_json
 from arena.cli.corpora import TasksDirs
 
 if TYPE_CHECKING:
-    from arena.corpus.corpora import Corpora
-    from arena.model.task import Task
+    from arena.task.corpus.corpora import Corpora
+    from arena.task.definition import Task
 
 _LEAST_SUMMARY = 16
 """characters of a summary that say anything"""
@@ -39,8 +39,8 @@ def quality(
     tasks_dir: TasksDirs = None,
 ) -> None:
     """Print the quality of every task as Markdown, from kept checks on the CPU and a run on a GPU."""
-    from arena.corpus.corpora import open_corpora
-    from arena.reporting.task_quality import gather, render
+    from arena.reports.task_quality import gather, render
+    from arena.task.corpus.corpora import open_corpora
 
     tasks = open_corpora(tasks_dir or ()).load_selected(["*"])
     typer.echo(render(*gather(tuple(tasks.values()), checks, run)))
@@ -53,8 +53,8 @@ def list_tasks(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with content hashes.")] = False,
 ) -> None:
     """List tasks, one line each, with a count per task type. A malformed task is listed with what is wrong."""
-    from arena.corpus.corpora import open_corpora
-    from arena.model.task import TaskType
+    from arena.task.corpus.corpora import open_corpora
+    from arena.task.definition import TaskType
 
     corpora = open_corpora(tasks_dir or ())
     tasks = {name: _loaded(corpora, name) for name in corpora.select(patterns or ["*"])}
@@ -132,10 +132,10 @@ def release(
 
     Exit code 0: the tasks are those of the release; 1: some differ.
     """
-    from arena.corpus import release as releases
-    from arena.corpus.corpora import open_corpora
-    from arena.corpus.task_folder import TASKS
     from arena.errors import UsageError
+    from arena.task.corpus import release as releases
+    from arena.task.corpus.corpora import open_corpora
+    from arena.task.corpus.task_folder import TASKS
 
     place = (tasks_dir or [TASKS])[0] / releases.FILE
     loaded = open_corpora(tasks_dir or ()).load_selected(["*"])
@@ -165,8 +165,8 @@ def new(
     tasks_dir: TasksDirs = None,
 ) -> None:
     """Write a new task that loads, and list what to fill in."""
-    from arena.corpus.scaffolding import scaffold
-    from arena.corpus.task_folder import TASKS
+    from arena.task.corpus.scaffolding import scaffold
+    from arena.task.corpus.task_folder import TASKS
 
     place = (tasks_dir or [TASKS])[0]
     made = scaffold(task_type, suite, name, place)
@@ -184,10 +184,10 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show one task: signature, arguments with shapes and strides, domain, cases, operations and bytes of a call."""
-    from arena.corpus.corpora import open_corpora
-    from arena.model.task import arguments
-    from arena.service.task_text import argument_views
-    from arena.toolchains.task_header import signature
+    from arena.platforms.toolchains.task_header import signature
+    from arena.runs.service.task_text import argument_views
+    from arena.task.corpus.corpora import open_corpora
+    from arena.task.definition import arguments
 
     found = open_corpora(tasks_dir or ()).find(task)
     cases = [(case, arguments(found, case)) for case in found.cases]

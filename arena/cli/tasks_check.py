@@ -18,10 +18,10 @@ from arena.cli.devices import DEVICES, Platform, chosen_devices
 from arena.errors import FileError
 
 if TYPE_CHECKING:
-    from arena.corpus.corpora import Corpora
-    from arena.judge.messages import Options
-    from arena.model.check import TaskCheck
-    from arena.model.task import Task
+    from arena.judge.process.messages import Options
+    from arena.results.check import TaskCheck
+    from arena.task.corpus.corpora import Corpora
+    from arena.task.definition import Task
 
 EXAMPLES = examples(
     "arena tasks check",
@@ -63,8 +63,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
     """Check task definitions, cases, kernels and mutants. Exit code 1 if a task fails."""
+    from arena.checks.tasks.run import CheckPlan, check_tasks, default_jobs
     from arena.platforms import detect
-    from arena.task_check.run import CheckPlan, check_tasks, default_jobs
 
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
     options = _options(seeds, "" if mutants else targets, execute=execute and not mutants)
@@ -94,15 +94,15 @@ def check(
 
 
 def _options(seeds: int, targets: str, *, execute: bool) -> Options:
-    from arena.judge.messages import options_of
-    from arena.toolchains.targets import parse
+    from arena.judge.process.messages import options_of
+    from arena.platforms.toolchains.targets import parse
 
     return options_of({"seeds": seeds, "targets": parse([targets]), "execute": execute})
 
 
 def _loaded(folders: Sequence[Path], patterns: Sequence[str]) -> tuple[Corpora, dict[str, Task], list[str]]:
     """Load the chosen tasks one by one; a malformed one is a message, and the others are checked."""
-    from arena.corpus.corpora import open_corpora
+    from arena.task.corpus.corpora import open_corpora
 
     loaded, malformed = {}, []
     corpora, wanted = open_corpora(folders).including(patterns)
@@ -126,7 +126,7 @@ def _bar() -> Progress:
 
 def _lines(check: TaskCheck, *, details: bool) -> list[str]:
     """A line for the task; below it what failed, or, in detail, every item."""
-    from arena.model.check import CheckOutcome
+    from arena.results.check import CheckOutcome
 
     colours = {
         CheckOutcome.PASSED: "green",
@@ -150,7 +150,7 @@ def _lines(check: TaskCheck, *, details: bool) -> list[str]:
 
 def _totals(checks: Sequence[TaskCheck], malformed: int) -> list[str]:
     """Counts, the slowest five, the worst A/A and the mutation score. `malformed` tasks were not checked."""
-    from arena.model.check import CheckOutcome
+    from arena.results.check import CheckOutcome
 
     failed = sum(bool(check.failed) for check in checks)
     skipped = sum(item.outcome is CheckOutcome.NOT_CHECKED for check in checks for item in check.items)

@@ -11,10 +11,10 @@ import typer
 from arena.cli.console import examples, print_json
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform
-from arena.printable import printable
+from arena.processes.printable import printable
 
 if TYPE_CHECKING:
-    from arena.model.environment import Environment
+    from arena.results.environment import Environment
 
 EXAMPLES = examples(
     "arena tasks prompt rms_norm",
@@ -32,10 +32,10 @@ def prompt(
 ) -> None:
     """Print what a bare model is asked: the task's text, kernel, reference and seen cases. Nothing held out."""
     from arena.agents.chat.prompt import TEXT, files_of, prompt_of
-    from arena.corpus.corpora import open_corpora
-    from arena.model.session import Limits
-    from arena.scratch import scratch
-    from arena.service.workspace import prepare
+    from arena.processes.scratch import scratch
+    from arena.results.session import Limits
+    from arena.runs.service.workspace import prepare
+    from arena.task.corpus.corpora import open_corpora
 
     found = open_corpora(tasks_dir or ()).find(task)
     kernel = found.task_type.kernel_file
@@ -61,8 +61,8 @@ def environment_here(name: str) -> Environment:
     import platform as host_platform
     from importlib.metadata import PackageNotFoundError, version
 
-    from arena.model.environment import Environment
     from arena.platforms import here, platform
+    from arena.results.environment import Environment
 
     no_torch = importlib.util.find_spec("torch") is None  # then there is no GPU that a judge could use
     device = platform("cpu") if name == "cpu" or (name == "auto" and no_torch) else here(name)

@@ -13,7 +13,7 @@ from arena.cli.console import err, examples, out
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena.reporting.rows import TrialRow
+    from arena.reports.rows import TrialRow
 
 EXAMPLES = examples(
     "arena transcript runs/monday/claude_code/rms_norm",
@@ -44,7 +44,7 @@ def transcript(
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = RUNS,
 ) -> None:
     """Show what a coding agent did in one trial: messages, tool calls, edits, evaluations, tokens and time."""
-    from arena.transcripts import EVENTS, RAW, read_transcript
+    from arena.results.transcripts import EVENTS, RAW, read_transcript
 
     place = _find(trial, runs_dir)
     if raw or as_json:
@@ -52,7 +52,7 @@ def transcript(
         return
     found, row = read_transcript(place.folder), _row(place)
     if html is not None:
-        from arena.reporting.transcript_page import transcript_page
+        from arena.reports.transcript_page import transcript_page
 
         html.write_text(transcript_page(row, found), encoding="utf-8")
         err.print(f"page: {html}", highlight=False)
@@ -65,7 +65,7 @@ def transcript(
 
 def _find(trial: str, runs_dir: Path) -> _Place:
     """The transcript that is meant; raises `UsageError` with what there is where it is none or not one."""
-    from arena.transcripts import find_transcripts
+    from arena.results.transcripts import find_transcripts
 
     run, rest = _run_and_rest(trial, runs_dir)
     places = [_Place(folder, run, folder.parent.name, folder.name) for folder in find_transcripts(run)]
@@ -81,8 +81,8 @@ def _find(trial: str, runs_dir: Path) -> _Place:
 
 def _run_and_rest(trial: str, runs_dir: Path) -> tuple[Path, list[str]]:
     """The run's folder, as a path or by its name below `runs_dir`, and the parts after it."""
+    from arena.results.transcripts import FOLDER
     from arena.runs.records import HEAD
-    from arena.transcripts import FOLDER
 
     parts = Path(trial).parts
     for end in range(len(parts), 0, -1):
@@ -113,9 +113,9 @@ def _name(place: _Place) -> str:
 
 def _row(place: _Place) -> TrialRow:
     """The trial's record; the run is read whole, so that a record that does not belong to it is an error."""
-    from arena.reporting.rows import trial_rows
+    from arena.reports.rows import trial_rows
+    from arena.results.transcripts import transcript_path
     from arena.runs.records import read_run
-    from arena.transcripts import transcript_path
 
     run = read_run(place.run)
     for row in trial_rows([run]):

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from rich.padding import Padding
 from rich.text import Text
 
-from arena.model.session import Flag
-from arena.reporting import formats
-from arena.reporting.plain import cut, plain
-from arena.reporting.rows import TrialRow
-from arena.reporting.session_views import session_facts, spelled
-from arena.reporting.transcript_views import EvaluationView, EventView, evaluation_views, event_views
-from arena.scores.outcome import ending
-from arena.transcripts import Transcript
+from arena.reports import formats
+from arena.reports.plain import cut, plain
+from arena.reports.rows import TrialRow
+from arena.reports.session_views import session_facts, spelled
+from arena.reports.transcript_views import EvaluationView, EventView, evaluation_views, event_views
+from arena.results.outcome import ending
+from arena.results.session import Flag
+from arena.results.transcripts import Transcript
 
 SHORT = 600
 """Characters that are shown of a text unless all is asked for."""

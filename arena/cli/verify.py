@@ -16,7 +16,7 @@ from arena.cli.devices import DEVICES, Platform, chosen_devices
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena.model.verification import Verification
+    from arena.results.verification import Verification
     from arena.runs.records import RunRecords
     from arena.runs.rejudge import TrialSelection
 
@@ -53,7 +53,7 @@ def verify(
     since the harness failed in a trial or no figure of an unchanged task could be decided.
     """
     from arena.cli.verify_render import show
-    from arena.model.verification import FILE
+    from arena.results.verification import FILE
     from arena.runs.rejudge import Asked, chosen
     from arena.runs.submission import read_submission
 
@@ -79,12 +79,12 @@ def _verified(
 ) -> Verification:
     """Judge again what is missing, compare, and write the file."""
     from arena.cli.progress import RunDisplay
-    from arena.corpus.corpora import open_corpora
-    from arena.model.verification import FILE
-    from arena.reporting.reproduction import verification
+    from arena.reports.reproduction import verification
+    from arena.results.verification import FILE
     from arena.runs import rejudge, runner
     from arena.runs.records import write
-    from arena.service.judge_pool import started
+    from arena.runs.service.judge_pool import started
+    from arena.task.corpus.corpora import open_corpora
 
     platform, devices = where
     corpus = open_corpora(corpora)
@@ -101,7 +101,7 @@ def _verified(
 
 
 def _exit_code(verification: Verification) -> int:
-    from arena.model.verification import Reproduction
+    from arena.results.verification import Reproduction
 
     counts = verification.counts(task_changed=False)
     if counts[Reproduction.NOT_REPRODUCED]:

@@ -8,8 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena.cli.console import err, out
-from arena.model.record import Estimate
-from arena.model.verification import FigureKind, Reproduction, TrialVerification, Value, Verification
+from arena.results.record import Estimate
+from arena.results.verification import FigureKind, Reproduction, TrialVerification, Value, Verification
 
 _NONE = "–"
 

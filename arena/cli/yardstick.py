@@ -12,11 +12,11 @@ import typer
 from arena.cli.console import err, examples, out
 from arena.cli.devices import Platform, warn_before
 from arena.errors import InfrastructureError, JudgeUnavailable, UsageError
-from arena.model.effort import Effort
+from arena.results.effort import Effort
 
 if TYPE_CHECKING:
-    from arena.yardstick.measuring import Yardstick
-    from arena.yardstick.table import Row
+    from arena.integrations.yardstick.measuring import Yardstick
+    from arena.integrations.yardstick.table import Row
 
 _AT_ONCE = 3
 """kernels: one is measured while others are compiled"""
@@ -55,7 +55,7 @@ def yardstick(
     The kernels are taken from your installation or checkout of vLLM, SGLang, flash-linear-attention or Mamba. The
     table has the speedup over our baseline for each case, and the geometric mean over those that passed.
     """
-    from arena.yardstick.measuring import collect as collect_files
+    from arena.integrations.yardstick.measuring import collect as collect_files
 
     until = time.monotonic() + seconds if seconds is not None else float("inf")
     chosen = _yardsticks(tasks or [], engine or [], source or [])
@@ -74,11 +74,11 @@ def yardstick(
 
 def _yardsticks(tasks: list[str], engines: list[str], sources: list[Path]) -> list[Yardstick]:
     """Make the candidates of all adapters whose engine is there; say what cannot be made."""
-    from arena.corpus.corpora import open_corpora
-    from arena.yardstick.adapters import find_adapters
-    from arena.yardstick.engines import PACKAGES, find_engine
-    from arena.yardstick.measuring import Yardstick
-    from arena.yardstick.sources import Sources
+    from arena.integrations.yardstick.adapters import find_adapters
+    from arena.integrations.yardstick.engines import PACKAGES, find_engine
+    from arena.integrations.yardstick.measuring import Yardstick
+    from arena.integrations.yardstick.sources import Sources
+    from arena.task.corpus.corpora import open_corpora
 
     for name in engines:
         if name not in PACKAGES:
@@ -109,10 +109,10 @@ def _measure(
     chosen: list[Yardstick], out_file: Path, platform: str, effort: Effort, *, every_case: bool, until: float
 ) -> None:
     """Evaluate what the table does not have, and write it after each."""
-    from arena.judge.messages import options_of
-    from arena.service import judge_pool
-    from arena.yardstick.measuring import CALL_TIMEOUT_S, measure
-    from arena.yardstick.table import has_rows, read_table, replace_rows
+    from arena.integrations.yardstick.measuring import CALL_TIMEOUT_S, measure
+    from arena.integrations.yardstick.table import has_rows, read_table, replace_rows
+    from arena.judge.process.messages import options_of
+    from arena.runs.service import judge_pool
 
     options = options_of({"effort": effort, "heldout": False, "call_timeout_s": CALL_TIMEOUT_S})
     rows = read_table(out_file)

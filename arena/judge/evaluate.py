@@ -17,35 +17,35 @@ from pathlib import Path
 
 from msgspec import structs
 
-from arena.corpus.task_folder import hidden_from_candidates
 from arena.errors import InfrastructureError
-from arena.judge import rules
-from arena.judge.baselines import BaselineCache, Baselines
-from arena.judge.building import build_program, hip_worker
-from arena.judge.correctness import CorrectnessCheck
-from arena.judge.cross_compile import CrossCompilation, Limit
-from arena.judge.machine_code import executed
-from arena.judge.messages import HELDOUT, SEEN, Options
-from arena.judge.performance import PerformanceCheck
-from arena.judge.planning import told_by_check
-from arena.judge.profiling import profile_largest
+from arena.judge.compile import rules
+from arena.judge.compile.cross_compile import CrossCompilation, Limit
+from arena.judge.compile.stage import build_program, hip_worker
+from arena.judge.correctness.machine_code import executed
+from arena.judge.correctness.stage import CorrectnessCheck
+from arena.judge.correctness.verify import OutputCheck
+from arena.judge.correctness.wave_size import at_both_wave_sizes, build_other_wave
+from arena.judge.performance.baselines import BaselineCache, Baselines
+from arena.judge.performance.planning import told_by_check
+from arena.judge.performance.profiling import profile_largest
+from arena.judge.performance.stage import PerformanceCheck
+from arena.judge.performance.timed_program import TimedProgram
+from arena.judge.performance.timer import Timer
+from arena.judge.process.messages import HELDOUT, SEEN, Options
 from arena.judge.selection import is_timed, not_run, select_cases
-from arena.judge.timed_program import TimedProgram
-from arena.judge.timer import Timer
-from arena.judge.verify import OutputCheck
-from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
-from arena.judge.worker_program import WorkerProgram
-from arena.judge.workers import CandidateFailed, ForkServers
-from arena.model.effort import Effort
-from arena.model.environment import Environment
-from arena.model.portability import TargetBuild
-from arena.model.profile import Profile
-from arena.model.record import CaseResult, CaseTiming, Evaluation
-from arena.model.task import Case, Task, arguments
-from arena.model.verdict import Stage, Status, Verdict
-from arena.numerics.reference import Reference
-from arena.scratch import prefix as scratch_prefix
-from arena.toolchains.same_program import same_program
+from arena.judge.workers.program import WorkerProgram
+from arena.judge.workers.worker import CandidateFailed, ForkServers
+from arena.platforms.toolchains.same_program import same_program
+from arena.processes.scratch import prefix as scratch_prefix
+from arena.results.effort import Effort
+from arena.results.environment import Environment
+from arena.results.portability import TargetBuild
+from arena.results.profile import Profile
+from arena.results.record import CaseResult, CaseTiming, Evaluation
+from arena.results.verdict import Stage, Status, Verdict
+from arena.task.corpus.task_folder import hidden_from_candidates
+from arena.task.definition import Case, Task, arguments
+from arena.task.numerics.reference import Reference
 
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)

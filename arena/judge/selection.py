@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from arena.judge.messages import CPU_MAX_WORK, Options
-from arena.model.effort import Effort
-from arena.model.environment import DeviceFacts
-from arena.model.record import CaseResult, Split
-from arena.model.task import LARGE, Arguments, Case, Task, arguments
-from arena.model.verdict import Status
+from arena.judge.process.messages import CPU_MAX_WORK, Options
+from arena.results.effort import Effort
+from arena.results.environment import DeviceFacts
+from arena.results.record import CaseResult, Split
+from arena.results.verdict import Status
+from arena.task.definition import LARGE, Arguments, Case, Task, arguments
 
 _LEAST_CASES = 2
 _HELD_AT_ONCE = 8

@@ -18,9 +18,9 @@ from arena.extras import require
 from arena.platforms.base import Platform
 
 _PLATFORMS = {
-    "rocm": "arena.platforms.rocm:RocmPlatform",
-    "cuda": "arena.platforms.cuda:CudaPlatform",
-    "cpu": "arena.platforms.cpu:CpuPlatform",
+    "rocm": "arena.platforms.rocm.platform:RocmPlatform",
+    "cuda": "arena.platforms.cuda.platform:CudaPlatform",
+    "cpu": "arena.platforms.cpu.platform:CpuPlatform",
 }
 NAMES = tuple(_PLATFORMS)
 
@@ -46,7 +46,7 @@ def detect() -> str:
     import torch
 
     if torch.version.hip:
-        from arena.platforms.rocm import choose_ipc_mode
+        from arena.platforms.rocm.platform import choose_ipc_mode
 
         choose_ipc_mode()  # looking for a device initialises HIP
     if not torch.cuda.is_available():
@@ -58,7 +58,7 @@ def shares_by_socket(name: str) -> bool:
     """Return whether this platform's buffers travel over an abstract Unix socket alone. Imports no torch."""
     if name == "cpu" or name == "cuda" or (name == "auto" and not _built_for_hip()):
         return False
-    from arena.platforms.rocm import shares_by_socket
+    from arena.platforms.rocm.platform import shares_by_socket
 
     return shares_by_socket()
 

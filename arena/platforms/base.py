@@ -5,20 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from arena.model.environment import DeviceFacts
+from arena.processes.protocol import Handle
+from arena.results.environment import DeviceFacts
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclass(frozen=True)
-class Handle:
-    """What another process needs to open a shared buffer: a device handle in hex, or a descriptor sent beside it."""
-
-    num_bytes: int
-    ipc: str = ""
-    lasting: bool = False
-    """whether the buffer outlives a case, so that a process that opened it may keep it mapped"""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from arena import process
 from arena.errors import UsageError
 from arena.platforms.condition import condition
 from arena.platforms.smi import TIMEOUT_S
+from arena.processes import process
 
 _REFUSED = re.compile(r"not.supported|permission|elevation|unable to|treating as warning", re.IGNORECASE)
 """`nvidia-smi` and `amd-smi` may say so and exit with 0"""

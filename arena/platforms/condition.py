@@ -10,9 +10,10 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from arena.platforms import amd_smi, nvidia_smi
+from arena.platforms.cuda import nvidia_smi
+from arena.platforms.rocm import amd_smi
 from arena.platforms.smi import Condition
-from arena.process_table import descendants
+from arena.processes.process_table import descendants
 
 _VENDORS = {"cuda": (nvidia_smi,), "rocm": (amd_smi,), "auto": (nvidia_smi, amd_smi)}
 _CLOCK_SHARE = 0.9

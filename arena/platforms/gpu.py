@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arena.errors import InfrastructureError
-from arena.model.environment import DeviceFacts
-from arena.platforms.base import Handle, Memory, SharedBuffer
+from arena.platforms.base import Memory, SharedBuffer
 from arena.platforms.device import DeviceProvider, TorchDevice, TorchProvider
 from arena.platforms.peaks import find_peaks, memory_side_cache, of_partition
+from arena.processes.protocol import Handle
+from arena.results.environment import DeviceFacts
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ import os
 import shutil
 from dataclasses import dataclass
 
-from arena import process
+from arena.processes import process
 
 TIMEOUT_S = 10.0
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from arena.agents.base import AgentSpec
 from arena.agents.definition import listed, located
-from arena.corpus import strict_yaml
 from arena.errors import FileError, UsageError
-from arena.model.effort import Effort
+from arena.package import resource
 from arena.platforms import known
-from arena.resources import resource
+from arena.results.effort import Effort
+from arena.task.corpus import strict_yaml
 
 _DEFINITION_SUFFIX = ".yaml"
 Option = bool | int | float | str | tuple[str, ...]

@@ -14,10 +14,10 @@ import msgspec
 
 from arena.agents.base import Agent
 from arena.errors import UsageError
-from arena.judge.messages import Options
-from arena.model.record import RunInfo, Trial
-from arena.model.task import Task
-from arena.model.verdict import Status
+from arena.judge.process.messages import Options
+from arena.results.record import RunInfo, Trial
+from arena.results.verdict import Status
+from arena.task.definition import Task
 
 _PACKAGE, _JUDGE = "arena", "judge"
 _NAMES = {_JUDGE: "the judge", _PACKAGE: "arena"}

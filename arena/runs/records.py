@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from arena.errors import BrokenRecord, RecordError, StorageError, UsageError
-from arena.model.record import SCHEMA_VERSION, RunInfo, Trial
+from arena.results.record import SCHEMA_VERSION, RunInfo, Trial
 
 T = TypeVar("T")
 HEAD = "run.json"

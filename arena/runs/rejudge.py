@@ -15,22 +15,22 @@ import msgspec
 
 from arena.agents import make_agent
 from arena.agents.base import AgentSpec
-from arena.corpus.corpora import Corpora
-from arena.corpus.sampling import sample_cases, to_yaml
-from arena.corpus.selection import select
-from arena.corpus.task_folder import HELDOUT
 from arena.errors import UsageError
-from arena.judge.messages import Options
-from arena.model.record import SCHEMA_VERSION, RunInfo, Split, Trial
-from arena.model.task import Case, Task
-from arena.model.verdict import Status
+from arena.judge.process.messages import Options
+from arena.processes.scratch import scratch
+from arena.results.record import SCHEMA_VERSION, RunInfo, Split, Trial
+from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
 from arena.runs.runner import RunPlan, TrialKey
+from arena.runs.service.judge_pool import JudgePool
+from arena.runs.sharing import share_out
 from arena.runs.submission import SUBMISSIONS, records_hash
-from arena.scratch import scratch
-from arena.service.judge_pool import JudgePool
-from arena.sharing import share_out
+from arena.task.corpus.corpora import Corpora
+from arena.task.corpus.sampling import sample_cases, to_yaml
+from arena.task.corpus.selection import select
+from arena.task.corpus.task_folder import HELDOUT
+from arena.task.definition import Case, Task
 
 CHOICE = "selection.json"
 REJUDGED = "run"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arena.errors import UsageError
-from arena.model.record import Trial
-from arena.model.verdict import Status
-from arena.scores.outcome import Outcome, ended_by, outcome_of_trial
+from arena.results.outcome import Outcome, ended_by, outcome_of_trial
+from arena.results.record import Trial
+from arena.results.verdict import Status
 
 NOISY = "noisy"
 """trials with a case whose interval stayed wide"""

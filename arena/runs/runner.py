@@ -12,27 +12,27 @@ from pathlib import Path
 
 from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
-from arena.corpus.corpora import open_corpora
-from arena.corpus.release import corpus_of
-from arena.corpus.selection import select
-from arena.corpus.task_folder import HELDOUT
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
-from arena.judge.messages import Options, Progress, options_of
-from arena.model.environment import Environment
-from arena.model.record import SCHEMA_VERSION, AgentUsed, DeviceTasks, RunInfo, Trial
-from arena.model.session import Limits, Session
-from arena.model.task import Task
-from arena.model.verdict import Status
+from arena.judge.process.messages import Options, Progress, options_of
+from arena.processes.scratch import scratch, sweep
+from arena.results.environment import Environment
+from arena.results.record import SCHEMA_VERSION, AgentUsed, DeviceTasks, RunInfo, Trial
+from arena.results.session import Limits, Session
+from arena.results.transcripts import transcript_path
+from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
 from arena.runs.identity import described, differences, mixing, outdated, require_same
 from arena.runs.retry import ended_so
-from arena.scratch import scratch, sweep
-from arena.service.judge_pool import QUEUED_A_GPU, JudgePool
-from arena.service.trial import TrialService
-from arena.service.workspace import prepare
-from arena.sharing import share_out
-from arena.transcripts import transcript_path
+from arena.runs.service.judge_pool import QUEUED_A_GPU, JudgePool
+from arena.runs.service.trial import TrialService
+from arena.runs.service.workspace import prepare
+from arena.runs.sharing import share_out
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.release import corpus_of
+from arena.task.corpus.selection import select
+from arena.task.corpus.task_folder import HELDOUT
+from arena.task.definition import Task
 from arena.version import own_versions, version
 
 HANDED_IN = "handed_in.json"

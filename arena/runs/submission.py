@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arena.errors import RecordError
-from arena.model.record import Trial
-from arena.model.task import TaskType
+from arena.results.record import Trial
 from arena.runs.records import HEAD, RunRecords, read_run, trial_path
+from arena.task.definition import TaskType
 
 SUBMISSIONS = "submissions"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arena.numerics.dtypes import torch_dtype
 from arena.platforms.base import Platform
-from arena.protocol import Bind, NullArgument, ScalarArgument, TensorArgument
+from arena.processes.protocol import Bind, NullArgument, ScalarArgument, TensorArgument
+from arena.task.numerics.dtypes import torch_dtype
 
 if TYPE_CHECKING:
     import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from arena.protocol import NullArgument, ScalarArgument, TensorArgument
+from arena.processes.protocol import NullArgument, ScalarArgument, TensorArgument
 
 _CTYPES: dict[str, Any] = {
     "float32": ctypes.c_float,

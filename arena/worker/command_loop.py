@@ -9,11 +9,10 @@ import contextlib
 import os
 from dataclasses import replace
 
-from arena.flags import Flags
-from arena.model.portability import most_used
 from arena.platforms.base import Platform
-from arena.printable import printable
-from arena.protocol import (
+from arena.processes.flags import Flags
+from arena.processes.printable import printable
+from arena.processes.protocol import (
     DETAIL_CHARACTERS,
     MOST_KERNELS,
     NAME_CHARACTERS,
@@ -36,8 +35,9 @@ from arena.protocol import (
     ReportKernels,
     ToWorker,
 )
-from arena.sandbox import confinement
-from arena.wire import Channel, ChannelClosed, ChannelTimeout
+from arena.processes.sandbox import confinement
+from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
+from arena.results.portability import most_used
 from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
 from arena.worker.passes import GraphPass, PlainPass, TimedPass

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from arena.emulation.triton import device_memory
+from arena.platforms.cpu.triton import device_memory
 
 if TYPE_CHECKING:
     import torch

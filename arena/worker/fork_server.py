@@ -17,12 +17,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from arena.extras import is_installed
-from arena.flags import Flags
 from arena.platforms.base import Platform
-from arena.protocol import Ended, FromForkServer, FromWorker, Ready, Reap, Spawn, Spawned, ToForkServer, ToWorker
-from arena.sandbox import Namespaces, confinement, enter, network, places
-from arena.sandbox.seccomp import Strictness
-from arena.wire import Channel, ChannelClosed
+from arena.processes.flags import Flags
+from arena.processes.protocol import (
+    Ended,
+    FromForkServer,
+    FromWorker,
+    Ready,
+    Reap,
+    Spawn,
+    Spawned,
+    ToForkServer,
+    ToWorker,
+)
+from arena.processes.sandbox import Namespaces, confinement, enter, network, places
+from arena.processes.sandbox.seccomp import Strictness
+from arena.processes.wire import Channel, ChannelClosed
 
 _REAP_S = 2.0
 _CPU = "cpu"
@@ -80,11 +90,11 @@ def _import_libraries() -> None:
             return
         import scipy.special  # noqa: F401 - the interpreter's functions need it: once here, not in every worker
 
-        from arena.emulation import triton as interpreter
+        from arena.platforms.cpu import triton as interpreter
 
         interpreter.install()
     else:
-        from arena.cross import triton as triton_cross
+        from arena.platforms.cross import triton as triton_cross
 
         triton_cross.warm()
 

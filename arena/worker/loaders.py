@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from arena.cross import triton as triton_cross
-from arena.model.portability import KernelUse
-from arena.numerics.reference import FUNCTION, load_module, results
-from arena.protocol import Blame, Language, Load, NullArgument, ScalarArgument
+from arena.platforms.cross import triton as triton_cross
+from arena.processes.protocol import Blame, Language, Load, NullArgument, ScalarArgument
+from arena.results.portability import KernelUse
+from arena.task.numerics.reference import FUNCTION, load_module, results
 from arena.worker.binding import Binding
 from arena.worker.c_values import c_value
 from arena.worker.operators import Operators, RuleViolation
 
 if TYPE_CHECKING:
-    from arena.emulation.triton.device_memory import Region
+    from arena.platforms.cpu.triton.device_memory import Region
 
 _WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
@@ -93,7 +93,7 @@ class PythonEntry:
         self._values = [] if binding is None else binding.values
 
     def _protect(self, binding: Binding | None) -> None:
-        from arena.emulation.triton import device_memory, fence
+        from arena.platforms.cpu.triton import device_memory, fence
 
         if self._region is not None:
             device_memory.forget(self._region)
@@ -108,7 +108,7 @@ class PythonEntry:
     def call(self, index: int) -> None:
         """Call the function; what it returns is ignored."""
         if self._interprets:
-            from arena.emulation.triton import device_memory
+            from arena.platforms.cpu.triton import device_memory
 
             device_memory.begin_call()
         self._function(*self._values[index])
@@ -124,7 +124,7 @@ class PythonEntry:
 class HipEntry:
     """A HIP candidate on a GPU, a C function in a shared library, where PyTorch's profiler runs.
 
-    Nothing is judged by what it does here: for that the worker of `arena/toolchains/hip_worker` loads it.
+    Nothing is judged by what it does here: for that the worker of `arena/platforms/toolchains/hip_worker` loads it.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -269,7 +269,7 @@ def _blame_of_interpreted(problem: BaseException) -> Blame:
 
 
 def _named_values(binding: Binding) -> dict[str, Any]:
-    from arena.numerics.dtypes import torch_dtype
+    from arena.task.numerics.dtypes import torch_dtype
 
     values: dict[str, Any] = {}
     for name, extra in binding.message.extras.items():

@@ -1,7 +1,7 @@
 """Programs whose machine code for an AMD GPU is executed on the CPU: what cross-compilation builds, on real arguments.
 
-In: a file of Triton kernels, or a HIP library with the stand-in runtime beside it. A launch runs in `arena.emulation.
-amd_isa`; tensors of the shared buffer are the only memory of the device, but for what the program allocates.
+In: a file of Triton kernels, or a HIP library with the stand-in runtime beside it. A launch runs in
+`arena.platforms.cpu.amd_isa`. The device's memory are the tensors of the shared buffer, and what the program allocates.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from arena.cross import triton as triton_cross
-from arena.emulation.amd_isa.faults import NotModelled
-from arena.emulation.amd_isa.hip_host import HipHost
-from arena.emulation.amd_isa.memory import DeviceMemory
-from arena.emulation.amd_isa.triton_host import TritonHost
-from arena.model.portability import KernelUse
-from arena.numerics.reference import load_module
-from arena.protocol import Load, TensorArgument
+from arena.platforms.cpu.amd_isa.faults import NotModelled
+from arena.platforms.cpu.amd_isa.hip_host import HipHost
+from arena.platforms.cpu.amd_isa.memory import DeviceMemory
+from arena.platforms.cpu.amd_isa.triton_host import TritonHost
+from arena.platforms.cross import triton as triton_cross
+from arena.processes.protocol import Load, TensorArgument
+from arena.results.portability import KernelUse
+from arena.task.numerics.reference import load_module
 from arena.worker.binding import Binding, outermost
 from arena.worker.c_values import c_value
 

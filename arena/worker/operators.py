@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arena.resources import PACKAGE, resource
+from arena.package import PACKAGE, resource
 
 if TYPE_CHECKING:
     import torch

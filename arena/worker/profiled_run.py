@@ -13,10 +13,10 @@ from typing import cast
 
 import msgspec
 
-from arena.platforms.base import Handle, Platform, SharedBuffer
-from arena.protocol import ProfiledRun, Spawn
-from arena.sandbox import Namespaces, confinement, enter, network, places
-from arena.sandbox.seccomp import Strictness
+from arena.platforms.base import Platform, SharedBuffer
+from arena.processes.protocol import Handle, ProfiledRun, Spawn
+from arena.processes.sandbox import Namespaces, confinement, enter, network, places
+from arena.processes.sandbox.seccomp import Strictness
 from arena.worker.binding import Binding
 from arena.worker.fork_server import ready_device
 from arena.worker.loaders import load

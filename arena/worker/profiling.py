@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from arena.model.profile import KernelTime
 from arena.platforms.base import Platform
-from arena.protocol import DIMENSIONS, MOST_KERNELS, NAME_CHARACTERS
+from arena.processes.protocol import DIMENSIONS, MOST_KERNELS, NAME_CHARACTERS
+from arena.results.profile import KernelTime
 from arena.worker.loaders import Entry
 
 _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")

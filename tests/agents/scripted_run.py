@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.agents.base import AgentSpec
-from arena.model.record import Trial
+from arena.results.record import Trial
 from arena.runs import runner
 from arena.runs.config import RunConfig
-from arena.service.judge_pool import JudgePool
+from arena.runs.service.judge_pool import JudgePool
 from tests.fakes import Timing, planned
 
 SPEEDS = {"...": 1.0, "slow": 0.5, "fast": 2.0, "faster": 4.0}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from arena.agents.definition import DEFINITIONS, PromptBy, fill_in, load_definition
 from arena.agents.parsers import make_parser
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 TOOLS = Path(__file__).parents[2] / "arena" / "agents" / "inside"
 TIMEOUT_S = 40.0

@@ -8,7 +8,7 @@ import pytest
 
 from arena.agents.budget import Budget, Stopwatch
 from arena.agents.definition import Price
-from arena.model.session import Ending, Event, EventKind, Limits, Tokens
+from arena.results.session import Ending, Event, EventKind, Limits, Tokens
 
 
 def used(*counts: tuple[int, int, int], price: Price | None = None, cost: float = 0.0, **limits: float) -> Budget:

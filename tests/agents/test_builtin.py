@@ -9,10 +9,10 @@ import pytest
 
 from arena.agents import kinds, make_agent
 from arena.agents.base import AgentSpec, Submission, Workspace
-from arena.corpus.task_folder import load_task
 from arena.errors import UsageError
-from tests.corpus.folders import write_task
+from arena.task.corpus.task_folder import load_task
 from tests.fakes import HERE, FakeService
+from tests.task.corpus.folders import write_task
 
 
 def workspace(root: Path, place: str = "triton2triton/suite/scale", attempt: int = 1) -> Workspace:

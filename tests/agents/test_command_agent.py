@@ -12,14 +12,14 @@ from rich.console import Console
 from arena.agents.definition import load_definition
 from arena.cli.progress import RunDisplay
 from arena.errors import FileError
-from arena.model.record import Trial
-from arena.model.verdict import Status
+from arena.processes.scratch import scratch
+from arena.results.record import Trial
+from arena.results.verdict import Status
 from arena.runs import runner
 from arena.runs.config import load_config
-from arena.scratch import scratch
-from arena.service.judge_pool import JudgePool
-from tests.corpus.folders import write_task
+from arena.runs.service.judge_pool import JudgePool
 from tests.fakes import Timing, planned
+from tests.task.corpus.folders import write_task
 
 AGENT = """\
 import helper, json, pathlib

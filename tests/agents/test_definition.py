@@ -11,10 +11,10 @@ from arena.agents.base import AgentSpec
 from arena.agents.cli_agent import CliAgent
 from arena.agents.definition import PromptBy, endpoint, fill_in, load_definition, load_definitions
 from arena.agents.parsers import PARSERS
-from arena.corpus import strict_yaml
 from arena.errors import FileError, UsageError
-from arena.model.session import Limits
+from arena.results.session import Limits
 from arena.runs.config import load_config
+from arena.task.corpus import strict_yaml
 
 PLAIN = """\
 name: mine

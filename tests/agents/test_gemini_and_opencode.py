@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 from tests.agents.clis import cli
 from tests.agents.standins.base import Call, Fault, StandIn, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn

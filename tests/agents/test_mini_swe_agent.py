@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.model.session import EventKind, Tokens
+from arena.results.session import EventKind, Tokens
 from tests.agents.minis import mini_folder
 from tests.agents.standins.base import Call, Fault, Turn
 from tests.agents.standins.chat_completions import ChatCompletionsStandIn

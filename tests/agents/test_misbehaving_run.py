@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from arena.agents.base import AgentSpec
-from arena.model.record import Trial
-from arena.model.session import Ending, Session
-from arena.model.verdict import Status
+from arena.results.record import Trial
+from arena.results.session import Ending, Session
+from arena.results.transcripts import transcript_path
+from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
-from arena.service.judge_pool import JudgePool
-from arena.transcripts import transcript_path
+from arena.runs.service.judge_pool import JudgePool
 from tests.agents.scripted_run import SPEEDS, Counting
-from tests.corpus.folders import HELDOUT, write_task
 from tests.fakes import Timing, planned
+from tests.task.corpus.folders import HELDOUT, write_task
 
 SCRIPTS = Path(__file__).parent / "box" / "misbehaving"
 SECRET = "sk-test-" + "5e0c71b9" * 4

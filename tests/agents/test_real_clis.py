@@ -13,7 +13,7 @@ import pytest
 
 from arena.agents.definition import DEFINITIONS, Definition, PromptBy, fill_in, load_definition
 from arena.agents.parsers import make_parser
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 from tests.agents.clis import cli
 from tests.agents.standins.anthropic import AnthropicStandIn
 from tests.agents.standins.base import Call, Fault, Seen, StandIn, Step, Turn

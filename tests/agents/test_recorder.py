@@ -13,9 +13,9 @@ from arena.agents.budget import Budget
 from arena.agents.parsers import make_parser
 from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
-from arena.model.session import Evaluated, EventKind, Limits
-from arena.model.verdict import Status
-from arena.transcripts import TranscriptWriter, read_transcript
+from arena.results.session import Evaluated, EventKind, Limits
+from arena.results.transcripts import TranscriptWriter, read_transcript
+from arena.results.verdict import Status
 from tests.fakes import FakeService
 
 SECRET = "sk-test-0123456789abcdef"

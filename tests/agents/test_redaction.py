@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.agents.redaction import Redactor
-from arena.model.session import Event, EventKind
+from arena.results.session import Event, EventKind
 
 KEY = "sk-ant-test-0123456789abcdefXYZ/+=="
 MARK = "[API_KEY]"

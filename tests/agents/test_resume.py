@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from arena.model.session import Ending
-from arena.model.verdict import Status
+from arena.results.session import Ending
+from arena.results.transcripts import read_transcript, transcript_path
+from arena.results.verdict import Status
 from arena.runs import records
-from arena.transcripts import read_transcript, transcript_path
-from tests.corpus.folders import TASK, write_task
+from tests.task.corpus.folders import TASK, write_task
 
 TASKS = 12
 KILLS = 3

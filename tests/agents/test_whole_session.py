@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from arena.agents.base import AgentSpec
-from arena.judge.client import JudgeClient
-from arena.model.record import Trial
-from arena.model.session import Ending, EventKind
-from arena.model.verdict import Status
-from arena.reporting.pages import write_report
+from arena.judge.process.client import JudgeClient
+from arena.reports.pages import write_report
+from arena.results.record import Trial
+from arena.results.session import Ending, EventKind
+from arena.results.transcripts import read_transcript, transcript_path
+from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
-from arena.service.judge_pool import JudgePool
-from arena.transcripts import read_transcript, transcript_path
+from arena.runs.service.judge_pool import JudgePool
 from tests.agents.clis import cli
 from tests.agents.minis import mini_folder
 from tests.agents.scripted_run import Counting

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from arena import http_server
 from arena.agents.base import Feedback
 from arena.agents.workspace_server import MAX_WAITING, PATH, WorkspaceServer
 from arena.errors import InfrastructureError
-from arena.http_server import MAX_BODY_BYTES, MAX_SILENT
+from arena.processes import http_server
+from arena.processes.http_server import MAX_BODY_BYTES, MAX_SILENT
 from tests.agents.services import FakeService
 
 PATIENCE_S = 10.0

@@ -17,22 +17,22 @@ from arena.agents.builtin import Noop
 from arena.api import result
 from arena.api.candidate import write_candidate
 from arena.errors import UsageError
-from arena.executors.base import Executor
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.model.effort import Effort
-from arena.model.record import CaseResult, Evaluation
-from arena.model.task import TaskType
-from arena.model.verdict import Status
-from arena.reporting.groups import groups
-from arena.reporting.results import results_frame
-from arena.reporting.rows import trial_rows
-from arena.reporting.standings import standings
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.reports.groups import groups
+from arena.reports.results import results_frame
+from arena.reports.rows import trial_rows
+from arena.reports.standings import standings
+from arena.results.effort import Effort
+from arena.results.outcome import Outcome
+from arena.results.record import CaseResult, Evaluation
+from arena.results.verdict import Status
 from arena.runs import records
+from arena.runs.executors.base import Executor
 from arena.runs.runner import RunPlan
-from arena.scores.outcome import Outcome
-from tests.reporting import builders
-from tests.reporting.builders import case, heldout
+from arena.task.definition import TaskType
+from tests.reports import builders
+from tests.reports.builders import case, heldout
 
 API: Any = arena
 """the public API to a caller whose types nobody checks"""

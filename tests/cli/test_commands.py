@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 
 from arena import __version__, compare, load_run
 from arena.cli.app import app
-from arena.corpus.task_folder import TASKS
 from arena.errors import UsageError
-from arena.model.task import TaskType
 from arena.runs import records
 from arena.runs.config import find_config, load_config
-from tests.corpus.folders import write_task
-from tests.reporting import builders
+from arena.task.corpus.task_folder import TASKS
+from arena.task.definition import TaskType
+from tests.reports import builders
+from tests.task.corpus.folders import write_task
 
 
 def commands(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from arena.checks.doctor import quick
+from arena.checks.doctor.evidence import ItemOutcome, ItemResult
+from arena.checks.doctor.inventory import of_ability
 from arena.cli.app import app
 from arena.cli.doctor_output import item_counts, item_line
-from arena.cross.compilers import Ability
-from arena.doctor import quick
-from arena.doctor.evidence import ItemOutcome, ItemResult
-from arena.doctor.inventory import of_ability
 from arena.errors import UsageError
+from arena.platforms.cross.compilers import Ability
 
 GOOD = ItemResult("device facts", ItemOutcome.PASS, "AMD Instinct MI300X [gfx942]", 2.5)
 DOUBTFUL = ItemResult("isolation of hosts", ItemOutcome.WARNING, "no mount", 0.1)

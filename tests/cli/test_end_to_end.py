@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from arena.model.record import Evaluation, Split, Trial
-from arena.model.verdict import Status
+from arena.results.record import Evaluation, Split, Trial
+from arena.results.verdict import Status
 from arena.runs.records import RunRecords, read_run
 
 ROOT = Path(__file__).parent.parent.parent

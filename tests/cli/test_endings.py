@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from arena.cli import crash, streams
-from tests.corpus.folders import write_task
+from tests.task.corpus.folders import write_task
 
 ARENA = str(Path(sys.executable).with_name("arena"))
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ from importlib.machinery import PathFinder
 
 class Faulty(MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name == "arena.corpus.corpora":
+        if name == "arena.task.corpus.corpora":
             raise {fault}
 
 

@@ -12,12 +12,12 @@ from typer.testing import CliRunner, Result
 import arena
 from arena.cli.app import app
 from arena.errors import UsageError
-from arena.judge.messages import Options
-from arena.model.record import CaseResult, Evaluation
-from arena.model.verdict import Status
+from arena.judge.process.messages import Options
+from arena.results.record import CaseResult, Evaluation
+from arena.results.verdict import Status
 from tests.fakes import FakeEvaluator
-from tests.reporting import builders
-from tests.reporting.builders import case, heldout
+from tests.reports import builders
+from tests.reports.builders import case, heldout
 
 KERNEL = "tasks/triton2triton/normalization/rms_norm/kernel.py"
 WRONG = heldout("h2", candidate=Status.WRONG_RESULT)
@@ -44,7 +44,7 @@ class FakeJudge(FakeEvaluator):
 
 
 def evaluated(monkeypatch: pytest.MonkeyPatch, *typed: str, cases: Sequence[CaseResult]) -> Result:
-    monkeypatch.setattr("arena.judge.client.JudgeClient", FakeJudge)
+    monkeypatch.setattr("arena.judge.process.client.JudgeClient", FakeJudge)
     monkeypatch.setattr(FakeJudge, "cases", cases)
     return CliRunner().invoke(app, ["evaluate", "rms_norm", KERNEL, *typed])
 

@@ -12,10 +12,10 @@ import yaml
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from arena.corpus.task_folder import load_task
-from arena.judge.messages import CPU_MAX_WORK, Options
-from tests.corpus.folders import write_task
+from arena.judge.process.messages import CPU_MAX_WORK, Options
+from arena.task.corpus.task_folder import load_task
 from tests.fakes import HERE
+from tests.task.corpus.folders import write_task
 
 
 @dataclass
@@ -48,7 +48,7 @@ def test_what_is_not_proven_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: dict[int, str], kept: int, code: int
 ) -> None:
     judge = FakeJudge(failing)
-    monkeypatch.setattr("arena.judge.client.JudgeClient", judge)
+    monkeypatch.setattr("arena.judge.process.client.JudgeClient", judge)
     folder = write_task(tmp_path / "tasks")
     out = tmp_path / "private"
     typed = ["heldout", "sample", "--seed", "7", "--count", "6", "--tasks-dir", str(tmp_path / "tasks")]
@@ -74,7 +74,7 @@ def test_what_is_not_proven_is_left_out(
 
 
 def test_a_domain_without_enough_cases_stops_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.judge.client.JudgeClient", FakeJudge({}))
+    monkeypatch.setattr("arena.judge.process.client.JudgeClient", FakeJudge({}))
     write_task(tmp_path / "tasks")
     typed = ["heldout", "sample", "--seed", "7", "--max-work", "1", "--tasks-dir", str(tmp_path / "tasks")]
     done = CliRunner().invoke(app, [*typed, "--out", str(tmp_path / "private")])

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from tests.importers.problems import LOSS, REFUSED, write
+from tests.integrations.importers.problems import LOSS, REFUSED, write
 
 
 @pytest.mark.slow

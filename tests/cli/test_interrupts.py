@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from arena.cli import Interrupted
 from arena.cli.app import app
-from arena.service.judge_pool import JudgePool
-from tests.corpus.folders import write_task
+from arena.runs.service.judge_pool import JudgePool
 from tests.fakes import FakeEvaluator
+from tests.task.corpus.folders import write_task
 
 KERNEL = "tasks/triton2triton/normalization/rms_norm/kernel.py"
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ class Pressed(FakeEvaluator):
 
 
 def test_evaluate_kills_its_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.judge.client.JudgeClient", Pressed)
+    monkeypatch.setattr("arena.judge.process.client.JudgeClient", Pressed)
     monkeypatch.setattr(Pressed, "killed", 0)
     done = CliRunner().invoke(app, ["evaluate", "rms_norm", KERNEL])
     assert isinstance(done.exception, Interrupted) and done.exception.exit_code == 130
@@ -59,7 +59,7 @@ def test_a_run_says_how_many_trials_are_recorded(monkeypatch: pytest.MonkeyPatch
     def started(platform: str, devices: Sequence[int | None], *, builds: bool) -> Iterator[JudgePool]:
         yield JudgePool([FakeEvaluator(interrupt_after=2)])
 
-    monkeypatch.setattr("arena.service.judge_pool.started", started)
+    monkeypatch.setattr("arena.runs.service.judge_pool.started", started)
     typed = ["run", str(config), "--runs-dir", str(tmp_path / "my runs")]
     monkeypatch.setattr(sys, "argv", ["/somewhere/arena", *typed])
     done = CliRunner().invoke(app, typed)
@@ -73,7 +73,7 @@ def _never(*_: object) -> NoReturn:
 
 
 def test_every_other_command_says_that_it_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.corpus.corpora.open_corpora", _never)
+    monkeypatch.setattr("arena.task.corpus.corpora.open_corpora", _never)
     done = CliRunner().invoke(app, ["tasks", "list"])
     assert isinstance(done.exception, Interrupted) and str(done.exception) == "interrupted"
 

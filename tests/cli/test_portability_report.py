@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from arena.cross.compilers import abilities
+from arena.platforms.cross.compilers import abilities
 from tests.candidates import HERE, TASK_OF, assembled
 
 AGENTS = {

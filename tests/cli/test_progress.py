@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from arena.cli.progress import RunDisplay
-from arena.model.record import Trial
-from arena.model.verdict import Status
-from arena.resources import PACKAGE
+from arena.package import PACKAGE
+from arena.results.record import Trial
+from arena.results.verdict import Status
 from tests.fakes import HERE
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from arena import Client
-from arena.reporting.pages import write_report
+from arena.reports.pages import write_report
 from arena.runs import records
 
 _PROGRAM = "import typer; from arena.cli.serve import serve; typer.run(serve)"

@@ -9,16 +9,16 @@ HEAVY = {"asyncio", "hashlib", "importlib.metadata", "jinja2", "jsonschema", "nu
 WORKING = (
     "arena.agents",
     "arena.api",
-    "arena.corpus.",
-    "arena.http_server",
+    "arena.task.corpus.",
+    "arena.processes.http_server",
     "arena.judge",
-    "arena.model.record",
-    "arena.model.task",
-    "arena.reporting",
+    "arena.results.record",
+    "arena.task.definition",
+    "arena.reports",
     "arena.runs",
-    "arena.service",
+    "arena.runs.service",
 )
-LIGHT = {"arena.corpus.split"}
+LIGHT = {"arena.task.corpus.split"}
 """the choices of an option"""
 
 

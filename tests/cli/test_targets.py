@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from arena.cli import render
 from arena.cli.app import app
 from arena.errors import UsageError
-from arena.model.portability import KernelUse
-from arena.model.record import Evaluation
-from arena.model.verdict import Status
+from arena.results.portability import KernelUse
+from arena.results.record import Evaluation
+from arena.results.verdict import Status
 from tests.fakes import FakeEvaluator
-from tests.reporting import builders as b
+from tests.reports import builders as b
 
 KERNELS = (KernelUse("small", 20, 0, 0, 10, 1.0), KernelUse("big", 128, 40960, 64, 90, 0.25))
 BUILDS = (
@@ -75,9 +75,9 @@ def evaluation(status: Status = Status.PASSED) -> Evaluation:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> type[FakeJudge]:
-    monkeypatch.setattr("arena.judge.client.JudgeClient", FakeJudge)
-    monkeypatch.setattr("arena.service.judge_pool.JudgeClient", FakeJudge)
-    monkeypatch.setattr("arena.judge.builder_client.BuilderClient", FakeBuilder)
+    monkeypatch.setattr("arena.judge.process.client.JudgeClient", FakeJudge)
+    monkeypatch.setattr("arena.runs.service.judge_pool.JudgeClient", FakeJudge)
+    monkeypatch.setattr("arena.judge.compile.builder_client.BuilderClient", FakeBuilder)
     monkeypatch.setattr(FakeJudge, "started", [])
     return FakeJudge
 

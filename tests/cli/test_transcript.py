@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from arena.cli.transcript import EXAMPLES, transcript
 from arena.errors import UsageError
-from arena.model.session import Event, EventKind, Flag, Tokens
+from arena.results.session import Event, EventKind, Flag, Tokens
+from arena.results.transcripts import TranscriptWriter, transcript_path
 from arena.runs import records
-from arena.transcripts import TranscriptWriter, transcript_path
-from tests.reporting import builders as b
+from tests.reports import builders as b
 
 app = typer.Typer(rich_markup_mode="rich")
 app.command("transcript", epilog=EXAMPLES)(transcript)

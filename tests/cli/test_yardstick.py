@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from arena.cli.app import app
 from arena.errors import UsageError
-from arena.yardstick import adapters
-from arena.yardstick.table import MEAN, read_table
-from tests.yardstick.engine_files import ADAPTER, write_adapter, write_engine
+from arena.integrations.yardstick import adapters
+from arena.integrations.yardstick.table import MEAN, read_table
+from tests.integrations.yardstick.engine_files import ADAPTER, write_adapter, write_engine
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from arena.http_server import EvaluationServer
-from arena.serve.routes import Routes
-from tests.serve.serving import Judge, served
+from arena.processes.http_server import EvaluationServer
+from arena.runs.serve.routes import Routes
+from tests.runs.serve.serving import Judge, served
 
 TASK = "triton2triton/normalization/rms_norm"
 

@@ -19,6 +19,6 @@ print("log:", log["eval"]["task"], log["status"], log["eval"]["task_args"], [one
 END
 "$VENV/bin/pip" install -q pytest pytest-timeout
 (cd "$ROOT" && "$VENV/bin/python" -m pytest -q --confcutdir tests/external -o filterwarnings= \
-    -k inspect tests/external/test_inspect.py tests/bridges/test_same_reward.py)
+    -k inspect tests/external/test_inspect.py tests/integrations/test_same_reward.py)
 "$VENV/bin/inspect" view bundle --log-dir "$WORK/logs" --output-dir "${KEEP_BUNDLE:-$WORK/bundle}" --overwrite
 echo "inspect: passed"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from arena.model.verdict import Status
-from arena.scores.reward import bounded_reward, reward
+from arena.results.reward import bounded_reward, reward
+from arena.results.verdict import Status
 
 SPEEDUPS = {"# slow": 0.5, "# same": 1.0, "# fast": 2.0}
 """of the kernels that pass with the fake judge"""

@@ -12,9 +12,9 @@ pytest.importorskip("inspect_ai", reason="needs the extra `inspect`; run tools/e
 from inspect_ai.scorer import SampleScore, Score
 
 from arena import Client
-from arena.bridges.asking import facts
-from arena.bridges.inspect_tasks import fast_p, gain
-from arena.bridges.inspect_values import values_of
+from arena.integrations.asking import facts
+from arena.integrations.inspect_tasks import fast_p, gain
+from arena.integrations.inspect_values import values_of
 from tests.external.conftest import Address
 from tests.external.rewards import SPEEDUPS, WRONG, expected
 

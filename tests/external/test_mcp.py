@@ -18,7 +18,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`; run tools/external.sh 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from arena.bridges.mcp_server import TaskTools, mcp_server
+from arena.integrations.mcp_server import TaskTools, mcp_server
 from tests.external.conftest import TASK, Address
 from tests.external.rewards import SPEEDUPS, WRONG, expected
 

@@ -20,9 +20,9 @@ import uvicorn
 from openreward import OpenReward
 from openreward.api.errors import ToolCallError
 
-from arena.bridges.asking import RewardScheme
-from arena.bridges.openreward_server import NAME, openreward_server
 from arena.errors import ArenaError
+from arena.integrations.asking import RewardScheme
+from arena.integrations.openreward_server import NAME, openreward_server
 from tests.external.conftest import TASK, Address
 from tests.external.rewards import SPEEDUPS, WRONG, expected
 

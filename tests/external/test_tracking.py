@@ -16,10 +16,10 @@ if find_spec("trackio") is None:
     pytest.skip("needs the extra `tracking`; run tools/external.sh tracking", allow_module_level=True)
 
 _PROGRAM = """
-from arena.bridges.tracking import TrackedRun, tracker_called
-from arena.model.verdict import Status
+from arena.integrations.tracking import TrackedRun, tracker_called
+from arena.results.verdict import Status
 from arena.runs.runner import Watcher
-from tests.reporting import builders as b
+from tests.reports import builders as b
 
 with TrackedRun(Watcher(), tracker_called("trackio"), "monday", {"tasks": 2}) as watcher:
     watcher.finished(b.trial(cases=[b.case(speedup=2.0)]))

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("verifiers.v1", reason="needs environments/unseen_arena; run tools/external.sh verifiers")
+pytest.importorskip(
+    "verifiers.v1", reason="needs integrations/environments/unseen_arena; run tools/external.sh verifiers"
+)
 
 from tests.external.conftest import TASK, Address
 from tests.external.loopback_model import Call, Script, model

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from arena.agents.base import AgentSpec
-from arena.corpus.task_folder import TASKS
-from arena.judge.messages import Progress
-from arena.model.record import Trial
-from arena.model.verdict import Status
+from arena.judge.process.messages import Progress
+from arena.results.record import Trial
+from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
-from arena.service.judge_pool import Evaluator, JudgePool
+from arena.runs.service.judge_pool import Evaluator, JudgePool
+from arena.task.corpus.task_folder import TASKS
 from tests.fakes import planned
 
 Setting = int | float | tuple[str, ...]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import arena
-from arena.judge.client import JudgeClient
-from arena.model.verdict import Status
+from arena.judge.process.client import JudgeClient
+from arena.results.verdict import Status
 from tests.fakes import FakeEvaluator
 from tests.faults.runs import RMS_NORM, Faulty, check, in_python
 

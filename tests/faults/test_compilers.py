@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge import building
-from arena.judge.client import JudgeClient
-from arena.judge.workers import CandidateFailed
-from arena.model.verdict import Status
+from arena.judge.compile import stage as building
+from arena.judge.process.client import JudgeClient
+from arena.judge.workers.worker import CandidateFailed
 from arena.platforms import platform
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
 from tests.faults.runs import SOFTMAX, Faulty, check, start
 
 DEEP = "template<int N> struct Deep { static constexpr int v = Deep<N + 1>::v; };\nint deep = Deep<0>::v;\n"

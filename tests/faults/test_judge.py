@@ -11,9 +11,9 @@ import pytest
 
 import arena
 from arena.errors import InfrastructureError
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Progress
-from arena.model.verdict import Stage, Status
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Progress
+from arena.results.verdict import Stage, Status
 from arena.runs import records
 from arena.runs.runner import TrialKey
 from tests.faults.runs import RMS_NORM, Faulty, Notes, check, in_python, unharmed

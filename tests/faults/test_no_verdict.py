@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 import arena
 from arena.cli.app import app
-from arena.corpus.corpora import open_corpora
-from arena.judge.builder_client import BuilderClient
-from arena.judge.client import JudgeClient
-from arena.judge.control import DETAIL
-from arena.judge.messages import Options
-from arena.model.session import Limits
-from arena.model.verdict import Status
-from arena.serve.episodes import ServeSettings, opened
-from arena.service.judge_pool import JudgePool
+from arena.judge.compile.builder_client import BuilderClient
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.control import DETAIL
+from arena.judge.process.messages import Options
+from arena.results.session import Limits
+from arena.results.verdict import Status
+from arena.runs.serve.episodes import ServeSettings, opened
+from arena.runs.service.judge_pool import JudgePool
+from arena.task.corpus.corpora import open_corpora
 from tests.faults.runs import RMS_NORM, Faulty, check, in_python, start
 
 FRAGILE = Path(__file__).parent / "fragile"

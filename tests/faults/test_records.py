@@ -16,14 +16,14 @@ import pytest
 
 from arena.agents.base import AgentSpec
 from arena.errors import BrokenRecord, StorageError, UsageError
-from arena.model.verdict import Status
+from arena.results.transcripts import transcript_path
+from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
-from arena.service.judge_pool import JudgePool
-from arena.transcripts import transcript_path
-from tests.corpus.folders import TASK, write_task
+from arena.runs.service.judge_pool import JudgePool
 from tests.fakes import FakeEvaluator, planned
 from tests.faults.runs import Notes
+from tests.task.corpus.folders import TASK, write_task
 
 TASKS = ("triton2triton/suite/scale", "triton2triton/suite/twice", "triton2triton/suite/thrice")
 

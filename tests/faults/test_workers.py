@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.judge.client import JudgeClient
-from arena.model.verdict import Status
+from arena.judge.process.client import JudgeClient
+from arena.results.verdict import Status
 from tests.faults.runs import RMS_NORM, SOFTMAX, Faulty, check, in_hip, in_python
 
 SEGFAULT = "import ctypes\nctypes.string_at(16)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.model.task import Arguments, Task, arguments
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Arguments, Task, arguments
 
 
 @pytest.fixture(scope="module")

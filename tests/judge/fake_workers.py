@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import msgspec
 
-from arena.judge.workers import Worker
-from arena.protocol import ANSWER_BYTES, FromWorker, Ready
-from arena.wire import Channel
+from arena.judge.workers.worker import Worker
+from arena.processes.protocol import ANSWER_BYTES, FromWorker, Ready
+from arena.processes.wire import Channel
 
 
 class NoTemplate:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS
 from arena.errors import InfrastructureError
-from arena.judge.builder_client import BuilderClient
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.judge.worker_program import triton_cache
-from arena.model.environment import DeviceFacts, Environment
-from arena.model.verdict import Status
+from arena.judge.compile.builder_client import BuilderClient
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.judge.workers.program import triton_cache
+from arena.results.environment import DeviceFacts, Environment
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 GPU = Environment(DeviceFacts("cuda", "nvidia", "sm_90", "NVIDIA H200", 32, 140 << 30, 60 << 20), "session")

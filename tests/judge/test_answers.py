@@ -7,13 +7,13 @@ import signal
 import msgspec
 import pytest
 
-from arena import protocol
-from arena.judge.answers import Overstep, bounded
-from arena.judge.workers import CandidateFailed, signal_name
-from arena.model.portability import KernelUse
-from arena.model.profile import KernelTime
-from arena.model.verdict import Status
-from arena.protocol import Blame, Call, Done, Failed, FromWorker, Kernels, Profiled, Ready
+from arena.judge.workers.answers import Overstep, bounded
+from arena.judge.workers.worker import CandidateFailed, signal_name
+from arena.processes import protocol
+from arena.processes.protocol import Blame, Call, Done, Failed, FromWorker, Kernels, Profiled, Ready
+from arena.results.portability import KernelUse
+from arena.results.profile import KernelTime
+from arena.results.verdict import Status
 from tests.judge.fake_workers import connected_worker, framed
 
 USE, TIME = KernelUse("k", 1), KernelTime("k", 1, 1.0)

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.buffers import Sets, lay_out
-from arena.judge.inputs import draw_inputs, secret_generator
-from arena.judge.verify import GOOD, check_canaries, check_inputs, check_results, compared
-from arena.model.task import Arguments, Task, arguments
-from arena.model.verdict import Status
-from arena.numerics.dtypes import torch_dtype
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
+from arena.judge.correctness.buffers import Sets, lay_out
+from arena.judge.correctness.inputs import draw_inputs, secret_generator
+from arena.judge.correctness.verify import GOOD, check_canaries, check_inputs, check_results, compared
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Arguments, Task, arguments
+from arena.task.numerics.dtypes import torch_dtype
+from arena.task.numerics.reference import Reference
 
 COUNT = 3
 

@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
-from arena.judge.builder_client import BuilderClient
-from arena.judge.building import build_program
-from arena.judge.client import JudgeClient
-from arena.judge.hip_toolchains import toolchain_for
-from arena.judge.messages import Options
-from arena.model.environment import DeviceFacts, Environment
-from arena.model.portability import BuildOutcome
-from arena.model.record import Evaluation
-from arena.model.verdict import Stage, Status
-from arena.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
-from arena.toolchains.hip_build import Runner
+from arena.judge.compile.builder_client import BuilderClient
+from arena.judge.compile.hip_toolchains import toolchain_for
+from arena.judge.compile.stage import build_program
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.platforms.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
+from arena.platforms.toolchains.hip_build import Runner
+from arena.results.environment import DeviceFacts, Environment
+from arena.results.portability import BuildOutcome
+from arena.results.record import Evaluation
+from arena.results.verdict import Stage, Status
+from arena.task.corpus.task_folder import TASKS, load_task
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 SOFTMAX = TASKS / "hip2hip/modules/softmax"
@@ -124,7 +124,7 @@ def test_the_judge_finds_the_builds_in_the_cache(
         def native_worker(self, arch: str) -> NativeWorker:
             return self._real.native_worker(arch)
 
-    monkeypatch.setattr("arena.judge.building.toolchain_for", Watched)
+    monkeypatch.setattr("arena.judge.compile.stage.toolchain_for", Watched)
     task = load_task(SOFTMAX)
     build_program(task, file, task.seen[:1], CPU.device)
     assert seen == [True, True], "its own, and that of the headers it may include"
@@ -232,6 +232,6 @@ def test_an_abandoned_builder_answers_nobody(tmp_path: Path) -> None:
 
 
 def test_the_client_imports_no_torch() -> None:
-    code = "import sys; import arena.judge.builder_client; print({'torch', 'triton'} & set(sys.modules))"
+    code = "import sys; import arena.judge.compile.builder_client; print({'torch', 'triton'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "set()\n"

@@ -15,20 +15,20 @@ from msgspec import structs
 
 from arena.cli.render import failing_cases
 from arena.errors import InfrastructureError
-from arena.judge.cross_compile import CrossCompilation
+from arena.judge.compile.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
-from arena.judge.messages import Options
-from arena.judge.timer import Timer
-from arena.judge.watchdog import WatchedWorker
-from arena.judge.workers import ForkServers
-from arena.model.effort import Effort
-from arena.model.environment import Environment
-from arena.model.record import Evaluation, Split
-from arena.model.session import Evaluated
-from arena.model.task import Task
-from arena.model.verdict import Stage, Status
-from arena.platforms.cpu import CpuPlatform
-from arena.service.feedback import feedback
+from arena.judge.performance.timer import Timer
+from arena.judge.process.messages import Options
+from arena.judge.workers.watchdog import WatchedWorker
+from arena.judge.workers.worker import ForkServers
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.results.effort import Effort
+from arena.results.environment import Environment
+from arena.results.record import Evaluation, Split
+from arena.results.session import Evaluated
+from arena.results.verdict import Stage, Status
+from arena.runs.service.feedback import feedback
+from arena.task.definition import Task
 
 QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=5.0)
 SEEN_ONLY = structs.replace(QUICK, heldout=False)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from arena.corpus.task_folder import TASKS
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.model.record import Evaluation
-from arena.model.verdict import Stage, Status
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.results.record import Evaluation
+from arena.results.verdict import Stage, Status
+from arena.task.corpus.task_folder import TASKS
 from tests.candidates import HERE, TASK_OF, assembled, name
 from tests.cheat_fixtures import CheatFixture, cheat_fixtures
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.building import build_program
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.judge.workers import CandidateFailed
-from arena.model.verdict import Status
-from arena.sandbox import compiling
-from arena.toolchains.base import BuildFailed, Source, Target
-from arena.toolchains.hip_build import Runner
+from arena.judge.compile.stage import build_program
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.judge.workers.worker import CandidateFailed
+from arena.platforms.toolchains.base import BuildFailed, Source, Target
+from arena.platforms.toolchains.hip_build import Runner
+from arena.processes.sandbox import compiling
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
 from tests.fakes import HERE
 
 SOFTMAX = TASKS / "hip2hip" / "modules" / "softmax"
@@ -50,7 +50,7 @@ def test_a_build_made_behind_other_walls_is_not_taken(monkeypatch: pytest.Monkey
 
     task = load_task(SOFTMAX)
     assert task.baseline_kernel is not None
-    monkeypatch.setattr("arena.judge.building.toolchain_for", NeverBuilds)
+    monkeypatch.setattr("arena.judge.compile.stage.toolchain_for", NeverBuilds)
     for level in ("none", "bubblewrap+seccomp"):
         monkeypatch.setattr(compiling, "level", lambda level=level: level)
         with pytest.raises(CandidateFailed):

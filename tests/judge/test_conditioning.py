@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from arena.corpus.task_folder import load_task
-from arena.judge import verify
-from arena.judge.conditioning import MARGIN
-from arena.judge.verify import OutputCheck, check_outputs
-from arena.model.task import arguments
-from arena.model.verdict import Status
-from arena.numerics.reference import Reference
-from tests.corpus.folders import write_task
+from arena.judge.correctness import verify
+from arena.judge.correctness.conditioning import MARGIN
+from arena.judge.correctness.verify import OutputCheck, check_outputs
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import load_task
+from arena.task.definition import arguments
+from arena.task.numerics.reference import Reference
+from tests.task.corpus.folders import write_task
 
 LEFT = 2e-4
 """what is left where `x * x - bias` cancels, near 1: a float32 has 6e-8 of rounding there"""

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError, JudgeUnavailable
-from arena.judge import control
-from arena.judge.control import Request
-from arena.judge.messages import Options, Progress
-from arena.model.environment import Environment
-from arena.model.record import Evaluation
-from arena.model.verdict import Stage, Status, Verdict
-from arena.scores.reward import reward
+from arena.judge.process import control
+from arena.judge.process.control import Request
+from arena.judge.process.messages import Options, Progress
+from arena.results.environment import Environment
+from arena.results.record import Evaluation
+from arena.results.reward import reward
+from arena.results.verdict import Stage, Status, Verdict
+from arena.task.corpus.task_folder import TASKS, load_task
 from tests.fakes import HERE
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"

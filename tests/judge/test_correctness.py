@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 import torch
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge import correctness, sampled
-from arena.judge.buffers import Sets
-from arena.judge.correctness import CorrectnessCheck
-from arena.judge.verify import OutputCheck, check_outputs
-from arena.model.task import LARGE, Arguments, Task, arguments
-from arena.model.verdict import Status
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Call, Done
+from arena.judge.correctness import sampled
+from arena.judge.correctness import stage as correctness
+from arena.judge.correctness.buffers import Sets
+from arena.judge.correctness.stage import CorrectnessCheck
+from arena.judge.correctness.verify import OutputCheck, check_outputs
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.processes.protocol import Call, Done
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import LARGE, Arguments, Task, arguments
+from arena.task.numerics.reference import Reference
 
 SEEDS = 3
 

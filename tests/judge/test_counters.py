@@ -10,21 +10,21 @@ from typing import cast
 
 import pytest
 
-from arena.judge import counters, profiling
-from arena.judge.correctness import CorrectnessCheck
-from arena.judge.counter_tools import TOOLS, read_ncu, read_rocprofv3
-from arena.judge.counters import compare_counters, count
-from arena.judge.profiling import profile_largest
-from arena.judge.worker_program import Program, WorkerProgram
-from arena.judge.workers import ForkServers
-from arena.model.profile import Counters, CounterTable, KernelTime, Profile
-from arena.model.task import Arguments, Task
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Language
-from arena.sandbox.escape import attempt_escape
-from arena.service.feedback import _profile
-from tests.doctor.fake_evidence import timing
+from arena.judge.correctness.stage import CorrectnessCheck
+from arena.judge.performance import counters, profiling
+from arena.judge.performance.counter_tools import TOOLS, read_ncu, read_rocprofv3
+from arena.judge.performance.counters import compare_counters, count
+from arena.judge.performance.profiling import profile_largest
+from arena.judge.workers.program import Program, WorkerProgram
+from arena.judge.workers.worker import ForkServers
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.processes.protocol import Language
+from arena.processes.sandbox.escape import attempt_escape
+from arena.results.profile import Counters, CounterTable, KernelTime, Profile
+from arena.runs.service.feedback import _profile
+from arena.task.definition import Arguments, Task
+from arena.task.numerics.reference import Reference
+from tests.checks.doctor.fake_evidence import timing
 from tests.judge.counter_samples import NCU, NO_PERMISSION, ROCM_PASSES, rocm_counters, rocm_trace
 
 ROCM = TOOLS["rocm"]

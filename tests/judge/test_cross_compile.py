@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 import torch
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.cross.compilers import hip_cross_toolchain
 from arena.errors import InfrastructureError
-from arena.judge import cross_compile
-from arena.judge.client import JudgeClient
-from arena.judge.cross_compile import CrossCompilation, KnownIndices, Limit, _compile_triton, arguments_only
-from arena.judge.inputs import draw_secret
-from arena.judge.messages import Options
-from arena.model.portability import BuildOutcome, TargetBuild, one_vendor_only
-from arena.model.task import Arguments, Case, Task, TaskType
-from arena.model.verdict import Status
-from arena.numerics.reference import Reference
+from arena.judge.compile import cross_compile
+from arena.judge.compile.cross_compile import CrossCompilation, KnownIndices, Limit, _compile_triton, arguments_only
+from arena.judge.correctness.inputs import draw_secret
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.platforms.cross.compilers import hip_cross_toolchain
+from arena.results.portability import BuildOutcome, TargetBuild, one_vendor_only
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Arguments, Case, Task, TaskType
+from arena.task.numerics.reference import Reference
 from tests.candidates import TASK_OF, assembled, candidates, name
 
 FILES = candidates("portability")
@@ -137,7 +137,7 @@ def test_what_builds_for_what(cross_compilation: CrossCompilation, path: Path, t
 def test_an_unknown_backend_is_not_checked(
     cross_compilation: CrossCompilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena.cross.triton.missing", lambda target: "no backend")
+    monkeypatch.setattr("arena.platforms.cross.triton.missing", lambda target: "no backend")
     path = next(path for path in FILES if path.stem == "autotuned")
     found = build(cross_compilation, path, tmp_path, ["gfx942"])["gfx942"]
     assert found == replace(found, outcome=BuildOutcome.NOT_CHECKED, detail="no backend", builds=0, kernels=())

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena.judge import estimates
-from arena.model.record import CaseTiming, Estimate, Mode, Round
+from arena.judge.performance import estimates
+from arena.results.record import CaseTiming, Estimate, Mode, Round
 
 CONSTANT_S = 1e-4
 

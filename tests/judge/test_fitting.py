@@ -7,17 +7,17 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from arena.judge import performance
-from arena.judge.fitting import LOG_CHARACTERS, MOST_USES, fit
-from arena.judge.messages import EvaluationAnswer, FromJudge
-from arena.judge.workers import DETAIL_CHARACTERS, CandidateFailed
-from arena.model.portability import BuildOutcome, KernelUse, TargetBuild
-from arena.model.profile import KernelTime, Profile
-from arena.model.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, Split
-from arena.model.verdict import Stage, Status, Verdict
-from arena.protocol import MOST_KERNELS
-from arena.toolchains.targets import TARGETS
-from arena.wire import MAX_FRAME_BYTES
+from arena.judge.performance import stage as performance
+from arena.judge.process.fitting import LOG_CHARACTERS, MOST_USES, fit
+from arena.judge.process.messages import EvaluationAnswer, FromJudge
+from arena.judge.workers.worker import DETAIL_CHARACTERS, CandidateFailed
+from arena.platforms.toolchains.targets import TARGETS
+from arena.processes.protocol import MOST_KERNELS
+from arena.processes.wire import MAX_FRAME_BYTES
+from arena.results.portability import BuildOutcome, KernelUse, TargetBuild
+from arena.results.profile import KernelTime, Profile
+from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Round, Split
+from arena.results.verdict import Stage, Status, Verdict
 from tests.fakes import HERE
 from tests.shipped import shipped_tasks
 

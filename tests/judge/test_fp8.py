@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.cross import triton as triton_cross
-from arena.cross.hip_clang import find_clang
-from arena.judge.correctness import CorrectnessCheck
-from arena.judge.cross_compile import CrossCompilation, Limit
-from arena.judge.machine_code import executed
+from arena.judge.compile.cross_compile import CrossCompilation, Limit
+from arena.judge.correctness.machine_code import executed
+from arena.judge.correctness.stage import CorrectnessCheck
 from arena.judge.selection import emulation_work
-from arena.judge.worker_program import Program, WorkerProgram
-from arena.judge.workers import ForkServers
-from arena.model.portability import BuildOutcome, MachineCodeOutcome
-from arena.model.task import Case, Task, arguments
-from arena.model.verdict import Status
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Language
+from arena.judge.workers.program import Program, WorkerProgram
+from arena.judge.workers.worker import ForkServers
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.platforms.cross import triton as triton_cross
+from arena.platforms.rocm.hip_clang import find_clang
+from arena.processes.protocol import Language
+from arena.results.portability import BuildOutcome, MachineCodeOutcome
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Case, Task, arguments
+from arena.task.numerics.reference import Reference
 
 FOLDERS = [path.parent for path in sorted(TASKS.glob("*/*/*/task.yaml")) if "fp8" in path.read_text(encoding="utf-8")]
 OF_FP8 = [folder for folder in FOLDERS if "dtype: fp8" in (folder / "task.yaml").read_text(encoding="utf-8")]

@@ -18,12 +18,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from arena.judge.answers import bounded
-from arena.judge.workers import CandidateFailed, Worker
-from arena.model.portability import KernelUse
-from arena.model.profile import KernelTime
-from arena.model.verdict import Status
-from arena.protocol import ANSWER_BYTES, Blame, Call, Done, Failed, FromWorker, Kernels, Profiled, Ready
+from arena.judge.workers.answers import bounded
+from arena.judge.workers.worker import CandidateFailed, Worker
+from arena.processes.protocol import ANSWER_BYTES, Blame, Call, Done, Failed, FromWorker, Kernels, Profiled, Ready
+from arena.results.portability import KernelUse
+from arena.results.profile import KernelTime
+from arena.results.verdict import Status
 from tests.judge.fake_workers import connected_worker, framed
 
 FRAMES = 10_000

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 import torch
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge import buffers, inputs
-from arena.judge.correctness import CorrectnessCheck
-from arena.judge.inputs import draw_inputs, draw_secret, secret_generator
-from arena.judge.performance import PerformanceCheck
-from arena.judge.timed_program import PassPlan, TimedProgram
-from arena.judge.verify import GOOD
-from arena.judge.waits import LONG
-from arena.model.task import FLOATING, Arguments, Task, arguments
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
+from arena.judge.correctness import buffers, inputs
+from arena.judge.correctness.inputs import draw_inputs, draw_secret, secret_generator
+from arena.judge.correctness.stage import CorrectnessCheck
+from arena.judge.correctness.verify import GOOD
+from arena.judge.performance.stage import PerformanceCheck
+from arena.judge.performance.timed_program import PassPlan, TimedProgram
+from arena.judge.performance.waits import LONG
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import FLOATING, Arguments, Task, arguments
+from arena.task.numerics.reference import Reference
 
 
 def test_indices_are_drawn_and_data_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

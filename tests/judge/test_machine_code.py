@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.cross.hip_clang import find_clang
 from arena.errors import UsageError
-from arena.judge.client import JudgeClient
-from arena.judge.messages import options_of
-from arena.model.portability import MachineCode, MachineCodeOutcome
-from arena.model.verdict import Status
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import options_of
+from arena.platforms.rocm.hip_clang import find_clang
+from arena.results.portability import MachineCode, MachineCodeOutcome
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 SILU = TASKS / "hip2hip/modules/silu"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.model.record import Evaluation
-from arena.model.verdict import Status
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.results.record import Evaluation
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 START = (RMS_NORM / "kernel.py").read_text(encoding="utf-8")

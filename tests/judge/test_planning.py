@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from arena.corpus.task_folder import TASKS
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.judge.planning import Planner
-from arena.judge.timed_program import PassPlan
-from arena.judge.timer import _GPU, Placement, Timer
-from arena.judge.waits import LONG, PROBE, SHORT, SINGLE
-from arena.model.record import Estimate
-from arena.model.task import Arguments
-from arena.model.verdict import Stage, Status
+from arena.judge.performance.planning import Planner
+from arena.judge.performance.timed_program import PassPlan
+from arena.judge.performance.timer import _GPU, Placement, Timer
+from arena.judge.performance.waits import LONG, PROBE, SHORT, SINGLE
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.results.record import Estimate
+from arena.results.verdict import Stage, Status
+from arena.task.corpus.task_folder import TASKS
+from arena.task.definition import Arguments
 from tests.candidates import HERE, assembled
 from tests.judge.test_timer import Allocating
 from tests.platforms.fake_device import GIB

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from arena.judge.estimates import candidate_slopes, latency_ms
-from arena.judge.plausibility import PlausibilityLimits, Timing, failed_check
-from arena.judge.waits import LONG as LONG_PASS
-from arena.judge.waits import SHORT as SHORT_PASS
-from arena.judge.waits import SINGLE as SINGLE_PASS
-from arena.judge.waits import Waits
-from arena.model.record import Estimate, Round
-from arena.model.verdict import Status
+from arena.judge.performance.estimates import candidate_slopes, latency_ms
+from arena.judge.performance.plausibility import PlausibilityLimits, Timing, failed_check
+from arena.judge.performance.waits import LONG as LONG_PASS
+from arena.judge.performance.waits import SHORT as SHORT_PASS
+from arena.judge.performance.waits import SINGLE as SINGLE_PASS
+from arena.judge.performance.waits import Waits
+from arena.results.record import Estimate, Round
+from arena.results.verdict import Status
 
 LIMITS = PlausibilityLimits(roofline_ms=0.005, empty_call_ms=0.001, clock_slack_ms=0.03, baseline_drift=0.1)
 LONG = 100

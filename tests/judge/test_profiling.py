@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from arena.corpus.task_folder import TASKS
-from arena.judge.answers import bounded
-from arena.judge.client import JudgeClient
-from arena.judge.messages import Options
-from arena.model.profile import KernelTime, Profile
-from arena.model.record import Split
-from arena.model.verdict import Status
-from arena.protocol import MOST_KERNELS, Profiled
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import Options
+from arena.judge.workers.answers import bounded
+from arena.processes.protocol import MOST_KERNELS, Profiled
+from arena.results.profile import KernelTime, Profile
+from arena.results.record import Split
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS
 from arena.worker.profiling import kernel_times
 from tests.candidates import TASK_OF, assembled, candidates
 

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 import torch
 
-from arena.judge import performance
-from arena.judge.buffers import _EDGE_BYTES
-from arena.judge.performance import PerformanceCheck
-from arena.judge.planning import Planner
-from arena.judge.timed_program import PassPlan, TimedProgram
-from arena.judge.timer import _GPU, Placement, Timer
-from arena.judge.verify import GOOD, OutputCheck
-from arena.judge.waits import LONG, SHORT, SINGLE
-from arena.model.effort import Effort
-from arena.model.record import CaseTiming, Estimate, Mode, Round
-from arena.model.task import Arguments, Task
-from arena.model.verdict import Status
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Done, Pass, Prepare
+from arena.judge.correctness.buffers import _EDGE_BYTES
+from arena.judge.correctness.verify import GOOD, OutputCheck
+from arena.judge.performance import stage as performance
+from arena.judge.performance.planning import Planner
+from arena.judge.performance.stage import PerformanceCheck
+from arena.judge.performance.timed_program import PassPlan, TimedProgram
+from arena.judge.performance.timer import _GPU, Placement, Timer
+from arena.judge.performance.waits import LONG, SHORT, SINGLE
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.processes.protocol import Done, Pass, Prepare
+from arena.results.effort import Effort
+from arena.results.record import CaseTiming, Estimate, Mode, Round
+from arena.results.verdict import Status
+from arena.task.definition import Arguments, Task
+from arena.task.numerics.reference import Reference
 from tests.judge.test_timer import Allocating
 from tests.platforms.fake_device import GIB
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from arena.judge import rules
-from arena.judge.workers import CandidateFailed
-from arena.model.session import KERNEL_LIMIT_BYTES
-from arena.model.task import TaskType
-from arena.model.verdict import Status
+from arena.judge.compile import rules
+from arena.judge.workers.worker import CandidateFailed
+from arena.results.session import KERNEL_LIMIT_BYTES
+from arena.results.verdict import Status
+from arena.task.definition import TaskType
 from tests.shipped import shipped_tasks
 
 

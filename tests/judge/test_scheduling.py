@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.judge import scheduling
-from arena.judge.scheduling import Choice, choose, difference
+from arena.judge.workers import scheduling
+from arena.judge.workers.scheduling import Choice, choose, difference
 
 _TWO_THREADS = """
 import threading, time

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.messages import CPU_MAX_WORK, Options
+from arena.judge.process.messages import CPU_MAX_WORK, Options
 from arena.judge.selection import bounded, emulation_work, is_timed, select_cases
-from arena.model.effort import Effort
-from arena.model.task import LARGE, arguments
-from tests.doctor.fake_evidence import CPU, H200
+from arena.results.effort import Effort
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import LARGE, arguments
+from tests.checks.doctor.fake_evidence import CPU, H200
 from tests.shipped import shipped_tasks
 
 SOFTMAX = TASKS / "hip2hip/modules/softmax"

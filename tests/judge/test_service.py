@@ -15,12 +15,10 @@ from typing import Any, cast
 
 import pytest
 
-from arena import scratch
-from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import InfrastructureError
-from arena.judge import service
-from arena.judge.client import JudgeClient
-from arena.judge.messages import (
+from arena.judge.process import service
+from arena.judge.process.client import JudgeClient
+from arena.judge.process.messages import (
     CheckBaseline,
     Evaluate,
     Expect,
@@ -31,11 +29,13 @@ from arena.judge.messages import (
     Progress,
     ToJudge,
 )
-from arena.model.record import Evaluation
-from arena.model.verdict import Stage, Status
-from arena.wire import Channel, ChannelTimeout
-from tests.corpus.folders import TASK, write_task
-from tests.reporting import builders
+from arena.processes import scratch
+from arena.processes.wire import Channel, ChannelTimeout
+from arena.results.record import Evaluation
+from arena.results.verdict import Stage, Status
+from arena.task.corpus.task_folder import TASKS, load_task
+from tests.reports import builders
+from tests.task.corpus.folders import TASK, write_task
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 START = RMS_NORM / "kernel.py"

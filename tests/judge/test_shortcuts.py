@@ -12,12 +12,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.inputs import draw_inputs
-from arena.model.task import Arguments, Scalar, arguments
-from arena.numerics.reference import Reference
+from arena.checks.tasks.soundness import Draw
+from arena.judge.correctness.inputs import draw_inputs
 from arena.semantics.ragged import spans
-from arena.task_check.soundness import Draw
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Arguments, Scalar, arguments
+from arena.task.numerics.reference import Reference
 
 DRAWS = 12
 Tensors = dict[str, torch.Tensor]

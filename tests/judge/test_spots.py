@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.buffers import EVERY, Sets
-from arena.judge.performance import PerformanceCheck
-from arena.judge.spots import Spots, _merged
-from arena.judge.timed_program import TimedProgram
-from arena.judge.waits import LONG, SHORT
-from arena.model.task import Arguments, Task, arguments
-from arena.model.verdict import Status
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Done, Pass
+from arena.judge.correctness.buffers import EVERY, Sets
+from arena.judge.performance.spots import Spots, _merged
+from arena.judge.performance.stage import PerformanceCheck
+from arena.judge.performance.timed_program import TimedProgram
+from arena.judge.performance.waits import LONG, SHORT
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.processes.protocol import Done, Pass
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Arguments, Task, arguments
+from arena.task.numerics.reference import Reference
 from tests.judge.test_rounds import PLAN, Obedient
 
 FIRST_TWO = slice(0, 2)

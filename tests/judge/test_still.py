@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from arena.judge import watchdog
-from arena.judge.watchdog import WatchedWorker
-from arena.judge.workers import CandidateFailed, Worker
-from arena.model.verdict import Status
-from arena.sandbox.cgroup import ControlGroup
-from tests.sandbox.signalling import CONTINUED_BY_A_TIMER
+from arena.judge.workers import watchdog
+from arena.judge.workers.watchdog import WatchedWorker
+from arena.judge.workers.worker import CandidateFailed, Worker
+from arena.processes.sandbox.cgroup import ControlGroup
+from arena.results.verdict import Status
+from tests.processes.sandbox.signalling import CONTINUED_BY_A_TIMER
 
 _QUIET = "import time; print(flush=True); time.sleep(60)"
 _BUSY = "print(flush=True)\nwhile True: pass"

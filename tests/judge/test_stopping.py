@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena.judge import estimates
-from arena.model.record import Round
+from arena.judge.performance import estimates
+from arena.results.record import Round
 
 CALLS = 70
 NARROW = 0.02

@@ -6,9 +6,9 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from arena.judge.timed_program import TimedProgram
-from arena.judge.waits import LONG, SHORT, Waits
-from arena.protocol import Done, Pass, Prepare
+from arena.judge.performance.timed_program import TimedProgram
+from arena.judge.performance.waits import LONG, SHORT, Waits
+from arena.processes.protocol import Done, Pass, Prepare
 
 _BUSY_S = 0.02
 _TELLING_S = 0.005

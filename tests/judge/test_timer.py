@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from arena.judge.timer import Timer
-from arena.platforms.cpu import CpuPlatform
-from arena.platforms.cuda import CudaPlatform
+from arena.judge.performance.timer import Timer
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.platforms.cuda.platform import CudaPlatform
 from tests.platforms.fake_device import GIB, H200, FakeDevice
 
 

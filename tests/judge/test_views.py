@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from arena.corpus.task_folder import load_task
 from arena.errors import FileError
-from arena.judge.buffers import Sets, lay_out
-from arena.judge.inputs import draw_inputs, secret_generator
-from arena.judge.verify import GOOD, check_canaries, check_inputs, check_outside
-from arena.model.task import Arguments, Task, arguments
-from arena.model.verdict import Status
-from arena.numerics.reference import Reference
-from arena.platforms.cpu import CpuPlatform
-from arena.toolchains.task_header import prototype
-from tests.corpus.folders import SEEN, write_task
+from arena.judge.correctness.buffers import Sets, lay_out
+from arena.judge.correctness.inputs import draw_inputs, secret_generator
+from arena.judge.correctness.verify import GOOD, check_canaries, check_inputs, check_outside
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.platforms.toolchains.task_header import prototype
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import load_task
+from arena.task.definition import Arguments, Task, arguments
+from arena.task.numerics.reference import Reference
+from tests.task.corpus.folders import SEEN, write_task
 
 TASK = """\
 name: scale

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from arena.judge import watchdog
-from arena.judge.watchdog import LOG_LIMIT_BYTES, Family, Watch, cut, memory_limit_bytes
-from arena.model.verdict import Status
+from arena.judge.workers import watchdog
+from arena.judge.workers.watchdog import LOG_LIMIT_BYTES, Family, Watch, cut, memory_limit_bytes
+from arena.results.verdict import Status
 
 MIB = 1 << 20
 HOLD = "import sys, time; held = bytearray(b'1') * ({mib} << 20); print('held', flush=True); time.sleep(60)"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.verify import OutputCheck
-from arena.judge.wave_size import at_both_wave_sizes, build_other_wave
-from arena.judge.workers import CandidateFailed
-from arena.model.verdict import Status
-from arena.platforms.cpu import CpuPlatform
+from arena.judge.correctness.verify import OutputCheck
+from arena.judge.correctness.wave_size import at_both_wave_sizes, build_other_wave
+from arena.judge.workers.worker import CandidateFailed
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
 
 GOOD = OutputCheck(Status.PASSED, error_ratio=0.2)
 BAD = OutputCheck(Status.WRONG_RESULT, "y: error is 7 × tolerance")

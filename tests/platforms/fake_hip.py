@@ -1,4 +1,4 @@
-"""A stand-in for hip-python: as much of `hip.hip` as `arena.platforms.hip_runtime` calls, on memory of the host.
+"""A stand-in for hip-python: as much of `hip.hip` as `arena.platforms.rocm.hip_runtime` calls, on memory of the host.
 
 Signatures and answers are those of hip-python's documentation: every call answers with a tuple, the error first.
 """

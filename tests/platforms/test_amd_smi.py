@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from arena.platforms import amd_smi
 from arena.platforms.condition import failed_checks_of
+from arena.platforms.rocm import amd_smi
 from arena.platforms.smi import Condition
 from tests.platforms.amd_outputs import (
     LIMIT_FIRST,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from arena.checks.doctor import timing
 from arena.cli.app import app
-from arena.doctor import timing
 from arena.errors import UsageError
 from arena.platforms.clocks import locked_clocks
 from tests.platforms.amd_outputs import MI300X, new
@@ -102,7 +102,7 @@ def test_amd_gpus_have_their_own_commands(tools: Path) -> None:
 def test_commands_lock_only_when_asked(tools: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     nvidia(tools)
     monkeypatch.setattr(timing, "JudgeClient", _no_judge)
-    monkeypatch.setattr("arena.executors.base.started", _no_judge)
+    monkeypatch.setattr("arena.runs.executors.base.started", _no_judge)
     run = ["run", "quickstart", "--tasks", "*/rms_norm", "--runs-dir", str(tmp_path / "runs")]
     for command in (["doctor", "--timing"], run):
         asked_before = [*command, "--platform", "cuda"]

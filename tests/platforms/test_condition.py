@@ -10,17 +10,17 @@ import pytest
 from typer.testing import CliRunner
 
 import arena
+from arena.checks.doctor import timing
+from arena.checks.doctor.inventory import of_warnings
 from arena.cli import evaluate
 from arena.cli.app import app
 from arena.cli.devices import warn_before
-from arena.corpus.corpora import open_corpora
-from arena.doctor import timing
-from arena.doctor.inventory import of_warnings
-from arena.judge.messages import options_of
-from arena.model.effort import Effort
+from arena.judge.process.messages import options_of
 from arena.platforms import smi
 from arena.platforms.condition import condition, other_processes, warnings_before
-from arena.platforms.nvidia_smi import parse_processes
+from arena.platforms.cuda.nvidia_smi import parse_processes
+from arena.results.effort import Effort
+from arena.task.corpus.corpora import open_corpora
 from tests.platforms.amd_outputs import LIMIT_NESTED, MI300X, ROCM_SMI, new, old, user
 
 IDLE = "345, 1980, 40, 0, 0x0000000000000001"
@@ -174,7 +174,7 @@ def test_evaluate_warns_before_its_judge_starts(
     tools: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nvidia(tools, 4194301, 4194302)
-    monkeypatch.setattr("arena.judge.client.JudgeClient", _no_judge)
+    monkeypatch.setattr("arena.judge.process.client.JudgeClient", _no_judge)
     task = open_corpora(()).find("rms_norm")
     assert task.baseline_kernel is not None
     for effort, told in ((Effort.SCREEN, True), (Effort.CORRECTNESS, False)):
@@ -188,7 +188,7 @@ def test_a_run_warns_before_its_judges_start(
     tools: Path, monkeypatch: pytest.MonkeyPatch, executor: str, tmp_path: Path
 ) -> None:
     nvidia(tools, 4194301, 4194302)
-    monkeypatch.setattr("arena.executors.base.started", _no_judge)
+    monkeypatch.setattr("arena.runs.executors.base.started", _no_judge)
     arguments = ["run", "quickstart", "--platform", "cuda", "--tasks", "*/rms_norm", "--devices", "1,0"]
     shown = CliRunner().invoke(app, [*arguments, "--executor", executor, "--runs-dir", str(tmp_path / "runs")])
     assert isinstance(shown.exception, _NoJudge), shown.output

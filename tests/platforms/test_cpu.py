@@ -11,8 +11,8 @@ import pytest
 
 from arena.errors import UsageError
 from arena.platforms import NAMES, detect, platform
-from arena.platforms.base import Handle
-from arena.platforms.cpu import CpuPlatform
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.processes.protocol import Handle
 
 # Another process, without this package: what a descriptor alone gives.
 _OTHER = """

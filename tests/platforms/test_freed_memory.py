@@ -15,7 +15,7 @@ _TURNS = 3
 _KEEPER = """
 import socket, sys
 from arena.platforms import here
-from arena.platforms.base import Handle
+from arena.processes.protocol import Handle
 end = socket.socket(fileno=int(sys.argv[1]))
 buffer = here("auto").open(Handle(int(sys.argv[2]), sys.argv[3], False), None)
 end.send(b"mapped")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from arena.errors import InfrastructureError
-from arena.platforms.cuda import CudaPlatform
+from arena.platforms.cuda.platform import CudaPlatform
 from arena.platforms.device import TorchDevice
 from arena.platforms.gpu import _loaded, loaded_library
-from arena.platforms.rocm import RocmPlatform
-from arena.toolchains.programs import find_program
+from arena.platforms.rocm.platform import RocmPlatform
+from arena.platforms.toolchains.programs import find_program
 from tests.platforms.fake_device import GIB, H200, MI300X, FakeDevice, silent
 
 _LINE = "7f1c00000000-7f1c00001000 r-xp 00000000 fe:01 1234567                    "

@@ -12,9 +12,9 @@ from types import ModuleType
 
 import pytest
 
-from arena.platforms import hip_python
-from arena.platforms.hip_launch import LaunchSeen, launch_code_object, launched
-from arena.platforms.hip_python import HipAnswer, ask_hip, describe_hip, error_name
+from arena.platforms.rocm import hip_python
+from arena.platforms.rocm.hip_launch import LaunchSeen, launch_code_object, launched
+from arena.platforms.rocm.hip_python import HipAnswer, ask_hip, describe_hip, error_name
 from tests.platforms.fake_hip import Code, FakeHip
 
 RIGHT = LaunchSeen("", 8, (64, *range(2, 4097)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from arena.model.environment import DeviceFacts
 from arena.platforms.peaks import PEAKS, find_peaks, of_partition
+from arena.results.environment import DeviceFacts
 
 PRODUCTS = (
     *("MI210", "MI250X", "MI300A", "MI300X", "MI325X", "MI350X", "MI355X"),

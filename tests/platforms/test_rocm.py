@@ -10,8 +10,8 @@ import pytest
 
 from arena import platforms
 from arena.platforms.device import TorchDevice
-from arena.platforms.hip_python import HipAnswer
-from arena.platforms.rocm import (
+from arena.platforms.rocm.hip_python import HipAnswer
+from arena.platforms.rocm.platform import (
     IPC_MODE,
     RocmPlatform,
     choose_ipc_mode,

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from arena.agents.base import AgentSpec
-from arena.corpus.strict_yaml import SCHEMAS
 from arena.errors import FileError, UsageError
-from arena.model.effort import Effort
-from arena.model.session import Limits
+from arena.platforms.toolchains.targets import TARGETS
+from arena.results.effort import Effort
+from arena.results.session import Limits
 from arena.runs.config import Overrides, RunConfig, find_config, load_config, override
-from arena.toolchains.targets import TARGETS
+from arena.task.corpus.strict_yaml import SCHEMAS
 
 SMALL = "tasks: ['*']\nagents:\n  - {kind: noop}\n"
 FULL = """\

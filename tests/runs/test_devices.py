@@ -11,14 +11,14 @@ import pytest
 from arena.agents.base import AgentSpec
 from arena.cli.report import write_and_show
 from arena.errors import FileError, RecordError, UsageError
-from arena.model.session import Limits
-from arena.reporting.rows import trial_rows
+from arena.reports.rows import trial_rows
+from arena.results.session import Limits
 from arena.runs import records, runner
 from arena.runs.config import Overrides, RunConfig, load_config, override
+from arena.runs.service.judge_pool import JudgePool
 from arena.runs.submission import read_submission
-from arena.service.judge_pool import JudgePool
-from tests.corpus.folders import TASK, write_task
 from tests.fakes import DEVICE, HERE, FakeEvaluator, Timing, planned
+from tests.task.corpus.folders import TASK, write_task
 
 SCALE, TWICE, HALF = (f"triton2triton/suite/{name}" for name in ("scale", "twice", "half"))
 SPEEDS = {"...": 2.0}

@@ -14,18 +14,18 @@ from arena.agents.base import Agent, AgentSpec, EvaluationService, Submission, W
 from arena.agents.cli_agent import CliAgent
 from arena.agents.definition import Definition, PromptBy
 from arena.errors import UsageError
-from arena.model.record import Trial
-from arena.model.session import Limits
-from arena.model.verdict import Status
-from arena.reporting.report_warnings import mixture, warnings
-from arena.reporting.rows import trial_rows
-from arena.resources import PACKAGE
+from arena.package import PACKAGE
+from arena.reports.report_warnings import mixture, warnings
+from arena.reports.rows import trial_rows
+from arena.results.record import Trial
+from arena.results.session import Limits
+from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
 from arena.runs.identity import differences, outdated
-from arena.service.judge_pool import JudgePool
-from tests.corpus.folders import TASK, write_task
+from arena.runs.service.judge_pool import JudgePool
 from tests.fakes import HERE, FakeEvaluator, planned
+from tests.task.corpus.folders import TASK, write_task
 
 SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from arena.cli.app import app
 from arena.runs import records
 from arena.runs.listing import RunState, list_runs
-from tests.reporting import builders as b
+from tests.reports import builders as b
 
 
 def kept(place: Path, name: str, recorded: int, started_at: str) -> Path:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from arena.errors import RecordError, StorageError
-from arena.model.effort import Effort
-from arena.model.environment import DeviceFacts, Environment
-from arena.model.record import (
+from arena.results.effort import Effort
+from arena.results.environment import DeviceFacts, Environment
+from arena.results.record import (
     CaseResult,
     CaseTiming,
     Estimate,
@@ -22,7 +22,7 @@ from arena.model.record import (
     Split,
     Trial,
 )
-from arena.model.verdict import Stage, Status, Verdict
+from arena.results.verdict import Stage, Status, Verdict
 from arena.runs import records
 
 DEVICE = DeviceFacts(

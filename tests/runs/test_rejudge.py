@@ -11,16 +11,16 @@ from typer.testing import CliRunner
 
 from arena.agents.base import AgentSpec
 from arena.cli.app import app
-from arena.corpus.corpora import open_corpora
 from arena.errors import UsageError
-from arena.model.verification import FILE, Verification
-from arena.reporting.reproduction import verification
+from arena.reports.reproduction import verification
+from arena.results.verification import FILE, Verification
 from arena.runs import records, runner
 from arena.runs.rejudge import CHOICE, Asked, chosen, prepare
-from arena.service.judge_pool import JudgePool
-from tests.corpus.folders import HELDOUT, TASK, write_task
+from arena.runs.service.judge_pool import JudgePool
+from arena.task.corpus.corpora import open_corpora
 from tests.fakes import FakeEvaluator, planned
 from tests.runs.test_runner import SCALE, TWICE, config
+from tests.task.corpus.folders import HELDOUT, TASK, write_task
 
 ALL = Asked(private_cases=5)
 
@@ -146,7 +146,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator, *typed: ob
     from contextlib import nullcontext
 
     pool = JudgePool([evaluator])
-    monkeypatch.setattr("arena.service.judge_pool.started", lambda *args, **kwargs: nullcontext(pool))
+    monkeypatch.setattr("arena.runs.service.judge_pool.started", lambda *args, **kwargs: nullcontext(pool))
     done = CliRunner().invoke(app, ["verify", *map(str, typed)])
     return done.exit_code, done.output
 

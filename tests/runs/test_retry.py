@@ -9,14 +9,14 @@ import pytest
 
 from arena.agents.base import AgentSpec
 from arena.errors import UsageError
-from arena.model.verdict import Status
+from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
 from arena.runs.retry import ended_so, endings
-from arena.service.judge_pool import JudgePool
-from tests.corpus.folders import TASK, write_task
+from arena.runs.service.judge_pool import JudgePool
 from tests.fakes import FakeEvaluator, planned
-from tests.reporting import builders as b
+from tests.reports import builders as b
+from tests.task.corpus.folders import TASK, write_task
 
 OVERFIT = b.trial(cases=[b.case(), b.heldout("h1", None, candidate=Status.WRONG_RESULT)])
 NOISY = b.trial(cases=[b.case(noisy=True), b.heldout()])

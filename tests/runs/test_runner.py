@@ -10,16 +10,16 @@ import pytest
 from arena.agents import make_agent
 from arena.agents.base import Agent, AgentSpec, EvaluationService, Submission, Workspace
 from arena.errors import FileError, RecordError, UsageError
-from arena.judge.messages import Progress
-from arena.model.environment import Environment
-from arena.model.record import Trial
-from arena.model.verdict import Status
+from arena.judge.process.messages import Progress
+from arena.results.environment import Environment
+from arena.results.record import Trial
+from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
+from arena.runs.service.judge_pool import JudgePool
 from arena.runs.submission import SUBMISSIONS
-from arena.service.judge_pool import JudgePool
-from tests.corpus.folders import HELDOUT, TASK, write_task
 from tests.fakes import DEVICE, HERE, FakeEvaluator, FakeService, planned
+from tests.task.corpus.folders import HELDOUT, TASK, write_task
 
 SCALE, TWICE = "triton2triton/suite/scale", "triton2triton/suite/twice"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from arena.errors import RecordError
-from arena.model.record import Trial
+from arena.results.record import Trial
 from arena.runs import records, submission
 from arena.runs.submission import check_files, read_submission, records_hash
-from tests.reporting.builders import case, run, simple, trial
+from tests.reports.builders import case, run, simple, trial
 
 
 def written(folder: Path, *trials: Trial, **changes: object) -> Path:

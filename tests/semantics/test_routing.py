@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 import torch
 
-from arena.numerics.operations import count_operations
 from arena.semantics import routing
 from arena.semantics.routing import (
     Routing,
@@ -23,6 +22,7 @@ from arena.semantics.routing import (
     used_blocks,
     with_stale_tail,
 )
+from arena.task.numerics.operations import count_operations
 
 SETS = 20
 CASE = {"num_tokens": 37, "num_experts": 6, "top_k": 2, "block_m": 16, "num_active": 4}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from arena.corpus.task_folder import TASKS
-from arena.numerics.reference import FUNCTION, call_by_name, load_module
 from arena.semantics.state_space import chunked, draw_seq_idx, draw_steps
+from arena.task.corpus.task_folder import TASKS
+from arena.task.numerics.reference import FUNCTION, call_by_name, load_module
 
 Tensors = dict[str, torch.Tensor]
 

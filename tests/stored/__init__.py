@@ -13,16 +13,16 @@ from pathlib import Path
 
 import msgspec
 
-from arena.corpus.task_folder import TASKS
-from arena.http_server import EvaluationServer
-from arena.judge.messages import Options, Progress
-from arena.model.record import Evaluation, Split
-from arena.model.verdict import Stage, Status
-from arena.scores.outcome import Outcome
-from arena.scores.reward import bounded_reward, reward
-from arena.serve.routes import Routes
-from arena.serve.views import Final
-from tests.serve.serving import Judge, served
+from arena.judge.process.messages import Options, Progress
+from arena.processes.http_server import EvaluationServer
+from arena.results.outcome import Outcome
+from arena.results.record import Evaluation, Split
+from arena.results.reward import bounded_reward, reward
+from arena.results.verdict import Stage, Status
+from arena.runs.serve.routes import Routes
+from arena.runs.serve.views import Final
+from arena.task.corpus.task_folder import TASKS
+from tests.runs.serve.serving import Judge, served
 
 TASK = "triton2triton/normalization/rms_norm"
 PLACE = Path(__file__).with_name("evaluations.json")

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from arena.corpus.task_folder import TASKS, load_task
+from arena.checks.tasks.soundness import Draw
 from arena.judge.selection import emulation_work
-from arena.model.record import Split
-from arena.model.task import Case, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
-from arena.numerics.reference import Reference, call_by_name, expected_names, known_values
-from arena.task_check.soundness import Draw
+from arena.results.record import Split
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Case, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
+from arena.task.numerics.reference import Reference, call_by_name, expected_names, known_values
 from tests.tasks import formulas
 from tests.tasks.formulas import Array, Results
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.model.check import LEAST_REJECTED
+from arena.results.check import LEAST_REJECTED
 from tests.shipped import shipped_tasks
 
 PAGE = Path(__file__).parent.parent.parent / "reports" / "tables" / "task-quality.md"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import arena
-from arena.model.record import Estimate, Split
+from arena.results.record import Estimate, Split
 from tests import stored
 from tests.fakes import HERE
 from tests.tools import ROOT, load

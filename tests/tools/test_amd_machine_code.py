@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
+from arena.task.corpus.task_folder import TASKS, load_task
+from tests.platforms.test_amd_isa_launch import needs_clang
 from tests.shipped import shipped_tasks
-from tests.test_amd_isa_launch import needs_clang
 from tests.tools import load
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from arena.model.record import CaseResult, Estimate, Round
-from tests.reporting import builders as b
+from arena.results.record import CaseResult, Estimate, Round
+from tests.reports import builders as b
 from tests.tools import load
 
 FLAT = tuple(Round(1e-3, 1e-3, 11e-3, 11e-3, swapped=swapped) for swapped in (False, False, True, True))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from arena.corpus.task_folder import load_task
-from arena.model.task import Task
-from tests.corpus.folders import write_task
+from arena.task.corpus.task_folder import load_task
+from arena.task.definition import Task
+from tests.task.corpus.folders import write_task
 from tests.tools import load
 
 tool = load("chance_failures")

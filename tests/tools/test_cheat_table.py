@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.model.verdict import Status
+from arena.results.verdict import Status
 from tests.candidates import name
 from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, digest, read, table
 from tests.tools import ROOT, load

@@ -8,10 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from arena.corpus.corpora import load_corpus
-from arena.model.verdict import Status
-from arena.reporting.reproduction import CLOCK_ERROR
-from arena.scores.reward import REWARDS
+from arena.reports.reproduction import CLOCK_ERROR
+from arena.results.reward import REWARDS
+from arena.results.verdict import Status
+from arena.task.corpus.corpora import load_corpus
 from tests.tools import ROOT, load
 
 REDO = "run `python tools/claims.py`"

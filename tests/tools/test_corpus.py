@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.closure import closure_files
-from arena.resources import PACKAGE
-from arena.task_check import run
+from arena.checks.tasks import run
+from arena.package import PACKAGE, closure_files
 from tests.tools import load
 
 
@@ -91,7 +90,7 @@ def test_what_decides_no_check_is_not(key_changes: Callable[[str], bool], name: 
 def test_every_room_that_a_judge_of_tasks_loads_is_in_the_key() -> None:
     """What a module imports when it runs is found in its text."""
     found = closure_files(run.CHECKS, without=run.MUTANTS)
-    code = "import sys, arena.task_check.judge_service, arena.worker.command_loop; print(' '.join(sys.modules))"
+    code = "import sys, arena.checks.tasks.judge_service, arena.worker.command_loop; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded = {name for name in done.stdout.split() if name.startswith("arena.")}
     known = {path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".") for path in found}

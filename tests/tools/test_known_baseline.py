@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from arena.model.record import Estimate, Evaluation
-from tests.reporting import builders as b
+from arena.results.record import Estimate, Evaluation
+from tests.reports import builders as b
 from tests.tools import load
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arena.errors import UsageError
-from arena.yardstick.table import COLUMNS, MEAN
+from arena.integrations.yardstick.table import COLUMNS, MEAN
 from tests.tools import load
 
 tool = load("production_table")

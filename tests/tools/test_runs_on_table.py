@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from arena.doctor.evidence import ItemOutcome, ItemResult
-from arena.doctor.private_data import PrivateData
-from arena.doctor.report import (
+from arena.checks.doctor.evidence import ItemOutcome, ItemResult
+from arena.checks.doctor.private_data import PrivateData
+from arena.checks.doctor.report import (
     SIMULATED,
     DoctorLevel,
     DoctorReport,
@@ -19,7 +19,7 @@ from arena.doctor.report import (
     read_report,
     write_report,
 )
-from arena.model.environment import Environment
+from arena.results.environment import Environment
 from tests.fakes import DEVICE, HERE
 from tests.tools import ROOT, load
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from arena.corpus.corpora import open_corpora
-from arena.corpus.task_folder import TASKS, load_task
 from arena.errors import UsageError
-from arena.model.environment import DeviceFacts
-from arena.model.task import arguments
-from arena.yardstick.table import COLUMNS
+from arena.integrations.yardstick.table import COLUMNS
+from arena.results.environment import DeviceFacts
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import arguments
 from tests.tools import load
 
 tool = load("suite_table")

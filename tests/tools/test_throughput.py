@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from arena.corpus.task_folder import TASKS, load_task
-from arena.judge.messages import Options
-from arena.model.record import CaseTiming, Evaluation, Round
-from tests.reporting import builders as b
+from arena.judge.process.messages import Options
+from arena.results.record import CaseTiming, Evaluation, Round
+from arena.task.corpus.task_folder import TASKS, load_task
+from tests.reports import builders as b
 from tests.tools import load
 
 ROUND = Round(1e-3, 2e-3, 3e-3, 4e-3, baseline_single_s=5e-3, candidate_single_s=6e-3)

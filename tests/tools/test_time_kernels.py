@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from arena.model.task import arguments
-from arena.numerics.reference import Reference
+from arena.task.definition import arguments
+from arena.task.numerics.reference import Reference
 from tests.tools import load
 
 time_kernels = load("time_kernels")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from arena.numerics.operations import count_operations
-from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Bind, TensorArgument
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.processes.protocol import Bind, TensorArgument
+from arena.task.numerics.operations import count_operations
 from arena.worker.binding import Binding
 
 _ROWS, _ROW_BYTES, _PITCH = 5, 16, 256

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.protocol import Blame
+from arena.processes.protocol import Blame
 from arena.worker.loaders import blame
 from arena.worker.operators import RuleViolation
 

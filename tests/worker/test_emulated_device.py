@@ -12,7 +12,7 @@ import pytest
 START = """
 import ctypes, os, sys
 os.environ["TRITON_INTERPRET"] = "1"
-from arena.emulation.triton import install
+from arena.platforms.cpu.triton import install
 install()
 import torch
 from arena.worker.operators import Operators
@@ -50,7 +50,7 @@ def test_a_touch_ends_the_process_and_says_why(name: str) -> None:
 @pytest.mark.slow
 def test_what_is_too_much_for_the_host_is_refused() -> None:
     script = (
-        "import json\nfrom arena.emulation.triton.device_memory import HostAccess, begin_call\nimport numpy\n"
+        "import json\nfrom arena.platforms.cpu.triton.device_memory import HostAccess, begin_call\nimport numpy\n"
         "outcomes = {}\n"
         "kept_on_host = torch.frombuffer(bytearray(4 * 64 * 64), dtype=torch.float32)\n"
         "kept_on_host = kept_on_host.view(64, 64)\n"
@@ -102,7 +102,7 @@ for arguments in ((host, y), (x[0], host)):
 @pytest.mark.slow
 def test_memory_is_given_back() -> None:
     script = (
-        "from arena.emulation.triton import device_memory\n"
+        "from arena.platforms.cpu.triton import device_memory\n"
         "before = len(device_memory._memory.regions)\n"
         "for _ in range(100): torch.empty(1000).zero_()\n"
         "assert len(device_memory._memory.regions) == before\n"

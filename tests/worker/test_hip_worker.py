@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from arena.emulation.hip.toolchain import HipCpuToolchain
-from arena.flags import new_flags
-from arena.judge import flat
-from arena.platforms.cpu import CpuPlatform, MemoryFile
-from arena.protocol import (
+from arena.judge.workers import hip_messages as flat
+from arena.platforms.cpu.hip.toolchain import HipCpuToolchain
+from arena.platforms.cpu.platform import CpuPlatform, MemoryFile
+from arena.platforms.toolchains.base import Built, NativeWorker, Source, Target
+from arena.platforms.toolchains.build_cache import BuildCache
+from arena.platforms.toolchains.hip_compilers import find
+from arena.processes.flags import new_flags
+from arena.processes.protocol import (
     Argument,
     Arrange,
     Bind,
@@ -36,10 +39,7 @@ from arena.protocol import (
     TensorArgument,
     ToWorker,
 )
-from arena.toolchains.base import Built, NativeWorker, Source, Target
-from arena.toolchains.build_cache import BuildCache
-from arena.toolchains.hip_compilers import find
-from arena.wire import Channel, ChannelClosed
+from arena.processes.wire import Channel, ChannelClosed
 
 pytestmark = [
     pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from arena.platforms.cpu import CpuPlatform
-from arena.protocol import Arrange, Done, Pass, Prepare
+from arena.platforms.cpu.platform import CpuPlatform
+from arena.processes.protocol import Arrange, Done, Pass, Prepare
 from arena.worker.command_loop import CommandLoop
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.numerics.reference import load_module
+from arena.task.numerics.reference import load_module
 from arena.worker.loaders import LoadError
 from arena.worker.tracebacks import explain
 

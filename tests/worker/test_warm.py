@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from arena.corpus.task_folder import TASKS
-from arena.judge.worker_environment import clean_environment
+from arena.judge.workers.environment import clean_environment
+from arena.task.corpus.task_folder import TASKS
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm/kernel.py"
 FIRST_LAUNCH = """
 import subprocess, sys, torch, triton.language
-from arena.cross import triton as triton_cross
-from arena.protocol import Language, Load
+from arena.platforms.cross import triton as triton_cross
+from arena.processes.protocol import Language, Load
 from arena.worker.loaders import load
 
 if {warm}:

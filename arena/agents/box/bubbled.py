@@ -13,10 +13,10 @@ from pathlib import Path
 from arena.agents.box import processes
 from arena.agents.box.confined import Confined
 from arena.errors import InfrastructureError
-from arena.process_table import descendants
-from arena.sandbox.bubblewrap import filter_file
-from arena.sandbox.cgroup import ControlGroup
-from arena.scratch import in_memory
+from arena.processes.process_table import descendants
+from arena.processes.sandbox.bubblewrap import filter_file
+from arena.processes.sandbox.cgroup import ControlGroup
+from arena.processes.scratch import in_memory
 
 
 @dataclass(frozen=True)

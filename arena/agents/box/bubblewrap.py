@@ -17,11 +17,11 @@ from arena.agents.box.bubbled import BoxRecipe, launch
 from arena.agents.box.confined import Confined
 from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
-from arena.resources import own_folders
-from arena.sandbox import confinement, visible
-from arena.sandbox.bubblewrap import UID, Features, mount_options, options, proc_options
-from arena.sandbox.bubblewrap import features as features
-from arena.sandbox.visible import Mount, Way
+from arena.package import own_folders
+from arena.processes.sandbox import confinement, visible
+from arena.processes.sandbox.bubblewrap import UID, Features, mount_options, options, proc_options
+from arena.processes.sandbox.bubblewrap import features as features
+from arena.processes.sandbox.visible import Mount, Way
 
 WORKSPACE, HOME, TOOLS, OUTLET = "/workspace", "/home/agent", "/arena", "/run/arena"
 PROGRAMS = "/run/programs"

@@ -10,8 +10,8 @@ from typing import IO
 
 from arena.agents.box import processes
 from arena.errors import InfrastructureError
-from arena.sandbox.cgroup import ControlGroup
-from arena.sandbox.usage import deleted_bytes, folder_bytes
+from arena.processes.sandbox.cgroup import ControlGroup
+from arena.processes.sandbox.usage import deleted_bytes, folder_bytes
 
 _ENDS_WITHIN_S = 10.0
 

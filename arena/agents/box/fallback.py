@@ -6,7 +6,7 @@
     …+read-only                      nothing but workspace and home can be written
     …+user                           runs as `nobody` (where the harness is root): cannot signal or trace the harness
     …+landlockN                      only the system, the interpreter, what is shown and its folders can be opened
-    …+seccomp                        no tracing, no mounting, no new namespaces: `arena.sandbox.seccomp`
+    …+seccomp                        no tracing, no mounting, no new namespaces: `arena.processes.sandbox.seccomp`
     …+freezer                        a pause is the kernel's freezer
 
 What it cannot do: paths are those of this machine, other processes and their command lines are visible, /tmp and /etc
@@ -34,12 +34,12 @@ from arena.agents.box.opened import Opened
 from arena.agents.box.outlet import Outlet
 from arena.agents.box.supervise import Order
 from arena.errors import InfrastructureError
-from arena.process_table import descendants
-from arena.python_child import python_environment, python_module
-from arena.resources import own_folders
-from arena.sandbox import confinement, visible
-from arena.sandbox.cgroup import ControlGroup
-from arena.scratch import in_memory, scratch
+from arena.package import own_folders
+from arena.processes.process_table import descendants
+from arena.processes.python_child import python_environment, python_module
+from arena.processes.sandbox import confinement, visible
+from arena.processes.sandbox.cgroup import ControlGroup
+from arena.processes.scratch import in_memory, scratch
 
 NOBODY = 65534
 _KEPT = ("PYTHONPATH", confinement.SWITCH)

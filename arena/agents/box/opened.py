@@ -12,7 +12,7 @@ from typing import Self
 from arena.agents.box import PYTHONS, BoxPlan
 from arena.agents.box.confined import Confined
 from arena.agents.box.outlet import Outlet
-from arena.scratch import scratch
+from arena.processes.scratch import scratch
 
 
 class Opened:

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Set
 
 from arena.errors import InfrastructureError
-from arena.process_table import all_processes, is_dead, thread_states
+from arena.processes.process_table import all_processes, is_dead, thread_states
 
 STOP_WITHIN_S = 5.0
 END_WITHIN_S = 10.0
@@ -36,7 +36,7 @@ class Namespace:
         """Its processes; those in namespaces nested in it are not among them.
 
         A box allows no nested ones where it can (`--disable-userns`); `descendants` of its first process, of
-        `arena.process_table`, finds the others.
+        `arena.processes.process_table`, finds the others.
         """
         found = set()
         for process in all_processes():
@@ -71,7 +71,7 @@ def stop_all(members: Members) -> set[int]:
     """SIGSTOP every member until none runs, and a second check finds none either; return those that were sent it.
 
     Raises `InfrastructureError` where they cannot be brought to stand still. A process that has a timer send it SIGCONT
-    wakes again later; only a freezer (`arena.sandbox.cgroup`) holds that one.
+    wakes again later; only a freezer (`arena.processes.sandbox.cgroup`) holds that one.
     """
     deadline = time.monotonic() + STOP_WITHIN_S
     clean, stopped = 0, set[int]()

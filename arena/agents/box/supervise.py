@@ -19,10 +19,10 @@ from typing import NoReturn
 
 from arena.agents.box import processes
 from arena.agents.inside.relay import bring_up_loopback
-from arena.process_table import descendants
-from arena.sandbox import Namespaces, confinement, enter, landlock, mounts, places
-from arena.sandbox.landlock import Allowed
-from arena.sandbox.seccomp import Strictness
+from arena.processes.process_table import descendants
+from arena.processes.sandbox import Namespaces, confinement, enter, landlock, mounts, places
+from arena.processes.sandbox.landlock import Allowed
+from arena.processes.sandbox.seccomp import Strictness
 
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36

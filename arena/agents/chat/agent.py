@@ -23,8 +23,8 @@ from arena.agents.parsers.chat_answers import ChatAnswers
 from arena.agents.recorder import RecordedService, Recorder
 from arena.agents.redaction import Redactor
 from arena.errors import InfrastructureError
-from arena.model.session import Ending, Limits, Session
-from arena.transcripts import TranscriptWriter
+from arena.results.session import Ending, Limits, Session
+from arena.results.transcripts import TranscriptWriter
 
 ISOLATION = "none needed: a model runs no code"
 _HEADERS = "OPENAI_CUSTOM_HEADERS"

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from arena.agents.definition import Price
-from arena.corpus import strict_yaml
 from arena.errors import FileError
 from arena.extras import install_command
-from arena.model.session import Limits
-from arena.resources import resource
+from arena.package import resource
+from arena.results.session import Limits
+from arena.task.corpus import strict_yaml
 
 DEFINITIONS = resource("configs") / "models"
 LIBRARY = "openai"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from arena.agents.chat.definition import ModelDefinition, ModelTarget
-from arena.model.session import Tokens
+from arena.results.session import Tokens
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -17,8 +17,8 @@ from arena.agents.chat.endpoint import ChatEndpoint, EndpointFailure, Message, M
 from arena.agents.chat.extraction import kernel_in, without_thoughts
 from arena.agents.chat.pausable_loop import PausableLoop
 from arena.agents.recorder import Recorder
-from arena.model.session import Ending
-from arena.model.verdict import CORRECT
+from arena.results.session import Ending
+from arena.results.verdict import CORRECT
 
 _POLL_S = 0.1
 _NOTHING_SAID = "(no answer)"

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Protocol
 
 from arena.errors import UsageError
-from arena.model.session import Event
+from arena.results.session import Event
 
 
 class Parser(Protocol):

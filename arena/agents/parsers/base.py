@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from arena.model.session import Event, EventKind
+from arena.results.session import Event, EventKind
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 

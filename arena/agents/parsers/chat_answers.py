@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from arena.agents.parsers.base import JsonLines
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 
 class ChatAnswers(JsonLines):

@@ -15,7 +15,7 @@ from typing import Any
 
 from arena.agents.parsers.base import JsonLines
 from arena.agents.parsers.edits import replaced, unified
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 _SYNTHETIC = "<synthetic>"
 """the model of messages that the program wrote itself, such as `Not logged in`"""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from arena.agents.parsers.base import JsonLines
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 
 class CodexJson(JsonLines):

@@ -14,7 +14,7 @@ from typing import Any
 
 from arena.agents.parsers.base import JsonLines
 from arena.agents.parsers.edits import unified
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 _ROUTED = "auto"
 """reported in place of a model where the program chooses one for each request"""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from arena.agents.parsers.base import JsonLines
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 SUBMITTED = "Submitted"
 """the exit status of an agent that ended by itself"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from arena.agents.parsers.base import LineParser
-from arena.model.session import Event, EventKind
+from arena.results.session import Event, EventKind
 
 
 class Text(LineParser):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.agents.box import BoxPlan
-from arena.scratch import scratch
+from arena.processes.scratch import scratch
 from tests.agents.box import boxes
 
 

@@ -112,7 +112,7 @@ def test_a_pause_holds_a_busy_process(kind: str, plan: BoxPlan) -> None:
 
 
 def test_a_pause_without_a_freezer_holds_too(kind: str, plan: BoxPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.sandbox.cgroup.own_group", lambda: None)
+    monkeypatch.setattr("arena.processes.sandbox.cgroup.own_group", lambda: None)
     test_a_pause_holds_a_busy_process(kind, plan)
 
 

@@ -21,7 +21,7 @@ import pytest
 
 import arena
 from arena.agents.box import BoxPlan, bubblewrap, fallback, read_candidate
-from arena.sandbox.usage import UNMEASURABLE
+from arena.processes.sandbox.usage import UNMEASURABLE
 from tests.agents.box import boxes
 
 PROJECT = Path(arena.__file__).resolve().parents[1]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from arena.agents.box.untrusted import read_candidate
-from arena.sandbox.usage import ENTRY_BYTES, UNMEASURABLE, deleted_bytes, folder_bytes
-from arena.scratch import clear
+from arena.processes.sandbox.usage import ENTRY_BYTES, UNMEASURABLE, deleted_bytes, folder_bytes
+from arena.processes.scratch import clear
 
 
 def test_a_candidate_is_read(tmp_path: Path) -> None:

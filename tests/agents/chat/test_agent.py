@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from arena.model.session import Ending, EventKind, Tokens
-from arena.model.verdict import Status
-from arena.reporting.groups import groups
-from arena.reporting.rows import trial_rows
+from arena.reports.groups import groups
+from arena.reports.rows import trial_rows
+from arena.results.session import Ending, EventKind, Tokens
+from arena.results.verdict import Status
 from arena.runs.records import read_run
-from arena.service.judge_pool import JudgePool
+from arena.runs.service.judge_pool import JudgePool
 from tests.agents.chat.standin import Connection, Step, chunk, endpoint, fails, hangs, raw, resets, says, together
 from tests.agents.chat.trials import KEY, SPEEDS, coded, kernel, tried
 from tests.fakes import Timing

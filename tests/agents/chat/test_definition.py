@@ -14,10 +14,10 @@ from arena.agents.chat import definition as definitions
 from arena.agents.chat.agent import ModelAgent
 from arena.agents.chat.definition import ModelDefinition, load_model, load_models, target_of
 from arena.agents.definition import Price, load_definitions
-from arena.corpus.strict_yaml import SCHEMAS
 from arena.errors import FileError, UsageError
-from arena.model.session import Limits
+from arena.results.session import Limits
 from arena.runs.config import find_config, load_config
+from arena.task.corpus.strict_yaml import SCHEMAS
 
 SMALL = "name: mine\nabout: A test.\nbase_url: http://127.0.0.1:1/v1\nmodel: m\n"
 FULL = """\

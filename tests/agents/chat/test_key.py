@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.model.verdict import Status
+from arena.results.verdict import Status
 from tests.agents.chat.standin import Connection, Step, chunk, endpoint, fails, raw, says
 from tests.agents.chat.trials import KEY, Tried, coded, tried
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from arena.agents.chat.pausable_loop import PausableLoop
-from arena.model.record import Evaluation
+from arena.results.record import Evaluation
 from tests.agents.chat import trials
 from tests.agents.chat.standin import PIECE, Connection, chunk, endpoint
 from tests.fakes import Timing

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from arena.corpus.task_folder import TASKS
-from arena.model.record import Split
-from arena.model.verdict import Status
+from arena.results.record import Split
+from arena.results.verdict import Status
 from arena.runs.records import read_run
+from arena.task.corpus.task_folder import TASKS
 from tests.agents.chat.standin import endpoint, says
 from tests.agents.chat.trials import KEY
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.agents.base import AgentSpec
-from arena.model.record import Trial
-from arena.model.session import Event, EventKind, Session
+from arena.results.record import Trial
+from arena.results.session import Event, EventKind, Session
+from arena.results.transcripts import Transcript, find_transcripts, read_transcript
 from arena.runs import runner
 from arena.runs.config import RunConfig
-from arena.service.judge_pool import JudgePool
-from arena.transcripts import Transcript, find_transcripts, read_transcript
+from arena.runs.service.judge_pool import JudgePool
 from tests.agents.chat.standin import Endpoint
-from tests.corpus.folders import write_task
 from tests.fakes import Timing, planned
+from tests.task.corpus.folders import write_task
 
 KEY = "sk-live-4f9a8b7c6d5e4f3a2b1c"
 SPEEDS = {"...": 1.0, "slow": 0.5, "fast": 2.0, "faster": 4.0}

@@ -18,11 +18,11 @@ import pytest
 
 from arena.agents.inside import evaluate
 from arena.agents.workspace_server import WorkspaceServer
-from arena.corpus.task_folder import TASKS, load_task
-from arena.model.session import Limits
-from arena.service.workspace import prepare
+from arena.results.session import Limits
+from arena.runs.service.workspace import prepare
+from arena.task.corpus.task_folder import TASKS, load_task
 from tests.agents.services import FakeService, feedback
-from tests.service.examples import CPU, environment
+from tests.runs.service.examples import CPU, environment
 
 CLIENT = Path(evaluate.__file__)
 PATIENCE_S = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from arena.agents.parsers.claude_stream import ClaudeStream
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 KERNEL = "/w/kernel.py"
 USAGE = {"input_tokens": 50, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 40, "output_tokens": 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.agents.parsers.codex_json import CodexJson
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 STARTED = (
     '{"type":"item.started","item":{"id":"item_5","type":"command_execution","command":"/bin/bash -lc ./evaluate",'

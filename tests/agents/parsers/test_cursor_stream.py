@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from arena.agents.parsers.cursor_stream import CursorStream
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 INIT = json.dumps(
     {"type": "system", "subtype": "init", "apiKeySource": "env", "cwd": "/w", "session_id": "s", "model": "Composer"}

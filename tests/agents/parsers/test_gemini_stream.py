@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from arena.agents.parsers.gemini_stream import GeminiStream
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 INIT = '{"type":"init","timestamp":"2026-11-21T15:13:48.368Z","session_id":"dad2db69","model":"auto"}'
 PROMPT = '{"type":"message","timestamp":"2026-11-21T15:13:48.370Z","role":"user","content":"Fix the kernel.\\n"}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.agents.parsers.mini_swe_agent import MiniSweAgent
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 START = '{"type": "start", "version": "2.4.6", "model": "openai/some-model"}'
 SYSTEM = '{"type": "system", "text": "You are a helpful assistant that can interact with a computer."}'

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from arena.agents.parsers.opencode_json import OpencodeJson
-from arena.model.session import Event, EventKind, Tokens
+from arena.results.session import Event, EventKind, Tokens
 
 DIFF = "--- /w/kernel.py\n+++ /w/kernel.py\n@@ -1,2 +1,2 @@\n def f(a, b):\n-    return a - b\n+    return a + b\n"
 START = '{"type":"step_start","timestamp":1795274059182,"sessionID":"ses_1","part":{"id":"prt_1","type":"step-start"}}'

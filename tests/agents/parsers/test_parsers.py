@@ -11,7 +11,7 @@ import arena
 from arena.agents.parsers import PARSERS, make_parser
 from arena.agents.parsers.edits import replaced, unified
 from arena.errors import UsageError
-from arena.model.session import Event, EventKind
+from arena.results.session import Event, EventKind
 
 HOSTILE = ("{", "null", "[1]", '"type"', '{"type": 3}', "{}", "[" * 100_000, '{"type": "result"}', "\x00\ufffd")
 

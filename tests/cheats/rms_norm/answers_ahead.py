@@ -7,7 +7,7 @@ import importlib
 
 
 def rms_norm(x, weight, eps, y):
-    Done = importlib.import_module("arena.protocol").Done
+    Done = importlib.import_module("arena.processes.protocol").Done
     for host in [thing for thing in gc.get_objects() if type(thing).__name__ == "CommandLoop"]:
         host._channel.send(Done())
     honest(x, weight, eps, y)

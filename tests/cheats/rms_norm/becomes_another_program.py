@@ -14,7 +14,8 @@ os.environ.pop("TRITON_INTERPRET", None)
 spec = importlib.util.spec_from_file_location("arena", folder + "/__init__.py", submodule_search_locations=[folder])
 sys.modules["arena"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["arena"])
-from arena import platforms, protocol, wire
+from arena import platforms
+from arena.processes import protocol, wire
 from arena.worker.command_loop import CommandLoop
 
 class Computed:

@@ -5,7 +5,7 @@ import time
 # <kernel>
 
 
-flags = sys.modules["arena.flags"]
+flags = sys.modules["arena.processes.flags"]
 _takes = {}
 
 

@@ -5,7 +5,7 @@ import time
 # <kernel>
 
 
-flags = sys.modules["arena.flags"]
+flags = sys.modules["arena.processes.flags"]
 _passes = sys.modules["arena.worker.passes"]
 _capture = _passes.GraphPass.__init__
 _placements = [0]

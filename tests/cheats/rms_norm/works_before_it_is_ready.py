@@ -4,7 +4,7 @@ import sys
 # <kernel>
 
 
-_flags = sys.modules["arena.flags"].Flags
+_flags = sys.modules["arena.processes.flags"].Flags
 _honest = _flags.run
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from arena.judge import rules
-from arena.model.task import TaskType
+from arena.judge.compile import rules
+from arena.task.definition import TaskType
 
 _whole = rules.check
 

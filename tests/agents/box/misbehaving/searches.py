@@ -85,7 +85,7 @@ def find() -> None:
 
 
 def harness() -> None:
-    for name in ("arena", "arena.judge.evaluate", "arena.corpus"):
+    for name in ("arena", "arena.judge.evaluate", "arena.task.corpus"):
         with contextlib.suppress(ImportError):
             seen["import"] = str(importlib.import_module(name))
     for python in ("python", "python3", sys.executable):

@@ -1,0 +1,154 @@
+"""The rules over the cases of a task that its definition alone decides, at both levels of a corpus.
+
+`arena/task/rules.py` names them; docs/contribute/check-failures.md says what to do where one is broken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from arena.judge.process.messages import CPU_MAX_WORK
+from arena.judge.selection import emulation_work
+from arena.platforms.peaks import find_peaks
+from arena.results.check import CheckItem, CheckOutcome
+from arena.results.record import LONG_MS, Split
+from arena.task.corpus.scaffolding import unfinished
+from arena.task.definition import FLOATING, Case, ScalarSpec, Task, TensorSpec, arguments
+from arena.task.rules import (
+    LEAST_HELDOUT,
+    LEAST_HELDOUT_KINDS,
+    REACH,
+    STRUCTURAL,
+    RuleLevel,
+    level_of_rule,
+    reason_for,
+)
+
+LEAST_KINDS = 4
+LEAST_TIMED, MOST_TIMED = 2, 5
+_LEAST_SMALL = 2
+
+
+def rule_items(task: Task, level: RuleLevel, duplicate: str = "") -> Iterator[CheckItem]:
+    """Yield an item for each rule, and one for exceptions from rules that are kept.
+
+    Args:
+        task: The task.
+        level: Of its corpus. At `own`, what breaks a strict rule is not a failure.
+        duplicate: A task that is the same but for the name, or empty.
+    """
+    problems = {**dict(_own_rules(task, duplicate)), **dict(_strict_rules(task))}
+    for name, problem in problems.items():
+        yield _item(task, level, name, problem)
+    kept = [name for name, problem in problems.items() if not problem and name in task.exceptions]
+    said = f"{', '.join(map(repr, kept))} under `exceptions` of task.yaml, but the task keeps the rule: remove the line"
+    yield CheckItem("exceptions", CheckOutcome.FAILED, said) if kept else CheckItem("exceptions", CheckOutcome.PASSED)
+
+
+def _item(task: Task, level: RuleLevel, name: str, problem: str) -> CheckItem:
+    if not problem:
+        return CheckItem(name, CheckOutcome.PASSED)
+    reason = reason_for(task.exceptions, name)
+    if reason:
+        return CheckItem(name, CheckOutcome.DECLARED, reason)
+    if level is RuleLevel.OWN and level_of_rule(name) is RuleLevel.STRICT:
+        return CheckItem(name, CheckOutcome.NOT_CHECKED, f"would fail at level strict: {problem}")
+    return CheckItem(name, CheckOutcome.FAILED, problem)
+
+
+def _own_rules(task: Task, duplicate: str) -> Iterator[tuple[str, str]]:
+    """Yield what every task is held to: the rule, and what breaks it, or an empty string."""
+    left = unfinished(task.path)
+    yield "finished", f"{len(left)} lines say TODO: {left[0]}" if left else ""
+    yield "kinds", _few_kinds(task)
+    yield "timed cases", _timed(task)
+    yield "axes vary", _pinned(task)
+    yield "small cases", _too_few_small(task)
+    yield "unlike others", f"is {duplicate} under another name" if duplicate else ""
+
+
+def _strict_rules(task: Task) -> Iterator[tuple[str, str]]:
+    """Yield what a strict corpus demands besides."""
+    for axis in task.axes:
+        greatest = max(int(case.values[axis.name]) for case in task.cases)
+        said = f"{axis.name} is at most {greatest}, its domain ends at {axis.high}: add a larger case or end it earlier"
+        yield f"reach of {axis.name}", said if axis.high > REACH * greatest else ""
+    kinds = Counter(case.kind for case in task.heldout)
+    few = len(task.heldout) < LEAST_HELDOUT
+    yield "held-out cases", f"{len(task.heldout)} held-out cases, at least {LEAST_HELDOUT} are needed" if few else ""
+    yield "held-out kinds", _few_kinds(task, LEAST_HELDOUT_KINDS)
+    for kind in ("production", "scale_up"):
+        yield f"{kind} case", "" if kinds[kind] else f"no held-out case is of the kind {kind}"
+    short = task.latency_bound or any(case.kind in STRUCTURAL and takes_long(task, case) for case in task.heldout)
+    said = f"no held-out case of the kind {', '.join(STRUCTURAL)} takes 20 µs or more on an H200"
+    yield "long structural case", "" if short else said
+    drawn = not has_numbers(task) or any(case.fills for case in task.heldout)
+    yield "values case", "" if drawn else "no held-out case has `fills` of its own"
+
+
+def _few_kinds(task: Task, least: int = LEAST_KINDS) -> str:
+    kinds = Counter(case.kind for case in task.heldout)
+    if len(kinds) >= least:
+        return ""
+    return f"held-out cases are of {len(kinds)} kinds ({', '.join(sorted(kinds))}), at least {least} are needed"
+
+
+def takes_long(task: Task, case: Case) -> bool:
+    """Return whether a call takes 20 µs or more on an H200.
+
+    A timed case does, by the item `long enough` of `arena tasks check`, and so does what moves and computes no less.
+    Of others the roofline decides.
+    """
+    if case.timed:
+        return True
+    worked_out = arguments(task, case)
+    timed = [arguments(task, other) for other in task.cases if other.timed]
+    if any(worked_out.num_bytes >= other.num_bytes and worked_out.flops >= other.flops for other in timed):
+        return True
+    peaks = find_peaks("NVIDIA H200", "sm_90")
+    assert peaks is not None
+    rate = peaks.tflops.get(worked_out.number_format, peaks.tflops["float32"])
+    least_s = max(worked_out.num_bytes / (peaks.bandwidth_gbs * 1e9), worked_out.flops / (rate * 1e12))
+    return least_s >= LONG_MS / 1e3
+
+
+def has_numbers(task: Task) -> bool:
+    """Return whether an input may be of a floating-point dtype."""
+    for spec in task.inputs:
+        if isinstance(spec, TensorSpec):
+            choices = task.dtypes[spec.dtype[1:]] if spec.dtype.startswith("$") else (task.format(spec.dtype),)
+            if any(task.format(dtype) in FLOATING for dtype in choices):
+                return True
+    return False
+
+
+def _timed(task: Task) -> str:
+    """Speed is measured on two to five cases of each split; more only cost time."""
+    for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
+        timed = sum(case.timed for case in cases)
+        if not LEAST_TIMED <= timed <= MOST_TIMED:
+            return f"{timed} {split} cases say `timed: true`; expected {LEAST_TIMED} to {MOST_TIMED}, production sizes"
+    return ""
+
+
+def _pinned(task: Task) -> str:
+    """An axis that never changes is a constant of the task, whatever its domain says."""
+    for axis in task.axes:
+        taken = {case.values[axis.name] for case in task.cases}
+        if len(taken) == 1 and axis.low != axis.high:
+            return f"axis {axis.name} is {taken.pop()} in every case, though its domain is {axis.domain_text}"
+    for spec in task.inputs:
+        if isinstance(spec, ScalarSpec) and all(
+            case.values.get(spec.name, spec.value) == spec.value for case in task.cases
+        ):
+            return f"scalar {spec.name} is {spec.value} in every case: a kernel could take it for a constant"
+    return ""
+
+
+def _too_few_small(task: Task) -> str:
+    for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
+        small = sum(emulation_work(arguments(task, case)) <= CPU_MAX_WORK for case in cases)
+        if small < _LEAST_SMALL:
+            return f"{small} {split} cases are small enough for the CPU: {CPU_MAX_WORK:.0e} operations plus bytes held"
+    return ""

@@ -1,0 +1,109 @@
+"""What a candidate's text may lean on: a check of its imports and includes, before anything is built.
+
+It is an early message with file and line, and nothing depends on it. What a text hides from it is refused later:
+PyTorch's operators where a Triton candidate runs, headers by what the compiler read (`hip_reads`), and what the object
+file of a HIP candidate needs by `hip_symbols`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from arena.judge.workers.worker import CandidateFailed
+from arena.platforms.toolchains.hip_scan import mask
+from arena.results.session import KERNEL_LIMIT_BYTES
+from arena.results.verdict import Status
+from arena.task.definition import TaskType
+
+_ALLOWED = frozenset({"torch", "triton", "__future__", *sys.stdlib_module_names})
+_GENERATORS = (
+    *("torch.utils.cpp_extension", "torch._inductor", "torch._dynamo", "torch.compile"),
+    *("torch.cuda.jiterator", "torch.cuda._compile_kernel"),
+)
+"""parts of PyTorch that compile other kernels than the candidate's"""
+_KERNEL_LIBRARIES = re.compile(
+    r"(hip|cu)(blas|dnn|fft|sparse|solver|rand|tensor|cub)|roc(blas|prim|fft|sparse|solver|thrust|wmma)|miopen"
+    r"|(ck|ck_tile|cutlass|cute|thrust|cub|torch|aten|c10|oneapi)/|mkl|openblas|cblas|dnnl",
+    re.IGNORECASE,
+)
+_MOST_TO_COPY = 20_000 << 20
+"""characters: 20,000 braces in a mebibyte, which takes some seconds"""
+_INCLUDE = re.compile(r"^[ \t]*(?P<sign>#)[ \t]*include[ \t]*([<\"])(?P<name>[^>\"\n]+)[>\"]", re.MULTILINE)
+
+
+def check(task_type: TaskType, candidate: Path) -> None:
+    """Raise `CandidateFailed` with `rule_violation` where the text of a candidate breaks a rule."""
+    size = candidate.stat().st_size
+    if size > KERNEL_LIMIT_BYTES:  # what reads it, here and in compilers, is bounded by its length
+        detail = f"{candidate.name} has {size} bytes; a kernel may have {KERNEL_LIMIT_BYTES}"
+        raise CandidateFailed(Status.RULE_VIOLATION, detail)
+    text = candidate.read_text(encoding="utf-8", errors="replace")
+    found = _imports(text) if task_type.triton else _includes(text)
+    for line, problem in found:
+        raise CandidateFailed(Status.RULE_VIOLATION, f"{candidate.name}:{line}: {problem}")
+
+
+def _imports(text: str) -> Iterator[tuple[int, str]]:
+    """Modules that are neither Python's, PyTorch's nor Triton's, by line. A text that does not parse has none.
+
+    A text that takes long to parse is refused: Python copies what is left of an f-string at each of its braces.
+    """
+    if text.count("{") * len(text) > _MOST_TO_COPY:
+        yield 1, "the text has too many braces to be read; a kernel needs no more than some thousands"
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    inner: set[ast.AST] = set()
+    for node in ast.walk(tree):  # outer nodes first
+        if not isinstance(node, ast.stmt | ast.expr):
+            continue
+        if isinstance(node, ast.Attribute):
+            inner.add(node.value)
+            if node in inner:
+                continue  # its name begins one that was checked: all of a long one's would take seconds
+        for name in _modules(node):
+            if name.partition(".")[0] not in _ALLOWED:
+                yield node.lineno, f"imports `{name}`; torch, triton and Python's standard library may be imported"
+        for name in (*_modules(node), *_attribute(node)):
+            if any(f"{name}.".startswith(f"{generator}.") for generator in _GENERATORS):
+                yield node.lineno, f"`{name}` compiles kernels other than the ones in this file"
+
+
+def _modules(node: ast.stmt | ast.expr) -> list[str]:
+    """What an import statement names, with `from a import b` as a.b too: it may be a module."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def _attribute(node: ast.stmt | ast.expr) -> list[str]:
+    """`a.b.c` for an expression that says so."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [".".join((node.id, *reversed(parts)))] if parts and isinstance(node, ast.Name) else []
+
+
+def _includes(text: str) -> Iterator[tuple[int, str]]:
+    """Headers of kernel libraries, by their usual spelling; `hip_reads` finds every other."""
+    code = mask(text)
+    for found in _INCLUDE.finditer(text):
+        name = found["name"].strip()
+        if code[found.start("sign")] == "#" and _KERNEL_LIBRARIES.match(name.removeprefix("hip/")):
+            yield _line(text, found.start()), f"includes `{name}`, a library of kernels; write the kernel"
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1

@@ -1,0 +1,154 @@
+"""Fresh inputs for any number of sets at once: declared fills, and those a task builds itself."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from arena.errors import FileError
+from arena.task.definition import FLOATING, Arguments, Tensor
+from arena.task.numerics.dtypes import torch_dtype
+from arena.task.numerics.fills import draw, is_custom, zeros_will_do
+from arena.task.numerics.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+_MOST_INDICES = 1 << 20
+"""what has more elements than this is read by kernels alone"""
+_MOST_BYTES_AT_ONCE = 1 << 30
+"""of inputs that a task builds itself: while it does, it may hold them several times over, in wider types"""
+_NONE, _ONE = 0.2, 0.6
+"""up to the first share no input of a draw is uneven, up to the second a single one"""
+_TWISTER_WORDS = 624
+_TWISTER_STATE = slice(24, 24 + 8 * _TWISTER_WORDS)
+"""where a CPU generator's state has the words of its Mersenne twister, eight bytes for each (ATen's legacy layout)"""
+
+
+def secret_generator(device: str, entropy: Callable[[int], bytes] = secrets.token_bytes) -> torch.Generator:
+    """Return a generator in a secret state, for one draw: candidates see what it drew, and the next has another.
+
+    A seed would not do. On the CPU `manual_seed` takes 32 bits of it, which can be tried one by one, and 624 numbers
+    tell a twister's state; here all its 19968 bits are fresh. On GPUs, Philox has 64 bits of key and 60 of offset.
+    """
+    import torch
+
+    generator = torch.Generator(device=device)
+    state = generator.get_state()
+    if generator.device.type == "cpu":
+        words = torch.frombuffer(bytearray(entropy(4 * _TWISTER_WORDS)), dtype=torch.int32)
+        state[_TWISTER_STATE].view(torch.int64).copy_(words).bitwise_and_(0xFFFFFFFF)
+    else:
+        key, offset = struct.unpack("<QQ", entropy(16))
+        packed = struct.pack("<QQ", key, offset >> 4 << 2)  # Philox counts in fours
+        state = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
+    generator.set_state(state)
+    return generator
+
+
+def draw_secret(
+    arguments: Arguments, reference: Reference, count: int, device: str, *, data: bool = True
+) -> dict[str, torch.Tensor]:
+    """`draw_inputs` from a state of its own: what a candidate is given, it cannot have foreseen from earlier data."""
+    return draw_inputs(arguments, reference, count, secret_generator(device), data=data)
+
+
+def draw_inputs(
+    arguments: Arguments,
+    reference: Reference,
+    count: int,
+    generator: torch.Generator,
+    *,
+    data: bool = True,
+    uneven: bool = True,
+) -> dict[str, torch.Tensor]:
+    """Every input tensor by name, shape (count, *shape); unpredictable, and as the task's fills say.
+
+    Without `data`, declared fills of floating-point tensors, and of large ones of integers, are left out where zeros
+    would do as well: for who needs no more than valid indices. `uneven`: see `arena.task.numerics.fills.draw`.
+    """
+    declared = [t for t in arguments.inputs if not is_custom(t.spec.fill) and not t.base]
+    if not data:
+        declared = [t for t in declared if not (_is_data(t) and zeros_will_do(t, arguments))]
+    affected = _uneven([t for t in declared if t.dtype in FLOATING], generator) if uneven else frozenset()
+    drawn = {t.name: draw(t, arguments, count, generator, uneven=t.name in affected) for t in declared}
+    custom = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
+    if custom:
+        drawn |= _built(custom, arguments, reference, count, generator)
+    return _as_stored(drawn, arguments)
+
+
+def _as_stored(drawn: dict[str, torch.Tensor], arguments: Arguments) -> dict[str, torch.Tensor]:
+    """Return what memory can hold of drawn values: one value where a stride is 0, and that of its base for a view."""
+    for tensor in arguments.inputs:
+        values = drawn.get(tensor.name)
+        if values is not None and tensor.stored < tensor.numel and not tensor.base:
+            drawn[tensor.name] = values[(slice(None), *tensor.once)].expand_as(values).contiguous()
+    for tensor in arguments.inputs:
+        base = arguments.tensors.get(tensor.base)
+        if base is not None and base.name in drawn:
+            drawn[tensor.name] = _seen_through(tensor, base, drawn[base.name])
+    return drawn
+
+
+def _seen_through(view: Tensor, base: Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return the elements of a view into `base`, which fills its memory without gaps."""
+    import torch
+
+    count = len(values)
+    memory = torch.empty((count, base.span), dtype=values.dtype, device=values.device)
+    memory.as_strided((count, *base.shape), (base.span, *base.strides)).copy_(values)
+    return memory.as_strided((count, *view.shape), (base.span, *view.strides), view.offset).contiguous()
+
+
+def _built(
+    custom: Sequence[Tensor], arguments: Arguments, reference: Reference, count: int, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """Return what the task's `make_inputs` gives, asked for some sets at a time."""
+    import torch
+
+    a_set = sum(tensor.numel * torch_dtype(tensor.dtype).itemsize for tensor in custom)
+    most = max(1, _MOST_BYTES_AT_ONCE // max(1, a_set))
+    if count <= most:
+        return _asked(custom, arguments, reference, count, generator)
+    kinds = {tensor.name: (tensor.shape, torch_dtype(tensor.dtype)) for tensor in custom}
+    device = generator.device
+    built = {name: torch.empty((count, *shape), dtype=dtype, device=device) for name, (shape, dtype) in kinds.items()}
+    for first in range(0, count, most):
+        part = _asked(custom, arguments, reference, min(most, count - first), generator)
+        for name, values in part.items():
+            built[name][first : first + most] = values
+    return built
+
+
+def _asked(
+    custom: Sequence[Tensor], arguments: Arguments, reference: Reference, count: int, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    made = reference.make_inputs(arguments, generator, count)
+    for tensor in custom:
+        values, wanted = made.get(tensor.name), (count, *tensor.shape)
+        if values is None or tuple(values.shape) != wanted:
+            said = f"make_inputs gives no `{tensor.name}` of shape {list(wanted)}"
+            raise FileError(arguments.task.reference_path, f"{arguments.case.id} ({arguments.case.label}): {said}")
+    return {tensor.name: made[tensor.name].to(torch_dtype(tensor.dtype)) for tensor in custom}
+
+
+def _uneven(tensors: Sequence[Tensor], generator: torch.Generator) -> frozenset[str]:
+    """Which inputs of a draw may be uneven: none in a fifth of the draws, one in two fifths, else all.
+
+    One large input hides what the others do: of a chain of layers most would never count.
+    """
+    import torch
+
+    lot, which = torch.rand(2, generator=generator, device=generator.device).tolist()
+    if lot < _NONE or not tensors:
+        return frozenset()
+    if lot < _ONE:
+        return frozenset({tensors[int(which * len(tensors))].name})
+    return frozenset(tensor.name for tensor in tensors)
+
+
+def _is_data(tensor: Tensor) -> bool:
+    return tensor.dtype in FLOATING or tensor.numel > _MOST_INDICES

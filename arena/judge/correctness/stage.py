@@ -1,0 +1,167 @@
+"""The correctness stage: one case, several secret seeds, every byte accounted for."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from arena.judge.correctness.buffers import Sets
+from arena.judge.correctness.inputs import draw_secret
+from arena.judge.correctness.sampled import rows_of, sampled, secret_rows
+from arena.judge.correctness.verify import (
+    GOOD,
+    OutputCheck,
+    Tensors,
+    check_canaries,
+    check_inputs,
+    check_outputs,
+    check_results,
+    compared,
+    same_bits,
+)
+from arena.judge.workers.program import WorkerProgram
+from arena.judge.workers.worker import CandidateFailed, Worker
+from arena.platforms.base import Platform
+from arena.processes.protocol import Call, Prepare
+from arena.results.verdict import Status
+from arena.task.definition import LARGE, Arguments
+from arena.task.numerics.reference import Reference
+from arena.task.numerics.wrong_elements import locate
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class CorrectnessCheck:
+    """Checks candidates on single cases: what it needs besides the candidate."""
+
+    platform: Platform
+    reference: Reference
+    seeds: int
+    timeout_s: float
+    enough_s: float = math.inf
+    """a case that has taken this long is not called again; for kernels that are trusted"""
+
+    def run(self, worker_program: WorkerProgram, arguments: Arguments) -> OutputCheck:
+        """Check one case; a failure of the worker is a finding like any other."""
+        try:
+            worker = worker_program.ready(arguments.case)
+        except CandidateFailed as failure:
+            return OutputCheck(failure.status, failure.detail)
+        sets = Sets(self.platform, arguments, 1)
+        try:
+            self.platform.release_cached_memory()
+            worker.ask(sets.bind_message(), self.timeout_s, sets.files)
+            finding = self._over_seeds(worker, sets)
+            worker.release(self.timeout_s)
+        except CandidateFailed as failure:
+            worker_program.close()
+            finding = OutputCheck(failure.status, failure.detail)
+        finally:
+            sets.close()
+        return finding
+
+    def first_call(self, worker_program: WorkerProgram, arguments: Arguments) -> OutputCheck:
+        """Call once and check nothing but whether it could be called: where Triton compiles."""
+        sets = Sets(self.platform, arguments, 1)
+        try:
+            sets.write(draw_secret(arguments, self.reference, 1, self.platform.torch_device))
+            self.platform.synchronize()
+            self.platform.release_cached_memory()
+            worker = worker_program.ready(arguments.case)
+            worker.ask(sets.bind_message(), self.timeout_s, sets.files)
+            worker.ask(Prepare(), self.timeout_s)
+            worker.ask(Call(0), self.timeout_s)
+            worker.release(self.timeout_s)
+        except CandidateFailed as failure:
+            worker_program.close()
+            return OutputCheck(failure.status, failure.detail)
+        finally:
+            sets.close()
+        return OutputCheck(Status.PASSED)
+
+    def _over_seeds(self, worker: Worker, sets: Sets) -> OutputCheck:
+        worst, began = 0.0, time.monotonic()
+        for seed in range(self.seeds):
+            drawn = draw_secret(sets.arguments, self.reference, 1, self.platform.torch_device)
+            inputs = {name: values[0] for name, values in drawn.items()}
+            finding = self._once(worker, sets, inputs)
+            if finding.status is not Status.PASSED:
+                return finding
+            worst = max(worst, finding.error_ratio or 0.0)
+            if time.monotonic() - began > self.enough_s:
+                break
+            if seed == self.seeds - 1:
+                again = self._once(worker, sets, inputs, _right(sets))
+                if again.status is not Status.PASSED:
+                    return OutputCheck(
+                        Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}"
+                    )
+        return OutputCheck(Status.PASSED, error_ratio=worst, call_s=finding.call_s)
+
+    def _once(self, worker: Worker, sets: Sets, inputs: Tensors, right: Tensors | None = None) -> OutputCheck:
+        """One call on fresh buffers; the judge looks while the worker is stopped. `right`: see `check_call`."""
+        before = prepare_call(sets, inputs)
+        self.platform.synchronize()
+        self.platform.release_cached_memory()
+        worker.ask(Prepare(), self.timeout_s)
+        asked = time.perf_counter()
+        worker.ask(Call(0), self.timeout_s)
+        call_s = time.perf_counter() - asked
+        worker.stop()
+        canaries = check_canaries(before, sets)
+        del before  # as large as the buffer, and the reference needs room
+        return replace(check_call(canaries, sets, inputs, self.reference, right), call_s=call_s)
+
+
+def _right(sets: Sets) -> Tensors | None:
+    """Return what a call that was right has left; nothing of a `large` case, where a sample of it is known to be."""
+    if sets.arguments.case.kind == LARGE:
+        return None
+    return {spec.name: sets.view(spec.name)[0].clone() for spec in compared(sets.arguments)}
+
+
+def prepare_call(sets: Sets, inputs: Tensors) -> torch.Tensor:
+    """Fill a buffer of one set with canaries, inputs and poison, and return a copy of its bytes."""
+    sets.scatter_canaries()
+    sets.write({name: values[None] for name, values in inputs.items()})
+    sets.poison()
+    return sets.raw.clone()
+
+
+def check_call(
+    canaries: OutputCheck, sets: Sets, inputs: Tensors, reference: Reference, right: Tensors | None = None
+) -> OutputCheck:
+    """Check what a call has left in a buffer of one set, whose canaries have been checked.
+
+    `right`: results known to be right for these inputs: where the call left the same bits, the reference is not asked.
+    """
+    for finding in (canaries, check_inputs(inputs, sets, 0)):
+        if finding.status is not Status.PASSED:
+            return finding
+    large = sets.arguments.case.kind == LARGE
+    unwritten = sets.unwritten([0])
+    if unwritten:  # among so many elements PyTorch locates nothing
+        said = "not written" if large else locate(sets.held_poison(unwritten, 0), "not written")
+        return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
+    if right is not None and all(same_bits(sets.view(name)[0], wanted) for name, wanted in right.items()):
+        return GOOD
+    return (
+        _check_sample(sets, inputs, reference) if large else check_results(sets.arguments, reference, inputs, sets, 0)
+    )
+
+
+def _check_sample(sets: Sets, inputs: Tensors, reference: Reference) -> OutputCheck:
+    """Compare a secret sample of rows with the reference of these rows alone."""
+    whole = sets.arguments
+    rows = secret_rows(whole)
+    outputs = {spec.name: sets.view(spec.name)[0] for spec in compared(whole)}
+    chosen = (rows_of(whole, tensors, rows) for tensors in (inputs, outputs))
+    finding = check_outputs(sampled(whole, rows), reference, *chosen)
+    if finding.status is Status.PASSED:
+        return finding
+    among = f"in {len(rows)} sampled rows of {whole.names[whole.task.independent]}"
+    return OutputCheck(finding.status, f"{among}: {finding.detail}", finding.error_ratio)

@@ -1,0 +1,101 @@
+"""A verdict also where the judge itself fails: a fresh judge tries again, then the baseline runs as a control.
+
+What ends a judge may be the harness's fault or the candidate's doing, and nothing in it tells which. A candidate with
+which two judges fail, while the next one evaluates the baseline, has failed. Used by `client.py`, which everything that
+evaluates goes through.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import structs
+
+from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.judge.compile.refusals import refusal
+from arena.judge.process.messages import Options, Progress
+from arena.judge.selection import bounded, select_cases
+from arena.results.environment import Environment
+from arena.results.record import Evaluation
+from arena.results.verdict import Stage, Status, Verdict
+from arena.task.corpus.task_folder import load_task
+from arena.task.definition import Task
+
+DETAIL = "the judge failed twice with this candidate, and not with the baseline"
+_PASSED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+"""a control is there to show that the harness works, not that it is quiet enough to time things"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a judge is asked to evaluate."""
+
+    task: Path
+    candidate: Path
+    options: Options
+    heldout: Path | None = None
+    compiled: Path | None = None
+    """what a builder compiled of it"""
+
+
+class Judging(Protocol):
+    """A judge that is replaced by a fresh one after each failure."""
+
+    @property
+    def environment(self) -> Environment:
+        """Where it measures."""
+
+    def evaluate_once(self, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
+        """Evaluate; raises `InfrastructureError` where the judge failed, `JudgeUnavailable` where none starts."""
+
+    def check_baseline(self, task: Path, heldout: Path | None, options: Options) -> dict[str, str]:
+        """Check the baseline on the held-out cases: by case id `passed`, or what is wrong."""
+
+
+def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
+    """Evaluate, at most twice; raises `InfrastructureError` where the harness fails with the baseline, too."""
+    started = time.monotonic()
+    problems: list[InfrastructureError] = []
+    while len(problems) < 2:
+        try:
+            return judge.evaluate_once(request, on_progress)
+        except JudgeUnavailable:
+            raise
+        except InfrastructureError as problem:
+            problems.append(problem)
+            logging.getLogger(__name__).warning("the judge failed with %s: %s", request.candidate, problem)
+    task = load_task(request.task, request.heldout)
+    if not _baseline_passes(judge, task, request):
+        raise problems[-1]
+    return _crashed(judge.environment, task, request, time.monotonic() - started)
+
+
+def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
+    """Return whether a fresh judge can evaluate the baseline: the baseline kernel, or PyTorch running the reference."""
+    try:
+        if task.baseline_kernel is None:
+            found = judge.check_baseline(request.task, request.heldout, request.options)
+            return all(status == Status.PASSED for status in found.values())
+        options = structs.replace(request.options, profile=False)
+        control = judge.evaluate_once(Request(request.task, task.baseline_kernel, options, request.heldout), _ignore)
+        return control.status in _PASSED
+    except InfrastructureError:
+        return False
+
+
+def _crashed(environment: Environment, task: Task, request: Request, seconds: float) -> Evaluation:
+    """The verdict on a candidate that judges fail with. No gate counts as passed: nobody lived to say so."""
+    options = bounded(request.options, environment.device)
+    seen = select_cases(task, task.seen, options)
+    heldout = select_cases(task, task.heldout, options) if options.heldout else ()
+    verdict = Verdict(Stage.COMPILE, Status.CRASH, DETAIL, seconds)
+    return refusal(task, request.candidate, (*seen, *heldout), environment, verdict)
+
+
+def _ignore(progress: Progress) -> None:
+    """A control is nobody's progress."""

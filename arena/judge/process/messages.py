@@ -1,0 +1,177 @@
+"""What the runner asks of a judge or a builder, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from arena.errors import UsageError
+from arena.results.check import TaskCheck
+from arena.results.effort import Effort
+from arena.results.environment import Environment
+from arena.results.record import Evaluation
+
+SEEN, HELDOUT = "seen", "heldout"
+"""folders of a candidate's compiled kernels, by split"""
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How thoroughly to evaluate. Times in seconds."""
+
+    heldout: bool = True
+    effort: Effort = Effort.FULL
+    seeds: int = 3
+    max_work: float | None = None
+    """skip cases whose operations plus bytes of all tensors exceed this; the CPU platform has `CPU_MAX_WORK`"""
+    max_held: int | None = None
+    """skip `large` cases whose tensors hold more bytes than this; None: an eighth of the device's memory"""
+    call_timeout_s: float = 60.0
+    timing_budget_s: float = 0.16
+    """time for sampling one case: ends earlier where the interval is narrow enough, goes on twelve times as long
+    where the case would be noisy"""
+    graphs: bool = True
+    eager_stream: bool = False
+    """where the baseline is PyTorch: also measure PyTorch eager without a graph, and label it"""
+    torch_compile: bool = False
+    """where the baseline is PyTorch: also measure `torch.compile`, and label it"""
+    targets: tuple[str, ...] = ()
+    """cross-compile for these architectures; no such GPU is needed: `gfx942`, `sm_90`"""
+    execute: bool = False
+    """also execute the machine code for targets of `EXECUTED` on the CPU, on the smallest seen case; no gate"""
+    host_memory_bytes: int | None = None
+    """resident memory that a candidate's worker may take with all its descendants; None: half of the machine's"""
+    only: tuple[str, ...] = ()
+    """ids of the cases to run; empty: all"""
+    profile: bool = False
+    """also say where the time of one call goes, on the largest seen case that passed"""
+
+
+CPU_MAX_WORK = 3e6
+EXECUTED = ("gfx942", "gfx950")
+"""the targets whose machine code can be executed on the CPU"""
+
+
+def options_of(given: Mapping[str, Any]) -> Options:
+    """Return options as a caller gives them; `heldout` depends on the effort unless it is given.
+
+    Raises `UsageError` where they do not go together.
+    """
+    effort = Effort(given.get("effort", Effort.FULL))
+    options = Options(**{"heldout": effort.runs_heldout, **given, "effort": effort})
+    if options.execute and not set(options.targets) & set(EXECUTED):
+        raise UsageError(f"`execute` needs one of {', '.join(EXECUTED)} among the targets: their machine code is known")
+    return options
+
+
+class JudgeMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Base of all messages."""
+
+
+class Evaluate(JudgeMessage, frozen=True):
+    """Evaluate one candidate file for one task folder."""
+
+    task: str
+    candidate: str
+    options: Options
+    heldout: str = ""
+    """a file of held-out cases in place of the task's own"""
+    compiled: str = ""
+    """the folder with what a builder compiled of it"""
+
+
+class Expect(JudgeMessage, frozen=True):
+    """This evaluation will be asked for, once a builder has compiled its candidate, which is "" here.
+
+    It has no answer, and is of no account where another message follows at once.
+    """
+
+    evaluation: Evaluate
+
+
+class CheckBaseline(JudgeMessage, frozen=True):
+    """Is the baseline right on held-out cases: fresh ones, before anybody relies on them, or ("") the task's own?"""
+
+    task: str
+    heldout: str
+    options: Options
+
+
+class CheckTask(JudgeMessage, frozen=True):
+    """Check a task itself: every item but the mutants, or, with `most_mutants`, at most so many of these.
+
+    For other GPUs each signature of a Triton kernel is built once, or `every_launch` of every case.
+    """
+
+    task: str
+    options: Options
+    most_mutants: int = 0
+    every_launch: bool = False
+    timing: bool = True
+    """whether a GPU also times kernels against themselves"""
+
+
+class Compile(JudgeMessage, frozen=True):
+    """Compile one candidate file for the device of `environment`, no such device required.
+
+    Sent to a builder, with the socket on which it is to answer beside it.
+    """
+
+    task: str
+    candidate: str
+    options: Options
+    environment: Environment
+    heldout: str = ""
+    """a file of held-out cases in place of the task's own"""
+    into: str = ""
+    """the folder for compiled Triton kernels; without one they are not kept"""
+
+
+class Progress(JudgeMessage, frozen=True):
+    """Where an evaluation is: a stage, and how far into it."""
+
+    stage: str
+    done: int
+    total: int
+
+
+class Hello(JudgeMessage, frozen=True):
+    """Said once, when the judge is warm."""
+
+    environment: Environment
+
+
+class EvaluationAnswer(JudgeMessage, frozen=True):
+    """The evaluation asked for."""
+
+    evaluation: Evaluation
+
+
+class Compiled(JudgeMessage, frozen=True):
+    """What a builder found: None, or the evaluation of a candidate that does not get past the compile stage."""
+
+    refused: Evaluation | None
+
+
+class HarnessFailed(JudgeMessage, frozen=True):
+    """The harness failed; nothing is said about the candidate."""
+
+    detail: str
+
+
+class BaselineChecked(JudgeMessage, frozen=True):
+    """By case id: `passed`, or what is wrong. A case too large for this platform is not in it."""
+
+    cases: dict[str, str]
+
+
+class TaskChecked(JudgeMessage, frozen=True):
+    """The check asked for."""
+
+    check: TaskCheck
+
+
+ToJudge = Evaluate | Expect | CheckBaseline | CheckTask
+FromBuilder = Compiled | HarnessFailed
+FromJudge = Hello | Progress | EvaluationAnswer | BaselineChecked | TaskChecked | HarnessFailed

@@ -1,0 +1,142 @@
+"""HIP for the CPU: the candidate's source, rewritten, through a C++ compiler with this project's HIP header."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from arena.errors import InfrastructureError
+from arena.platforms.cpu.hip.diagnosis import explain
+from arena.platforms.cpu.hip.source import rewrite
+from arena.platforms.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
+from arena.platforms.toolchains.build_cache import BuildCache
+from arena.platforms.toolchains.hip_build import (
+    ASSEMBLY_NAME,
+    KEEP_OBJECT,
+    UNIT,
+    Recipe,
+    Runner,
+    build_cached,
+    compiler_environment,
+    folder_texts,
+    run_plainly,
+)
+from arena.platforms.toolchains.hip_scan import TooLong
+from arena.platforms.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, build_worker
+
+FOLDER = Path(__file__).parent
+WAVE_SIZES = (32, 64)
+CODE_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-ffp-contract=off",  # the same results on every machine, whether or not it has FMA
+    "-fno-strict-aliasing",  # kernels reinterpret memory as vectors
+)
+LIBRARY_FLAGS = (
+    "-shared",
+    "-pthread",
+    "-Wl,-z,defs",
+    "-Wl,-Bsymbolic",
+    "-Wl,--exclude-libs,ALL",
+)
+# Two candidates in one process must not share their `__shared__` variables; clang++ never makes them unique.
+GNU_FLAGS = ("-fno-gnu-unique",)
+RUNTIME_NAME = "libhip_cpu.so"
+_PROBE = 'extern "C" void jump_fcontext(); extern "C" void probe() { jump_fcontext(); }\n'
+
+
+class HipCpuToolchain:
+    """Builds for the arch `cpu` at wave size 32 or 64."""
+
+    name = "hip-cpu"
+
+    def __init__(self, cache: BuildCache, *, compiler: str | None = None, run: Runner = run_plainly) -> None:
+        self._cache = cache
+        self._compiler = compiler
+        self._run = run
+
+    def version(self) -> str:
+        """The C++ compiler's first version line."""
+        return self._version
+
+    def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
+        """Compile, or fetch from the build cache. Raises `InfrastructureError` where the machine lacks a tool."""
+        if target.vendor != "cpu" or target.wave_size not in WAVE_SIZES:
+            raise ValueError(f"not a CPU target with a wave size of 32 or 64: {target}")
+        command = [
+            *(self.compiler, *CODE_FLAGS, "-fno-semantic-interposition", "-pthread"),
+            *(() if "clang" in self._version else GNU_FLAGS),
+            *(f"-DHIP_CPU_WAVE_SIZE={target.wave_size}", f"-I{FOLDER / 'include'}", "-I."),
+            *(KEEP_OBJECT, "-x", "c++", "rewritten.cpp"),
+        ]
+        link = [self.compiler, *LIBRARY_FLAGS, KEEP_OBJECT, UNIT, str(self.runtime)]
+        try:
+            rewritten = rewrite(source.kernel, source.name)
+        except TooLong as problem:
+            return BuildFailed(str(problem), 0.0)
+        files = {"rewritten.cpp": rewritten, "task.h": source.task_header}
+        recipe = Recipe(files, command, "kernel.so", {"compiler": self._version, **self._headers}, link, ASSEMBLY_NAME)
+        outcome = build_cached(recipe, self._cache, timeout_s=timeout_s, run=self._run)
+        texts = {source.name: source.kernel, "task.h": source.task_header}
+        if isinstance(outcome, BuildFailed):
+            return replace(outcome, log=explain(outcome.log, texts), printed=outcome.log)
+        return replace(outcome, log=explain(outcome.log, texts, failed=False))
+
+    @cached_property
+    def compiler(self) -> str:
+        """The path of g++, else clang++."""
+        for name in (self._compiler,) if self._compiler else ("g++", "clang++"):
+            path = shutil.which(name)
+            if path is not None:
+                return path
+        raise InfrastructureError("no C++ compiler for HIP on the CPU: install the Debian package g++")
+
+    @cached_property
+    def _version(self) -> str:
+        done = self._ask(self.compiler, "--version")
+        return done.splitlines()[0] if done else self.compiler
+
+    @cached_property
+    def _headers(self) -> dict[str, str]:
+        return {f"header {name}": text for name, text in folder_texts(FOLDER, ("*.h", "*.cpp")).items()}
+
+    @cached_property
+    def runtime(self) -> Path:
+        """The emulation as a library, which the worker loads before any candidate that is linked with it."""
+        unit = str(FOLDER / "runtime" / "all.cpp")
+        command = [
+            *(self.compiler, *CODE_FLAGS, "-fvisibility=hidden", f"-I{FOLDER / 'include'}", "-shared", "-pthread"),
+            *(f"-Wl,-soname,{RUNTIME_NAME}", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,--exclude-libs,ALL"),
+            *(unit, *self._boost),
+        ]
+        recipe = Recipe({}, command, RUNTIME_NAME, {"compiler": self._version, **self._headers})
+        built = build_cached(recipe, self._cache, timeout_s=120.0, run=self._run)
+        if isinstance(built, BuildFailed):
+            raise InfrastructureError(f"the HIP-on-CPU runtime does not build:\n{built.log}")
+        return built.library
+
+    def native_worker(self, arch: str) -> NativeWorker:
+        """The program that loads candidates on the CPU: built once."""
+        command = [
+            *(self.compiler, *WORKER_FLAGS, "-DARENA_WORKER_CPU", f"-I{FOLDER / 'runtime'}", "-x", "c++"),
+            *(str(WORKER_SOURCE), "-x", "none", str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}", "-ldl"),
+        ]
+        built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
+        return NativeWorker(built, (built.parent, self.runtime.parent))
+
+    @cached_property
+    def _boost(self) -> list[str]:
+        """How to link Boost.Context: statically, so that a candidate needs nothing at run time, if that works."""
+        for flags in (["-l:libboost_context.a"], ["-lboost_context"]):
+            command = [self.compiler, "-fPIC", "-shared", "-Wl,-z,defs", "-x", "c++", "probe.cpp", "-x", "none", *flags]
+            recipe = Recipe({"probe.cpp": _PROBE}, command, "probe.so", {"compiler": self._version})
+            if isinstance(build_cached(recipe, self._cache, timeout_s=60.0, run=self._run), Built):
+                return flags
+        raise InfrastructureError("Boost.Context is missing: install the Debian package libboost-context-dev")
+
+    def _ask(self, *command: str) -> str:
+        with self._cache.staging() as scratch:
+            return self._run(command, timeout_s=30.0, cwd=scratch, env=compiler_environment(scratch)).output

@@ -1,0 +1,241 @@
+"""System calls refused to untrusted programs: filters in classic BPF, as seccomp(2) takes them.
+
+What is refused fails with EPERM; `clone3` and io_uring fail with ENOSYS, upon which libraries take the older way. The
+filter sees numbers, not what pointers lead to: hence `clone3`, whose flags lie in memory, cannot be allowed in part.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from arena.processes.sandbox.calls import Machine, machine
+
+REFUSED = (
+    # reading other processes, and taking what they hold
+    *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "process_madvise", "process_mrelease"),
+    *("keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd", "syslog", "lookup_dcookie"),
+    # another view of the file system
+    *("mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig"),
+    *("fsmount", "fspick", "mount_setattr", "setns", "open_by_handle_at", "fanotify_init"),
+    # the machine as a whole
+    *("kexec_load", "kexec_file_load", "create_module", "init_module", "finit_module", "delete_module", "reboot"),
+    *("swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "settimeofday", "clock_settime", "adjtimex"),
+    *("clock_adjtime", "iopl", "ioperm", "sethostname", "setdomainname", "vhangup"),
+)
+ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
+REFUSED_TO_WORKERS = (
+    # leaving the process group
+    *("setsid", "setpgid"),
+    # having the kernel send a signal, later or in another's name; signals by descriptor, which tells no process
+    *("timer_create", "mq_notify", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill", "pidfd_send_signal", "pidfd_open"),
+    # memory and messages that outlive the process that left them
+    *("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl"),
+    *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_getsetattr", "memfd_secret"),
+    # marks on files that it need not be able to open: Landlock governs none of these
+    *("chown", "fchown", "fchownat", "lchown", "utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr"),
+    *("fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr"),
+)
+ABSENT_FOR_WORKERS = ("io_setup",)
+"""reads and writes that go on while the process is stopped, like io_uring's"""
+_NAMESPACES = 0x7E020000
+"""every CLONE_NEW* flag but CLONE_NEWTIME, whose bit means something else to clone(2)"""
+_NEW_TIME = 0x80
+_CLONE_PARENT, _CLONE_THREAD = 0x8000, 0x10000
+_CONTINUE, _CHILD = 18, 17
+"""SIGCONT and SIGCHLD"""
+_TERMINAL_INPUT = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX: typing into a terminal"""
+SIGNALLING_IOCTLS = {
+    "FIOSETOWN": 0x8901,
+    "SIOCSPGRP": 0x8902,
+    "FIOASYNC": 0x5452,
+    "TIOCSCTTY": 0x540E,
+    "TIOCSPGRP": 0x5410,
+    "TIOCNOTTY": 0x5422,
+    "TIOCVHANGUP": 0x5437,
+    "TIOCSIG": 0x40045436,
+    "VT_SETMODE": 0x5602,
+    "KDSIGACCEPT": 0x4B4E,
+    "USBDEVFS_SUBMITURB": 0x8038550A,
+    "USBDEVFS_DISCSIGNAL": 0x8010550E,
+}
+"""by which a file, a terminal or a device comes to send signals"""
+FILE_COMMANDS = {
+    "F_SETOWN": 8,
+    "F_SETSIG": 10,
+    "F_SETOWN_EX": 15,
+    "F_SETLEASE": 1024,
+    "F_NOTIFY": 1026,
+}
+"""of fcntl, by which a file comes to send signals"""
+_F_SETFL, _O_ASYNC = 4, 0x2000
+PROCESS_OPTIONS = {"PR_SET_PDEATHSIG": 1, "PR_SCHED_CORE": 62}
+"""of prctl: a signal at the end of the parent, and sharing a core's cookie with another process"""
+_OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+"""families of sockets that a worker may open: the first alone where it has no network namespace"""
+_LIMITS = ("prlimit64", "migrate_pages", "move_pages")
+_SCHEDULING = ("sched_setscheduler", "sched_setparam", "sched_setattr")
+
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_NOT_BELOW, _JUMP_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
+_SET_MODE_FILTER, _SPEC_ALLOW = 1, 4
+
+
+class Strictness(StrEnum):
+    """Who is filtered."""
+
+    PROGRAM = "program"
+    """compilers and agents: processes of many ids, in namespaces or under a user of their own"""
+    WORKER = "worker"
+    """a worker: it may neither leave its process group nor name another process, nor leave anything to one"""
+
+
+class _Line(NamedTuple):
+    code: int
+    then: int
+    otherwise: int
+    value: int
+
+    def packed(self) -> bytes:
+        return struct.pack("=HBBI", *self)
+
+
+def _refuse(number: int = errno.EPERM) -> _Line:
+    return _Line(_RETURN, 0, 0, _ERRNO | number)
+
+
+_PASS = _Line(_RETURN, 0, 0, _ALLOW)
+_PRETEND = _refuse(0)
+"""Say that it was done. ROCm's runtime sets the affinity of each thread that it starts, and fails where it cannot."""
+_SIGNAL_AT_ITS_END = (
+    _Line(_AND, 0, 0, 0xFF),
+    _Line(_JUMP_EQUAL, 2, 0, 0),
+    _Line(_JUMP_EQUAL, 1, 0, _CHILD),
+    _refuse(),
+)
+"""of clone's flags: what the parent is sent when the new process ends"""
+
+
+def program(strictness: Strictness, here: Machine, pid: int, *, inet: bool = True) -> bytes:
+    """The filter, an array of `struct sock_filter`. `pid` is whose a worker's filter is.
+
+    `inet`: whether a worker may open sockets of IP and netlink, which an empty network namespace makes useless. It can
+    never open those of a virtual machine's host (vsock) and others, which know no namespaces.
+    """
+    lines = [
+        _Line(_LOAD, 0, 0, _MACHINE),
+        _Line(_JUMP_EQUAL, 1, 0, here.audit),
+        _refuse(),
+        _Line(_LOAD, 0, 0, _NUMBER),
+    ]
+    if here.foreign_from:
+        lines += [_Line(_JUMP_NOT_BELOW, 0, 1, here.foreign_from), _refuse()]
+    for name, tests in _argument_rules(strictness, pid, inet=inet):
+        if name in here.numbers:
+            # What is not refused in the block is allowed at its end: the number need not be loaded again.
+            lines += [_Line(_JUMP_EQUAL, 0, len(tests) + 1, here.numbers[name]), *tests, _PASS]
+    of_workers = (REFUSED_TO_WORKERS, ABSENT_FOR_WORKERS) if strictness is Strictness.WORKER else ((), ())
+    for names, answer in (((*REFUSED, *of_workers[0]), errno.EPERM), ((*ABSENT, *of_workers[1]), errno.ENOSYS)):
+        for name in names:
+            if name in here.numbers:
+                lines += [_Line(_JUMP_EQUAL, 0, 1, here.numbers[name]), _refuse(answer)]
+    return b"".join(line.packed() for line in (*lines, _PASS))
+
+
+def processes(here: Machine, *, programs: bool = False) -> bytes:
+    """A second filter, for programs that start none: threads, and no processes.
+
+    Without `programs` it cannot become another program either, which would hold none of what this one refuses.
+    """
+    lines = [_Line(_LOAD, 0, 0, _NUMBER)]
+    for name in ("fork", "vfork", *(() if programs else ("execve", "execveat"))):
+        if name in here.numbers:
+            lines += [_Line(_JUMP_EQUAL, 0, 1, here.numbers[name]), _refuse()]
+    thread = [_argument(0), _Line(_JUMP_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse()]
+    lines += [_Line(_JUMP_EQUAL, 0, len(thread), here.numbers["clone"]), *thread, _PASS]
+    return b"".join(line.packed() for line in lines)
+
+
+def enter(strictness: Strictness, pid: int, *, inet: bool = True) -> bool:
+    """Filter this process and all that it starts, for good; whether it worked. Wants no-new-privileges to be set."""
+    here = machine()
+    return here is not None and _load(program(strictness, here, pid, inet=inet), here)
+
+
+def refuse_processes(*, programs: bool = False) -> bool:
+    """From here on start threads only; whether it worked. `programs`: see `processes`. Wants no-new-privileges."""
+    here = machine()
+    return here is not None and _load(processes(here, programs=programs), here)
+
+
+def _load(code: bytes, here: Machine) -> bool:
+    class FilterProgram(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
+
+    filter_program = FilterProgram(len(code) // 8, code)
+    libc = ctypes.CDLL(None, use_errno=True)
+    # Older kernels would else slow all code down against speculative reads; so do without that.
+    return any(
+        libc.syscall(here.numbers["seccomp"], _SET_MODE_FILTER, flags, ctypes.byref(filter_program)) == 0
+        for flags in (_SPEC_ALLOW, 0)
+    )
+
+
+def _argument_rules(strictness: Strictness, pid: int, *, inet: bool) -> list[tuple[str, list[_Line]]]:
+    """Calls that are refused for some arguments only; the most frequent first."""
+    if strictness is Strictness.WORKER:
+        families = (UNIX, INET, INET6, NETLINK) if inet else (UNIX,)
+        return [*_worker_argument_rules(pid), ("socket", [_argument(0), *_allowed_values(families)])]
+    return [
+        ("ioctl", [_argument(1), *_refused_values(_TERMINAL_INPUT)]),
+        ("clone", [_argument(0), *_refused_bits(_NAMESPACES)]),
+        ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
+    ]
+
+
+def _worker_argument_rules(pid: int) -> list[tuple[str, list[_Line]]]:
+    own = _own_only(0, pid)
+    asynchronous = [_Line(_JUMP_EQUAL, 0, 3, _F_SETFL), _argument(2), *_refused_bits(_O_ASYNC)]
+    return [
+        ("ioctl", [_argument(1), *_refused_values((*_TERMINAL_INPUT, *SIGNALLING_IOCTLS.values()))]),
+        ("fcntl", [_argument(1), *_refused_values(FILE_COMMANDS.values()), *asynchronous]),
+        ("prctl", [_argument(0), *_refused_values(PROCESS_OPTIONS.values())]),
+        ("clone", [_argument(0), *_refused_bits(_NAMESPACES | _CLONE_PARENT), *_SIGNAL_AT_ITS_END]),
+        ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
+        ("sched_setaffinity", [_PRETEND]),
+        *((name, own) for name in (*_LIMITS, *_SCHEDULING)),
+        *((name, [_argument(0), *_refused_values((users,)), *_own_only(1, pid)]) for name, users in _OF_A_USER.items()),
+        # SIGCONT has one use: to go on where the judge has stopped a worker.
+        ("kill", [_argument(1), *_refused_values((_CONTINUE,)), *own]),
+        ("tgkill", [_argument(2), *_refused_values((_CONTINUE,)), *own]),
+    ]
+
+
+def _argument(index: int) -> _Line:
+    """Load the lower half of an argument: ids, flags and requests are 32 bits wide for the kernel too."""
+    return _Line(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+
+
+def _refused_values(values: Iterable[int]) -> list[_Line]:
+    return [line for value in values for line in (_Line(_JUMP_EQUAL, 0, 1, value), _refuse())]
+
+
+def _allowed_values(values: Sequence[int]) -> list[_Line]:
+    """Refuse every other value: each jump leads past the refusal at the end."""
+    return [*(_Line(_JUMP_EQUAL, len(values) - index, 0, one) for index, one in enumerate(values)), _refuse()]
+
+
+def _refused_bits(mask: int) -> list[_Line]:
+    return [_Line(_JUMP_ANY_BIT, 0, 1, mask), _refuse()]
+
+
+def _own_only(index: int, pid: int) -> list[_Line]:
+    """0 and the id of the worker: not those of others, older or younger, nor of the worker's own other threads."""
+    return [_argument(index), *_allowed_values((0, pid))]

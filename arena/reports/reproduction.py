@@ -1,0 +1,212 @@
+"""Compare the records of a run with those of the same kernels judged again: which figures are reproduced.
+
+The rule is in docs/evaluate/leaderboard.md: words must be equal, intervals must overlap once the timing error of the
+clock is added to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from arena.reports.rows import combine
+from arena.results.environment import Environment
+from arena.results.outcome import HeldoutOutcome, heldout_outcome, heldout_ran
+from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, Split, Trial
+from arena.results.verdict import CORRECT, Stage, Status
+from arena.results.verification import Figure, FigureKind, PrivateDraw, Reproduction, TrialVerification, Verification
+from arena.runs.records import RunRecords
+from arena.runs.rejudge import Rejudging, verifiable
+from arena.runs.runner import now
+
+CLOCK_ERROR = 0.007
+"""a relative error that the clock may have; docs/develop/measurement.md has those of kernels of known duration"""
+_OTHER_DEVICE = "measured on another device"
+_NO_VERDICT = "the harness failed here"
+Pair = tuple[CaseResult, CaseResult]
+
+
+def clock_error(environment: Environment) -> float | None:
+    """Return the documented timing error of a device, relative; None for an emulation, which has no known one."""
+    return None if environment.device.emulated else CLOCK_ERROR
+
+
+def compare_trial(recorded: Trial, repeated: Trial, *, task_changed: bool, own_heldout: int) -> TrialVerification:
+    """Compare the record of a trial with that of the same kernel judged again.
+
+    Args:
+        recorded: what the run folder says.
+        repeated: what was found here, on the task's own held-out cases and then on the private ones.
+        task_changed: whether the task differs from the one that was recorded.
+        own_heldout: how many held-out cases are the task's own; those behind are private.
+    """
+    first, second = recorded.evaluation, repeated.evaluation
+    assert first is not None  # nothing else is chosen to be judged again
+    own, private = (None, None) if second is None else _parted(second, own_heldout)
+    if repeated.status is Status.HARNESS_ERROR:
+        figures: tuple[Figure, ...] = (
+            Figure(FigureKind.STATUS, "status", recorded.status, repeated.status, Reproduction.UNDECIDED, _NO_VERDICT),
+        )
+    else:
+        same_device = recorded.environment.comparable_with(repeated.environment)
+        figures = (*_words(recorded, repeated, own), *_numbers(first, own, repeated.environment, same_device))
+    return TrialVerification(
+        recorded.agent,
+        recorded.task,
+        recorded.task_type,
+        recorded.attempt,
+        task_changed,
+        figures,
+        None if private is None or second is None else _private_draw(private, heldout_ran(second)),
+        repeated.detail if repeated.status is not recorded.status else "",
+        repeated.status is Status.HARNESS_ERROR,
+    )
+
+
+def _parted(evaluation: Evaluation, own_heldout: int) -> tuple[Evaluation, tuple[CaseResult, ...]]:
+    """Return the evaluation without its private cases, and these. Ids of held-out cases are numbered in order."""
+    own = {f"{Split.HELDOUT}-{number:02d}" for number in range(1, own_heldout + 1)}
+    private = tuple(case for case in evaluation.split(Split.HELDOUT) if case.case not in own)
+    return replace(evaluation, cases=tuple(case for case in evaluation.cases if case not in private)), private
+
+
+def _words(recorded: Trial, repeated: Trial, own: Evaluation | None) -> Iterator[Figure]:
+    """Statuses and counts of cases, which are reproduced where they are equal."""
+    first = recorded.evaluation
+    assert first is not None
+    if own is None or own.candidate_hash != first.candidate_hash:
+        yield _word("kernel", first.candidate_hash[:12], "" if own is None else own.candidate_hash[:12])
+    yield _word("status", recorded.status, repeated.status)
+    for name, stage in (("compiled", Stage.COMPILE), ("correct", Stage.CORRECTNESS)):
+        yield _word(name, _held(first, stage), "no" if own is None else _held(own, stage))
+    for name, split in (("seen cases passed", Split.SEEN), ("held-out cases passed", Split.HELDOUT)):
+        pairs = _pairs(first, own, split)
+        if pairs:
+            one, two = ([_correct(case) for case in side] for side in zip(*pairs, strict=True))
+            reason = "" if one == two else f"differs on {_first_difference(pairs)}"
+            yield Figure(FigureKind.CASES, name, _count(one), _count(two), _outcome(one == two), reason)
+
+
+def _word(name: str, recorded: str, repeated: str) -> Figure:
+    return Figure(FigureKind.STATUS, name, str(recorded), str(repeated), _outcome(recorded == repeated))
+
+
+def _outcome(same: bool) -> Reproduction:
+    return Reproduction.REPRODUCED if same else Reproduction.NOT_REPRODUCED
+
+
+def _held(evaluation: Evaluation, stage: Stage) -> str:
+    """Return whether a stage was reached and passed."""
+    return "yes" if any(verdict.passed for verdict in evaluation.verdicts if verdict.stage is stage) else "no"
+
+
+def _correct(case: CaseResult) -> bool:
+    return case.candidate in CORRECT
+
+
+def _count(correct: Sequence[bool]) -> str:
+    return f"{sum(correct)}/{len(correct)}"
+
+
+def _first_difference(pairs: Sequence[Pair]) -> str:
+    one, two = next(pair for pair in pairs if _correct(pair[0]) != _correct(pair[1]))
+    return f"{one.label}: {one.candidate} → {two.candidate}"
+
+
+def _pairs(first: Evaluation, own: Evaluation | None, split: Split) -> list[Pair]:
+    """Cases of both sides with the same id and sizes."""
+    here: Mapping[str, CaseResult] = {} if own is None else {case.case: case for case in own.split(split)}
+    both = [(case, here[case.case]) for case in first.split(split) if case.case in here]
+    return [(one, two) for one, two in both if one.label == two.label]
+
+
+def _numbers(
+    first: Evaluation, own: Evaluation | None, environment: Environment, same_device: bool
+) -> Iterator[Figure]:
+    """Speedups: of each case timed on both sides, and their geometric means over the same cases."""
+    error = clock_error(environment)
+    for split, name in ((Split.SEEN, "speedup"), (Split.HELDOUT, "held-out speedup")):
+        pairs = [pair for pair in _pairs(first, own, split) if pair[0].speedup is not None]
+        timed = [pair for pair in pairs if pair[1].speedup is not None]
+        for one, two in pairs:
+            label = f"{name} at {one.label}"
+            if two.speedup is not None:
+                found = _speed([(one, two)], error, same_device, lambda timing: timing.speedup)
+                yield Figure(FigureKind.CASE_SPEEDUP, label, *found)
+            elif two.candidate is not Status.PASSED:
+                missing = f"no speedup here: {two.candidate}"
+                yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, Reproduction.NOT_REPRODUCED, missing)
+        if timed and first.status is Status.PASSED:
+            found = _speed(timed, error, same_device, lambda timing: timing.credit)
+            yield Figure(FigureKind.SPEEDUP, f"{name} over {len(timed)} cases", *found)
+
+
+def _speed(
+    pairs: Sequence[Pair], error: float | None, same_device: bool, value: Callable[[CaseTiming], Estimate]
+) -> tuple[Estimate, Estimate, Reproduction, str]:
+    """Compare the geometric means of both sides over some cases."""
+    sides = [[case.timing for case in side if case.timing is not None] for side in zip(*pairs, strict=True)]
+    one, two = (combine([value(timing) for timing in side]) for side in sides)
+    assert one is not None and two is not None  # every pair is timed on both sides
+    noisy = any(timing.noisy for side in sides for timing in side)
+    outcome, reason = decide(one, two, error=error, noisy=noisy)
+    if not same_device:
+        outcome, reason = Reproduction.UNDECIDED, _OTHER_DEVICE
+    return one, two, outcome, reason
+
+
+def decide(one: Estimate, two: Estimate, *, error: float | None, noisy: bool) -> tuple[Reproduction, str]:
+    """Say whether two measurements agree: their intervals, wider by the clock's error on either side, overlap.
+
+    Two that overlap because one of them is noisy are undecided; two that do not are not reproduced, noisy or not.
+    Without a known error of the clock, two that do not overlap are undecided.
+    """
+    known = error or 0.0
+    overlap = one.low * (1 - known) <= two.high * (1 + known) and two.low * (1 - known) <= one.high * (1 + known)
+    if not overlap and error is None:
+        return Reproduction.UNDECIDED, "the intervals do not overlap, and the error of an emulation's ratio is unknown"
+    if not overlap:
+        return Reproduction.NOT_REPRODUCED, "the intervals do not overlap"
+    return (Reproduction.UNDECIDED, "an interval is too wide to tell") if noisy else (Reproduction.REPRODUCED, "")
+
+
+def _private_draw(cases: Sequence[CaseResult], ran: bool) -> PrivateDraw | None:
+    """Return how a trial did on the private cases; None where none was judged."""
+    outcomes = [(case, heldout_outcome(case, ran)) for case in cases]
+    passed = [case for case, outcome in outcomes if outcome is HeldoutOutcome.BOTH_PASS]
+    failed = [case for case, outcome in outcomes if outcome is HeldoutOutcome.REGRESSION]
+    if not passed and not failed:
+        return None
+    return PrivateDraw(
+        len(passed),
+        len(passed) + len(failed),
+        combine(case.credit for case in passed if case.credit is not None),
+        tuple(f"{case.label}: {case.candidate}" for case in failed),
+    )
+
+
+def verification(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudging) -> Verification:
+    """Compare every trial that was judged again with its record."""
+    records = {trial.key: trial for trial in recorded.trials}
+    here = {trial.key: trial for trial in repeated.trials}
+    choice, compared = rejudging.choice, []
+    for key in choice.trials:
+        task, record = rejudging.tasks[key[1]], records[key]
+        changed = task.content_hash != record.task_hash
+        compared.append(compare_trial(record, here[key], task_changed=changed, own_heldout=len(task.heldout)))
+    return Verification(
+        run=recorded.info.run,
+        records_hash=choice.records_hash,
+        verified_at=now(),
+        arena_version=repeated.info.arena_version,
+        recorded_on=recorded.info.environment,
+        repeated_on=repeated.info.environment,
+        clock_error=clock_error(repeated.info.environment),
+        options_known=bool(recorded.info.evaluation),
+        selection_seed=choice.selection_seed,
+        draw_seed=choice.draw_seed,
+        private_cases=choice.asked.private_cases,
+        verifiable=len(verifiable(recorded)),
+        trials=tuple(compared),
+        notes=rejudging.notes,
+    )

@@ -1,0 +1,183 @@
+"""The runs of a leaderboard, each with what we found out about it ourselves.
+
+What raises the level lies beside the run folder, not in it: a submission says nothing about its own verification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from arena.errors import RecordError, UsageError
+from arena.reports.groups import Group, groups
+from arena.reports.intervals import Quantity, Tally, estimate
+from arena.reports.report_warnings import mixture
+from arena.reports.rows import TrialRow, trial_rows
+from arena.results.effort import Effort
+from arena.results.verification import FILE, Reproduction, TrialVerification, Verification
+from arena.runs import records
+from arena.runs.records import RunRecords
+from arena.runs.submission import read_submission, records_hash
+from arena.task.corpus import strict_yaml
+
+RECORDS_ONLY, REJUDGED, AUDITED = "records only", "re-judged by us", "transcript audited"
+UNKNOWN_RELEASE = "release unknown"
+_SLUG = re.compile(r"[^a-z0-9]+")
+_SLUG_CHARACTERS, _SLUG_DIGITS = 48, 8
+
+
+@dataclass(frozen=True)
+class Audit:
+    """An audit: who read the transcripts of which agents, when, and what was found."""
+
+    by: str
+    date: str
+    found: str
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BoardEntry:
+    """One run of the board. `notes`: what lies beside it and does not count, and why."""
+
+    run: RunRecords
+    rows: tuple[TrialRow, ...]
+    verification: Verification | None
+    audit: Audit | None
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the run's name."""
+        return self.run.info.run
+
+    @property
+    def mixed(self) -> bool:
+        """Return whether its trials were made by different judges, agents' programs or limits."""
+        return bool(mixture(self.run))
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Measure each agent on all tasks and on each task type."""
+        return groups(self.rows)
+
+    @property
+    def corpus(self) -> str:
+        """Return the release of its tasks, with the hash."""
+        return UNKNOWN_RELEASE if self.run.info.corpus is None else str(self.run.info.corpus)
+
+    @property
+    def board(self) -> tuple[str, str, str]:
+        """Return what a board has in common: full hash of the corpus, platform and architecture, device."""
+        corpus, device = self.run.info.corpus, self.run.info.environment.device
+        return (self.corpus if corpus is None else corpus.hash), f"{device.platform} {device.arch}", device.name
+
+    @property
+    def day(self) -> str:
+        """Return the day on which the run began, as its record says."""
+        moment = parsed(self.run.info.started_at)
+        return "unknown" if moment is None else moment.date().isoformat()
+
+    def verified(self, agent: str, task_type: str | None = None) -> tuple[TrialVerification, ...]:
+        """Return the trials of an agent that were judged again here, on unchanged tasks."""
+        trials = () if self.verification is None else self.verification.trials
+        return tuple(
+            trial
+            for trial in trials
+            if trial.agent == agent and not trial.task_changed and task_type in (None, trial.task_type)
+        )
+
+    def level(self, agent: str, task_type: str | None = None) -> str:
+        """Return the verification level of an agent's row, with how many trials and figures it is about."""
+        levels, trials = [], self.verified(agent, task_type)
+        outcomes = Counter(figure.outcome for trial in trials for figure in trial.figures)
+        decided = outcomes[Reproduction.REPRODUCED] + outcomes[Reproduction.NOT_REPRODUCED]
+        if decided:
+            undecided = outcomes[Reproduction.UNDECIDED]
+            figures = f"{outcomes[Reproduction.REPRODUCED]} of {decided + undecided} figures reproduced"
+            figures += f", {undecided} undecided" if undecided else ""
+            levels.append(f"{REJUDGED} ({len(trials)} trials, {figures})")
+        if self.audit is not None and agent in self.audit.agents:
+            levels.append(f"{AUDITED} ({self.audit.date})")
+        return ", ".join(levels) or RECORDS_ONLY
+
+    def private_drop(self, agent: str, task_type: str | None = None) -> Quantity | None:
+        """Return the share of trials, correct on seen cases, that fail a private held-out case."""
+        tried: dict[str, list[bool]] = {}
+        for trial in self.verified(agent, task_type):
+            if trial.private is not None:
+                tried.setdefault(trial.task, []).append(trial.private.passed < trial.private.cases)
+        return estimate([Tally(sum(failed), len(failed)) for failed in tried.values()], proportion=True)
+
+
+def read_entries(runs: Sequence[Path]) -> list[BoardEntry]:
+    """Read run folders that anybody may have written, and what lies beside them.
+
+    Raises:
+        RecordError: a folder is no run, or holds what no run holds.
+        UsageError: two runs have the same name.
+    """
+    entries = [_entry(run) for run in runs]
+    for name, count in Counter(entry.name for entry in entries).items():
+        if count > 1:
+            raise UsageError(
+                f"{count} runs are called {name!r}: a site has one of each name; rename one in its run.json"
+            )
+    return entries
+
+
+def _entry(path: Path) -> BoardEntry:
+    run = read_submission(path)
+    if run.info.effort is not Effort.FULL:
+        raise RecordError(f"{path}: its effort is {run.info.effort}; boards take evaluations of effort full alone")
+    try:
+        rows = tuple(trial_rows([run]))
+    except (ValueError, ArithmeticError) as problem:
+        raise out_of_range(path, problem) from None
+    beside = path.resolve()
+    digest, notes = records_hash(path), []
+    verification = audit = None
+    file = beside.with_name(f"{beside.name}.verification") / FILE
+    if file.is_file():
+        verification = records.read(file, Verification)
+        if verification.records_hash != digest:
+            notes.append("The records changed after they were verified: the verification does not count.")
+            verification = None
+    file = beside.with_name(f"{beside.name}.audit.yaml")
+    if file.is_file():
+        data = strict_yaml.read(file, "audit").data
+        audit = Audit(data["by"], data["date"], data["found"], tuple(data["agents"]))
+        if data["records_hash"] != digest:
+            notes.append("The records changed after the audit: the audit does not count.")
+            audit = None
+    mixed = mixture(run)
+    if mixed:
+        notes.append(f"Mixed: {'; '.join(mixed)}.")
+    return BoardEntry(run, rows, verification, audit, tuple(notes))
+
+
+def out_of_range(run: Path, problem: Exception) -> RecordError:
+    """Return the error for a record whose numbers no measurement has."""
+    return RecordError(f"{run}: a number in its records is out of range ({problem}); judge the run again")
+
+
+def parsed(moment: str) -> datetime | None:
+    """Return a moment of a record in UTC; None where the text is none."""
+    try:
+        found = datetime.fromisoformat(moment)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def slug(name: str) -> str:
+    """Return a file name for any name: ASCII, short, and different for different names in any file system."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_SLUG_DIGITS]
+    words = _SLUG.sub("-", name.lower()).strip("-")[:_SLUG_CHARACTERS].strip("-")
+    return f"{words}-{digest}" if words else digest

@@ -1,0 +1,314 @@
+"""What an evaluation leaves behind. Impossible results cannot be built: no timing without correctness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import geometric_mean
+
+from arena.results.effort import Effort
+from arena.results.environment import Environment
+from arena.results.portability import TargetBuild
+from arena.results.profile import Profile
+from arena.results.release import Corpus
+from arena.results.session import Limits, Session
+from arena.results.verdict import Stage, Status, Verdict
+
+SCHEMA_VERSION = 1
+VAGUE = 1.5
+"""upper over lower bound of a speedup, from which noise would raise a score if the estimate counted"""
+LONG_MS = 0.02
+"""what a timed case takes at least: below it the resolution of clocks counts, a constant tenth of a microsecond"""
+
+_TIMED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+
+
+class Split(StrEnum):
+    """Whether the agent could see a case."""
+
+    SEEN = "seen"
+    HELDOUT = "heldout"
+
+
+class Mode(StrEnum):
+    """How the calls of one pass were issued."""
+
+    GRAPH = "graph"
+    STREAM = "stream"
+    LOOP = "loop"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % confidence interval, in the unit of the field that holds it."""
+
+    value: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"interval [{self.low}, {self.high}] does not hold its estimate {self.value}")
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval, relative to the value."""
+        return (self.high - self.low) / 2 / self.value if self.value else float("inf")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of interleaved passes: seconds on the judge's clock, and on the host's own for the long pass."""
+
+    baseline_short_s: float
+    candidate_short_s: float
+    baseline_long_s: float
+    candidate_long_s: float
+    candidate_host_s: float = 0.0
+    baseline_single_s: float = 0.0
+    candidate_single_s: float = 0.0
+    swapped: bool = False
+    """whether the two sides had changed buffers: two places in memory are not equally fast"""
+
+
+@dataclass(frozen=True)
+class CaseTiming:
+    """Latencies of baseline and candidate on one case, with the raw rounds they were computed from."""
+
+    baseline_ms: Estimate
+    candidate_ms: Estimate
+    speedup: Estimate
+    mode: Mode
+    calls_short: int
+    calls_long: int
+    cache: str
+    rounds: tuple[Round, ...]
+    roofline_ms: float | None = None
+    noisy: bool = False
+    other_baselines_ms: dict[str, float] = field(default_factory=dict)
+    alone_ms: Estimate | None = None
+    """the baseline before there was a candidate, where it lies in the rounds that are not swapped"""
+    doubted: str = ""
+    """why an earlier measurement of the case was not believed; this one was made after it, and alone counts"""
+    undecided: str = ""
+    """what a plausibility check saw that noise may explain; such a timing is noisy"""
+
+    @property
+    def credit(self) -> Estimate:
+        """The speedup that scores and rewards count.
+
+        Of a noisy timing it is the lower bound where that is above 1, else the estimate, at most 1. An estimate says
+        nothing where its interval is `VAGUE`: then the lower bound counts, at most 1. A timing that a plausibility
+        check left undecided counts at most 1, however fast it looks.
+        """
+        if not self.noisy:
+            return self.speedup
+        low, high = self.speedup.low, self.speedup.high
+        vague = low <= 0 or high / low > VAGUE
+        value = low if low > 1 or vague else min(1.0, self.speedup.value)
+        value = min(1.0, value) if self.undecided else value
+        return Estimate(value, min(value, low), high)
+
+    @property
+    def roofline_fraction(self) -> float | None:
+        """Least possible time over measured time, or None where the device's peaks are unknown."""
+        return self.roofline_ms / self.candidate_ms.value if self.roofline_ms is not None else None
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """How baseline and candidate did on one case."""
+
+    case: str
+    split: Split
+    kind: str
+    label: str
+    baseline: Status
+    candidate: Status
+    detail: str = ""
+    error_ratio: float | None = None
+    timing: CaseTiming | None = None
+
+    def __post_init__(self) -> None:
+        if self.timing is not None and self.candidate not in _TIMED:
+            raise ValueError(f"case {self.case}: a timing needs a correct candidate, not {self.candidate}")
+
+    @property
+    def speedup(self) -> Estimate | None:
+        """The speedup that counts: None unless the candidate passed every check of this case."""
+        return self.timing.speedup if self.timing and self.candidate is Status.PASSED else None
+
+    @property
+    def credit(self) -> Estimate | None:
+        """What scores and rewards count of the speedup; None where it does not count."""
+        return self.timing.credit if self.timing and self.candidate is Status.PASSED else None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the judge says of one candidate. `targets`: the GPUs it was built for beside the one it ran on; no gate.
+
+    `profile`: only where it was asked for; feedback, no part of any verdict.
+    """
+
+    task: str
+    task_type: str
+    task_hash: str
+    candidate_hash: str
+    environment: Environment
+    verdicts: tuple[Verdict, ...]
+    cases: tuple[CaseResult, ...]
+    compile_log: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+    targets: tuple[TargetBuild, ...] = ()
+    profile: Profile | None = None
+    effort: Effort = Effort.FULL
+    unchanged: bool = False
+    """whether the candidate is the task's baseline kernel, but for comments and white space"""
+
+    @property
+    def status(self) -> Status:
+        """That of the gate that failed, or `passed`."""
+        if self.failure is not None:
+            return self.failure.status
+        return Status.PASSED if self.verdicts else Status.NOT_RUN
+
+    @property
+    def failure(self) -> Verdict | None:
+        """The gate that failed; held-out failures are results, not gates, and do not count here."""
+        return next((one for one in self.verdicts if one.stage is not Stage.HELDOUT and not one.passed), None)
+
+    @property
+    def seen_speedup(self) -> float | None:
+        """Geometric mean over the timed seen cases, 1 where none could be timed; None unless every gate was passed.
+
+        None also where nothing was to be timed.
+        """
+        if self.status is not Status.PASSED or self.effort is Effort.CORRECTNESS:
+            return None
+        mean = self.mean_speedup(Split.SEEN)
+        return 1.0 if mean is None else mean
+
+    def mean_speedup(self, split: Split) -> float | None:
+        """Geometric mean over the cases of one split that passed and were timed, whatever the gates say.
+
+        A noisy timing counts as `CaseTiming.credit` says.
+        """
+        values = [result.credit.value for result in self.split(split) if result.credit is not None]
+        return geometric_mean(values) if values else None
+
+    def split(self, split: Split) -> tuple[CaseResult, ...]:
+        """The cases of one split, in order."""
+        return tuple(result for result in self.cases if result.split is split)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One agent, one task, one attempt: the content of one record file.
+
+    `evaluation` is None where nothing was handed in or the harness failed before a verdict; `session` is None for
+    agents that only copy a file.
+    """
+
+    run: str
+    task: str
+    task_type: str
+    task_hash: str
+    agent: str
+    attempt: int
+    status: Status
+    environment: Environment
+    started_at: str
+    seconds: float
+    detail: str = ""
+    evaluation: Evaluation | None = None
+    session: Session | None = None
+    used: AgentUsed | None = None
+    """the agent as it was for this trial; None in records of versions that did not store it"""
+    schema_version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        if self.evaluation is not None and self.evaluation.status is not self.status:
+            raise ValueError(f"trial says {self.status}, its evaluation {self.evaluation.status}")
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What identifies a trial within its run."""
+        return self.agent, self.task, self.attempt
+
+
+@dataclass(frozen=True)
+class AgentUsed:
+    """An agent as a run began with it.
+
+    Attributes:
+        program: a digest of its program, its definition and its model; empty for what hands in files.
+        limits: what one trial may use up; None for what hands in files.
+        calibrates: whether it hands in files of the corpus, to calibrate, and has no rank.
+    """
+
+    program: str = ""
+    limits: Limits | None = None
+    calibrates: bool = False
+
+
+@dataclass(frozen=True)
+class DeviceTasks:
+    """The tasks of a run that are measured on one device."""
+
+    environment: Environment
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The head of a run folder: what was asked for, so that a report knows its denominator.
+
+    `config` is the configuration's path as it was typed, `config_text` what the file said.
+    """
+
+    run: str
+    started_at: str
+    environment: Environment
+    agents: tuple[str, ...]
+    tasks: tuple[str, ...]
+    attempts: int
+    config: str
+    arena_version: str
+    config_text: str = ""
+    evaluation: dict[str, object] = field(default_factory=dict)
+    """the evaluation options; empty in heads of versions that did not store them"""
+    latency_bound: tuple[str, ...] = ()
+    """the tasks of the run that no size makes long: their speeds are never averaged with others"""
+    families: dict[str, str] = field(default_factory=dict)
+    """the family of every task of the run; empty in heads of versions that did not store them"""
+    selected: tuple[tuple[str, str, int], ...] = ()
+    """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
+    corpus: Corpus | None = None
+    """the release of the tasks; None in heads of versions that did not store it"""
+    open_ended: bool = False
+    """whether trials come as clients of `arena serve` finish them, so that none is planned"""
+    devices: tuple[DeviceTasks, ...] = ()
+    """of a run on several devices: the tasks of each; empty: all are measured in `environment`"""
+    used: dict[str, AgentUsed] = field(default_factory=dict)
+    """the agents as the run began with them, by name; empty in heads of versions that did not store them"""
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def effort(self) -> Effort:
+        """How much every trial's evaluation times; heads of versions without the option are of `full` evaluations."""
+        return Effort(str(self.evaluation.get("effort", Effort.FULL)))
+
+    @property
+    def planned(self) -> tuple[tuple[str, str, int], ...]:
+        """Every trial of the run as (agent, task, attempt), in the order in which they are started."""
+        return self.selected or tuple(
+            (agent, task, attempt)
+            for attempt in range(1, self.attempts + 1)
+            for task in self.tasks
+            for agent in self.agents
+        )
+
+    def environment_of(self, task: str) -> Environment:
+        """Return where a task of the run is measured."""
+        return next((device.environment for device in self.devices if task in device.tasks), self.environment)

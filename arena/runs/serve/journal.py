@@ -1,0 +1,75 @@
+"""Episodes on disk, in a run folder: `episodes/<id>/state.json`, and every evaluated kernel as a file beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from arena.errors import RecordError
+from arena.results.effort import Effort
+from arena.results.session import Evaluated
+from arena.runs import records
+
+FOLDER = "episodes"
+_STATE = "state.json"
+
+
+class EpisodeState(msgspec.Struct, forbid_unknown_fields=True):
+    """An episode between two calls. `active_s`: what its clock showed after the last one."""
+
+    episode: str
+    task: str
+    task_hash: str
+    agent: str
+    attempt: int
+    seed: int | None
+    effort: Effort
+    started_at: str
+    active_s: float = 0.0
+    evaluations: list[Evaluated] = []
+    schema_version: int = 1
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What its trial is called."""
+        return self.agent, self.task, self.attempt
+
+
+@dataclass(frozen=True)
+class EpisodeJournal:
+    """The episodes of one run folder."""
+
+    run: Path
+
+    def write(self, state: EpisodeState) -> None:
+        """Write a state, atomically. Raises `StorageError`."""
+        records.write(self._folder(state.episode) / _STATE, state)
+
+    def write_kernel(self, episode: str, number: int, kernel: bytes) -> None:
+        """Keep an evaluated kernel. Raises `StorageError`."""
+        records.write_bytes(self._kernel(episode, number), kernel)
+
+    def kernel(self, episode: str, number: int) -> bytes:
+        """Return an evaluated kernel. Raises `RecordError`."""
+        try:
+            return self._kernel(episode, number).read_bytes()
+        except OSError as problem:
+            raise RecordError(f"{self._kernel(episode, number)}: {problem.strerror}") from None
+
+    def states(self) -> Iterator[EpisodeState]:
+        """Read every state, oldest first. Raises `RecordError` where one is no such record."""
+        found = [records.read(path, EpisodeState) for path in (self.run / FOLDER).glob(f"*/{_STATE}")]
+        yield from sorted(found, key=lambda state: (state.started_at, state.attempt))
+
+    def is_recorded(self, state: EpisodeState) -> bool:
+        """Return whether the episode has a trial record: it is finished."""
+        return records.trial_path(self.run, *state.key).is_file()
+
+    def _folder(self, episode: str) -> Path:
+        return self.run / FOLDER / episode
+
+    def _kernel(self, episode: str, number: int) -> Path:
+        return self._folder(episode) / f"{number}.kernel"

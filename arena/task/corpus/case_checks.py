@@ -1,0 +1,138 @@
+"""Check that a case holds what its task declares: sizes, dtypes, scalars, fills, memory and work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from arena.task.corpus.memory import memory_problem
+from arena.task.corpus.strict_yaml import Document
+from arena.task.definition import (
+    LARGE,
+    LARGE_ELEMENTS,
+    MOST_HELD_BYTES,
+    Arguments,
+    Axis,
+    Case,
+    ScalarSpec,
+    Task,
+    TensorSpec,
+    arguments,
+)
+from arena.task.expression import Expression, ExpressionError, Number
+
+CASE_KEYS = frozenset({"fills", "kind", "note", "omit", "timed"})
+
+
+def known_names(task: Task) -> frozenset[str]:
+    """Return the names that expressions of a task may have: axes, scalars and `<dtype variable>_bytes`."""
+    scalars = {spec.name for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    return frozenset({axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes})
+
+
+def _check_large(document: Document, index: int, task: Task, case: Case, worked_out: Arguments) -> None:
+    """A `large` case is not timed, of a task with `independent`, with so large a tensor."""
+    most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
+    for holds, problem in (
+        (not case.timed, "a large case is not timed"),
+        (task.independent, "task.yaml names no axis under `independent`, whose rows could be sampled"),
+        (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),
+    ):
+        if not holds:
+            raise document.error([index, "kind"], problem)
+
+
+def check_case(document: Document, index: int, task: Task, case: Case) -> Mapping[str, Number]:
+    """Return the sizes of a case that holds what its task declares."""
+    axes = {axis.name: axis for axis in task.axes}
+    scalars = {spec.name: spec for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    optional = {spec.name for spec in task.tensors if spec.optional}
+    expected = ", ".join([*axes, *task.dtypes, *scalars, *sorted(CASE_KEYS)])
+    for name, value in case.values.items():
+        problem = _value_problem(name, value, axes, task.dtypes, scalars, expected)
+        if problem:
+            raise document.error([index, name], problem)
+    for name in [*axes, *task.dtypes]:
+        if name not in case.values:
+            raise document.error([index], f"`{name}` is missing")
+    for name in sorted(case.omit - optional):
+        raise document.error([index, "omit"], f"{name} is not an optional input")
+    _check_fills(document, index, task, case)
+    try:
+        worked_out = arguments(task, case)
+        for constraint in task.constraints:
+            if not constraint.value(worked_out.names):
+                raise document.error([index], f"breaks the constraint `{constraint.text}`")
+        problem = memory_problem(worked_out)
+        if problem:
+            raise document.error([index], problem)
+        held = worked_out.held_bytes
+        if held > MOST_HELD_BYTES:
+            most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
+            raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
+    except ExpressionError as problem:
+        raise document.error([index], str(problem)) from None
+    if case.kind == LARGE:
+        _check_large(document, index, task, case, worked_out)
+    return worked_out.names
+
+
+def _check_fills(document: Document, index: int, task: Task, case: Case) -> None:
+    """What a case draws in another way must be an input that it passes, and be worked out from its own sizes."""
+    specs = {spec.name: spec for spec in task.inputs if isinstance(spec, TensorSpec) and spec.name not in case.omit}
+    names = known_names(task)
+    for name, fill in case.fills.items():
+        place: list[str | int] = [index, "fills", name]
+        if name not in specs:
+            raise document.error(place, f"is no input tensor of this case; expected one of: {', '.join(specs)}")
+        declared = specs[name].fill
+        if fill.kind in ("addresses", "custom"):
+            raise document.error(place, f"a case cannot choose {fill.kind}, only the definition can")
+        if declared is not None and declared.kind == "addresses":
+            raise document.error(place, "addresses cannot be drawn in another way")
+        for text in fill.arguments.values():
+            for unknown in sorted(text.names - names if isinstance(text, Expression) else ()):
+                raise document.error(place, f"`{unknown}` is not an axis, a scalar or `<dtype>_bytes`")
+
+
+def check_work(document: Document, task: Task, case: Case, names: Mapping[str, Number]) -> None:
+    """The declared work must be a number for every case; errors are in the definition, not in the case."""
+    for key, expression, meaning in (
+        ("flops", task.work.flops, "floating-point operations"),
+        ("bytes", task.work.bytes, "bytes moved"),
+    ):
+        try:
+            value = 0 if expression is None else expression.value(names)
+            problem = "" if value >= 0 else f"`{expression.text if expression else ''}` is {value}"
+        except ExpressionError as failed:
+            problem = str(failed)
+        if problem:
+            raise document.error(
+                ["work", key], f"{problem} for {case.id}; expected the {meaning} of one call, 0 or more"
+            )
+
+
+def _value_problem(
+    name: str,
+    value: object,
+    axes: Mapping[str, Axis],
+    dtypes: Mapping[str, tuple[str, ...]],
+    scalars: Mapping[str, ScalarSpec],
+    expected: str,
+) -> str:
+    if name in axes:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return f"{value!r} is not a whole number"
+        return "" if axes[name].admits(value) else f"{value} is outside the domain ({axes[name].domain_text})"
+    if name in dtypes:
+        return "" if value in dtypes[name] else f"{value!r} is not one of {', '.join(dtypes[name])}"
+    if name in scalars:
+        dtype = scalars[name].dtype
+        return "" if is_scalar(value, dtype) else f"{value!r} is not a {dtype}"
+    return f"unknown key; expected one of: {expected}"
+
+
+def is_scalar(value: object, dtype: str) -> bool:
+    """Return whether a value of YAML is a scalar of this dtype."""
+    is_bool = isinstance(value, bool)
+    is_number = not is_bool and isinstance(value, (int, float) if dtype == "float32" else int)
+    return is_bool if dtype == "bool" else is_number

@@ -1,0 +1,106 @@
+"""The rules that a task keeps or gives a reason for under `exceptions`: their names, and at which level each holds.
+
+The loader holds exceptions against these names; `arena.checks.tasks` checks the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RuleLevel(StrEnum):
+    """How much a corpus demands of its tasks: `rules:` of its corpus.yaml."""
+
+    OWN = "own"
+    """What every task needs to be worth measuring; of a corpus without a corpus.yaml."""
+    STRICT = "strict"
+    """What the shipped corpus demands besides."""
+
+
+@dataclass(frozen=True)
+class TaskRule:
+    """One rule. In `name` a word in capitals stands for a name of the task; `text` is the line of the docs."""
+
+    name: str
+    level: RuleLevel = RuleLevel.OWN
+    text: str = ""
+
+
+REACH, LEAST_HELDOUT, LEAST_HELDOUT_KINDS = 4, 8, 5
+STRUCTURAL = ("edge", "dtype", "structure")
+IGNORES = "OUTPUT ignores INPUTS"
+RULES = (
+    TaskRule("finished"),
+    TaskRule("kinds"),
+    TaskRule("timed cases"),
+    TaskRule("axes vary"),
+    TaskRule("small cases"),
+    TaskRule("unlike others"),
+    TaskRule("outputs vary"),
+    TaskRule("tolerance"),
+    TaskRule(IGNORES),
+    TaskRule("drawn at once"),
+    TaskRule("arithmetic"),
+    TaskRule("work"),
+    TaskRule("operations"),
+    TaskRule("margin"),
+    TaskRule("headroom"),
+    TaskRule("reach of AXIS", RuleLevel.STRICT, f"a case has 1/{REACH} of the greatest size of the domain, or more"),
+    TaskRule("held-out cases", RuleLevel.STRICT, f"at least {LEAST_HELDOUT} held-out cases"),
+    TaskRule("held-out kinds", RuleLevel.STRICT, f"held-out cases of at least {LEAST_HELDOUT_KINDS} kinds"),
+    TaskRule("production case", RuleLevel.STRICT, "a held-out case of the kind `production`"),
+    TaskRule("scale_up case", RuleLevel.STRICT, "a held-out case of the kind `scale_up`"),
+    TaskRule(
+        "long structural case",
+        RuleLevel.STRICT,
+        f"a held-out case of the kind {', '.join(f'`{kind}`' for kind in STRUCTURAL)} that takes 20 µs or more on an"
+        " H200; latency-bound tasks need none",
+    ),
+    TaskRule(
+        "values case",
+        RuleLevel.STRICT,
+        "where an input is floating, a held-out case with [fills of its own](fills.md#another-fill-in-one-case)",
+    ),
+)
+_LEVELS = {rule.name: rule.level for rule in RULES}
+_REACH = re.compile(r"^reach of \w+$")
+
+
+def reason_for(exceptions: Mapping[str, str], rule: str) -> str:
+    """Return the reason that a task gives for not keeping a rule, or an empty string.
+
+    Raises:
+        KeyError: there is no such rule, so that no task could give a reason.
+    """
+    level_of_rule(rule)
+    return exceptions.get(rule, "")
+
+
+def level_of_rule(name: str) -> RuleLevel:
+    """Return the level of a rule by its name, with the name of an axis in place. Raises `KeyError`."""
+    return _LEVELS[_REACH.sub("reach of AXIS", name)]
+
+
+def exception_problem(
+    name: str, axes: Collection[str], results: Collection[str], inputs: Collection[str]
+) -> tuple[str, list[str]] | None:
+    """Return what is wrong with the name of an exception, and the names that it could have; None where it is a rule.
+
+    Args:
+        name: The name under `exceptions`.
+        axes: The axes of the task.
+        results: Its outputs and mutable inputs.
+        inputs: Its inputs, scalars included.
+    """
+    output, ignores, ignored = name.partition(" ignores ")
+    if ignores:
+        if output not in results:
+            return f"`{output}` is not a result of this task", [f"{one}{ignores}{ignored}" for one in results]
+        unknown = [part.strip() for part in ignored.split(",") if part.strip() not in inputs]
+        return (f"`{unknown[0]}` is not an input of this task", list(inputs)) if unknown else None
+    known = [rule.name for rule in RULES if rule.name not in (IGNORES, "reach of AXIS")]
+    known += [f"reach of {axis}" for axis in axes]
+    return None if name in known else ("is not a rule of `arena tasks check`", known)

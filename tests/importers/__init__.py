@@ -1,1 +1,0 @@
-"""Tests of `arena.importers`, on problems that are written for them."""

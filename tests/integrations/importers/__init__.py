@@ -1,0 +1,1 @@
+"""Tests of `arena.integrations.importers`, on problems that are written for them."""

@@ -1,0 +1,141 @@
+"""Judges that are lost: what they were asked goes elsewhere, and they are replaced."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable
+from arena.judge.process.messages import Options
+from arena.results.verdict import Status
+from arena.runs.service.judge_pool import Evaluator, JudgePool
+from arena.task.definition import Task
+from tests.fakes import FakeEvaluator
+from tests.runs.service.examples import kernel
+
+
+@dataclass
+class Lost(FakeEvaluator):
+    """A judge elsewhere that is gone when it is asked."""
+
+    shares_machine: bool = False
+    killed: bool = False
+
+    def begin(self) -> None:
+        self.seen.append(("", "", None))
+        raise JudgeLost("the judge on node-7: it is gone")
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def test_what_a_lost_judge_was_asked_goes_to_another_one(task: Task, tmp_path: Path) -> None:
+    lost, other = Lost(), FakeEvaluator()
+    judge_pool = JudgePool([lost, other])
+    for name in ("k", "l", "m"):
+        assert judge_pool.evaluate(task, kernel(tmp_path, name), Options()).status is Status.PASSED
+    assert len(lost.seen) == 1 and len(other.seen) == 3  # a lost one is not asked again
+    assert judge_pool.check_baseline(task, task.path / "heldout.yaml", Options())
+
+
+def test_an_evaluation_moves_at_most_twice(task: Task, tmp_path: Path) -> None:
+    lost, other = [Lost() for _ in range(3)], FakeEvaluator()
+    judge_pool = JudgePool([*lost, other])
+    with pytest.raises(JudgeLost, match="node-7"):
+        judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
+    assert [len(one.seen) for one in lost] == [1, 1, 1] and other.seen == []
+    assert judge_pool.evaluate(task, kernel(tmp_path, "k"), Options()).status is Status.PASSED
+
+
+def test_a_lost_judge_is_replaced(task: Task, tmp_path: Path) -> None:
+    lost, fresh = Lost(), FakeEvaluator()
+    gone: list[Evaluator] = []
+
+    def replace(judge: Evaluator) -> Evaluator:
+        assert lost.killed  # or its device would still be held
+        gone.append(judge)
+        return fresh
+
+    judge_pool = JudgePool([lost], replace=replace)
+    assert judge_pool.evaluate(task, kernel(tmp_path, "k"), Options()).status is Status.PASSED
+    assert gone == [lost] and len(fresh.seen) == 1
+
+
+def test_where_no_judge_is_left_nobody_waits(task: Task, tmp_path: Path) -> None:
+    def replace(judge: Evaluator) -> Evaluator:
+        raise JudgeUnavailable("no node has room")
+
+    judge_pool = JudgePool([Lost()], replace=replace)
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match=r"no judge is left: no node has room"):
+            judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
+
+
+def test_a_judge_that_comes_after_the_end_is_killed(task: Task, tmp_path: Path) -> None:
+    lost, late = Lost(), Lost()
+    asked, closed, done = threading.Event(), threading.Event(), threading.Event()
+
+    def replace(judge: Evaluator) -> Evaluator:
+        asked.set()
+        assert closed.wait(10)
+        return late
+
+    judge_pool = JudgePool([lost], replace=replace)
+
+    def ask() -> None:
+        with pytest.raises(InfrastructureError, match="given up"):
+            judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
+        done.set()
+
+    threading.Thread(target=ask).start()
+    assert asked.wait(10)
+    judge_pool.cancel()
+    closed.set()
+    assert done.wait(10)
+    for _ in range(100):
+        if late.killed:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the late judge is still there")
+
+
+@dataclass
+class Together(FakeEvaluator):
+    """Answers two requests at once, or none; as one that is lost where told so."""
+
+    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2, timeout=10))
+    lost: bool = False
+
+    def begin(self) -> None:
+        self.barrier.wait()
+        if self.lost:
+            raise JudgeLost("the judge on node-7: it is gone")
+
+
+def both(judge_pool: JudgePool, task: Task, tmp_path: Path) -> list[Status]:
+    """What two requests at once come to."""
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(judge_pool.evaluate, task, kernel(tmp_path, f"k{i}"), Options()) for i in range(2)]
+        return [one.result().status for one in asked]
+
+
+def test_a_judge_that_compiles_for_itself_is_given_two_requests(task: Task, tmp_path: Path) -> None:
+    assert both(JudgePool([Together()], queued=2), task, tmp_path) == [Status.PASSED, Status.PASSED]
+
+
+def test_a_judge_that_two_requests_find_lost_is_replaced_once(task: Task, tmp_path: Path) -> None:
+    replaced: list[Evaluator] = []
+
+    def replace(lost: Evaluator) -> Evaluator:
+        replaced.append(lost)
+        return Together()
+
+    lost = Together(lost=True)
+    judge_pool = JudgePool([lost], replace=replace, queued=2)
+    assert both(judge_pool, task, tmp_path) == [Status.PASSED, Status.PASSED] and replaced == [lost]
+    assert both(judge_pool, task, tmp_path) == [Status.PASSED, Status.PASSED]
