@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from arena.reports.compare import Comparison
     from arena.results.verdict import Status
     from arena.task.definition import Task
+    from arena.task.options import Options
 
 __version__ = "0.1.0"
 _HOMES = {
@@ -28,6 +29,7 @@ _HOMES = {
     "Comparison": "reports.compare",
     "Judge": "api.evaluation",
     "Result": "api.result",
+    "Options": "task.options",
     "Run": "api.runs",
     "Status": "results.verdict",
     "Submission": "agents.base",
@@ -48,6 +50,7 @@ __all__ = [
     "Client",
     "Comparison",
     "Judge",
+    "Options",
     "Result",
     "Run",
     "Status",

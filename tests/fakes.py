@@ -10,13 +10,14 @@ from pathlib import Path
 
 from arena.agents.base import Attended, Feedback
 from arena.errors import InfrastructureError
-from arena.judge.process.messages import Options, Progress
+from arena.judge.process.messages import Progress
 from arena.results.environment import DeviceFacts, Environment
 from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, Split
 from arena.results.verdict import Stage, Status, Verdict
 from arena.runs import runner
 from arena.runs.config import RunConfig
 from arena.task.corpus.task_folder import content_hash, load_task
+from arena.task.options import Options
 
 DEVICE = DeviceFacts(
     platform="cpu",

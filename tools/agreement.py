@@ -25,7 +25,6 @@ from real_server import real_server
 
 import arena
 from arena import Client
-from arena.judge.process.messages import Options
 from arena.reports.reproduction import decide
 from arena.reports.rows import combine
 from arena.results.environment import Environment, ratio_heading
@@ -33,6 +32,7 @@ from arena.results.record import Estimate, Split
 from arena.results.verification import Reproduction
 from arena.runs.service.content import Content
 from arena.task.definition import Task
+from arena.task.options import Options
 
 TASKS = (
     "hip2hip/modules/gelu",

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from arena.judge.process.messages import CPU_MAX_WORK, Options
 from arena.judge.selection import emulation_work, select_cases
 from arena.platforms.cpu.amd_isa.execute import FIRST_WAVE_FIRST, LAST_WAVE_FIRST, TOGETHER
 from arena.platforms.toolchains.base import Built, HipToolchain, Target
@@ -23,6 +22,7 @@ from arena.platforms.toolchains.hip_build import default_cache_root
 from arena.platforms.toolchains.task_header import dtype_key
 from arena.task.corpus.corpora import open_corpora
 from arena.task.definition import Arguments, Case, ScalarSpec, Task, TaskType, arguments
+from arena.task.options import CPU_MAX_WORK, Options
 
 SEED = 20250101
 MACHINE, SOURCE = "machine", "source"

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.effort import Effort
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 
 OPTIONS = Options(heldout=False, effort=Effort.CORRECTNESS, seeds=1)
 INPUTS = {

@@ -20,8 +20,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from arena.judge.performance.plausibility import PLAUSIBILITY_CHECKS
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 from tests.candidates import TASK_OF, assembled
 from tests.cheat_fixtures import cheat_fixtures
 

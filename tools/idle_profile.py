@@ -31,11 +31,12 @@ from profile_calls import chosen_tasks, labelled, prepared  # noqa: E402
 from split_cost import Silent  # noqa: E402
 from wrapping import Function, wrap  # noqa: E402
 
-from arena.judge.process.messages import Evaluate, Options  # noqa: E402
+from arena.judge.process.messages import Evaluate  # noqa: E402
 from arena.judge.process.service import JudgeService  # noqa: E402
 from arena.judge.workers.watchdog import WatchedWorker  # noqa: E402
 from arena.platforms import here  # noqa: E402
 from arena.results.effort import Effort  # noqa: E402
+from arena.task.options import Options  # noqa: E402
 
 Span = tuple[float, float]
 MARKS = 50

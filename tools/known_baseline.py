@@ -20,12 +20,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import options_of
 from arena.reports.intervals import NORMAL_QUANTILE, log_error
 from arena.results.record import LONG_MS, CaseTiming, Evaluation
 from arena.task.corpus.corpora import open_corpora
 from arena.task.corpus.selection import select
 from arena.task.definition import Task
+from arena.task.options import options_of
 
 TASKS = 20
 ALWAYS = ("triton2triton/moe/expert_kernel", "triton2triton/gemm/w8a8_block_int8_matmul")
@@ -67,7 +67,7 @@ def judged(judge: JudgeClient, task: Task, folder: Path, mark: str, only: tuple[
     sign = "#" if task.baseline_kernel.suffix == ".py" else "//"
     copy = folder / task.baseline_kernel.name
     copy.write_text(f"{task.baseline_kernel.read_text(encoding='utf-8')}\n{sign} {mark}\n", encoding="utf-8")
-    return judge.evaluate(task.path, copy, options_of({"only": only} if only else {}), lambda progress: None)
+    return judge.evaluate(task.path, copy, options_of({"case": only} if only else {}), lambda progress: None)
 
 
 def pairs(task: str, one: Evaluation, two: Evaluation) -> list[Pair]:

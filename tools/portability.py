@@ -18,11 +18,11 @@ import time
 from pathlib import Path
 
 from arena.judge.compile.cross_compile import CrossCompilation, Limit
-from arena.platforms.toolchains.targets import parse
 from arena.results.portability import BuildOutcome, TargetBuild
 from arena.task.corpus.corpora import load_corpus
 from arena.task.corpus.selection import select
 from arena.task.definition import Task
+from arena.task.options import architectures
 
 DEFAULT = "gfx90a,gfx942,gfx950,sm_90"
 
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("patterns", nargs="*", default=["*"])
     parser.add_argument("--targets", default=DEFAULT)
     asked = parser.parse_args()
-    targets = parse([asked.targets])
+    targets = architectures([asked.targets])
     corpus = {task.id: task for task in load_corpus()}
     tasks = [corpus[name] for name in select(tuple(corpus), asked.patterns)]
     cross_compilation, builds = CrossCompilation(), []

@@ -41,7 +41,7 @@ from arena.judge.performance.planning import Planner  # noqa: E402
 from arena.judge.performance.stage import PerformanceCheck  # noqa: E402
 from arena.judge.performance.timed_program import PassPlan, TimedProgram  # noqa: E402
 from arena.judge.performance.timer import Timer  # noqa: E402
-from arena.judge.process.messages import HELDOUT, SEEN, Evaluate, Options  # noqa: E402
+from arena.judge.process.messages import HELDOUT, SEEN, Evaluate  # noqa: E402
 from arena.judge.process.service import JudgeService  # noqa: E402
 from arena.judge.workers.watchdog import WatchedWorker  # noqa: E402
 from arena.judge.workers.worker import ForkServer, Worker  # noqa: E402
@@ -53,6 +53,7 @@ from arena.task.corpus.selection import select  # noqa: E402
 from arena.task.corpus.task_folder import TASKS, load_task  # noqa: E402
 from arena.task.definition import Arguments, Task  # noqa: E402
 from arena.task.numerics.reference import Reference  # noqa: E402
+from arena.task.options import Options  # noqa: E402
 
 WATCHED: tuple[tuple[Any, str], ...] = (
     *((CandidateEvaluation, name) for name in ("run", "_compile", "_check", "_time", "_generalization", "close")),

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from arena import Client
-from arena.judge.process.messages import Options
 from arena.processes.http_server import EvaluationServer
 from arena.results.session import Limits
 from arena.runs.serve.episodes import ServeSettings, opened
 from arena.runs.serve.routes import Routes
 from arena.runs.service.judge_pool import started
 from arena.task.corpus.corpora import open_corpora
+from arena.task.options import Options
 
 
 @contextmanager

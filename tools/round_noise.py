@@ -40,10 +40,10 @@ from arena.judge.performance import stage as performance  # noqa: E402
 from arena.judge.performance.plausibility import Timing, _median_deviation  # noqa: E402
 from arena.judge.performance.timer import TimingConfig  # noqa: E402
 from arena.judge.performance.waits import LONG, SHORT, SINGLE  # noqa: E402
-from arena.judge.process.messages import Options  # noqa: E402
 from arena.judge.process.service import JudgeService  # noqa: E402
 from arena.platforms import here  # noqa: E402
 from arena.results.record import CaseTiming, Evaluation, Round  # noqa: E402
+from arena.task.options import Options  # noqa: E402
 
 EIGHT = estimates.ROUNDS_OF_A_LOOK
 

@@ -36,7 +36,7 @@ from wrapping import Function, wrap  # noqa: E402
 
 from arena.judge.compile import stage as building  # noqa: E402
 from arena.judge.evaluate import CandidateEvaluation  # noqa: E402
-from arena.judge.process.messages import Evaluate, FromJudge, Options  # noqa: E402
+from arena.judge.process.messages import Evaluate, FromJudge  # noqa: E402
 from arena.judge.process.service import JudgeService  # noqa: E402
 from arena.judge.workers.worker import ForkServers, Worker  # noqa: E402
 from arena.platforms import here  # noqa: E402
@@ -44,6 +44,7 @@ from arena.processes.protocol import Bind, Prepare, Release, ToWorker  # noqa: E
 from arena.processes.sandbox import confinement  # noqa: E402
 from arena.task.corpus.task_folder import SHARED, TASKS, load_task  # noqa: E402
 from arena.task.definition import Task  # noqa: E402
+from arena.task.options import Options  # noqa: E402
 
 CHOSEN = ("triton2triton/normalization/rms_norm", "hip2hip/modules/softmax")
 REPEATS = 3

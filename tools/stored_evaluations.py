@@ -19,9 +19,9 @@ sys.path.insert(0, str(ROOT))
 
 from real_server import real_server  # noqa: E402
 
-from arena.judge.process.messages import Options  # noqa: E402
 from arena.results.record import Evaluation  # noqa: E402
 from arena.runs import records  # noqa: E402
+from arena.task.options import Options  # noqa: E402
 from tests import stored  # noqa: E402
 from tests.candidates import assembled  # noqa: E402
 from tests.stored import OUTCOMES, TASK, StoredEvaluation  # noqa: E402

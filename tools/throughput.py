@@ -39,7 +39,6 @@ from throughput_figures import STAGES, Judged, Throughput, compared, read, text
 
 from arena.cli.devices import chosen_devices
 from arena.errors import InfrastructureError
-from arena.judge.process.messages import Options, options_of
 from arena.results.effort import Effort
 from arena.results.record import Evaluation
 from arena.runs.service.judge_pool import JudgePool, started
@@ -47,6 +46,7 @@ from arena.task.corpus.corpora import open_corpora
 from arena.task.corpus.selection import select
 from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.definition import Task
+from arena.task.options import Options, options_of
 
 MOST_TASKS = 60
 SAMPLE_S = 0.2

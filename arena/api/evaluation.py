@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
+
+from msgspec import structs
 
 from arena.api.arguments import device_number
 from arena.api.candidate import Candidate, require_candidate, write_candidate
@@ -12,29 +14,12 @@ from arena.api.result import Result, result_of
 from arena.api.tasks import Folders, load_task
 from arena.errors import UsageError
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options, Progress, options_of
+from arena.judge.process.messages import Progress
 from arena.platforms import known
 from arena.processes.scratch import scratch
 from arena.results.environment import Environment
-from arena.task.corpus.strict_yaml import fault
 from arena.task.definition import Task
-
-_NAMES = {"timeout_s": "call_timeout_s"}
-"""options that a run configuration calls otherwise"""
-
-
-class EvaluationOptions(TypedDict, total=False):
-    """Keyword arguments of an evaluation."""
-
-    effort: str
-    heldout: bool
-    seeds: int
-    max_work: float | None
-    timeout_s: float
-    targets: Sequence[str]
-    execute: bool
-    profile: bool
-    on_progress: Callable[[Progress], None]
+from arena.task.options import EVALUATE, Options, options_of
 
 
 class Judge:
@@ -67,33 +52,40 @@ class Judge:
         """Device, versions and isolation level; waits until the judge has started."""
         return self._client.environment
 
-    def evaluate(self, task: str | Task, candidate: Candidate, **options: Unpack[EvaluationOptions]) -> Result:
+    def evaluate(
+        self,
+        task: str | Task,
+        candidate: Candidate,
+        *,
+        options: Options | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        **named: Any,
+    ) -> Result:
         """Evaluate one candidate: compile, correctness, performance, held-out cases.
 
         Args:
             task: a task, its id, or a bare name that only one task has.
             candidate: a path, or the source as text or bytes. A `str` without a line break is a path.
-            **options: `effort` (default `full`): `correctness` times nothing, `screen` times seen cases to 5 %.
-                `heldout` (True; False for `screen`): also evaluate held-out cases. `seeds` (3): secret draws per case.
-                `max_work`: skip cases whose operations plus bytes exceed it, but keep the two smallest of each split
-                (default: no limit, 3e6 on the CPU platform). `timeout_s` (60): seconds per call. `targets`:
-                architectures to cross-compile for, such as `gfx942`. `execute` (False): also execute the machine code
-                for gfx942 or gfx950 on the CPU. `profile` (False): also say where the time goes.
-                `on_progress`: called at every stage.
+            options: how thoroughly; see `arena.Options`.
+            on_progress: called at every stage.
+            **named: options by name, in place of `options`: `effort="screen"`, `seeds=5`, `targets=["gfx942"]`.
 
         Returns:
             The result; a candidate that fails is a result, not an exception.
 
         Raises:
-            UsageError: no such task, file or option, or a value that a run configuration refuses.
+            UsageError: no such task, file or option, or a value out of bounds.
             InfrastructureError: the harness or the device failed, so there is no verdict.
         """
         found = task if isinstance(task, Task) else load_task(task, corpora=self._corpora)
-        on_progress = options.get("on_progress") or (lambda progress: None)
-        checked = _options(options)
+        checked = _options(options, named)
         with scratch("candidate") as folder:
             path = write_candidate(candidate, found.task_type, Path(folder))
-            evaluation = self._client.evaluate(found.path, path, checked, on_progress)
+            try:
+                evaluation = self._client.evaluate(found.path, path, checked, on_progress or _ignored)
+            except KeyboardInterrupt:
+                self._client.kill()
+                raise
         return result_of(evaluation, found, heldout=checked.heldout)
 
     def close(self) -> None:
@@ -116,7 +108,9 @@ def evaluate(
     platform: str = "auto",
     device: int | None = None,
     corpora: Folders = (),
-    **options: Unpack[EvaluationOptions],
+    options: Options | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    **named: Any,
 ) -> Result:
     """Evaluate one candidate with a judge of its own. For several candidates, keep a `Judge`.
 
@@ -126,13 +120,15 @@ def evaluate(
         platform: `cpu`, `cuda`, `rocm`, or `auto` for the best one on this machine.
         device: number of the GPU; None: the first.
         corpora: folders of tasks in place of the shipped ones.
-        **options: as for `Judge.evaluate`.
+        options: how thoroughly; see `arena.Options`.
+        on_progress: called at every stage.
+        **named: options by name, in place of `options`: `effort="screen"`, `seeds=5`, `targets=["gfx942"]`.
 
     Returns:
         The result; a candidate that fails is a result, not an exception.
 
     Raises:
-        UsageError: no such task, file, platform or option, or a value that a run configuration refuses.
+        UsageError: no such task, file, platform or option, or a value out of bounds.
         InfrastructureError: the harness or the device failed, so there is no verdict.
 
     Examples:
@@ -143,35 +139,20 @@ def evaluate(
         True
     """
     found = task if isinstance(task, Task) else load_task(task, corpora=corpora)
-    _options(options)  # raises before a judge is started
+    checked = _options(options, named)  # raises before a judge is started
     require_candidate(candidate, found.task_type)
     with Judge(platform, device=device) as judge:
-        return judge.evaluate(found, candidate, **options)
+        return judge.evaluate(found, candidate, options=checked, on_progress=on_progress)
 
 
-def _options(given: Mapping[str, Any]) -> Options:
-    """Return what a judge is asked for; raises `UsageError` where a run configuration would be refused."""
-    allowed = sorted(EvaluationOptions.__annotations__)
-    for name in given:
-        if name not in allowed:
-            raise UsageError(f"unknown option `{name}`; expected one of: {', '.join(allowed)}")
-    options: dict[str, Any] = {
-        _NAMES.get(name, name): _plain(value) for name, value in given.items() if name != "on_progress"
-    }
-    if options.get("max_work", 0) is None:
-        del options["max_work"]
-    profile = options.pop("profile", False)
-    if not isinstance(profile, bool):
-        raise UsageError(f"option `profile`: {profile!r} is not of type 'boolean'")
-    problem = fault(options, "evaluation")
-    if problem is not None:
-        place, text = problem
-        given_as = {inner: outer for outer, inner in _NAMES.items()}
-        raise UsageError(f"option `{given_as.get(str(place[0]), place[0])}`: {text}")
-    targets = tuple(options.pop("targets", ()))
-    return options_of({**options, "targets": targets, "profile": profile})
+def _options(options: Options | None, named: Mapping[str, Any]) -> Options:
+    """Return what a judge is asked for; `options` are checked as named ones are."""
+    if options is None:
+        return options_of(named, EVALUATE)
+    if named:
+        raise UsageError(f"give `options` or {', '.join(f'`{name}`' for name in named)}, not both")
+    return options_of(structs.asdict(options), EVALUATE)
 
 
-def _plain(value: object) -> object:
-    """Return a value as a file would hold it: any sequence but text as a list."""
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else value
+def _ignored(progress: Progress) -> None:
+    """Show nothing."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from arena.api.arguments import device_number, effort_level, listed
+from arena.api.arguments import device_number, listed
 from arena.errors import UsageError
 from arena.runs.records import RunRecords, read_run
 
@@ -112,10 +112,10 @@ def run(
     agents: Sequence[str] = (),
     name: str | None = None,
     devices: Sequence[int] = (),
-    effort: str | None = None,
     executor: str = "local",
     address: str = "",
     allow_mixed: bool = False,
+    **options: Any,
 ) -> Run:
     """Run agents on tasks as a configuration says; a run that was interrupted continues where it stopped.
 
@@ -127,10 +127,10 @@ def run(
         agents: only these agents of the configuration.
         name: name of the run in place of the configuration's.
         devices: numbers of the GPUs to measure on, one judge each; empty: the first.
-        effort: `correctness`, `screen` or `full`, in place of the configuration's.
         executor: `local`, or `ray` for judges on the GPUs of a Ray cluster, which needs the extra `ray`.
         address: of the Ray cluster; empty: one is started on this machine.
         allow_mixed: go on with a folder that another judge, another agent's program or other limits began.
+        **options: of the evaluation, in place of the configuration's: `effort="screen"`; see `arena.Options`.
 
     Returns:
         The run with one record per trial.
@@ -149,9 +149,11 @@ def run(
         (['overfit'], 'index.html')
     """
     from arena.runs.config import Overrides
+    from arena.task.options import overriding
 
-    chosen_tasks, chosen_agents, level = listed("tasks", tasks), listed("agents", agents), effort_level(effort)
-    overrides = Overrides(name=name, platform=platform, tasks=chosen_tasks, agents=chosen_agents, effort=level)
+    chosen_tasks, chosen_agents = listed("tasks", tasks), listed("agents", agents)
+    changed = overriding(options)
+    overrides = Overrides(name, platform, chosen_tasks, chosen_agents, evaluation=changed)
     return _recorded(str(config), overrides, Path(runs_dir), devices, (executor, address), allow_mixed)
 
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arena.cli.console import err, examples, out, print_json
-from arena.cli.corpora import Execute, MaxWork, TasksDirs
+from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform, warn_before
+from arena.cli.options import chosen_options, takes_options
 from arena.processes.error_line import first_error_line
 from arena.results.effort import Effort
 from arena.results.verdict import Status
+from arena.task.options import EVALUATE
 
 if TYPE_CHECKING:
     from arena.api.result import Result
-    from arena.judge.process.messages import Options, Progress
+    from arena.judge.process.messages import Progress
     from arena.task.definition import Task
+    from arena.task.options import Options
 
 _LINE_CHARACTERS = 400
-TARGETS = typer.Option(help="Cross-compile for these architectures (no such GPU required).")
 EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
@@ -33,53 +35,27 @@ EXAMPLES = examples(
 )
 
 
+@takes_options(EVALUATE)
 def evaluate(
     task: Annotated[str, typer.Argument(help="Task id, its bare name, or a task folder.")],
     file: Annotated[Path, typer.Argument(help="The candidate: kernel.py or kernel.hip.")],
     platform: Platform = "auto",
-    effort: Annotated[
-        Effort, typer.Option(help="correctness: time nothing; screen: time seen cases to 5 %, no held-out cases.")
-    ] = Effort.FULL,
-    heldout: Annotated[
-        bool | None, typer.Option("--heldout/--no-heldout", help="Also evaluate the held-out cases.")
-    ] = None,
-    case: Annotated[list[str] | None, typer.Option(help="Judge this case alone, such as heldout-03.")] = None,
-    max_work: MaxWork = None,
-    seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
-    timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
-    eager_stream: Annotated[bool, typer.Option(help="torch2*: also time PyTorch eager without a graph.")] = False,
-    torch_compile: Annotated[bool, typer.Option(help="torch2*: also time torch.compile.")] = False,
-    targets: Annotated[list[str] | None, TARGETS] = None,
-    execute: Execute = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Status, speedup and the whole evaluation as JSON; see docs/evaluate/python.md."),
     ] = False,
     tasks_dir: TasksDirs = None,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases.
 
     Exit code 0: every case is right, with a valid timing; 1: any other outcome; 3: no verdict.
     """
-    from arena.judge.process.messages import options_of
-    from arena.platforms.toolchains.targets import parse
     from arena.task.corpus.corpora import open_corpora
 
     found = open_corpora(tasks_dir or ()).find(task)
-    options = options_of(
-        {
-            **({} if heldout is None else {"heldout": heldout}),
-            "execute": execute,
-            "only": _only(found, case or ()),
-            "effort": effort,
-            "seeds": seeds,
-            "max_work": max_work,
-            "call_timeout_s": timeout,
-            "eager_stream": eager_stream,
-            "torch_compile": torch_compile,
-            "targets": parse(targets or ()),
-        }
-    )
+    options = chosen_options({**given, "case": _cases(found, given.get("case", ()))}, EVALUATE)
     result = _evaluated(found, file, platform, options)
     print_json(_as_json(result)) if as_json else _show(result)
     raise typer.Exit(_exit_code(result))
@@ -91,7 +67,7 @@ def _exit_code(result: Result) -> int:
     return 0 if result.solved else 3 if result.outcome is Outcome.NO_VERDICT else 1
 
 
-def _only(task: Task, named: Sequence[str]) -> tuple[str, ...]:
+def _cases(task: Task, named: Sequence[str]) -> tuple[str, ...]:
     """Return the cases to judge; beside held-out ones the smallest seen case, which every evaluation needs."""
     from arena.errors import UsageError
     from arena.task.definition import arguments
@@ -108,25 +84,17 @@ def _only(task: Task, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Result:
-    """Start a judge, show what it is doing, and return what it says."""
-    from arena.api.candidate import require_candidate
-    from arena.api.result import result_of
-    from arena.judge.process.client import JudgeClient
+    """Evaluate a file as the Python API does, and show what the judge is doing."""
+    import arena
 
-    require_candidate(file, task.task_type)
     if options.effort is not Effort.CORRECTNESS:
         warn_before(platform)
-    with JudgeClient(platform) as judge, err.status("waiting for the judge") as status:
+    with err.status("waiting for the judge") as status:
 
         def show_stage(progress: Progress) -> None:
             status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
 
-        try:
-            evaluation = judge.evaluate(task.path, file, options, show_stage)
-        except KeyboardInterrupt:
-            judge.kill()
-            raise
-    return result_of(evaluation, task, heldout=options.heldout)
+        return arena.evaluate(task, file, options=options, platform=platform, on_progress=show_stage)
 
 
 def _as_json(result: Result) -> dict[str, object]:

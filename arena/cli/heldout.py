@@ -63,8 +63,8 @@ def sample(
     Exit code 0: every case passed; 1: some were left out; 3: the judge failed.
     """
     from arena.judge.process.client import JudgeClient
-    from arena.judge.process.messages import CPU_MAX_WORK
     from arena.task.corpus.corpora import open_corpora
+    from arena.task.options import CPU_MAX_WORK
 
     corpus = open_corpora(tasks_dir or ()).load_selected(tasks or ["*"])
     samples = []
@@ -103,10 +103,10 @@ class Sample:
 
 def _sample(judge: JudgeClient, task: Task, folder: Path, draw: CaseDraw) -> Sample:
     """Draw cases for one task, and write those that pass."""
-    from arena.judge.process.messages import Options
     from arena.processes.scratch import scratch
     from arena.task.corpus.sampling import sample_cases, to_yaml
     from arena.task.corpus.task_folder import HELDOUT
+    from arena.task.options import Options
 
     try:
         cases = sample_cases(task, *draw)

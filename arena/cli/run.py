@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arena.cli import Interrupted
 from arena.cli.console import err, examples
-from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.corpora import TasksDirs
 from arena.cli.devices import (
     ACCELERATOR,
     ADDRESS,
@@ -27,8 +27,9 @@ from arena.cli.devices import (
     warn_before,
     with_locked_clocks,
 )
+from arena.cli.options import FLAG, takes_options
 from arena.errors import UsageError
-from arena.results.effort import Effort
+from arena.task.options import RUN, overriding
 
 if TYPE_CHECKING:
     from arena.runs.config import Overrides
@@ -49,14 +50,13 @@ EXAMPLES = examples(
     "arena run quickstart --retry noisy         # judge trials again whose timing is noisy",
 )
 ATTEMPTS = typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
-TARGETS = typer.Option(help="Cross-compile for these architectures instead of the file's (no such GPU required).")
-_EFFORT = "correctness: time nothing; screen: time seen cases to 5 %. Default: the configuration's, else full."
 _RETRY = "Judge recorded trials again that ended so: noisy, no-verdict, failed, timing_mismatch, … Sessions are kept."
 _TRACK = "Also log each trial to this tracker, which must be installed: `trackio` or `wandb`."
 RUNS = Path("runs")
 REPORTS = Path("reports")
 
 
+@takes_options(RUN, defaults=False)
 def run(
     config: Annotated[str, typer.Argument(help="Run configuration: a YAML file, or the name of a shipped one.")],
     name: Annotated[str | None, typer.Option(help="Name of the run; its folder is RUNS-DIR/NAME.")] = None,
@@ -65,9 +65,6 @@ def run(
     agents: Annotated[list[str] | None, typer.Option(help="Only these agents of the configuration.")] = None,
     attempts: Annotated[int | None, ATTEMPTS] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials side by side; measurements are queued.", min=1)] = None,
-    max_work: MaxWork = None,
-    effort: Annotated[Effort | None, typer.Option(help=_EFFORT)] = None,
-    targets: Annotated[list[str] | None, TARGETS] = None,
     tasks_dir: TasksDirs = None,
     devices: Annotated[str, DEVICES] = "",
     executor: Annotated[str, EXECUTOR] = "local",
@@ -81,18 +78,19 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, as `arena report` does.")] = False,
     retry: Annotated[list[str] | None, typer.Option(help=_RETRY)] = None,
     allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Run agents on tasks, record every trial, and write a report. The same command resumes an interrupted run."""
     from arena.cli import report as report_command
-    from arena.platforms.toolchains.targets import parse
     from arena.runs.config import Overrides
     from arena.runs.executors import executor as executor_called
     from arena.runs.retry import endings
 
     wanted = Overrides(
-        *(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs, max_work, parse(targets or ())),
+        *(name, platform, tuple(tasks or ()), tuple(agents or ()), attempts, jobs),
         corpora=tuple(folder.resolve() for folder in tasks_dir or ()),
-        effort=effort,
+        evaluation=overriding(given, FLAG),
     )
     where = executor_called(executor, address, accelerator)
     plan = replace(_planned(config, wanted), retry=endings(retry or ()), allow_mixed=allow_mixed)

@@ -10,17 +10,18 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from arena.cli.console import err, examples
-from arena.cli.corpora import MaxWork, TasksDirs
+from arena.cli.corpora import TasksDirs
 from arena.cli.devices import ACCELERATOR, ADDRESS, ALLOW_MIXED, DEVICES, EXECUTOR, Platform, chosen_devices
+from arena.cli.options import chosen_options, takes_options
 from arena.processes.printable import printable
-from arena.results.effort import Effort
 from arena.task.corpus.split import TaskSplit
+from arena.task.options import SERVE
 
 if TYPE_CHECKING:
     from arena.processes.http_server import EvaluationServer
@@ -37,6 +38,7 @@ _INTERRUPTED = 130
 _TOKEN, _AGENT_TOKEN = "ARENA_TOKEN", "ARENA_AGENT_TOKEN"
 
 
+@takes_options(SERVE)
 def serve(
     tasks: Annotated[list[str] | None, typer.Argument(help="Ids, bare names or globs; `!pattern` leaves out.")] = None,
     split: Annotated[TaskSplit, typer.Option(help="Serve the tasks of this split alone.")] = TaskSplit.ALL,
@@ -49,24 +51,19 @@ def serve(
     accelerator: Annotated[str, ACCELERATOR] = "",
     name: Annotated[str, typer.Option(help="Name of the run folder that holds the episodes.")] = "served",
     runs_dir: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
-    effort: Annotated[
-        Effort, typer.Option(help="What final verdicts time, and steps unless an episode says otherwise.")
-    ] = Effort.FULL,
     evaluations: Annotated[int, typer.Option(help="Evaluations in one episode.", min=1)] = 50,
     minutes: Annotated[float, typer.Option(help="Minutes of one episode, without evaluations.", min=0.01)] = 30.0,
     capacity: Annotated[int, typer.Option(help="Evaluations that are judged or wait; more are refused.", min=1)] = 256,
-    max_work: MaxWork = None,
-    seeds: Annotated[int, typer.Option(help="Secret seeds per case in the correctness stage.", min=1)] = 3,
-    timeout: Annotated[float, typer.Option(help="Seconds one call may take.", min=0.1)] = 60.0,
     tasks_dir: TasksDirs = None,
     allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Serve tasks over HTTP to training and tool-calling loops: many episodes at once, each with a record.
 
     One line of JSON on stdout says where. Ctrl-C ends it, and the same command goes on with unfinished episodes.
     ARENA_TOKEN and ARENA_AGENT_TOKEN set the tokens, which are random otherwise. The second one gives no verdicts.
     """
-    from arena.judge.process.messages import Options
     from arena.processes.http_server import EvaluationServer
     from arena.results.session import Limits
     from arena.runs.executors import executor as executor_called
@@ -75,7 +72,7 @@ def serve(
     from arena.task.corpus.corpora import open_corpora
 
     corpora, patterns = open_corpora(tasks_dir or ()).including(tasks or ())
-    options = Options(max_work=max_work, seeds=seeds, call_timeout_s=timeout, effort=effort)
+    options = chosen_options({"heldout": True, **given}, "")
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
     chosen = served(corpora, patterns, split)
     settings = ServeSettings(runs_dir / name, corpora, chosen, options, limits, capacity, allow_mixed)

@@ -6,19 +6,20 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from arena.cli.console import err, examples, out, print_json
-from arena.cli.corpora import Execute, TasksDirs
+from arena.cli.corpora import TasksDirs
 from arena.cli.devices import DEVICES, Platform, chosen_devices
+from arena.cli.options import chosen_options, takes_options
 from arena.errors import FileError
+from arena.task.options import EVALUATE
 
 if TYPE_CHECKING:
-    from arena.judge.process.messages import Options
     from arena.results.check import TaskCheck
     from arena.task.corpus.corpora import Corpora
     from arena.task.definition import Task
@@ -32,42 +33,41 @@ EXAMPLES = examples(
     "arena tasks check --mutants --resume",
     "arena tasks check --platform cuda --resume --devices all",
 )
-_DEFAULT_TARGETS = "gfx942,sm_90"
+_DEFAULT_TARGETS = ("gfx942", "sm_90")
 _MOST_MUTANTS = 40
 _WORTH_SAYING_S = 0.1
 CHECKS = Path("runs/tasks-check")
-TARGETS = typer.Option(help="Architectures that kernels must build for; empty: none.")
 EVERY_LAUNCH = typer.Option("--every-launch", help="Build every launch, not each Triton signature once.")
 TIMING = typer.Option("--timing/--no-timing", help="Time kernels against themselves, on a GPU.")
 MUTANTS = typer.Option("--mutants", help="Check only mutants of kernels and omissions of inputs; on the CPU.")
 
 
+@takes_options(EVALUATE, names=("seeds", "targets", "execute"), others={"targets": _DEFAULT_TARGETS})
 def check(
     patterns: Annotated[
         list[str] | None, typer.Argument(help="Ids, globs or task folders; default: all tasks.")
     ] = None,
     tasks_dir: TasksDirs = None,
     platform: Platform = "auto",
-    targets: Annotated[str, TARGETS] = _DEFAULT_TARGETS,
     every_launch: Annotated[bool, EVERY_LAUNCH] = False,
-    execute: Execute = False,
     timing: Annotated[bool, TIMING] = True,
     mutants: Annotated[bool, MUTANTS] = False,
     most: Annotated[int, typer.Option(help="Limit on mutants of one kernel.", min=1)] = _MOST_MUTANTS,
-    seeds: Annotated[int, typer.Option(help="Secret seeds per case.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Tasks at a time on the CPU; 0: one a core.", min=0)] = 0,
     devices: Annotated[str, DEVICES] = "",
     folder: Annotated[Path, typer.Option("--out", help="Folder for the checks.")] = CHECKS,
     resume: Annotated[bool, typer.Option("--resume", help="Skip what passed there and has not changed.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Every item of every task.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Check task definitions, cases, kernels and mutants. Exit code 1 if a task fails."""
     from arena.checks.tasks.run import CheckPlan, check_tasks, default_jobs
     from arena.platforms import detect
 
     where = "cpu" if mutants else (detect() if platform == "auto" else platform)
-    options = _options(seeds, "" if mutants else targets, execute=execute and not mutants)
+    options = chosen_options({**given, "targets": (), "execute": False} if mutants else given, EVALUATE)
     judges = (None,) * (jobs or default_jobs()) if where == "cpu" else chosen_devices(devices)
     _share_cores(len(judges))
     plan = CheckPlan(where, options, most if mutants else 0, judges, folder / where, resume, every_launch, timing)
@@ -91,13 +91,6 @@ def check(
         err.print(f"[red]{escape(problem)}[/red]", soft_wrap=True, highlight=False)
     if malformed or any(one.failed for one in checks):
         raise typer.Exit(1)
-
-
-def _options(seeds: int, targets: str, *, execute: bool) -> Options:
-    from arena.judge.process.messages import options_of
-    from arena.platforms.toolchains.targets import parse
-
-    return options_of({"seeds": seeds, "targets": parse([targets]), "execute": execute})
 
 
 def _loaded(folders: Sequence[Path], patterns: Sequence[str]) -> tuple[Corpora, dict[str, Task], list[str]]:

@@ -111,8 +111,8 @@ def _measure(
     """Evaluate what the table does not have, and write it after each."""
     from arena.integrations.yardstick.measuring import CALL_TIMEOUT_S, measure
     from arena.integrations.yardstick.table import has_rows, read_table, replace_rows
-    from arena.judge.process.messages import options_of
     from arena.runs.service import judge_pool
+    from arena.task.options import options_of
 
     options = options_of({"effort": effort, "heldout": False, "call_timeout_s": CALL_TIMEOUT_S})
     rows = read_table(out_file)

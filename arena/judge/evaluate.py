@@ -31,7 +31,7 @@ from arena.judge.performance.profiling import profile_largest
 from arena.judge.performance.stage import PerformanceCheck
 from arena.judge.performance.timed_program import TimedProgram
 from arena.judge.performance.timer import Timer
-from arena.judge.process.messages import HELDOUT, SEEN, Options
+from arena.judge.process.messages import HELDOUT, SEEN
 from arena.judge.selection import is_timed, not_run, select_cases
 from arena.judge.workers.program import WorkerProgram
 from arena.judge.workers.worker import CandidateFailed, ForkServers
@@ -46,6 +46,7 @@ from arena.results.verdict import Stage, Status, Verdict
 from arena.task.corpus.task_folder import hidden_from_candidates
 from arena.task.definition import Case, Task, arguments
 from arena.task.numerics.reference import Reference
+from arena.task.options import Options
 
 Report = Callable[[Stage, int, int], None]
 _HOPELESS = (Status.TIMEOUT,)
@@ -79,7 +80,7 @@ class CandidateEvaluation:
         if not self._seen:
             raise InfrastructureError(
                 f"{task.id}: no seen case is left, with max_work {options.max_work}, max_held {options.max_held} "
-                f"and only {list(options.only)}; raise the limits, or name a seen case"
+                f"and only {list(options.case)}; raise the limits, or name a seen case"
             )
         self._correctness, self._performance = checks(task, options, context.timer)
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}

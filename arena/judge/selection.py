@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from arena.judge.process.messages import CPU_MAX_WORK, Options
 from arena.results.effort import Effort
 from arena.results.environment import DeviceFacts
 from arena.results.record import CaseResult, Split
 from arena.results.verdict import Status
 from arena.task.definition import LARGE, Arguments, Case, Task, arguments
+from arena.task.options import CPU_MAX_WORK, Options
 
 _LEAST_CASES = 2
 _HELD_AT_ONCE = 8
@@ -31,8 +31,8 @@ def select_cases(task: Task, cases: tuple[Case, ...], options: Options) -> tuple
 
     The two smallest are kept where fewer than two are small enough.
     """
-    if options.only:
-        cases = tuple(case for case in cases if case.id in options.only)
+    if options.case:
+        cases = tuple(case for case in cases if case.id in options.case)
     if options.max_held is not None:
         cases = tuple(case for case in cases if case.kind != LARGE or _held(task, case) <= options.max_held)
     if options.max_work is None:

@@ -15,7 +15,6 @@ from arena.agents.definition import listed, located
 from arena.errors import FileError, UsageError
 from arena.package import resource
 from arena.platforms import known
-from arena.results.effort import Effort
 from arena.task.corpus import strict_yaml
 
 _DEFINITION_SUFFIX = ".yaml"
@@ -32,10 +31,8 @@ class Overrides:
     agents: tuple[str, ...] = ()
     attempts: int | None = None
     jobs: int | None = None
-    max_work: float | None = None
-    targets: tuple[str, ...] = ()
     corpora: tuple[Path, ...] = ()
-    effort: Effort | None = None
+    evaluation: Mapping[str, Option] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,12 +119,8 @@ def override(config: RunConfig, overrides: Overrides) -> RunConfig:
         changed = replace(changed, attempts=overrides.attempts)
     if overrides.jobs is not None:
         changed = replace(changed, jobs=overrides.jobs)
-    if overrides.max_work is not None:
-        changed = replace(changed, evaluation={**changed.evaluation, "max_work": overrides.max_work})
-    if overrides.targets:
-        changed = replace(changed, evaluation={**changed.evaluation, "targets": overrides.targets})
-    if overrides.effort is not None:
-        changed = replace(changed, evaluation={**changed.evaluation, "effort": overrides.effort})
+    if overrides.evaluation:
+        changed = replace(changed, evaluation={**changed.evaluation, **overrides.evaluation})
     if overrides.agents:
         changed = replace(changed, agents=_chosen(config, overrides.agents))
     return changed

@@ -14,10 +14,10 @@ import msgspec
 
 from arena.agents.base import Agent
 from arena.errors import UsageError
-from arena.judge.process.messages import Options
 from arena.results.record import RunInfo, Trial
 from arena.results.verdict import Status
 from arena.task.definition import Task
+from arena.task.options import Options
 
 _PACKAGE, _JUDGE = "arena", "judge"
 _NAMES = {_JUDGE: "the judge", _PACKAGE: "arena"}

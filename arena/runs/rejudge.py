@@ -16,7 +16,6 @@ import msgspec
 from arena.agents import make_agent
 from arena.agents.base import AgentSpec
 from arena.errors import UsageError
-from arena.judge.process.messages import Options
 from arena.processes.scratch import scratch
 from arena.results.record import SCHEMA_VERSION, RunInfo, Split, Trial
 from arena.results.verdict import Status
@@ -31,6 +30,7 @@ from arena.task.corpus.sampling import sample_cases, to_yaml
 from arena.task.corpus.selection import select
 from arena.task.corpus.task_folder import HELDOUT
 from arena.task.definition import Case, Task
+from arena.task.options import Options
 
 CHOICE = "selection.json"
 REJUDGED = "run"

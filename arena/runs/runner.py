@@ -13,7 +13,7 @@ from pathlib import Path
 from arena.agents import make_agent
 from arena.agents.base import Agent, Submission, Workspace
 from arena.errors import BrokenRecord, InfrastructureError, StorageError, UsageError
-from arena.judge.process.messages import Options, Progress, options_of
+from arena.judge.process.messages import Progress
 from arena.processes.scratch import scratch, sweep
 from arena.results.environment import Environment
 from arena.results.record import SCHEMA_VERSION, AgentUsed, DeviceTasks, RunInfo, Trial
@@ -33,6 +33,7 @@ from arena.task.corpus.release import corpus_of
 from arena.task.corpus.selection import select
 from arena.task.corpus.task_folder import HELDOUT
 from arena.task.definition import Task
+from arena.task.options import Options, options_of
 from arena.version import own_versions, version
 
 HANDED_IN = "handed_in.json"

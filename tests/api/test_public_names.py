@@ -20,6 +20,7 @@ NAMES = {
         "Client",
         "Comparison",
         "Judge",
+        "Options",
         "Result",
         "Run",
         "Status",

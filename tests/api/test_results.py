@@ -18,7 +18,6 @@ from arena.api import result
 from arena.api.candidate import write_candidate
 from arena.errors import UsageError
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.reports.groups import groups
 from arena.reports.results import results_frame
 from arena.reports.rows import trial_rows
@@ -31,6 +30,7 @@ from arena.runs import records
 from arena.runs.executors.base import Executor
 from arena.runs.runner import RunPlan
 from arena.task.definition import TaskType
+from arena.task.options import Options
 from tests.reports import builders
 from tests.reports.builders import case, heldout
 
@@ -136,7 +136,7 @@ def _no_judge(*_: object) -> None:
     [
         (
             {"hold_out": False},
-            "unknown option `hold_out`; expected one of: effort, execute, heldout, max_work, on_progress, profile",
+            "unknown option `hold_out`; expected one of: call_timeout_s, case, eager_stream, effort",
         ),
         ({"seed": 1}, "unknown option `seed`"),
         ({"seeds": 0}, "option `seeds`: 0 is less than the minimum of 1"),
@@ -145,8 +145,8 @@ def _no_judge(*_: object) -> None:
         ({"seeds": None}, "option `seeds`: None is not of type 'integer'"),
         ({"max_work": 0}, "option `max_work`: 0 is less than or equal to the minimum of 0"),
         ({"max_work": float("nan")}, "option `max_work`: nan is not of type 'number'"),
-        ({"timeout_s": 0}, "option `timeout_s`: 0 is less than or equal to"),
-        ({"targets": ["nonsense"]}, "option `targets`: 'nonsense' is not one of gfx90a"),
+        ({"call_timeout_s": 0}, "option `call_timeout_s`: 0 is less than or equal to"),
+        ({"targets": ["nonsense"]}, "unknown target 'nonsense'. Known: gfx90a"),
         ({"targets": "gfx942"}, "option `targets`: 'gfx942' is not of type 'array'"),
         ({"heldout": "no"}, "option `heldout`: 'no' is not of type 'boolean'"),
         ({"profile": 1}, "option `profile`: 1 is not of type 'boolean'"),
@@ -175,9 +175,11 @@ def test_a_judge_refuses_wrong_options_and_takes_right_ones(monkeypatch: pytest.
         arena.Judge("gpu")
     with arena.Judge("cpu") as judge:
         with pytest.raises(UsageError, match="unknown option `hold_out`"):
-            judge.evaluate("rms_norm", "x = 1\n", hold_out=False)  # type: ignore[call-arg]
+            judge.evaluate("rms_norm", "x = 1\n", hold_out=False)
         judge.evaluate("rms_norm", "x = 1\n")
-        judge.evaluate("rms_norm", "x = 1\n", seeds=2, max_work=None, timeout_s=9, targets=("gfx942",), profile=True)
+        judge.evaluate(
+            "rms_norm", "x = 1\n", seeds=2, max_work=None, call_timeout_s=9, targets=("gfx942",), profile=True
+        )
     assert asked == [Options(), Options(seeds=2, call_timeout_s=9, targets=("gfx942",), profile=True)]
 
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 import arena
 from arena.cli.app import app
 from arena.errors import UsageError
-from arena.judge.process.messages import Options
 from arena.results.record import CaseResult, Evaluation
 from arena.results.verdict import Status
+from arena.task.options import Options
 from tests.fakes import FakeEvaluator
 from tests.reports import builders
 from tests.reports.builders import case, heldout
@@ -91,7 +91,7 @@ def test_one_case_is_judged_alone_and_a_held_out_one_beside_the_smallest_seen(mo
     evaluate = FakeJudge.evaluate
 
     def noted(judge: FakeJudge, task: Path, candidate: Path, options: Options, *rest: object) -> Evaluation:
-        asked.append(options.only)
+        asked.append(options.case)
         return evaluate(judge, task, candidate, options, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FakeJudge, "evaluate", noted)

@@ -12,8 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from arena.judge.process.messages import CPU_MAX_WORK, Options
 from arena.task.corpus.task_folder import load_task
+from arena.task.options import CPU_MAX_WORK, Options
 from tests.fakes import HERE
 from tests.task.corpus.folders import write_task
 

@@ -14,12 +14,12 @@ from arena.cli.app import app
 from arena.judge.compile.builder_client import BuilderClient
 from arena.judge.process.client import JudgeClient
 from arena.judge.process.control import DETAIL
-from arena.judge.process.messages import Options
 from arena.results.session import Limits
 from arena.results.verdict import Status
 from arena.runs.serve.episodes import ServeSettings, opened
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.corpora import open_corpora
+from arena.task.options import Options
 from tests.faults.runs import RMS_NORM, Faulty, check, in_python, start
 
 FRAGILE = Path(__file__).parent / "fragile"

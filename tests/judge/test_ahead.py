@@ -11,11 +11,11 @@ import pytest
 from arena.errors import InfrastructureError
 from arena.judge.compile.builder_client import BuilderClient
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.judge.workers.program import triton_cache
 from arena.results.environment import DeviceFacts, Environment
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS
+from arena.task.options import Options
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 GPU = Environment(DeviceFacts("cuda", "nvidia", "sm_90", "NVIDIA H200", 32, 140 << 30, 60 << 20), "session")

@@ -18,7 +18,6 @@ from arena.judge.compile.builder_client import BuilderClient
 from arena.judge.compile.hip_toolchains import toolchain_for
 from arena.judge.compile.stage import build_program
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.platforms.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.platforms.toolchains.hip_build import Runner
 from arena.results.environment import DeviceFacts, Environment
@@ -26,6 +25,7 @@ from arena.results.portability import BuildOutcome
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 SOFTMAX = TASKS / "hip2hip/modules/softmax"

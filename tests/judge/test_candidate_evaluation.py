@@ -18,7 +18,6 @@ from arena.errors import InfrastructureError
 from arena.judge.compile.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.performance.timer import Timer
-from arena.judge.process.messages import Options
 from arena.judge.workers.watchdog import WatchedWorker
 from arena.judge.workers.worker import ForkServers
 from arena.platforms.cpu.platform import CpuPlatform
@@ -29,6 +28,7 @@ from arena.results.session import Evaluated
 from arena.results.verdict import Stage, Status
 from arena.runs.service.feedback import feedback
 from arena.task.definition import Task
+from arena.task.options import Options
 
 QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=5.0)
 SEEN_ONLY = structs.replace(QUICK, heldout=False)
@@ -175,7 +175,7 @@ def test_a_baseline_is_timed_with_the_same_history_whether_it_is_known_or_not(
 
 def test_a_judge_says_where_no_seen_case_is_left(task: Task, context: JudgeContext) -> None:
     with pytest.raises(InfrastructureError, match=r"no seen case is left, with max_work .* only \['heldout-01'\]"):
-        CandidateEvaluation(task, structs.replace(QUICK, only=("heldout-01",)), context)
+        CandidateEvaluation(task, structs.replace(QUICK, case=("heldout-01",)), context)
 
 
 def test_every_case_is_checked_and_timed(task: Task, context: JudgeContext) -> None:

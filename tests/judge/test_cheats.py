@@ -12,10 +12,10 @@ import pytest
 from msgspec import structs
 
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status
 from arena.task.corpus.task_folder import TASKS
+from arena.task.options import Options
 from tests.candidates import HERE, TASK_OF, assembled, name
 from tests.cheat_fixtures import CheatFixture, cheat_fixtures
 

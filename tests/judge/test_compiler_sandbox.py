@@ -9,13 +9,13 @@ from msgspec import json
 
 from arena.judge.compile.stage import build_program
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.toolchains.base import BuildFailed, Source, Target
 from arena.platforms.toolchains.hip_build import Runner
 from arena.processes.sandbox import compiling
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 from tests.fakes import HERE
 
 SOFTMAX = TASKS / "hip2hip" / "modules" / "softmax"

@@ -11,12 +11,13 @@ import pytest
 from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge.process import control
 from arena.judge.process.control import Request
-from arena.judge.process.messages import Options, Progress
+from arena.judge.process.messages import Progress
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.results.reward import reward
 from arena.results.verdict import Stage, Status, Verdict
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 from tests.fakes import HERE
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"

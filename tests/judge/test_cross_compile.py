@@ -16,13 +16,13 @@ from arena.judge.compile import cross_compile
 from arena.judge.compile.cross_compile import CrossCompilation, KnownIndices, Limit, _compile_triton, arguments_only
 from arena.judge.correctness.inputs import draw_secret
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.platforms.cross.compilers import hip_cross_toolchain
 from arena.results.portability import BuildOutcome, TargetBuild, one_vendor_only
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.definition import Arguments, Case, Task, TaskType
 from arena.task.numerics.reference import Reference
+from arena.task.options import Options
 from tests.candidates import TASK_OF, assembled, candidates, name
 
 FILES = candidates("portability")

@@ -9,9 +9,9 @@ from textwrap import dedent
 import pytest
 
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.record import Evaluation
 from arena.results.verdict import Status
+from arena.task.options import Options
 
 QUICK = Options(seeds=2, timing_budget_s=0.02)
 CASES = {"seen": ["4", "8", "16", "32", "64"], "heldout": ["1", "5", "13", "48", "100"]}

@@ -8,11 +8,11 @@ import pytest
 
 from arena.errors import UsageError
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import options_of
 from arena.platforms.rocm.hip_clang import find_clang
 from arena.results.portability import MachineCode, MachineCodeOutcome
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import options_of
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 SILU = TASKS / "hip2hip/modules/silu"

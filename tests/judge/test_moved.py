@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.record import Evaluation
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS
+from arena.task.options import Options
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm"
 START = (RMS_NORM / "kernel.py").read_text(encoding="utf-8")

@@ -14,11 +14,11 @@ from arena.judge.performance.timed_program import PassPlan
 from arena.judge.performance.timer import _GPU, Placement, Timer
 from arena.judge.performance.waits import LONG, PROBE, SHORT, SINGLE
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.record import Estimate
 from arena.results.verdict import Stage, Status
 from arena.task.corpus.task_folder import TASKS
 from arena.task.definition import Arguments
+from arena.task.options import Options
 from tests.candidates import HERE, assembled
 from tests.judge.test_timer import Allocating
 from tests.platforms.fake_device import GIB

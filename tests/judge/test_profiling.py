@@ -10,13 +10,13 @@ import pytest
 from msgspec import structs
 
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.judge.workers.answers import bounded
 from arena.processes.protocol import MOST_KERNELS, Profiled
 from arena.results.profile import KernelTime, Profile
 from arena.results.record import Split
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS
+from arena.task.options import Options
 from arena.worker.profiling import kernel_times
 from tests.candidates import TASK_OF, assembled, candidates
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from arena.judge.process.messages import CPU_MAX_WORK, Options
 from arena.judge.selection import bounded, emulation_work, is_timed, select_cases
 from arena.results.effort import Effort
 from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.definition import LARGE, arguments
+from arena.task.options import CPU_MAX_WORK, Options
 from tests.checks.doctor.fake_evidence import CPU, H200
 from tests.shipped import shipped_tasks
 
@@ -42,8 +42,8 @@ def test_the_bound_keeps_the_order_and_at_least_two_cases() -> None:
 def test_only_cases_that_are_named_run_and_in_the_order_of_the_task() -> None:
     task = load_task(SOFTMAX)
     last, first = task.seen[-1].id, task.seen[0].id
-    assert select_cases(task, task.seen, Options(only=(last, first))) == (task.seen[0], task.seen[-1])
-    assert select_cases(task, task.heldout, Options(only=(last, first))) == ()
+    assert select_cases(task, task.seen, Options(case=(last, first))) == (task.seen[0], task.seen[-1])
+    assert select_cases(task, task.heldout, Options(case=(last, first))) == ()
 
 
 @pytest.mark.slow

@@ -25,7 +25,6 @@ from arena.judge.process.messages import (
     FromJudge,
     HarnessFailed,
     Hello,
-    Options,
     Progress,
     ToJudge,
 )
@@ -34,6 +33,7 @@ from arena.processes.wire import Channel, ChannelTimeout
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 from tests.reports import builders
 from tests.task.corpus.folders import TASK, write_task
 

@@ -15,12 +15,12 @@ from arena.checks.doctor.inventory import of_warnings
 from arena.cli import evaluate
 from arena.cli.app import app
 from arena.cli.devices import warn_before
-from arena.judge.process.messages import options_of
 from arena.platforms import smi
 from arena.platforms.condition import condition, other_processes, warnings_before
 from arena.platforms.cuda.nvidia_smi import parse_processes
 from arena.results.effort import Effort
 from arena.task.corpus.corpora import open_corpora
+from arena.task.options import options_of
 from tests.platforms.amd_outputs import LIMIT_NESTED, MI300X, ROCM_SMI, new, old, user
 
 IDLE = "345, 1980, 40, 0, 0x0000000000000001"
@@ -140,7 +140,7 @@ def test_gpus_are_asked_side_by_side(tools: Path) -> None:
 def test_no_judge_and_no_worker_asks() -> None:
     """A question takes as long as a tool takes to start, so it has no place beside a clock."""
     package = Path(arena.__file__).parent
-    for path in (*package.glob("judge/*.py"), *package.glob("worker/*.py"), *package.glob("service/*.py")):
+    for path in (*package.glob("judge/**/*.py"), *package.glob("worker/*.py"), *package.glob("runs/service/*.py")):
         text = path.read_text(encoding="utf-8")
         assert "platforms.condition" not in text and "_smi" not in text, path
 

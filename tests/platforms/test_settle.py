@@ -14,13 +14,13 @@ from arena.errors import InfrastructureError
 from arena.judge.compile.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.performance.timer import Timer
-from arena.judge.process.messages import Options
 from arena.judge.workers.worker import ForkServers
 from arena.platforms import here
 from arena.platforms.cpu.platform import CpuPlatform
 from arena.platforms.cuda.platform import CudaPlatform
 from arena.results.environment import Environment
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 from tests.platforms.fake_device import H200, FakeDevice
 
 IDLE_S, BUSY_S = 1e-4, 2e-3

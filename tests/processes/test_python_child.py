@@ -150,7 +150,7 @@ def starts_python(node: ast.AST) -> bool:
 
 @pytest.mark.parametrize("folder", ["arena", "tools"])
 def test_one_helper_starts_python(folder: str) -> None:
-    helper = PACKAGE / "python_child.py"
+    helper = PACKAGE / "processes" / "python_child.py"
     for path in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if path != helper and starts_python(node):

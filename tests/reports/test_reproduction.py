@@ -138,7 +138,7 @@ def test_private_cases_are_counted_apart_where_the_baseline_passes() -> None:
 
 
 def test_the_schema_is_that_of_the_file() -> None:
-    kept = json.loads((PACKAGE / "schemas" / "verification.json").read_text(encoding="utf-8"))
+    kept = json.loads((PACKAGE / "task" / "schemas" / "verification.json").read_text(encoding="utf-8"))
     made = json.loads(json.dumps(msgspec.json.schema(Verification)))
     assert {name: kept[name] for name in made} == made
     figure = Figure(FigureKind.SPEEDUP, "speedup", estimate(1.0, 1.2), None, NO)

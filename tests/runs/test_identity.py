@@ -236,7 +236,11 @@ def test_the_hash_of_the_judge_is_of_what_decides_verdicts(tmp_path: Path, monke
         return version.judge_hash(), version.code_hash()
 
     before = hashes()
-    for name, decides in (("judge/verify.py", True), ("worker/command_loop.py", True), ("reporting/site.py", False)):
+    for name, decides in (
+        ("judge/correctness/verify.py", True),
+        ("worker/command_loop.py", True),
+        ("reports/site.py", False),
+    ):
         text = (package / name).read_text(encoding="utf-8")
         (package / name).write_text(f"{text}\n# changed\n", encoding="utf-8")
         judge, code = hashes()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from arena.judge.process.messages import Options, Progress
+from arena.judge.process.messages import Progress
 from arena.processes.http_server import EvaluationServer
 from arena.results.outcome import Outcome
 from arena.results.record import Evaluation, Split
@@ -22,6 +22,7 @@ from arena.results.verdict import Stage, Status
 from arena.runs.serve.routes import Routes
 from arena.runs.serve.views import Final
 from arena.task.corpus.task_folder import TASKS
+from arena.task.options import Options
 from tests.runs.serve.serving import Judge, served
 
 TASK = "triton2triton/normalization/rms_norm"

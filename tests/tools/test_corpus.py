@@ -61,19 +61,31 @@ def key_changes(package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 
 
 DECIDES = (
-    *("model/expression.py", "model/task.py", "model/check.py", "protocol.py", "flags.py", "wire.py", "scratch.py"),
-    *("resources.py", "closure.py", "__init__.py", "corpus/build.py", "corpus/strict_yaml.py", "corpus/case_checks.py"),
-    *("schemas/task.json", "schemas/cases.json", "schemas/fill.json", "task_check/static.py", "task_check/checker.py"),
-    *("judge/verify.py", "judge/service.py", "judge/counters.py", "numerics/fills.py", "emulation/triton/names.py"),
-    *("worker/fork_server.py", "worker/command_loop.py", "worker/profiled_run.py", "sandbox/network.py"),
-    *("platforms/rocm.py", "platforms/hip_launch.py", "emulation/amd_isa/program.py", "task_check/judge_service.py"),
-    *("toolchains/kernel_library/block.h", "emulation/hip/include/hip/hip_runtime.h", "semantics/__init__.py"),
+    *("task/expression.py", "task/definition.py", "results/check.py", "processes/protocol.py", "processes/flags.py"),
+    *("processes/wire.py", "processes/scratch.py"),
+    *("package.py", "__init__.py", "task/corpus/build.py", "task/corpus/strict_yaml.py", "task/corpus/case_checks.py"),
+    *("task/schemas/task.json", "task/schemas/cases.json", "task/schemas/fill.json", "checks/tasks/static.py"),
+    *("checks/tasks/checker.py",),
+    *(
+        "judge/correctness/verify.py",
+        "judge/process/service.py",
+        "judge/performance/counters.py",
+        "task/numerics/fills.py",
+        "platforms/cpu/triton/names.py",
+    ),
+    *("worker/fork_server.py", "worker/command_loop.py", "worker/profiled_run.py", "processes/sandbox/network.py"),
+    *("platforms/rocm/platform.py", "platforms/rocm/hip_launch.py", "platforms/cpu/amd_isa/program.py"),
+    *("checks/tasks/judge_service.py",),
+    *("platforms/toolchains/kernel_library/block.h", "platforms/cpu/hip/include/hip/hip_runtime.h"),
+    *("semantics/__init__.py",),
 )
 DECIDES_NOTHING = (
-    *("reporting/site.py", "reporting/pages.py", "cli/tasks_check.py", "cli/app.py", "serve/views.py"),
-    *("doctor/report.py", "agents/base.py", "service/trial.py", "runs/runner.py", "yardstick/table.py"),
-    *("task_check/mutation.py", "task_check/omissions.py", "task_check/mutants/hip.py", "task_check/mutant_items.py"),
-    *("task_check/probes.py", "importers/run.py", "bridges/asking.py", "api/client.py"),
+    *("reports/site.py", "reports/pages.py", "cli/tasks_check.py", "cli/app.py", "runs/serve/views.py"),
+    *("checks/doctor/report.py", "agents/base.py", "runs/service/trial.py", "runs/runner.py"),
+    *("integrations/yardstick/table.py",),
+    *("checks/tasks/mutation.py", "checks/tasks/omissions.py", "checks/tasks/mutants/hip.py"),
+    *("checks/tasks/mutant_items.py",),
+    *("checks/tasks/probes.py", "integrations/importers/run.py", "integrations/asking.py", "api/client.py"),
 )
 
 

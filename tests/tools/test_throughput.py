@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from arena.judge.process.messages import Options
 from arena.results.record import CaseTiming, Evaluation, Round
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 from tests.reports import builders as b
 from tests.tools import load
 

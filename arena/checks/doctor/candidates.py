@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import structs
 
 from arena.checks.doctor.evidence import DATA
-from arena.judge.process.messages import Options
 from arena.task.corpus.task_folder import TASKS
+from arena.task.options import Options
 
 SOFTMAX = TASKS / "hip2hip" / "modules" / "softmax"
 RMS_NORM = TASKS / "triton2triton" / "normalization" / "rms_norm"

@@ -18,12 +18,12 @@ import numpy as np
 from arena.checks.doctor.timing_kernels import COUNTS, TICK_MS, DurationKernel, Scale, kernels
 from arena.errors import InfrastructureError
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.platforms.condition import condition, failed_checks_of, warnings_before
 from arena.processes.scratch import scratch
 from arena.results.environment import Environment
 from arena.results.record import LONG_MS, CaseTiming, Evaluation
 from arena.results.verdict import Status
+from arena.task.options import Options
 
 GPU_BAND = 0.01
 CPU_BAND = 0.10

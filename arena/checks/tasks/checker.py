@@ -24,7 +24,6 @@ from arena.judge.correctness.machine_code import executed
 from arena.judge.correctness.verify import OutputCheck
 from arena.judge.correctness.wave_size import at_both_wave_sizes, build_other_wave
 from arena.judge.evaluate import JudgeContext, checks
-from arena.judge.process.messages import Options
 from arena.judge.selection import emulation_work, select_cases
 from arena.judge.workers.program import Program, WorkerProgram, triton_cache
 from arena.judge.workers.worker import CandidateFailed
@@ -35,6 +34,7 @@ from arena.results.verdict import Status
 from arena.runs.sharing import share_out
 from arena.task.definition import LARGE, Case, Task, arguments
 from arena.task.numerics.reference import Reference
+from arena.task.options import Options
 
 _MOST_WORKERS = 6
 _DEFINITION_CASES = 4

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import CheckTask, Options, Progress, TaskChecked
+from arena.judge.process.messages import CheckTask, Progress, TaskChecked
 from arena.results.check import TaskCheck
+from arena.task.options import Options
 
 
 class TaskCheckClient(JudgeClient):

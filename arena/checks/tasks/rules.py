@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from arena.judge.process.messages import CPU_MAX_WORK
 from arena.judge.selection import emulation_work
 from arena.platforms.peaks import find_peaks
 from arena.results.check import CheckItem, CheckOutcome
 from arena.results.record import LONG_MS, Split
 from arena.task.corpus.scaffolding import unfinished
 from arena.task.definition import FLOATING, Case, ScalarSpec, Task, TensorSpec, arguments
+from arena.task.options import CPU_MAX_WORK
 from arena.task.rules import (
     LEAST_HELDOUT,
     LEAST_HELDOUT_KINDS,

@@ -12,12 +12,12 @@ from typing import Protocol
 from arena.checks.tasks.judge import TaskCheckClient
 from arena.checks.tasks.static import find_duplicates, static_items
 from arena.errors import InfrastructureError, RecordError
-from arena.judge.process.messages import Options
 from arena.package import PACKAGE, closure_hash
 from arena.results.check import CheckItem, CheckOutcome, TaskCheck
 from arena.runs import records
 from arena.runs.sharing import share_out
 from arena.task.definition import Task
+from arena.task.options import Options
 
 CHECKS = ("arena.checks.tasks.run",)
 """what checks: these modules, and all that they import or start"""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from arena.integrations.importers.domain import MOST_ELEMENTS, Domain, FoundAxis
 from arena.integrations.importers.problem import Reason, Skipped
 from arena.integrations.importers.program import ProblemProgram
-from arena.judge.process.messages import CPU_MAX_WORK
 from arena.task.expression import Expression
+from arena.task.options import CPU_MAX_WORK
 
 Sizes = dict[str, int]
 _TRIES = 4000

@@ -11,8 +11,8 @@ from arena.integrations.importers.formulas import Formulas, split_product, times
 from arena.integrations.importers.problem import Reason, Skipped
 from arena.integrations.importers.program import ProblemProgram
 from arena.integrations.importers.trace import Shape, Trace
-from arena.judge.process.messages import CPU_MAX_WORK
 from arena.task.expression import Expression, ExpressionError
+from arena.task.options import CPU_MAX_WORK
 
 _LEAST_PARAMETER_AXIS = 16
 """a size that shapes weights alone and is smaller than this is a constant: kernel sizes, numbers of groups"""

@@ -21,10 +21,10 @@ from arena.integrations.importers.problem import Problem, Reason, Skipped
 from arena.integrations.importers.program import ProblemProgram
 from arena.integrations.importers.table import ProblemRow
 from arena.integrations.importers.writing import write_task
-from arena.judge.process.messages import Options
 from arena.results.check import CheckItem, TaskCheck
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task, TaskType
+from arena.task.options import Options
 
 Watch = Callable[[ProblemRow], None]
 _MATTERS = " matters"

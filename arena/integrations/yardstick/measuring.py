@@ -13,7 +13,6 @@ from arena.integrations.yardstick.adapters import Adapter, digest
 from arena.integrations.yardstick.bundle import CandidateText
 from arena.integrations.yardstick.engines import Engine
 from arena.integrations.yardstick.table import MEAN, Row
-from arena.judge.process.messages import Options
 from arena.judge.selection import bounded, select_cases
 from arena.processes.scratch import scratch
 from arena.reports.rows import combine
@@ -22,6 +21,7 @@ from arena.results.record import CaseResult, Evaluation
 from arena.results.verdict import Status
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.definition import Case, Task
+from arena.task.options import Options
 
 CALL_TIMEOUT_S = 300.0
 """of one call: in the first, Triton may tune a kernel over dozens of configurations"""
@@ -79,7 +79,7 @@ def measure(yardstick: Yardstick, judges: JudgePool, options: Options, *, every_
         file.write_text(yardstick.candidate.text, encoding="utf-8")
 
         def evaluate(chosen: Sequence[Case]) -> Evaluation:
-            only = structs.replace(options, only=tuple(case.id for case in chosen))
+            only = structs.replace(options, case=tuple(case.id for case in chosen))
             return judges.evaluate(task, file, only)
 
         together = evaluate(runnable)

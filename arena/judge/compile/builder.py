@@ -23,7 +23,7 @@ from arena.judge.compile.cross_compile import CrossCompilation, Limit
 from arena.judge.compile.refusals import refusal
 from arena.judge.compile.stage import baseline_program, build_program
 from arena.judge.correctness.wave_size import build_other_wave
-from arena.judge.process.messages import HELDOUT, SEEN, Options
+from arena.judge.process.messages import HELDOUT, SEEN
 from arena.judge.selection import bounded, select_cases
 from arena.judge.workers.program import Program, WorkerProgram, triton_cache
 from arena.judge.workers.worker import CandidateFailed, ForkServers
@@ -35,6 +35,7 @@ from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Verdict
 from arena.task.corpus.task_folder import hidden_from_candidates
 from arena.task.definition import Case, Task
+from arena.task.options import Options
 
 
 class Builder:

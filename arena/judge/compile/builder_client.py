@@ -9,12 +9,13 @@ from pathlib import Path
 
 from arena.errors import InfrastructureError
 from arena.extras import require
-from arena.judge.process.messages import Compile, Compiled, FromBuilder, HarnessFailed, Options
+from arena.judge.process.messages import Compile, Compiled, FromBuilder, HarnessFailed
 from arena.processes.process import kill_group
 from arena.processes.python_child import python_environment, python_module
 from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
+from arena.task.options import Options
 
 _SILENCE_S = 1800.0
 _END_S = 5.0

@@ -15,7 +15,6 @@ from arena.errors import InfrastructureError
 from arena.judge.compile.cross_compile import Limit
 from arena.judge.compile.stage import hip_sources
 from arena.judge.correctness.stage import CorrectnessCheck
-from arena.judge.process.messages import EXECUTED
 from arena.judge.selection import emulation_work
 from arena.judge.workers.program import Program, WorkerProgram
 from arena.judge.workers.worker import ForkServers
@@ -33,6 +32,7 @@ from arena.results.portability import BuildOutcome, MachineCode, MachineCodeOutc
 from arena.results.verdict import Status
 from arena.task.definition import Case, Task, arguments
 from arena.task.numerics.reference import Reference
+from arena.task.options import EXECUTED
 
 _OUTCOMES = {
     Status.PASSED: MachineCodeOutcome.RIGHT,

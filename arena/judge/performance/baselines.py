@@ -10,7 +10,6 @@ from arena.judge.correctness.stage import CorrectnessCheck
 from arena.judge.correctness.verify import OutputCheck
 from arena.judge.performance.stage import PerformanceCheck
 from arena.judge.performance.timed_program import TimedProgram
-from arena.judge.process.messages import Options
 from arena.judge.selection import is_timed
 from arena.judge.workers.program import WorkerProgram, triton_cache
 from arena.judge.workers.worker import ForkServers
@@ -18,6 +17,7 @@ from arena.processes.protocol import Language
 from arena.results.record import Estimate
 from arena.results.verdict import Status
 from arena.task.definition import Arguments, Case, Task, arguments
+from arena.task.options import Options
 
 
 @dataclass(frozen=True)

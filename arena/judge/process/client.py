@@ -22,7 +22,6 @@ from arena.judge.process.messages import (
     FromJudge,
     HarnessFailed,
     Hello,
-    Options,
     Progress,
     ToJudge,
 )
@@ -35,6 +34,7 @@ from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.task.corpus.task_folder import load_task
+from arena.task.options import Options
 
 _START_S = 180.0
 _SILENCE_S = 1800.0

@@ -18,13 +18,14 @@ from msgspec import structs
 
 from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge.compile.refusals import refusal
-from arena.judge.process.messages import Options, Progress
+from arena.judge.process.messages import Progress
 from arena.judge.selection import bounded, select_cases
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status, Verdict
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task
+from arena.task.options import Options
 
 DETAIL = "the judge failed twice with this candidate, and not with the baseline"
 _PASSED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)

@@ -2,67 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
-from arena.errors import UsageError
 from arena.results.check import TaskCheck
-from arena.results.effort import Effort
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
+from arena.task.options import Options
 
 SEEN, HELDOUT = "seen", "heldout"
 """folders of a candidate's compiled kernels, by split"""
-
-
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How thoroughly to evaluate. Times in seconds."""
-
-    heldout: bool = True
-    effort: Effort = Effort.FULL
-    seeds: int = 3
-    max_work: float | None = None
-    """skip cases whose operations plus bytes of all tensors exceed this; the CPU platform has `CPU_MAX_WORK`"""
-    max_held: int | None = None
-    """skip `large` cases whose tensors hold more bytes than this; None: an eighth of the device's memory"""
-    call_timeout_s: float = 60.0
-    timing_budget_s: float = 0.16
-    """time for sampling one case: ends earlier where the interval is narrow enough, goes on twelve times as long
-    where the case would be noisy"""
-    graphs: bool = True
-    eager_stream: bool = False
-    """where the baseline is PyTorch: also measure PyTorch eager without a graph, and label it"""
-    torch_compile: bool = False
-    """where the baseline is PyTorch: also measure `torch.compile`, and label it"""
-    targets: tuple[str, ...] = ()
-    """cross-compile for these architectures; no such GPU is needed: `gfx942`, `sm_90`"""
-    execute: bool = False
-    """also execute the machine code for targets of `EXECUTED` on the CPU, on the smallest seen case; no gate"""
-    host_memory_bytes: int | None = None
-    """resident memory that a candidate's worker may take with all its descendants; None: half of the machine's"""
-    only: tuple[str, ...] = ()
-    """ids of the cases to run; empty: all"""
-    profile: bool = False
-    """also say where the time of one call goes, on the largest seen case that passed"""
-
-
-CPU_MAX_WORK = 3e6
-EXECUTED = ("gfx942", "gfx950")
-"""the targets whose machine code can be executed on the CPU"""
-
-
-def options_of(given: Mapping[str, Any]) -> Options:
-    """Return options as a caller gives them; `heldout` depends on the effort unless it is given.
-
-    Raises `UsageError` where they do not go together.
-    """
-    effort = Effort(given.get("effort", Effort.FULL))
-    options = Options(**{"heldout": effort.runs_heldout, **given, "effort": effort})
-    if options.execute and not set(options.targets) & set(EXECUTED):
-        raise UsageError(f"`execute` needs one of {', '.join(EXECUTED)} among the targets: their machine code is known")
-    return options
 
 
 class JudgeMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

@@ -18,8 +18,9 @@ from arena.platforms.toolchains.base import HipToolchain
 from arena.platforms.toolchains.build_cache import BuildCache
 from arena.platforms.toolchains.hip_build import Runner, default_cache_root, run_plainly
 from arena.platforms.toolchains.programs import find_program
-from arena.platforms.toolchains.targets import TARGETS, parse
+from arena.platforms.toolchains.targets import TARGETS
 from arena.results.portability import vendor_of
+from arena.task.options import architectures
 
 NVCC_PACKAGES = f"{install_command('cuda-compiler')}, or the CUDA toolkit"
 
@@ -46,7 +47,7 @@ def hip_cross_toolchain(arch: str, cache_root: Path | None = None, *, run: Runne
     Raises `InfrastructureError` that names the packages this machine lacks, or says that its compiler is too old for
     `arch`; `UsageError` where there is no such target.
     """
-    parse([arch])
+    architectures([arch])
     vendor = vendor_of(arch)
     toolchain, archs = _kept(vendor, cache_root or default_cache_root(), run)
     if arch not in archs:

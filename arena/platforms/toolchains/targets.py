@@ -7,11 +7,8 @@ usage guide. A multiprocessor here is an NVIDIA SM or an AMD compute unit, both 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from arena.errors import UsageError
 from arena.results.portability import vendor_of
 
 _KIB = 1024
@@ -81,16 +78,3 @@ _KNOWN = (
     _nvidia("sm_120", 188, 12, 99, 100),
 )
 TARGETS = {facts.arch: facts for facts in _KNOWN}
-
-
-def parse(names: Iterable[str]) -> tuple[str, ...]:
-    """Arch names from lists with commas, in order, without repetition; raises `UsageError` for an unknown one."""
-    found: dict[str, None] = {}
-    for name in (part.strip() for text in names for part in text.split(",")):
-        if name and name not in TARGETS:
-            near = difflib.get_close_matches(name, TARGETS, n=1)
-            hint = f", did you mean {near[0]}?" if near else "."
-            raise UsageError(f"unknown target {name!r}{hint} Known: {', '.join(TARGETS)}")
-        if name:
-            found[name] = None
-    return tuple(found)

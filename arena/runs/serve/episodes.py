@@ -15,7 +15,6 @@ from pathlib import Path
 from msgspec import structs
 
 from arena.errors import UsageError
-from arena.judge.process.messages import Options
 from arena.processes.scratch import scratch
 from arena.results.effort import Effort
 from arena.results.record import Evaluation, RunInfo, Trial
@@ -32,6 +31,7 @@ from arena.runs.service.trial import TrialService
 from arena.task.corpus.corpora import Corpora
 from arena.task.corpus.split import TaskSplit, tasks_of
 from arena.task.definition import Task
+from arena.task.options import Options
 from arena.version import version
 
 _FIRST_GUESS_S = 10.0

@@ -19,12 +19,13 @@ from msgspec import structs
 from arena.agents.base import Attended
 from arena.errors import InfrastructureError, JudgeLost
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import HELDOUT, SEEN, Options, Progress
+from arena.judge.process.messages import HELDOUT, SEEN, Progress
 from arena.processes.scratch import prefix, remove
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.runs.service.judge_queue import JudgeQueue, QueuedRequest
 from arena.task.definition import Task
+from arena.task.options import Options
 
 _GIVEN_UP = "the run was given up"
 QUEUED_A_GPU = 3

@@ -16,7 +16,7 @@ import msgspec
 from arena.errors import ArenaError, FileError, InfrastructureError, JudgeLost, JudgeUnavailable, what_was_raised
 from arena.judge.compile import rules
 from arena.judge.compile.refusals import refusal
-from arena.judge.process.messages import BaselineChecked, EvaluationAnswer, HarnessFailed, Options, Progress
+from arena.judge.process.messages import BaselineChecked, EvaluationAnswer, HarnessFailed, Progress
 from arena.judge.selection import bounded, select_cases
 from arena.judge.workers.worker import DETAIL_CHARACTERS, CandidateFailed
 from arena.processes.printable import shortened
@@ -31,6 +31,7 @@ from arena.runs.service.judge_pool import Evaluator, JudgePool, KernelBuilder
 from arena.task.corpus.corpora import Corpora
 from arena.task.corpus.task_folder import HELDOUT, load_task
 from arena.task.definition import Task
+from arena.task.options import Options
 from arena.version import RELEASE, code_hash
 
 _HASH_CHARACTERS = 16

@@ -14,7 +14,6 @@ from msgspec import structs
 
 from arena.agents.base import Attended, Feedback
 from arena.errors import InfrastructureError
-from arena.judge.process.messages import Options
 from arena.processes.scratch import scratch
 from arena.results.record import Evaluation
 from arena.results.session import KERNEL_LIMIT_BYTES, Evaluated, Limits
@@ -22,6 +21,7 @@ from arena.results.verdict import Status
 from arena.runs.service.feedback import feedback, refusal
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.definition import Task
+from arena.task.options import Options
 
 
 @dataclass(frozen=True)

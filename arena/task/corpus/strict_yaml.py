@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,12 @@ import yaml
 
 from arena.errors import FileError
 from arena.package import PACKAGE
+from arena.task.faults import STRICT, Place, fault_of
+from arena.task.options import RUN, json_schema
 
-Place = tuple[str | int, ...]
 SCHEMAS = PACKAGE / "task" / "schemas"
+OPTIONS = "evaluation.json"
+"""the schema that is derived from `Options`, and no file"""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml where PyYAML was built with it: a tenth of the time"""
@@ -95,66 +97,12 @@ def validate(document: Document, schema: str) -> None:
 
 def fault(data: Any, schema: str) -> tuple[Place, str] | None:
     """Return where plain data break `schemas/<schema>.json` first, and what is wrong; None where they do not."""
-    faults = sorted(_validator(schema).iter_errors(data), key=lambda fault: list(map(str, fault.path)))
-    if not faults:
-        return None
-    first = jsonschema.exceptions.best_match(faults)
-    place = tuple(first.absolute_path)
-    if first.validator == "additionalProperties" and isinstance(first.instance, dict):
-        unknown = sorted(set(first.instance) - set(first.schema.get("properties", {})))
-        known = ", ".join(sorted(first.schema.get("properties", {})))
-        return (*place, unknown[0]), f"unknown key; expected one of: {known}"
-    return place, _say(first)
-
-
-def _say(fault: jsonschema.ValidationError) -> str:
-    if fault.validator == "required":
-        return fault.message.replace(" is a required property", " is missing")
-    if fault.validator == "minItems" and isinstance(fault.instance, list):
-        return f"{len(fault.instance)} items given, at least {fault.validator_value} expected"
-    if fault.validator == "oneOf" and isinstance(fault.instance, dict):
-        branches: Any = fault.validator_value
-        names = [name for branch in branches for name in branch.get("required", ())]
-        return f"exactly one of {', '.join(names)} expected"
-    if fault.validator == "type" and fault.validator_value == "object" and isinstance(fault.schema, dict):
-        keys = ", ".join(sorted(fault.schema.get("properties", {})))
-        return f"{fault.instance!r} is not a mapping" + (f"; expected keys: {keys}" if keys else "")
-    choices = [str(choice) for schema in _alternatives(fault) for choice in schema.get("enum", ())]
-    if choices and isinstance(fault.schema, dict):
-        other = fault.schema.get("description", "")
-        return f"{fault.instance!r} is not one of {', '.join(choices)}" + (f", {other}" if other else "")
-    return str(fault.message)
-
-
-def _alternatives(fault: jsonschema.ValidationError) -> Sequence[Mapping[str, Any]]:
-    """The schemas of which a text should have fulfilled one."""
-    if isinstance(fault.parent, jsonschema.ValidationError) and fault.parent.validator == "anyOf":
-        branches: Any = fault.parent.validator_value
-        return tuple(branches)
-    return (fault.schema,) if fault.validator == "enum" and isinstance(fault.schema, dict) else ()
-
-
-def _is_integer(_: object, value: object) -> bool:
-    """JSON Schema takes 1.0 for an integer; a size or a count is written without a point."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(_: object, value: object) -> bool:
-    """Return whether it is a finite number; Python's `nan` and `inf` are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-_STRICT: type[jsonschema.Draft202012Validator] = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {"integer": _is_integer, "number": _is_number}
-    ),
-)
+    return fault_of(data, _validator(schema))
 
 
 @cache
 def _validator(schema: str) -> jsonschema.Draft202012Validator:
-    return _STRICT(_whole(f"{schema}.json"))
+    return STRICT(_whole(f"{schema}.json"))
 
 
 def _whole(name: str) -> Any:
@@ -162,6 +110,8 @@ def _whole(name: str) -> Any:
 
     A schema refers to its own definitions, or names another, which lies beside it, by its file: `limits.json`.
     """
+    if name == OPTIONS:
+        return json_schema(RUN)
     content = msgspec.json.decode((SCHEMAS / name).read_bytes())
     del content["$schema"]  # where it stands, a part is held against a validator that is not ours
     return _written_out(content, content.pop("$defs", {}))

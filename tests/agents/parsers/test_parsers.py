@@ -17,7 +17,7 @@ HOSTILE = ("{", "null", "[1]", '"type"', '{"type": 3}', "{}", "[" * 100_000, '{"
 
 
 def test_every_format_that_a_definition_may_name_has_a_parser() -> None:
-    schema = json.loads((Path(arena.__file__).parent / "schemas" / "agent.json").read_text(encoding="utf-8"))
+    schema = json.loads((Path(arena.__file__).parent / "task" / "schemas" / "agent.json").read_text(encoding="utf-8"))
     assert set(PARSERS) == set(schema["properties"]["events"]["enum"])
 
 

@@ -40,7 +40,7 @@ def run(*arguments: str) -> tuple[int, BaseException | None]:
 
 
 def test_the_schema_is_that_of_the_file() -> None:
-    kept = json.loads((PACKAGE / "schemas" / "doctor_report.json").read_text(encoding="utf-8"))
+    kept = json.loads((PACKAGE / "task" / "schemas" / "doctor_report.json").read_text(encoding="utf-8"))
     made = json.loads(json.dumps(msgspec.json.schema(report.DoctorReport)))
     assert {name: kept[name] for name in made} == made
     whole = report.new_report(report.DoctorLevel.FULL, MACHINE, items=(GOOD, BAD), timing=TIMED)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from arena.checks.tasks.judge import TaskCheckClient
 from arena.checks.tasks.run import CheckPlan, check_tasks
-from arena.judge.process.messages import Options
 from arena.results.check import TaskCheck
 from arena.task.corpus.corpora import load_corpus
+from arena.task.options import Options
 
 TASK = """\
 name: affine

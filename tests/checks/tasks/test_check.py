@@ -11,8 +11,8 @@ import pytest
 
 from arena.checks.tasks.run import CheckPlan
 from arena.errors import FileError
-from arena.judge.process.messages import Options
 from arena.results.check import CheckOutcome
+from arena.task.options import Options
 from tests.checks.tasks.affine import (
     HELDOUT,
     KERNEL,

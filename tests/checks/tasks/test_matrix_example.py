@@ -11,11 +11,11 @@ from arena.checks.tasks.mutants.base import Fault
 from arena.checks.tasks.mutants.hip import derive
 from arena.checks.tasks.run import CheckPlan, check_tasks
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.platforms.toolchains.hip_compilers import find
 from arena.results.effort import Effort
 from arena.results.verdict import Status
 from arena.task.corpus.corpora import load_corpus
+from arena.task.options import Options
 
 ROOT = Path(__file__).parents[3]
 TASK = ROOT / "tasks" / "hip2hip" / "modules" / "simple_matmul"

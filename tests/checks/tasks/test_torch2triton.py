@@ -8,7 +8,6 @@ import pytest
 
 from arena.checks.tasks.run import CheckPlan, check_tasks
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.effort import Effort
 from arena.results.session import Limits
 from arena.results.verdict import Status
@@ -16,6 +15,7 @@ from arena.runs.service.task_text import task_text
 from arena.task.corpus.corpora import load_corpus
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import TaskType
+from arena.task.options import Options
 from tests.checks.tasks.affine import HELDOUT, KERNEL, REFERENCE, SEEN, TASK
 from tests.runs.service.examples import CPU, environment
 

@@ -14,13 +14,13 @@ from arena.integrations.importers.problem import Problem, Reason
 from arena.integrations.importers.run import Importer, require_trust
 from arena.integrations.importers.table import ProblemRow
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.effort import Effort
 from arena.results.verdict import Status
 from arena.task.corpus.corpora import open_corpora
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task, TaskType, arguments
 from arena.task.numerics.reference import Reference
+from arena.task.options import Options
 from tests.integrations.importers.problems import LINEAR, LOSS, MIXED, REFUSED, STRIDED, write
 
 GOOD = {"linear": LINEAR, "mixed": MIXED}

@@ -14,9 +14,9 @@ from arena.integrations.yardstick.measuring import Yardstick, collect, measure
 from arena.integrations.yardstick.sources import Sources
 from arena.integrations.yardstick.table import COLUMNS, MEAN, has_rows, read_table, replace_rows
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.effort import Effort
 from arena.runs.service.judge_pool import JudgePool
+from arena.task.options import Options
 from tests.integrations.yardstick.engine_files import ADAPTER, write_adapter, write_engine
 
 OPTIONS = Options(heldout=False, effort=Effort.CORRECTNESS, seeds=1)

@@ -104,5 +104,5 @@ def test_device_libraries_are_found_below_a_root(tmp_path: Path) -> None:
 
 
 def test_native_workers_get_as_much_local_memory_as_those_of_triton() -> None:
-    header = (PACKAGE / "toolchains" / "hip_worker" / "device_gpu.h").read_text(encoding="utf-8")
+    header = (PACKAGE / "platforms" / "toolchains" / "hip_worker" / "device_gpu.h").read_text(encoding="utf-8")
     assert f"cudaDeviceSetLimit(cudaLimitStackSize, {LOCAL_BYTES})" in header

@@ -5,19 +5,20 @@ from __future__ import annotations
 import pytest
 
 from arena.errors import UsageError
-from arena.platforms.toolchains.targets import TARGETS, parse
+from arena.platforms.toolchains.targets import TARGETS
+from arena.task.options import architectures
 
 
 def test_targets_are_parsed_from_lists_without_repetition() -> None:
-    assert parse(["gfx942,sm_90", "gfx950", "gfx942, "]) == ("gfx942", "sm_90", "gfx950")
-    assert parse([]) == ()
+    assert architectures(["gfx942,sm_90", "gfx950", "gfx942, "]) == ("gfx942", "sm_90", "gfx950")
+    assert architectures([]) == ()
 
 
 def test_an_unknown_target_is_named_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"'gfx943', did you mean gfx94"):
-        parse(["gfx943"])
+        architectures(["gfx943"])
     with pytest.raises(UsageError, match="Known: gfx90a"):
-        parse(["mi300"])
+        architectures(["mi300"])
 
 
 def test_the_table_holds_both_vendors() -> None:

@@ -20,7 +20,6 @@ from arena.cli.app import app
 from arena.errors import InfrastructureError, UsageError
 from arena.judge.compile.builder_client import BuilderClient
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.runs.executors import executor
 from arena.runs.executors.base import JudgesWanted
 from arena.runs.executors.local import LocalExecutor
@@ -29,6 +28,7 @@ from arena.runs.executors.ray_judge import ANSWER, JudgeActor
 from arena.runs.records import read_run
 from arena.runs.service.judge_pool import Evaluator, JudgePool, KernelBuilder
 from arena.task.corpus.task_folder import TASKS, hidden_from_candidates, load_task
+from arena.task.options import Options
 from tests.agents.box.boxes import wait_until
 from tests.fakes import HERE, FakeEvaluator
 from tests.task.corpus.folders import TASK, write_task

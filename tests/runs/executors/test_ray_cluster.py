@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from arena.errors import JudgeUnavailable, UsageError
-from arena.judge.process.messages import Options
 from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.executors.base import JudgesWanted, started, wanted_of
 from arena.runs.executors.ray_cluster import RayExecutor, refuses_strangers
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
 from tests.fakes import FakeEvaluator
 from tests.runs.executors import fake_actors
 from tests.runs.executors.fake_actors import CLOSED, ENVIRONMENT, LOG, FakeExecutor

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from arena.judge.process.messages import Options
 from arena.results.effort import Effort
 from arena.results.record import Evaluation
 from arena.results.session import Limits
 from arena.runs.serve.episodes import Episodes, ServeSettings, opened
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.corpora import open_corpora
+from arena.task.options import Options
 from tests.fakes import Timing
 from tests.task.corpus.folders import TASK as DEFINITION
 from tests.task.corpus.folders import write_task

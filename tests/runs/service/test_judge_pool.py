@@ -12,12 +12,12 @@ import pytest
 
 from arena.errors import InfrastructureError
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.messages import Options
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status, Verdict
 from arena.runs.service.judge_pool import JudgePool, started
 from arena.task.definition import Task
+from arena.task.options import Options
 from tests.fakes import HERE, FakeEvaluator
 from tests.runs.service.examples import kernel
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from arena.judge.process.messages import Options
 from arena.runs.service.judge_pool import JudgePool
 from arena.runs.service.judge_queue import JudgeQueue, QueuedRequest
 from arena.task.definition import Task
+from arena.task.options import Options
 from tests.fakes import FakeEvaluator
 from tests.runs.service.examples import kernel
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable
-from arena.judge.process.messages import Options
 from arena.results.verdict import Status
 from arena.runs.service.judge_pool import Evaluator, JudgePool
 from arena.task.definition import Task
+from arena.task.options import Options
 from tests.fakes import FakeEvaluator
 from tests.runs.service.examples import kernel
 

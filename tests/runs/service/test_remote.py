@@ -14,7 +14,7 @@ import pytest
 from arena.agents.base import AgentSpec
 from arena.errors import InfrastructureError, JudgeLost, JudgeUnavailable
 from arena.judge.compile.refusals import refusal
-from arena.judge.process.messages import Options, Progress
+from arena.judge.process.messages import Progress
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.results.session import KERNEL_LIMIT_BYTES
@@ -27,6 +27,7 @@ from arena.runs.service.remote import RemoteEvaluator, RemoteJudge, difference, 
 from arena.task.corpus.corpora import open_corpora
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task
+from arena.task.options import Options
 from arena.version import code_hash
 from tests.fakes import HERE, FakeEvaluator, planned
 from tests.task.corpus.folders import HELDOUT, TASK, write_task

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from arena.judge.process.messages import Options
 from arena.results.effort import Effort
 from arena.results.record import Evaluation
 from arena.results.session import KERNEL_LIMIT_BYTES, Limits
@@ -16,6 +15,7 @@ from arena.runs.service.judge_pool import JudgePool
 from arena.runs.service.trial import TrialService
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task
+from arena.task.options import Options
 from tests.fakes import FakeEvaluator, Timing
 from tests.task.corpus.folders import write_task
 
