@@ -1,4 +1,4 @@
-"""The gallery of fills in docs/contribute/fills.md, drawn by the code that fills inputs."""
+"""The gallery of fills in docs/contribute/task-format.md, drawn by the code that fills inputs."""
 
 from __future__ import annotations
 

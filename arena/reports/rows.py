@@ -32,7 +32,7 @@ from arena.runs.records import RunRecords
 EXPERT = "expert"
 """the agent that hands in the kernels of experts"""
 CORRELATION = 0.07
-"""of the errors of two cases of a trial (docs/decisions/0004-speedup-statistics.md)"""
+"""of the errors of two cases of a trial (docs/develop/measurement.md)"""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ RULES = (
     TaskRule(
         "values case",
         RuleLevel.STRICT,
-        "where an input is floating, a held-out case with [fills of its own](fills.md#another-fill-in-one-case)",
+        "where an input is floating, a held-out case with [fills of its own](task-format.md#another-fill-in-one-case)",
     ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}

@@ -54,7 +54,7 @@ def test_global_loads_and_stores_of_every_width(numbers: Array) -> None:
 
 
 def test_a_wait_that_is_left_out_cannot_be_seen(numbers: Array) -> None:
-    """Memory answers at once, as docs/develop/amd-machine-code.md says: what a GPU may run wrongly is right here."""
+    """Memory answers at once, as docs/develop/emulation.md says: what a GPU may run wrongly is right here."""
     program = """
         global_load_dword v4, v[0:1], off
         s_waitcnt vmcnt(0)

@@ -1,7 +1,7 @@
 """Machine code for AMD GPUs, executed on the CPU: is what was built right, on the smallest seen case?
 
 No gate. In: a candidate that was built for a target. Out: that build with `right`, `wrong` or `not_checked`. It runs in
-a confined worker, whose outputs are checked as in the correctness stage. See docs/develop/amd-machine-code.md.
+a confined worker, whose outputs are checked as in the correctness stage. See docs/develop/emulation.md.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Accumulation:
 
 
 FLOAT32_SUMS = Accumulation(16, 24)
-"""of operands of 16 bits and more (Fasi et al., 2021: tensor cores truncate); docs/decisions/0012-arithmetic.md"""
+"""of operands of 16 bits and more (Fasi et al., 2021: tensor cores truncate); docs/develop/measurement.md"""
 FLOAT8_SUMS = Accumulation(32, 14, 128)
 """of 8-bit floating-point operands on Hopper (DeepSeek-V3 Technical Report, 2024, section 3.3.2)"""
 

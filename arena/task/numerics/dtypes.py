@@ -1,4 +1,4 @@
-"""Dtype names to torch dtypes, and the default tolerance of each: docs/decisions/0012-arithmetic.md."""
+"""Dtype names to torch dtypes, and the default tolerance of each: docs/develop/measurement.md."""
 
 from __future__ import annotations
 

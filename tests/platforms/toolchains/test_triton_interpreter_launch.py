@@ -307,5 +307,5 @@ def test_a_missing_internal_names_the_version():
 def test_every_mend_is_a_module_and_in_the_documentation():
     folder = Path(installer.__file__).parent
     assert all((folder / f"{mend.module}.py").is_file() for mend in MENDS)
-    page = Path(__file__).parents[3] / "docs" / "develop" / "triton-on-cpu.md"
+    page = Path(__file__).parents[3] / "docs" / "develop" / "emulation.md"
     assert describe() in page.read_text()

@@ -21,18 +21,17 @@ MENDS = (
     Mend(
         "formats",
         "bfloat16 and fp8 live in arrays of their own type",
-        "bfloat16 arithmetic worked on the bit patterns: sums and comparisons were wrong, often NaN",
+        "bfloat16 arithmetic worked on the bit patterns",
     ),
     Mend(
         "casting",
         "casts round to nearest even, fp8 saturates, float to integer saturates as on hardware",
-        "fp32 to bfloat16 was cut off, 3 to 5 % of fp8 casts were off, and NaN or large floats became INT_MIN",
+        "fp32 to bfloat16 was cut off, some fp8 casts were off, NaN became INT_MIN",
     ),
     Mend(
         "arithmetic",
         "`fma` rounds once, `tl.minimum` drops NaN, `erf` is fast, bfloat16 constants exist, integer ones wrap",
-        "bfloat16 `fma` multiplied bit patterns; before 3.9 `fma` rounded twice, NaN won in `tl.minimum`, "
-        "`tl.load(…, other=0.0)` of bfloat16 failed, and `>>` changed its operand",
+        "bfloat16 `fma` multiplied bit patterns; before 3.9 `fma` rounded twice and NaN won in `tl.minimum`",
     ),
     Mend(
         "products",
@@ -47,13 +46,13 @@ MENDS = (
     Mend(
         "reductions",
         "reductions and scans combine whole slices in a tree, in the element's own type",
-        "a custom combine function ran once for each element (seconds a program); all-NaN slices warned or failed",
+        "a custom combine function ran once for each element",
     ),
     Mend("sorting", "`tl.sort`, `tl.topk` and `tl.flip` are numpy's", "sorting 1024 elements took 3 s a program"),
     Mend(
         "libdevice",
         "`libdevice` functions compute, also those of `tl.extra.cuda` and `tl.extra.hip`",
-        "`libdevice` functions returned None or raised; inline assembly failed without saying why",
+        "`libdevice` functions returned None or raised",
     ),
     Mend(
         "rewriting",
@@ -63,8 +62,7 @@ MENDS = (
     Mend(
         "launching",
         "arguments are typed as the compiler types them, grid functions see plain numbers, nothing warns",
-        "a float argument took the tensor's type, overflow raised warnings, names imported from `triton.language` "
-        "failed, and every call of a device function patched Triton again",
+        "a float argument took the tensor's type, and names imported from `triton.language` failed",
     ),
     Mend(
         "tuning",
@@ -75,7 +73,7 @@ MENDS = (
 
 
 def describe() -> str:
-    """The mends as a Markdown table, for `docs/develop/triton-on-cpu.md`."""
+    """The mends as a Markdown table, for `docs/develop/emulation.md`."""
     lines = ["| mend | what was wrong without it |", "| --- | --- |"]
     lines += [f"| {mend.title} | {mend.without} |" for mend in MENDS]
     return "\n".join(lines)
