@@ -47,6 +47,8 @@ EXAMPLES = examples(
     "arena run full --effort screen --name glance   # only seen cases, each until its speedup is known to 5 %",
     "arena run quickstart --track trackio       # a point for each trial in an experiment tracker",
     "arena run quickstart                       # again: goes on where it stopped",
+    "arena run quickstart --attempts 3          # grows: two more attempts; more tasks or agents likewise",
+    "arena run quickstart --dry-run             # what is left, and what it will take",
     "arena run quickstart --retry noisy         # judge trials again whose timing is noisy",
 )
 ATTEMPTS = typer.Option(help="Attempts per task and agent; default: the configuration's, else 3.", min=1)
@@ -77,6 +79,8 @@ def run(
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report at the end.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, as `arena report` does.")] = False,
     retry: Annotated[list[str] | None, typer.Option(help=_RETRY)] = None,
+    limit: Annotated[int | None, typer.Option(help="Run at most so many trials now.", min=1)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
     allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
     *,
     given: dict[str, Any],
@@ -93,14 +97,19 @@ def run(
         evaluation=overriding(given, FLAG),
     )
     where = executor_called(executor, address, accelerator)
-    plan = replace(_planned(config, wanted), retry=endings(retry or ()), allow_mixed=allow_mixed)
+    plan = replace(_planned(config, wanted), retry=endings(retry or ()), limit=limit, allow_mixed=allow_mixed)
     folder = runs_dir / plan.config.name
+    _say_estimate(plan, folder)
+    if dry_run:
+        return
     try:
         done = _finished(plan, folder) or _run(
             plan, folder, chosen_devices(devices), where, track, lock_clocks=lock_clocks
         )
     except KeyboardInterrupt:
         raise _interrupted(plan, folder) from None
+    if limit and done.missing:
+        err.print(f"{done.missing} trials are left; the same command goes on", highlight=False)
     if with_report or as_json:
         report_command.write_and_show([done], reports_dir / plan.config.name, write=with_report, as_json=as_json)
     _require_verdicts(done, folder)
@@ -114,6 +123,17 @@ def _planned(config: str, wanted: Overrides) -> RunPlan:
     chosen = override(load_config(find_config(config)), wanted)
     err.print(f"{chosen.name}: loading the tasks", highlight=False)
     return plan_run(chosen)
+
+
+def _say_estimate(plan: RunPlan, folder: Path) -> None:
+    """Print how many trials are left, and what they will take by those that are recorded in the same folder of runs."""
+    from arena.runs import runner
+    from arena.runs.estimate import estimate, recorded_trials
+
+    missing = runner.left(plan, folder)
+    if missing:
+        recorded = recorded_trials(folder.parent, plan.config.platform, plan.options.effort)
+        err.print(f"left: {estimate(missing, recorded)}", highlight=False)
 
 
 def _finished(plan: RunPlan, folder: Path) -> RunRecords | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
@@ -30,16 +30,45 @@ def described(options: Options) -> dict[str, object]:
 
 
 def require_same(old: RunInfo, new: RunInfo, folder: Path) -> None:
-    """Raise `UsageError` unless a folder was begun with the same trials and evaluation options.
+    """Raise `UsageError` unless a folder was begun with these trials or fewer, and with the same evaluation options.
 
     Heads of older versions do not say which options they had; for these, options are not compared. One that an older
     version did not have counts as left open.
     """
-    if old.planned != new.planned:
-        raise UsageError(f"{folder} holds a run of other tasks, agents or attempts; {_ADVICE}")
+    left_out = _left_out(old, new)
+    if left_out:
+        raise UsageError(
+            f"{folder} also holds {left_out}, which this command leaves out. A run can grow: name these too, "
+            f"or {_ADVICE}"
+        )
     changes = ", ".join(_changes(old.evaluation, new.evaluation)) if old.evaluation else ""
     if changes:
         raise UsageError(f"{folder} was recorded with other evaluation options: {changes}; {_ADVICE}")
+
+
+def grown(old: RunInfo, new: RunInfo) -> RunInfo:
+    """Return the head of a run that goes on with more agents, tasks or attempts; `old` where there are no more."""
+    if old.planned == new.planned:
+        return old
+    used = {**new.used, **old.used}
+    return replace(
+        new, started_at=old.started_at, environment=old.environment, arena_version=old.arena_version, used=used
+    )
+
+
+def _left_out(old: RunInfo, new: RunInfo) -> str:
+    """Say which recorded or planned trials of a run a new plan does not have; empty: none."""
+    if old.open_ended is not new.open_ended:
+        return "episodes of `arena serve`"
+    if {*old.planned} <= {*new.planned}:
+        return ""
+    kinds = {"agent": (old.agents, new.agents), "task": (old.tasks, new.tasks)}
+    for kind, (before, now) in kinds.items():
+        missing = [name for name in before if name not in now]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            return f"{kind} {missing[0]}{more}"
+    return f"{old.attempts} attempts" if old.attempts > new.attempts else "another selection of trials"
 
 
 def differences(old: RunInfo, new: RunInfo) -> list[str]:

@@ -22,7 +22,7 @@ from arena.results.transcripts import transcript_path
 from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
-from arena.runs.identity import described, differences, mixing, outdated, require_same
+from arena.runs.identity import described, differences, grown, mixing, outdated, require_same
 from arena.runs.retry import ended_so
 from arena.runs.service.judge_pool import QUEUED_A_GPU, JudgePool
 from arena.runs.service.trial import TrialService
@@ -72,6 +72,8 @@ class RunPlan:
     """the only trials, where the run is a selection of all agents × tasks × attempts"""
     retry: tuple[str, ...] = ()
     """recorded trials that ended in one of these ways (`retry.endings`) are judged again"""
+    limit: int | None = None
+    """run at most so many trials now"""
     allow_mixed: bool = False
     """go on with a folder whose trials another judge or another agent's program made"""
     platforms: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +91,16 @@ class RunPlan:
     def used(self) -> dict[str, AgentUsed]:
         """The agents as they are now, by name."""
         return {name: AgentUsed(agent.program(), agent.limits, agent.calibrates) for name, agent in self.agents.items()}
+
+    @property
+    def planned(self) -> tuple[TrialKey, ...]:
+        """Every trial of the run."""
+        return self.selected or tuple(
+            (agent, task, attempt)
+            for attempt in range(1, self.config.attempts + 1)
+            for task in self.tasks
+            for agent in self.agents
+        )
 
     @property
     def has_sessions(self) -> bool:
@@ -174,6 +186,7 @@ def run(
         final = {trial.key for trial in trials if _is_final(trial, plan) and trial.key not in changed}
         missing = _in_turn(plan, [key for key in info.planned if key not in final])
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
+        missing = missing[: plan.limit]
         by_task = {task: pools[platform] for platform, tasks in plan.tasks_of().items() for task in tasks}
         stages = Stages(plan, folder, info, by_task, watcher)
         places = range(plan.config.jobs or side_by_side(plan, pools))
@@ -209,8 +222,20 @@ def finished(plan: RunPlan, folder: Path) -> records.RunRecords | None:
         return None
     done = records.read_run(folder)
     require_same(done.info, plan.info(done.info.environment), folder)
-    left = done.missing or any(not _is_final(trial, plan) for trial in done.trials)
+    more = {*plan.planned} - {*done.info.planned}
+    left = more or done.missing or any(not _is_final(trial, plan) for trial in done.trials)
     return None if left or outdated(done.trials, plan.tasks, plan.agents) else done
+
+
+def left(plan: RunPlan, folder: Path) -> list[TrialKey]:
+    """Return the trials that a call would run now, in a folder that need not exist."""
+    planned = plan.planned
+    if (folder / records.HEAD).is_file():
+        trials = records.read_run(folder).trials
+        changed = outdated([trial for trial in trials if trial.key in planned], plan.tasks, plan.agents)
+        final = {trial.key for trial in trials if _is_final(trial, plan) and trial.key not in changed}
+        planned = tuple(key for key in planned if key not in final)
+    return list(planned)[: plan.limit]
 
 
 def since(plan: RunPlan, info: RunInfo) -> list[str]:
@@ -238,7 +263,10 @@ def _open(plan: RunPlan, folder: Path, pools: Mapping[str, JudgePool], watcher: 
             raise UsageError(mixing(folder, differing))
         for one in differing:
             watcher.noted(f"since {folder} was begun, {one}; reports mark the run as mixed")
-        info = old
+        info = grown(old, info)
+        if info is not old:
+            watcher.noted(f"{folder} grows from {len(old.planned)} to {len(info.planned)} trials")
+            records.write_head(folder, info)
     else:
         records.write_head(folder, info)
     for platform, tasks in placed.items():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from arena.results.record import Trial
 from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
+from arena.runs.estimate import estimate, recorded_trials
 from arena.runs.service.judge_pool import JudgePool
 from arena.runs.submission import SUBMISSIONS
 from tests.fakes import DEVICE, HERE, FakeEvaluator, FakeService, planned
@@ -128,18 +131,69 @@ def test_a_harness_failure_is_recorded_and_tried_again(tasks: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "said"),
     [
-        {"tasks": ("scale",)},
-        {"attempts": 2},
-        {"agents": (AgentSpec("other", "noop"),)},
+        ({"tasks": ("scale",)}, "also holds task triton2triton/suite/twice, which this command leaves out"),
+        ({"agents": (AgentSpec("other", "noop"),)}, "also holds agent noop, which this command leaves out"),
+        ({"attempts": 1}, "also holds 2 attempts, which this command leaves out"),
     ],
 )
-def test_another_run_does_not_go_on_in_this_folder(tasks: Path, tmp_path: Path, changes: dict[str, object]) -> None:
-    runner.run(planned(config(), tasks), tmp_path / "demo", JudgePool([FakeEvaluator()]), Notes())
-    with pytest.raises(UsageError, match="holds a run of other tasks, agents or attempts"):
-        runner.run(planned(config(**changes), tasks), tmp_path / "demo", JudgePool([FakeEvaluator()]), Notes())
-    assert len(records.read_run(tmp_path / "demo").trials) == 2
+def test_a_run_that_leaves_trials_out_does_not_go_on_in_this_folder(
+    tasks: Path, tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    runner.run(planned(config(attempts=2), tasks), tmp_path / "demo", JudgePool([FakeEvaluator()]), Notes())
+    with pytest.raises(UsageError, match=re.escape(said)):
+        runner.run(
+            planned(config(**{"attempts": 2, **changes}), tasks),
+            tmp_path / "demo",
+            JudgePool([FakeEvaluator()]),
+            Notes(),
+        )
+    assert len(records.read_run(tmp_path / "demo").trials) == 4
+
+
+@pytest.mark.parametrize(
+    ("begun", "grown", "more"),
+    [
+        ({}, {"attempts": 3}, 4),
+        ({"tasks": ("scale",)}, {}, 1),
+        ({}, {"agents": (AgentSpec("noop", "noop"), AgentSpec("other", "noop"))}, 2),
+    ],
+    ids=["attempts", "tasks", "agents"],
+)
+def test_a_run_grows(tasks: Path, tmp_path: Path, begun: dict[str, Any], grown: dict[str, Any], more: int) -> None:
+    folder, notes, evaluator = tmp_path / "demo", Notes(), FakeEvaluator()
+    before = runner.run(planned(config(**begun), tasks), folder, JudgePool([FakeEvaluator()]), Notes())
+    plan = planned(config(**grown), tasks)
+    assert runner.finished(plan, folder) is None and len(runner.left(plan, folder)) == more
+    run = runner.run(plan, folder, JudgePool([evaluator]), notes)
+    assert len(evaluator.seen) == more and len(run.trials) == len(before.trials) + more == len(run.info.planned)
+    assert run.info.started_at == before.info.started_at and {*run.info.used} == {*run.info.agents}
+    assert any("grows from" in text for text in notes.notes)
+    assert runner.finished(plan, folder) is not None
+
+
+def test_a_limit_leaves_the_rest_for_the_next_call(tasks: Path, tmp_path: Path) -> None:
+    plan = replace(planned(config(attempts=2), tasks), limit=3)
+    assert len(runner.left(plan, tmp_path / "demo")) == 3
+    first = runner.run(plan, tmp_path / "demo", JudgePool([FakeEvaluator()]), Notes())
+    assert (len(first.trials), first.missing) == (3, 1)
+    second = runner.run(plan, tmp_path / "demo", JudgePool([FakeEvaluator()]), Notes())
+    assert (len(second.trials), second.missing) == (4, 0)
+
+
+def test_an_estimate_rests_on_recorded_trials_of_the_same_agents(tasks: Path, tmp_path: Path) -> None:
+    done = runner.run(planned(config(), tasks), tmp_path / "demo", JudgePool([FakeEvaluator()]), Notes())
+    trials = [replace(trial, seconds=40.0 if trial.task == SCALE else 100.0) for trial in done.trials]
+    missing = [("noop", SCALE, 2), ("noop", TWICE, 2), ("noop", "new", 1), ("other", SCALE, 1)]
+    found = estimate(missing, trials)
+    assert (found.seconds, found.recorded, found.unknown) == (40 + 100 + 70, 2, 1)
+    assert str(found) == (
+        "4 trials, about 4 min one after the other, by 2 recorded trials; 1 of agents without a record are not counted"
+    )
+    assert str(estimate(missing, [])) == "4 trials; no estimate: no trial of these agents is recorded"
+    assert recorded_trials(tmp_path, "auto", "full") == list(done.trials)
+    assert recorded_trials(tmp_path, "cuda", "full") == [] == recorded_trials(tmp_path, "auto", "screen")
 
 
 def test_a_run_is_not_resumed_on_another_device(tasks: Path, tmp_path: Path) -> None:

@@ -275,7 +275,9 @@ class RemoteJudge:
             self._same_task(name, wanted)
         environment = self._judges.environment
         if lacking := lacks(environment.isolation):
-            raise JudgeLost(f"its sandbox lacks {lacking} (isolation {environment.isolation}); see docs/develop/isolation.md")
+            raise JudgeLost(
+                f"its sandbox lacks {lacking} (isolation {environment.isolation}); see docs/develop/isolation.md"
+            )
         return Joined(environment, this_machine())
 
     def _same_task(self, name: str, wanted: str, heldout: Path | None = None) -> Task:
