@@ -1,9 +1,11 @@
 # Everything from a fresh machine: `make run` measures and reports, `make test` tests, `make check` lints and types.
 # `make setup PYTHON=/path/to/python` builds on another interpreter; an installed ROCm or CUDA torch is kept.
+# TORCH_INDEX=URL is where pip finds PyTorch, such as the index for CPUs that its installation page names.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.ready-to-run
 STAMP := $(VENV)/.ready
 PYTEST := $(BIN)/pytest -n $(shell expr `nproc` + 1) --dist loadfile --no-loadscope-reorder
 SITE := build/docs-venv
@@ -18,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
 
-run: $(STAMP)
+run: $(RUN_STAMP)
 	$(BIN)/arena run quickstart
 
 # Every module and each mechanism once, in three minutes (the rules for prose and layers are `make check`'s); and everything, as CI does.
@@ -58,7 +60,7 @@ docs: $(SITE)/.ready
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 
 # The leaderboard of kept runs, in build/leaderboard.
-leaderboard: $(STAMP)
+leaderboard: $(RUN_STAMP)
 	mkdir -p build/kept && tar xJf reports/full-h200/records.tar.xz -C build/kept
 	$(BIN)/arena site build/kept/full --out build/leaderboard
 
@@ -73,9 +75,13 @@ $(SITE)/.ready: pyproject.toml
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt tools/setup.sh
-	PYTHON=$(PYTHON) VENV=$(VENV) bash tools/setup.sh
-	@touch $(STAMP)
+$(RUN_STAMP): pyproject.toml constraints.txt tools/setup.sh
+	PYTHON=$(PYTHON) VENV=$(VENV) bash tools/setup.sh run
+	@touch $@
+
+$(STAMP): $(RUN_STAMP)
+	PYTHON=$(PYTHON) VENV=$(VENV) bash tools/setup.sh test
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

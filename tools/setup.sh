@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Sets up what `make run` and `make test` need: Debian packages where that is possible, a virtual environment, this package.
-# Safe to repeat: what is there is left alone. An installed ROCm or CUDA build of torch is used, never replaced.
-# Also compilers for cross-compilation targets; ARENA_TARGETS=no leaves them out.
+# Sets up what a command needs: `setup.sh run` what `arena` needs on this machine, `setup.sh test` also test tools, Ray and
+# compilers for cross-compilation targets (ARENA_TARGETS=no leaves these out). Debian packages where that is possible, a
+# virtual environment, this package. Safe to repeat: what is there is left alone.
+# An installed ROCm or CUDA build of torch is used, never replaced. TORCH_INDEX is where pip finds PyTorch: the index for
+# CPUs on PyTorch's installation page spares a download of several GB for CUDA.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+WHAT=${1:-test}
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
 export PIP_ROOT_USER_ACTION=ignore
@@ -43,13 +46,21 @@ if [ ! -x "$VENV/bin/python" ]; then
 fi
 installed=$("$VENV/bin/python" -c 'import torch; print(torch.version.cuda or torch.version.hip or "")' 2>/dev/null || true)
 
+install() { "$VENV/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-script-location "$@"; }
+extras=,rocm,dev
+[ "$WHAT" != run ] || extras=
 if [ -n "$installed" ]; then
     step "this package, beside the installed torch, which was built for $installed"
-    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-script-location -e '.[dev]'
+    install -e ".[${extras#,rocm,}]" # no hip-python: what ROCm brings fits
 else
+    if [ -n "${TORCH_INDEX:-}" ]; then
+        step "torch from TORCH_INDEX"
+        install --index-url "$TORCH_INDEX" "$(grep '^torch==' constraints.txt)"
+    fi
     step "this package, torch for the CPU, Triton (about a minute)"
-    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[cpu,rocm,dev]'
+    install -c constraints.txt -e ".[cpu$extras]"
 fi
+[ "$WHAT" != run ] || exit 0
 
 # From here on nothing is needed to evaluate on this machine: what fails is a warning.
 [ "${ARENA_TARGETS:-yes}" != no ] || exit 0
@@ -80,7 +91,7 @@ install_for_amd() {
 install_for_nvidia() {
     local constraints=(-c constraints.txt)
     [ -z "$installed" ] || constraints=() # the installed torch pins some of these packages
-    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "${constraints[@]}" -e '.[cuda-compiler]'
+    install "${constraints[@]}" -e '.[cuda-compiler]'
 }
 
 step "compilers for AMD and NVIDIA GPUs that this machine lacks (ARENA_TARGETS=no leaves them out)"

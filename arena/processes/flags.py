@@ -2,8 +2,9 @@
 
 A message takes some ten microseconds, twice as long after a pass of milliseconds, and both vary
 (docs/develop/measurement.md). What the other side has stored is seen within one. So both poll around a timed pass: the
-worker says `ready`, the judge `go`, the worker `done`, each by the number of the pass. There is no other answer, so that the worker need not run once
-more before what its pass has written is read. A candidate can store there what it likes, as it can send what it likes.
+worker says `ready`, the judge `go`, the worker `done`, each by the number of the pass. There is no other
+answer, so that the worker need not run once more before what its pass has written is read. A candidate can store there
+what it likes, as it can send what it likes.
 """
 
 from __future__ import annotations
