@@ -38,7 +38,7 @@ ALWAYS = (
     *("typer", "uvicorn", "yaml"),
 )
 """modules that every installation brings"""
-_BUILDS = "; docs/evaluate/python.md says which build of PyTorch fits a machine"
+_BUILDS = "; docs/evaluate/quickstart.md says which build of PyTorch fits a machine"
 
 
 def install_command(extra: str) -> str:

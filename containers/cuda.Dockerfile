@@ -1,4 +1,4 @@
-# Unseen Arena on NVIDIA GPUs: `make image PLATFORM=cuda`; docs/evaluate/containers.md says how to run it.
+# Unseen Arena on NVIDIA GPUs: `make image PLATFORM=cuda`; docs/evaluate/nvidia.md says how to run it.
 # By digest: --build-arg BASE=nvidia/cuda@sha256:…, from `docker buildx imagetools inspect nvidia/cuda:13.0.2-devel-ubuntu24.04`.
 ARG BASE=nvidia/cuda:13.0.2-devel-ubuntu24.04
 FROM ${BASE}

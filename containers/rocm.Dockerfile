@@ -1,4 +1,4 @@
-# Unseen Arena on AMD GPUs: `make image PLATFORM=rocm`; docs/evaluate/containers.md says how to run it.
+# Unseen Arena on AMD GPUs: `make image PLATFORM=rocm`; docs/evaluate/amd.md says how to run it.
 # By digest: --build-arg BASE=rocm/dev-ubuntu-24.04@sha256:…, from `docker buildx imagetools inspect rocm/dev-ubuntu-24.04:7.2.4-complete`.
 ARG BASE=rocm/dev-ubuntu-24.04:7.2.4-complete
 FROM ${BASE}

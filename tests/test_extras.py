@@ -70,7 +70,7 @@ def without(
 
 
 def hint(module: str, extra: str) -> str:
-    builds = "; docs/evaluate/python.md says which build of PyTorch fits a machine" if extra == "cpu" else ""
+    builds = "; docs/evaluate/quickstart.md says which build of PyTorch fits a machine" if extra == "cpu" else ""
     return (
         f"No module named '{module}'; this needs `pip install 'unseen-arena[{extra}]'`, "
         f"in a checkout `pip install '.[{extra}]'`{builds}"

@@ -71,7 +71,8 @@ def page(rows: Sequence[Row]) -> str:
         f"Made by `tools/production_table.py` from what `arena yardstick` has measured on {devices}.",
         "**engine / baseline** is the geometric mean over the timed cases that passed of how many times as fast as our "
         "baseline",
-        "the engine's kernel is. [Production yardsticks](../../docs/evaluate/yardstick.md) says what the cases are.",
+        "the engine's kernel is. [Kernels of serving engines]"
+        "(../../docs/evaluate/import.md#measure-kernels-of-serving-engines) says what the cases are.",
         "",
         summary(rows),
         f"Geometric mean over the {len(means)} tasks: {overall:.2f}.",

@@ -1,4 +1,4 @@
-"""Tasks for Inspect AI, clients of `arena serve`: `inspect eval arena/unseen_arena`. docs/evaluate/inspect.md.
+"""Tasks for Inspect AI, clients of `arena serve`: `inspect eval arena/unseen_arena`. docs/evaluate/frameworks.md.
 
 Imported by Inspect through its entry point, in an environment without PyTorch. $ARENA_URL and $ARENA_TOKEN say where
 the judge is; they are no parameters of the task, since a log stores those.

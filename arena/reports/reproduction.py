@@ -1,7 +1,7 @@
 """Compare the records of a run with those of the same kernels judged again: which figures are reproduced.
 
-The rule is in docs/evaluate/leaderboard.md: words must be equal, intervals must overlap once the timing error of the
-clock is added to both.
+The rule is in docs/evaluate/reading-a-report.md: words must be equal, intervals must overlap once the timing error of
+the clock is added to both.
 """
 
 from __future__ import annotations

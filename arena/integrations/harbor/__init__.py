@@ -1,4 +1,4 @@
-"""Tasks as folders of the Harbor framework (schema 1.4), for `arena export harbor`. docs/evaluate/harbor.md.
+"""Tasks as folders of the Harbor framework (schema 1.4), for `arena export harbor`. docs/evaluate/frameworks.md.
 
 A folder is a thin client of `arena serve`: the agent's container and the verifier's hold Python's standard library and
 ask the judge over HTTP. Nothing here imports Harbor. What is asked for stands here, without the exporter's imports.

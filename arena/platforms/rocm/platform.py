@@ -24,7 +24,7 @@ _MODULE_VERSION = _MODULE / "version"
 _MEMORY_SLACK = 0.02
 _SHARING = (
     f"; {IPC_MODE}=1 needs AMD's own amdgpu kernel module, {IPC_MODE}=0 needs workers in the judge's network namespace "
-    "(the isolation of the record then says shared-network): see docs/evaluate/rocm.md"
+    "(the isolation of the record then says shared-network): see docs/evaluate/amd.md"
 )
 
 

@@ -61,7 +61,7 @@ def test_the_schema_and_the_class_have_the_same_fields() -> None:
 
 
 def test_the_page_has_every_field() -> None:
-    page = (Path(__file__).parents[3] / "docs/evaluate/models.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/evaluate/agents.md").read_text(encoding="utf-8")
     assert [one.name for one in fields(ModelDefinition) if one.name != "path" and f"`{one.name}`" not in page] == []
 
 

@@ -1,4 +1,4 @@
-"""The example of the page on matrix units: right on the CPU at both wave sizes; its mutants are rejected."""
+"""The example of matrix units: right on the CPU at both wave sizes; its mutants are rejected."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from arena.task.options import Options
 
 ROOT = Path(__file__).parents[3]
 TASK = ROOT / "tasks" / "hip2hip" / "modules" / "simple_matmul"
-PAGE = (ROOT / "docs" / "evaluate" / "matrix-units.md").read_text(encoding="utf-8")
-EXAMPLE = PAGE.split("```cpp\n")[1].split("```")[0]
+EXAMPLE = (ROOT / "examples" / "matrix_units" / "simple_matmul.hip").read_text(encoding="utf-8")
 # A tile or a step more than there are, rows that are read and not stored, and blocks that find nothing to do.
 HARMLESS = {"< → <=", "- → +", "/ → *"}
 pytestmark = pytest.mark.skipif(find()[0].missing, reason="no C++ compiler on this machine")

@@ -32,6 +32,7 @@ from arena.runs.serve.views import EpisodeView, Final, ServedTask, ServerView, S
 from tests.runs.serve.serving import TASK, Judge, served
 
 DOCS = (Path(__file__).parents[3] / "docs" / "evaluate" / "serve.md").read_text(encoding="utf-8")
+MEASURES = (Path(__file__).parents[3] / "docs" / "evaluate" / "measures.md").read_text(encoding="utf-8")
 
 
 @contextmanager
@@ -354,7 +355,7 @@ def test_the_docs_name_every_field(answer: type[msgspec.Struct]) -> None:
 
 
 def test_the_docs_list_every_level_of_the_reward() -> None:
-    listed = {int(level) for level in re.findall(r"^\| −(\d) \|", DOCS, re.MULTILINE)}
+    listed = {int(level) for level in re.findall(r"^\| −(\d) \|", MEASURES, re.MULTILINE)}
     assert listed == {int(-level) for level in REWARDS.values()}
 
 
