@@ -76,7 +76,7 @@ $(SITE)/.ready: pyproject.toml
 setup: $(STAMP)
 
 $(RUN_STAMP): pyproject.toml constraints.txt tools/setup.sh
-	PYTHON=$(PYTHON) VENV=$(VENV) bash tools/setup.sh run
+	PYTHON=$(PYTHON) VENV=$(VENV) TORCH_INDEX=$(TORCH_INDEX) bash tools/setup.sh run
 	@touch $@
 
 $(STAMP): $(RUN_STAMP)

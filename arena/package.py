@@ -22,7 +22,7 @@ def resource(name: str) -> Path:
     """Return a folder that travels with the package: in a wheel below `arena/data`, else beside the package.
 
     Args:
-        name: `tasks`, `configs`, `yardsticks` or `examples`.
+        name: `tasks`, `configs`, `examples` or `integrations/yardsticks`.
 
     Returns:
         An absolute path, whether or not anything lies there.

@@ -44,7 +44,7 @@ class Figure(NamedTuple):
 
 
 FIGURES: Mapping[str, Figure] = {
-    "adapters": Figure(corpus_figures.adapters, ["yardsticks"]),
+    "adapters": Figure(corpus_figures.adapters, ["integrations/yardsticks"]),
     "clock": Figure(corpus_figures.clock, corpus_figures.TIMINGS),
     "cost": Figure(h200_figures.cost, [kept.FULL]),
     "drift": Figure(h200_figures.drift, [kept.FULL]),

@@ -17,7 +17,7 @@ from arena.task.corpus.corpora import load_corpus, open_corpora
 from arena.task.corpus.split import TaskSplit, tasks_of
 from arena.task.definition import TaskType
 
-ADAPTERS = kept.ROOT / "yardsticks"
+ADAPTERS = kept.ROOT / "integrations" / "yardsticks"
 KERNELBENCH = "reports/h200-2026-11-25/kernelbench.jsonl"
 KNOWN_BASELINE = tuple(f"reports/h200-known-baseline/{name}.jsonl" for name in ("before", "twenty"))
 MACHINE_CODE = tuple(f"reports/machine-code/gfx942-{name}.log" for name in ("kernels", "experts"))

@@ -17,7 +17,7 @@ TrialKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeLeft:
     """What trials will take one after the other, if they take what recorded ones did."""
 
     trials: int
@@ -38,7 +38,7 @@ class Estimate:
         return f"{self.trials} trials, {takes}, by {self.recorded} recorded trials{left_out}"
 
 
-def estimate(missing: Sequence[TrialKey], recorded: Iterable[Trial]) -> Estimate:
+def estimate(missing: Sequence[TrialKey], recorded: Iterable[Trial]) -> TimeLeft:
     """Return what trials will take: the median of the same agent on the same task, else of the agent on any task."""
     known = [trial for trial in recorded if trial.status is not Status.HARNESS_ERROR]
     seconds, costs = defaultdict(list), defaultdict(list)
@@ -56,7 +56,7 @@ def estimate(missing: Sequence[TrialKey], recorded: Iterable[Trial]) -> Estimate
         total_s += median(seconds[key])
         cost += median(costs[key])
         used.add(agent)
-    return Estimate(len(missing), total_s, cost, sum(trial.agent in used for trial in known), unknown)
+    return TimeLeft(len(missing), total_s, cost, sum(trial.agent in used for trial in known), unknown)
 
 
 def recorded_trials(runs: Path, platform: str, effort: str) -> list[Trial]:

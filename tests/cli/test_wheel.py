@@ -42,7 +42,7 @@ def test_tasks_and_agents_travel_with_the_package(installed: Path, tmp_path: Pat
     assert "196 in all" in said(installed, tmp_path, "tasks", "list")
     assert "mini_swe_agent" in said(installed, tmp_path, "agents")
     (data,) = installed.parents[1].glob("lib/python*/site-packages/arena/data")
-    assert (data / "yardsticks" / "vllm" / "normalization" / "rms_norm.py").is_file()
+    assert (data / "integrations" / "yardsticks" / "vllm" / "normalization" / "rms_norm.py").is_file()
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def test_a_sidecar_is_started_with_options_that_exist(tmp_path: Path) -> None:
 
 
 def test_the_adapter_writes_the_same_folders(tmp_path: Path) -> None:
-    adapter = ROOT / "adapters" / "unseen-arena" / "src"
+    adapter = ROOT / "integrations" / "adapters" / "unseen-arena" / "src"
     words = ["--output-dir", str(tmp_path / "adapter"), "--task-ids", "hip2hip__modules__softmax", "--platform", "cpu"]
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{adapter}"}
     subprocess.run([sys.executable, "-m", "unseen_arena.main", *words], env=environ, check=True, timeout=60)

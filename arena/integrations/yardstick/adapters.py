@@ -17,7 +17,7 @@ from arena.package import resource
 from arena.task.corpus.selection import select
 from arena.task.task_type import TaskType
 
-ADAPTERS = resource("yardsticks")
+ADAPTERS = resource("integrations/yardsticks")
 _REPLACEMENTS = "replacements.py"
 
 
