@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from arena.agents import lines
-from arena.agents.lines import Line, Lines
+from arena.agents import cli_agent
+from arena.agents.cli_agent import Line, Lines
 
 
 @contextmanager
@@ -41,10 +41,10 @@ def test_a_line_comes_before_the_program_ends() -> None:
 
 
 def test_a_long_line_is_cut_and_the_next_one_whole() -> None:
-    with program(f"print('y' * {3 * lines.LINE_LIMIT_BYTES}); print('next')") as (child, found):
+    with program(f"print('y' * {3 * cli_agent.LINE_LIMIT_BYTES}); print('next')") as (child, found):
         taken = list(found.finish(20))
         child.wait(20)
-    assert [len(line.text) for line in taken] == [lines.LINE_LIMIT_BYTES, 4]
+    assert [len(line.text) for line in taken] == [cli_agent.LINE_LIMIT_BYTES, 4]
 
 
 def test_more_lines_than_are_read_ahead() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from arena.checks.doctor.evidence import ItemOutcome, ItemResult
-from arena.checks.doctor.private_data import PrivateData
 from arena.checks.doctor.report import (
     SIMULATED,
     DoctorLevel,
     DoctorReport,
     MachineReport,
+    PrivateData,
     _simulation,
     new_report,
     read_report,

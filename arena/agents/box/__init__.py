@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import IO, Protocol
 
 from arena.agents.base import Pausable
-from arena.agents.box.untrusted import read_candidate
+from arena.agents.box.confined import read_candidate
 
 __all__ = ["PYTHONS", "Box", "BoxPlan", "Boxed", "open_box", "probe", "read_candidate"]
 

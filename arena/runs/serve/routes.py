@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
+import arena
 from arena.errors import StorageError
 from arena.processes.http_server import Answer, Refused, body_of, kernel_bytes
-from arena.runs.serve import openapi
+from arena.runs.serve import requests
 from arena.runs.serve.episode import EpisodeOver, NoVerdict
 from arena.runs.serve.episodes import Busy, Episodes, UnknownName
 from arena.runs.serve.requests import (
@@ -22,11 +25,73 @@ from arena.runs.serve.requests import (
     FinishRequest,
     StepRequest,
 )
+from arena.runs.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 from arena.task.corpus.split import TaskSplit
 
 if TYPE_CHECKING:
     from anyio import CapacityLimiter
     from starlette.requests import Request
+
+
+_VERSION = "3.1.0"
+_ERRORS = {
+    "400": "not the JSON that is expected",
+    "401": "wrong or no token",
+    "404": "no such task or episode",
+    "409": "the episode is finished, or a limit is reached and only finish is left",
+    "413": "the body or the kernel is too large",
+    "429": "as many evaluations wait as may; Retry-After holds seconds",
+    "503": "no verdict, since the judge fails with the baseline too: not counted, may be repeated",
+}
+_OPERATIONS: tuple[tuple[str, str, str, type | None, Any], ...] = (
+    ("get", "/status", "What the server is doing.", None, ServerView),
+    ("get", "/tasks", "Tasks that are served; `?split=train` or `evaluation`.", None, list[ServedTask]),
+    ("get", "/tasks/{task}", "One task, as an agent sees it.", None, TaskView),
+    ("post", "/episodes", "Begin an episode.", requests.BeginRequest, EpisodeView),
+    ("get", "/episodes/{episode}/status", "Where an episode is.", None, EpisodeView),
+    ("post", "/episodes/{episode}/evaluate", "Evaluate a kernel on seen cases.", requests.StepRequest, Step),
+    ("post", "/episodes/{episode}/finish", "Get the final verdict.", requests.FinishRequest, Final),
+    ("post", "/batch", "Evaluate kernels of several episodes.", requests.BatchRequest, list[requests.BatchAnswer]),
+)
+
+
+@cache
+def description() -> dict[str, Any]:
+    """Return the description, an object that can be encoded as JSON."""
+    kinds = [kind for *_, body, answer in _OPERATIONS for kind in (body, answer) if kind is not None]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    of = dict(zip(map(str, kinds), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for method, path, summary, body, answer in _OPERATIONS:
+        operation: dict[str, Any] = {"summary": summary, "responses": _responses(of[str(answer)])}
+        if body is not None:
+            operation["requestBody"] = {"content": {"application/json": {"schema": of[str(body)]}}}
+        named = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+        if named:
+            operation["parameters"] = [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in named
+            ]
+        paths.setdefault(path, {})[method] = operation
+    return {
+        "openapi": _VERSION,
+        "info": {"title": "Unseen Arena", "version": arena.__version__},
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def _responses(answer: Any) -> dict[str, Any]:
+    error = {
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"type": "string"}},
+    }
+    failures = {
+        code: {"description": why, "content": {"application/json": {"schema": error}}} for code, why in _ERRORS.items()
+    }
+    return {"200": {"description": "done", "content": {"application/json": {"schema": answer}}}, **failures}
+
 
 T = TypeVar("T")
 VERDICTS = frozenset({("POST", "/episodes/{episode}/finish")})
@@ -43,7 +108,7 @@ class Routes:
     def table(self) -> Mapping[tuple[str, str], Answer]:
         """Return what `EvaluationServer` serves."""
         return {
-            ("GET", "/openapi.json"): self._describe,
+            ("GET", "/json"): self._describe,
             ("GET", "/status"): self._overview,
             ("GET", "/tasks"): self._tasks,
             ("GET", "/tasks/{task:path}"): self._task,
@@ -55,7 +120,7 @@ class Routes:
         }
 
     async def _describe(self, request: Request) -> object:
-        return openapi.description()
+        return description()
 
     async def _overview(self, request: Request) -> object:
         return self._episodes.overview()

@@ -8,8 +8,7 @@ from typing import Any
 
 from arena.errors import FileError
 from arena.results.record import Split
-from arena.task.corpus.case_checks import CASE_KEYS, check_case, check_work, is_scalar, known_names
-from arena.task.corpus.declared import check_declared
+from arena.task.corpus.case_checks import CASE_KEYS, check_case, check_declared, check_work, is_scalar, known_names
 from arena.task.corpus.strict_yaml import Document
 from arena.task.definition import (
     Arithmetic,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arena.task.corpus.memory import memory_problem
 from arena.task.corpus.strict_yaml import Document
 from arena.task.definition import (
     LARGE,
@@ -13,12 +12,82 @@ from arena.task.definition import (
     Arguments,
     Axis,
     Case,
+    Precision,
     ScalarSpec,
     Task,
+    Tensor,
     TensorSpec,
     arguments,
 )
 from arena.task.expression import Expression, ExpressionError, Number
+from arena.task.rules import exception_problem
+
+
+def check_declared(document: Document, task: Task) -> None:
+    """Raise `FileError` for an exception that names no rule, or a key that has no effect on this task."""
+    _check_exceptions(document, task)
+    data = document.data
+    if "arithmetic" in data and task.precision is not Precision.FLOAT64:
+        said = f"has no effect with `precision: {task.precision}`: only references in float64 have a tolerance by it"
+        raise document.error(["arithmetic"], said)
+    if "least_triton" in data and not task.task_type.triton:
+        raise document.error(["least_triton"], f"has no effect on a task of the type {task.task_type}")
+
+
+def _check_exceptions(document: Document, task: Task) -> None:
+    import difflib
+
+    results = [spec.name for spec in task.tensors if spec.mutable or spec in task.outputs]
+    inputs = [spec.name for spec in task.inputs]
+    for name in task.exceptions:
+        found = exception_problem(name, [axis.name for axis in task.axes], results, inputs)
+        if found is not None:
+            problem, known = found
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise document.error(["exceptions", name], f"{problem}{hint}")
+
+
+def memory_problem(arguments: Arguments) -> str:
+    """Return what is wrong with where the tensors of a case lie, or an empty string.
+
+    Elements of a tensor have addresses of their own, but those that a stride of 0 repeats in an input. A view lies in
+    the memory of its base, which has no gaps.
+    """
+    for tensor in (*arguments.inputs, *arguments.outputs):
+        negative = [value for value in (*tensor.strides, tensor.offset) if value < 0]
+        if negative:
+            return f"a stride or the offset of {tensor.name} is {negative[0]}; expected 0 or more"
+        written = tensor.spec.mutable or tensor in arguments.outputs
+        if _overlaps(tensor, repeats=not written):
+            return f"elements of {tensor.name} overlap: shape {list(tensor.shape)}, strides {list(tensor.strides)}"
+        problem = _view_problem(tensor, arguments) if tensor.base else ""
+        if problem:
+            return f"{tensor.name} is no view of {tensor.base}, which {problem}"
+    return ""
+
+
+def _overlaps(tensor: Tensor, *, repeats: bool) -> bool:
+    """Return whether two elements share an address, other than by a stride of 0 where it `repeats`."""
+    reach = 0
+    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
+        if size <= 1 or (repeats and stride == 0):
+            continue
+        if stride <= reach:
+            return tensor.numel > 0
+        reach += (size - 1) * stride
+    return False
+
+
+def _view_problem(tensor: Tensor, arguments: Arguments) -> str:
+    base = arguments.tensors[tensor.base]
+    if base is None:
+        return "the case leaves out"
+    if base.numel != base.span:
+        return "has gaps"
+    end = tensor.offset + tensor.span
+    return f"has {base.span} elements; the view ends after {end}" if end > base.span else ""
+
 
 CASE_KEYS = frozenset({"fills", "kind", "note", "omit", "timed"})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.box.untrusted import read_candidate
+from arena.agents.box.confined import read_candidate
 from arena.processes.sandbox.usage import ENTRY_BYTES, UNMEASURABLE, deleted_bytes, folder_bytes
 from arena.processes.scratch import clear
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arena.agents.chat.extraction import code_blocks, kernel_in, without_thoughts
+from arena.agents.chat.sampling import code_blocks, kernel_in, without_thoughts
 
 KERNEL = "import torch\n\ndef scale(x, y):\n    y.copy_(x)\n"
 HELPER = "def helper(x):\n    return x\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.checks.doctor.private_data import PrivateData
+from arena.checks.doctor.report import PrivateData
 from arena.package import own_folders
 
 TOKEN = "hf_0123456789abcdef"

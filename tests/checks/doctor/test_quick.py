@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.checks.doctor import candidates as c
-from arena.checks.doctor import checks, device_checks
+from arena.checks.doctor import items
 from arena.checks.doctor.candidates import CANDIDATES
 from arena.checks.doctor.children import ask_child, problem_of, write_down
 from arena.checks.doctor.cross_builds import families
@@ -73,25 +73,25 @@ def test_on_a_good_machine_every_item_that_applies_passes(facts: DeviceFacts) ->
     ],
 )
 def test_device_facts_that_cannot_be(seen: DeviceSeen, said: str) -> None:
-    answer = device_checks.facts(seen)
+    answer = items.facts(seen)
     assert answer.outcome is ItemOutcome.FAIL and said in answer.seen
 
 
 def test_device_facts_say_whether_peaks_are_known() -> None:
-    assert "data sheet" in device_checks.facts(device(MI300X)).seen
-    assert "peaks unknown: no roofline" in device_checks.facts(device(RADEON)).seen
+    assert "data sheet" in items.facts(device(MI300X)).seen
+    assert "peaks unknown: no roofline" in items.facts(device(RADEON)).seen
 
 
 def test_another_wave_size_on_the_device() -> None:
     found = replace(good_machine(RADEON).seen, device=device(replace(RADEON, wave_size=64)))
-    assert device_checks.wave_size(found).outcome is ItemOutcome.FAIL
-    assert "the facts say 64, a kernel reads 32" in device_checks.wave_size(found).seen
+    assert items.wave_size(found).outcome is ItemOutcome.FAIL
+    assert "the facts say 64, a kernel reads 32" in items.wave_size(found).seen
 
 
 def test_a_host_that_does_not_see_what_was_written() -> None:
     seen = probe().exchange
     assert seen is not None
-    answer = device_checks.shared_buffer(probe(exchange=replace(seen, wrong_elements=4095)))
+    answer = items.shared_buffer(probe(exchange=replace(seen, wrong_elements=4095)))
     assert answer.outcome is ItemOutcome.FAIL and "4095 of 4095" in answer.seen
 
 
@@ -104,11 +104,11 @@ def test_a_host_that_does_not_see_what_was_written() -> None:
     ],
 )
 def test_memory_that_stays(during: int, after: int, said: str) -> None:
-    answer = device_checks.memory_returned(probe(memory=MemorySeen(256 * MIB, GIB, GIB + during, GIB + after)))
+    answer = items.memory_returned(probe(memory=MemorySeen(256 * MIB, GIB, GIB + during, GIB + after)))
     assert answer.outcome is ItemOutcome.FAIL and said in answer.seen
 
 
-@pytest.mark.parametrize("check", [device_checks.wave_size, device_checks.shared_buffer, device_checks.memory_returned])
+@pytest.mark.parametrize("check", [items.wave_size, items.shared_buffer, items.memory_returned])
 def test_a_probe_that_was_stopped_fails_what_it_did_not_reach(check: object) -> None:
     assert callable(check)
     stopped = ProbeSeen(device=device(), problem="hipIpcOpenMemHandle returned error 17")
@@ -117,9 +117,9 @@ def test_a_probe_that_was_stopped_fails_what_it_did_not_reach(check: object) -> 
 
 def test_hip_python_that_contradicts_pytorch_or_sees_nothing() -> None:
     contradicting = device(remarks=("hip-python sees gfx1100, PyTorch gfx942",))
-    assert device_checks.hip_python(contradicting).outcome is ItemOutcome.FAIL
+    assert items.hip_python(contradicting).outcome is ItemOutcome.FAIL
     absent = device(hip_devices=0, asked_hip="hip-python cannot be imported")
-    assert device_checks.hip_python(absent).outcome is ItemOutcome.WARNING
+    assert items.hip_python(absent).outcome is ItemOutcome.WARNING
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_hip_python_that_contradicts_pytorch_or_sees_nothing() -> None:
     ],
 )
 def test_a_code_object(launched: LaunchSeen, devices: int, outcome: ItemOutcome, said: str) -> None:
-    answer = device_checks.code_object(probe(launched=launched, device=device(hip_devices=devices)))
+    answer = items.code_object(probe(launched=launched, device=device(hip_devices=devices)))
     assert answer.outcome is outcome and said in answer.seen
 
 
@@ -149,18 +149,18 @@ def test_a_code_object(launched: LaunchSeen, devices: int, outcome: ItemOutcome,
     ],
 )
 def test_walls_that_are_missing(level: str, outcome: ItemOutcome, said: str) -> None:
-    answer = device_checks.isolation(level)
+    answer = items.isolation(level)
     assert answer.outcome is outcome and said in answer.seen
 
 
 def test_a_right_kernel_that_is_rejected() -> None:
-    answer = checks.passes(evaluation(Status.COMPILE_ERROR, detail="hipcc: no such option"))
+    answer = items.passes(evaluation(Status.COMPILE_ERROR, detail="hipcc: no such option"))
     assert answer.outcome is ItemOutcome.FAIL and "hipcc: no such option" in answer.seen
 
 
 @pytest.mark.parametrize("status", [Status.PASSED, Status.CRASH, Status.NONDETERMINISTIC])
 def test_a_wrong_kernel_that_ends_otherwise(status: Status) -> None:
-    assert checks.ends_as(evaluation(status), Status.WRONG_RESULT).outcome is ItemOutcome.FAIL
+    assert items.ends_as(evaluation(status), Status.WRONG_RESULT).outcome is ItemOutcome.FAIL
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,15 @@ def test_a_wrong_kernel_that_ends_otherwise(status: Status) -> None:
     ids=lambda value: str(getattr(value, "arch", value)),
 )
 def test_a_kernel_for_32_lanes_that_ends_otherwise(facts: DeviceFacts, status: Status) -> None:
-    assert checks.with_32_lanes(evaluation(status, facts=facts)).outcome is ItemOutcome.FAIL
+    assert items.with_32_lanes(evaluation(status, facts=facts)).outcome is ItemOutcome.FAIL
 
 
 def test_modes_that_are_not_the_wanted_ones() -> None:
     streamed = evaluation(timings=(timing(0.1), timing(0.2, mode=Mode.STREAM)))
-    assert checks.captured(streamed).outcome is ItemOutcome.FAIL
-    assert checks.not_captured(streamed).outcome is ItemOutcome.FAIL
-    assert checks.captured(evaluation(timings=())).outcome is ItemOutcome.FAIL
-    assert checks.not_captured(evaluation(Status.LAUNCH_ERROR)).outcome is ItemOutcome.FAIL
+    assert items.captured(streamed).outcome is ItemOutcome.FAIL
+    assert items.not_captured(streamed).outcome is ItemOutcome.FAIL
+    assert items.captured(evaluation(timings=())).outcome is ItemOutcome.FAIL
+    assert items.not_captured(evaluation(Status.LAUNCH_ERROR)).outcome is ItemOutcome.FAIL
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_modes_that_are_not_the_wanted_ones() -> None:
 )
 def test_clocks_of_a_gpu_may_be_a_twentieth_apart(ms: float, worker_ms: float, outcome: ItemOutcome) -> None:
     found = evaluation(timings=(timing(0.01, worker_ms=9.0), timing(ms, worker_ms=worker_ms)))
-    assert checks.clocks([found], checks.bounds(MI300X)).outcome is outcome
+    assert items.clocks([found], items.bounds(MI300X)).outcome is outcome
 
 
 def test_clocks_and_speedups_need_a_timing() -> None:
     untimed = [evaluation(Status.WRONG_RESULT)]
-    assert checks.clocks(untimed, checks.ON_GPU).outcome is ItemOutcome.FAIL
-    assert checks.against_itself(untimed, checks.ON_GPU).outcome is ItemOutcome.FAIL
+    assert items.clocks(untimed, items.ON_GPU).outcome is ItemOutcome.FAIL
+    assert items.against_itself(untimed, items.ON_GPU).outcome is ItemOutcome.FAIL
 
 
 @pytest.mark.parametrize(
@@ -213,28 +213,28 @@ def test_clocks_and_speedups_need_a_timing() -> None:
 )
 def test_a_kernel_that_beats_itself(facts: DeviceFacts, speedup: float, outcome: ItemOutcome) -> None:
     found = evaluation(facts=facts, timings=(timing(0.01, speedup=3.0), timing(1.0, speedup=speedup)))
-    assert checks.against_itself([found], checks.bounds(facts)).outcome is outcome
+    assert items.against_itself([found], items.bounds(facts)).outcome is outcome
 
 
 @pytest.mark.parametrize(("width", "outcome"), [(0.3, ItemOutcome.FAIL), (0.5, ItemOutcome.SKIPPED)])
 def test_noise_decides_nothing_of_a_kernel_against_itself(width: float, outcome: ItemOutcome) -> None:
     found = evaluation(facts=CPU, timings=(timing(1.0, speedup=1.685, width=width),))
-    assert checks.against_itself([found], checks.bounds(CPU)).outcome is outcome
+    assert items.against_itself([found], items.bounds(CPU)).outcome is outcome
 
 
 def test_targets_that_do_not_build() -> None:
     trace = "Traceback (most recent call last):\n  File\nRuntimeError: PassManager::run failed"
     seen = CrossSeen((VendorBuilds("triton", "amd", builds=(built("gfx942"), refused("gfx1100", trace))),))
-    answer = checks.vendors(seen, "triton", "amd")
+    answer = items.vendors(seen, "triton", "amd")
     assert (answer.outcome, answer.seen) == (ItemOutcome.FAIL, "gfx1100: RuntimeError: PassManager::run failed")
 
 
 def test_what_this_machine_lacks_is_skipped_and_what_was_not_reached_fails() -> None:
     seen = CrossSeen((VendorBuilds("hip", "amd", missing="missing: clang++"),), problem="the child ended with code -11")
-    assert checks.vendors(seen, "hip", "amd").outcome is ItemOutcome.SKIPPED
-    assert "clang++" in checks.vendors(seen, "hip", "amd").seen
-    assert checks.vendors(seen, "hip", "nvidia").outcome is ItemOutcome.FAIL
-    assert "code -11" in checks.vendors(seen, "hip", "nvidia").seen
+    assert items.vendors(seen, "hip", "amd").outcome is ItemOutcome.SKIPPED
+    assert "clang++" in items.vendors(seen, "hip", "amd").seen
+    assert items.vendors(seen, "hip", "nvidia").outcome is ItemOutcome.FAIL
+    assert "code -11" in items.vendors(seen, "hip", "nvidia").seen
 
 
 def test_one_target_of_each_family() -> None:

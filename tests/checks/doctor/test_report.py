@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from arena.checks.doctor import full, quick, report, timing
 from arena.checks.doctor.evidence import ItemOutcome, ItemResult
 from arena.checks.doctor.inventory import Check
-from arena.checks.doctor.private_data import PrivateData
+from arena.checks.doctor.report import PrivateData
 from arena.checks.doctor.timing import KernelTiming, TimingErrors
 from arena.cli.app import app
 from arena.errors import FileError, InfrastructureError, UsageError

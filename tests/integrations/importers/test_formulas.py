@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from arena.integrations.importers.formulas import Formulas, split_product, times
+from arena.integrations.importers.domain import Formulas, split_product, times
 from arena.integrations.importers.problem import Skipped
 from arena.task.expression import Expression
 

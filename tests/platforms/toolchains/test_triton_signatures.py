@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from arena.platforms.cross.triton.signatures import signature_of
+from arena.platforms.cross.triton.pretend import signature_of
 
 NAMES = ("x", "bias", "n", "HAS_BIAS", "BLOCK")
 KERNEL = SimpleNamespace(params=[SimpleNamespace(name=name, is_constexpr=name.isupper()) for name in NAMES])

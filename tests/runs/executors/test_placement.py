@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arena.errors import UsageError
-from arena.runs.executors.placement import JudgePlaces, judge_places
+from arena.runs.executors.ray_cluster import JudgePlaces, judge_places
 
 MI300X = "AMD-Instinct-MI300X-OAM"
 

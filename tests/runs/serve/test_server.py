@@ -26,8 +26,7 @@ from arena.processes import http_server
 from arena.processes.http_server import MAX_BODY_BYTES, MAX_KERNEL_BYTES, MAX_SILENT, EvaluationServer
 from arena.results.reward import REWARDS
 from arena.results.session import KERNEL_LIMIT_BYTES
-from arena.runs.serve import openapi
-from arena.runs.serve.routes import VERDICTS, Routes
+from arena.runs.serve.routes import VERDICTS, Routes, description
 from arena.runs.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 from tests.runs.serve.serving import TASK, Judge, served
 
@@ -338,12 +337,12 @@ def test_the_client_of_the_docs(tmp_path: Path) -> None:
 def test_the_description_names_every_route_and_resolves(tmp_path: Path) -> None:
     with listening(tmp_path) as (server, _):
         told = ask(server, "GET", "/openapi.json")[1]
-        routes = Routes(None).table()  # type: ignore[arg-type]
+        table = Routes(None).table()  # type: ignore[arg-type]
     described = {(method.upper(), path) for path, methods in told["paths"].items() for method in methods}
-    assert described == {(method, path.replace(":path", "")) for method, path in routes} - {("GET", "/openapi.json")}
+    assert described == {(method, path.replace(":path", "")) for method, path in table} - {("GET", "/openapi.json")}
     names = re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(told))
     assert {*names} <= {*told["components"]["schemas"]} and len({*names}) >= 10
-    assert openapi.description()["openapi"].startswith("3.1")
+    assert description()["openapi"].startswith("3.1")
 
 
 @pytest.mark.parametrize("answer", [TaskView, Step, Final, EpisodeView, ServerView, ServedTask])

@@ -37,7 +37,7 @@ def install(arch: str, *, each_once: bool = False, ahead: bool = False, host: Ho
     import triton.testing
     from triton.runtime.driver import driver
 
-    from arena.platforms.cross.triton import pretend, signatures
+    from arena.platforms.cross.triton import pretend
     from arena.platforms.cross.triton.driver import StandInDriver, benchmark_once
 
     records = Records()
@@ -46,7 +46,7 @@ def install(arch: str, *, each_once: bool = False, ahead: bool = False, host: Ho
         setattr(triton.testing, name, benchmark_once)
     pretend.install(arch)
     if each_once:
-        signatures.build_each_once()
+        pretend.build_each_once()
     return records
 
 

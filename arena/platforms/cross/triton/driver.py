@@ -2,13 +2,89 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import tempfile
 from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
-from arena.platforms.cross.triton.binaries import kernel_use
-from arena.platforms.cross.triton.launchers import Launchers
+from arena.errors import InfrastructureError
+from arena.platforms.rocm.amd_code_object import CodeObject
 from arena.platforms.toolchains.targets import TARGETS, Multiprocessor
 from arena.results.portability import KernelUse
+
+_REGISTER_BYTES = 4
+
+
+def kernel_use(binary: bytes, name: str, arch: str, *, shared_bytes: int, block_waves: int) -> KernelUse:
+    """Resource use of the kernel `name` in a code object (AMD) or cubin (NVIDIA), launched as given.
+
+    `shared_bytes` is what a launch asks for, all of a Triton kernel's. Raises `InfrastructureError` where the binary
+    cannot be read.
+    """
+    read = _of_code_object if TARGETS[arch].vendor == "amd" else _of_cubin
+    found = read(binary, name)
+    share = TARGETS[arch].occupancy(found.registers, shared_bytes, block_waves)
+    return replace(found, shared_bytes=shared_bytes, occupancy=share)
+
+
+def _of_code_object(binary: bytes, name: str) -> KernelUse:
+    kernel = CodeObject(binary).kernels.get(name)
+    if kernel is None:
+        raise InfrastructureError(f"the code object has no metadata for the kernel {name}")
+    return KernelUse(
+        name, kernel.vgprs, spill_bytes=kernel.vgpr_spills * _REGISTER_BYTES, scalar_registers=kernel.sgprs
+    )
+
+
+def _of_cubin(binary: bytes, name: str) -> KernelUse:
+    """Asks the cuobjdump that comes with Triton."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(binary)
+        file.flush()
+        command = [str(_cuobjdump()), "--dump-resource-usage", file.name]
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=30, check=False)
+    pattern = rf"Function {re.escape(name)}:\s+REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)"
+    found = re.search(pattern, done.stdout)
+    if found is None:
+        raise InfrastructureError(f"cuobjdump says nothing of {name}: {(done.stderr or done.stdout).strip()[:200]}")
+    registers, stack, local = map(int, found.groups())
+    return KernelUse(name, registers, spill_bytes=max(stack, local))
+
+
+def _cuobjdump() -> Path:
+    import triton
+
+    return Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+
+
+_OF_VENDOR = {"nvidia": ("CudaUtils", "CudaLauncher"), "amd": ("HIPUtils", "HIPLauncher")}
+
+
+class Launchers:
+    """Builds what a worker with a device of one vendor would build at its first launches, as far as it can be here."""
+
+    def __init__(self, vendor: str) -> None:
+        """`vendor`: `amd` or `nvidia`, as Triton names its backends."""
+        self._driver = import_module(f"triton.backends.{vendor}.driver")
+        utils, self._launcher = _OF_VENDOR[vendor]
+        self._built(getattr(self._driver, utils))
+
+    def build(self, source: object, metadata: Any) -> None:
+        """Build the launcher of a kernel, where each has its own."""
+        if hasattr(self._driver, "make_launcher"):
+            self._built(getattr(self._driver, self._launcher), source, metadata)
+
+    @staticmethod
+    def _built(kind: Any, *arguments: object) -> None:
+        try:
+            kind(*arguments)
+        except Exception:  # without a driver's library, or a C compiler: whoever launches says so, or builds it
+            return
+
 
 _MAX_BLOCK_THREADS = 1024
 _ONE_MS = 1.0
