@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from inspect_ai import Task, task
 from inspect_ai.agent import AgentSubmit, react
@@ -36,28 +36,9 @@ from inspect_ai.util import store
 from arena.agents.chat.prompt import with_files
 from arena.api.client import AsyncClient, Client
 from arena.errors import NotServed, UsageError
-from arena.integrations.asking import RewardScheme, facts, is_refusal, when_free
-from arena.results.outcome import Outcome
+from arena.integrations.asking import facts, is_refusal, when_free
+from arena.integrations.inspect_values import values_of
 from arena.runs.serve.views import Final, ServedTask, TaskView
-
-_TRIED = (Outcome.SOLVED, Outcome.OVERFIT)
-
-
-def values_of(final: dict[str, Any]) -> dict[str, float]:
-    """Return the values of a score; NaN, which Inspect counts in no metric, where one does not apply.
-
-    `speedup` is 0 for what is not solved. `correctness_drop` is 1 for a kernel that is right on every seen case and
-    wrong on a held-out one.
-    """
-    outcome, speedup = Outcome(final["outcome"]), final["speedup"]
-    return {
-        **{scheme.field: scheme.of(final) for scheme in RewardScheme},
-        "solved": float(outcome.solves),
-        "overfit": float(outcome is Outcome.OVERFIT),
-        "speedup": (math.nan if speedup is None else speedup) if outcome.solves else 0.0,
-        "correctness_drop": float(outcome is Outcome.OVERFIT) if outcome in _TRIED else math.nan,
-    }
-
 
 T = TypeVar("T")
 VERSION = 1

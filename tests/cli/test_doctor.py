@@ -12,7 +12,7 @@ from arena.checks.doctor import quick
 from arena.checks.doctor.evidence import ItemOutcome, ItemResult
 from arena.checks.doctor.inventory import of_ability
 from arena.cli.app import app
-from arena.cli.doctor import item_counts, item_line
+from arena.cli.doctor_output import item_counts, item_line
 from arena.errors import UsageError
 from arena.platforms.cross.compilers import Ability
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from arena.checks.doctor import timing
 from arena.checks.doctor.timing import KernelTiming, TimingErrors
 from arena.cli.app import app
-from arena.cli.doctor import timing_table, timing_verdict
+from arena.cli.doctor_output import timing_table, timing_verdict
 from tests.fakes import HERE
 
 ANCHOR = KernelTiming("spin", 1, "the device's clock", 0.01, 0.01, 0.0099, 0.0101, anchor=True)

@@ -28,7 +28,7 @@ class FakeJudge(FakeEvaluator):
 
     cases: Sequence[CaseResult] = ()
 
-    def __init__(self, platform: str) -> None:
+    def __init__(self, platform: str, device: int | None = None) -> None:
         super().__init__()
 
     def finish(self, found: Evaluation, text: str) -> Evaluation:
@@ -36,15 +36,12 @@ class FakeJudge(FakeEvaluator):
         assert evaluation is not None
         return evaluation
 
-    def __enter__(self) -> FakeJudge:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+    def close(self) -> None:
+        """Nothing was started."""
 
 
 def evaluated(monkeypatch: pytest.MonkeyPatch, *typed: str, cases: Sequence[CaseResult]) -> Result:
-    monkeypatch.setattr("arena.judge.process.client.JudgeClient", FakeJudge)
+    monkeypatch.setattr("arena.api.evaluation.JudgeClient", FakeJudge)
     monkeypatch.setattr(FakeJudge, "cases", cases)
     return CliRunner().invoke(app, ["evaluate", "rms_norm", KERNEL, *typed])
 

@@ -29,13 +29,10 @@ class Pressed(FakeEvaluator):
 
     killed = 0
 
-    def __init__(self, platform: str) -> None:
+    def __init__(self, platform: str, device: int | None) -> None:
         super().__init__(interrupt_after=0)
 
-    def __enter__(self) -> Pressed:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         assert Pressed.killed == 1, "a judge that is at work takes seconds to stop"
 
     def kill(self) -> None:
@@ -43,7 +40,7 @@ class Pressed(FakeEvaluator):
 
 
 def test_evaluate_kills_its_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.judge.process.client.JudgeClient", Pressed)
+    monkeypatch.setattr("arena.api.evaluation.JudgeClient", Pressed)
     monkeypatch.setattr(Pressed, "killed", 0)
     done = CliRunner().invoke(app, ["evaluate", "rms_norm", KERNEL])
     assert isinstance(done.exception, Interrupted) and done.exception.exit_code == 130

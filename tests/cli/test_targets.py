@@ -42,6 +42,9 @@ class FakeJudge(FakeEvaluator):
     def finish(self, found: Evaluation, text: str) -> Evaluation:
         return evaluation(self.status)
 
+    def close(self) -> None:
+        """Nothing was started."""
+
     def __enter__(self) -> FakeJudge:
         return self
 
@@ -75,7 +78,7 @@ def evaluation(status: Status = Status.PASSED) -> Evaluation:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> type[FakeJudge]:
-    monkeypatch.setattr("arena.judge.process.client.JudgeClient", FakeJudge)
+    monkeypatch.setattr("arena.api.evaluation.JudgeClient", FakeJudge)
     monkeypatch.setattr("arena.runs.service.judge_pool.JudgeClient", FakeJudge)
     monkeypatch.setattr("arena.judge.compile.builder_client.BuilderClient", FakeBuilder)
     monkeypatch.setattr(FakeJudge, "started", [])

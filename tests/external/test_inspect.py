@@ -13,7 +13,8 @@ from inspect_ai.scorer import SampleScore, Score
 
 from arena import Client
 from arena.integrations.asking import facts
-from arena.integrations.inspect_tasks import fast_p, gain, values_of
+from arena.integrations.inspect_tasks import fast_p, gain
+from arena.integrations.inspect_values import values_of
 from tests.external.conftest import Address
 from tests.external.rewards import SPEEDUPS, WRONG, expected
 

@@ -21,7 +21,7 @@ import pytest
 from arena import Client
 from arena.integrations.asking import RewardScheme, facts
 from arena.integrations.harbor.folder import CLIENT
-from arena.integrations.inspect_tasks import values_of
+from arena.integrations.inspect_values import values_of
 from arena.integrations.tracking import point
 from arena.reports.measures import bounded
 from arena.reports.rows import trial_rows

@@ -174,7 +174,7 @@ def test_evaluate_warns_before_its_judge_starts(
     tools: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nvidia(tools, 4194301, 4194302)
-    monkeypatch.setattr("arena.judge.process.client.JudgeClient", _no_judge)
+    monkeypatch.setattr("arena.api.evaluation.JudgeClient", _no_judge)
     task = open_corpora(()).find("rms_norm")
     assert task.baseline_kernel is not None
     for effort, told in ((Effort.SCREEN, True), (Effort.CORRECTNESS, False)):

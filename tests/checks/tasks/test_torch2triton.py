@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_task_passes_its_check(folder: Path) -> None:
-    corpus = {task.id: task for task in load_corpus(folder.parents[3])}
+    corpus = {task.id: task for task in load_corpus(folder.parents[2])}
     plan = CheckPlan("cpu", Options(seeds=2, targets=("sm_90",)))
     (check,) = check_tasks(corpus, corpus, plan, lambda one: None)
     assert check.task == "torch2triton/suite/affine"

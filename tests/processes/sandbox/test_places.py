@@ -31,7 +31,7 @@ def test_a_checkout_that_is_installed_while_another_one_runs_is_not_shown(
         folder.mkdir(parents=True)
     for package in (other / "arena", data.parent):
         (package / "__init__.py").write_text("")
-    monkeypatch.setattr(sys, "path", [str(other), str(tmp_path / "modules"), str(data.parents[2])])
+    monkeypatch.setattr(sys, "path", [str(other), str(tmp_path / "modules"), str(data.parents[1])])
     allowed = places.for_python_worker((), (), ())
     assert str(tmp_path / "modules") in allowed.read
     assert str(other) not in {*allowed.read, *allowed.listed}
