@@ -1,4 +1,4 @@
-"""A made-up task with one input, for whatever fills it: tests of fills, and their gallery (tools/fills_figure.py)."""
+"""A made-up task with one input, for tests of fills and their gallery (tools/figures/drawings.py)."""
 
 from __future__ import annotations
 

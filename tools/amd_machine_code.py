@@ -30,7 +30,7 @@ from arena.task.definition import Task
 ROOT = Path(__file__).resolve().parents[1]
 EXECUTOR = ROOT / "arena/platforms/cpu/amd_isa"
 READER = ROOT / "arena/platforms/rocm/amd_code_object.py"
-ONE = Path(__file__).with_name("amd_machine_code_of_one.py")
+ONE = Path(__file__).with_name("machine_code") / "one_kernel.py"
 MACHINE, SOURCE = "machine", "source"
 
 

@@ -1,134 +1,132 @@
-"""Read a run of `noop` and `expert` (`arena run configs/full.yaml`) and print how good the harness itself is.
+"""Measure how accurate timings on a GPU are (A/A): time kernels against themselves.
 
-    python tools/calibration.py runs/full
+    python tools/calibration.py --platform cuda                           twenty tasks on the first GPU
+    python tools/calibration.py --platform cuda --tasks expert_kernel --json FILE     this one; a case a line
+    python tools/calibration.py runs/full       from records of `arena run configs/full.yaml`; no GPU is needed
 
-A/A: `noop` against itself: how far its speedups are from 1, and how often their intervals hold it. Drift: a baseline
-beside a candidate and alone. Experts: geometric-mean speedup per task. Cost: seconds per gated evaluation and its
-split. No device is needed; the figures come from the records.
+One judge evaluates each task's own kernel twice. The first time it measures the baseline, the second time it knows it,
+so that the baseline's worker has run less before it is timed. Speedups of a case differ where `z`, the difference of
+their logarithms over its standard error, is beyond 3; of 80 cases chance alone makes one such in five rounds.
+Exit code 1 where a case of 20 µs and more differs by that.
+For a run it prints how far speedups of `noop` are from 1, how often intervals hold 1, drift, experts and cost.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
-import statistics
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from arena.judge.performance import estimates
-from arena.reports.rows import trial_rows
-from arena.results.record import CaseResult, CaseTiming, Estimate, Trial
-from arena.results.verdict import Stage
-from arena.runs.records import RunRecords, read_run
+from figures import accuracy
 
-BANDS_MS = ((0.020, math.inf), (0.005, 0.020), (0.0, 0.005))
-GATES = (Stage.COMPILE, Stage.CORRECTNESS, Stage.PERFORMANCE)
+from arena.judge.process.client import JudgeClient
+from arena.reports.intervals import NORMAL_QUANTILE, log_error
+from arena.results.record import LONG_MS, CaseTiming, Evaluation
+from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.selection import select
+from arena.task.definition import Task
+from arena.task.options import options_of
 
-
-def timed_cases(trials: Sequence[Trial]) -> Iterator[tuple[Trial, CaseResult, CaseTiming]]:
-    """Every case with a timing."""
-    for trial in trials:
-        for case in trial.evaluation.cases if trial.evaluation else ():
-            if case.timing is not None:
-                yield trial, case, case.timing
+TASKS = 20
+ALWAYS = ("triton2triton/moe/expert_kernel", "triton2triton/gemm/w8a8_block_int8_matmul")
+"""kernels that spill, in which a difference was seen"""
+BEYOND = 3.0
 
 
-def print_noop(run: RunRecords) -> None:
-    """Deviations from 1 and intervals, by the latency of the baseline, and those of whole trials."""
-    cases = list(timed_cases([trial for trial in run.trials if trial.agent == "noop"]))
-    for low, high in BANDS_MS:
-        band = [(trial, case, timing) for trial, case, timing in cases if low <= timing.baseline_ms.value < high]
-        if band:
-            print(f"A/A, {named(low, high)}: {described([t.speedup for *_, t in band])}")
-            print(f"    noisy: {sum(timing.noisy for *_, timing in band)}")
-            print_worst(band)
-    trials = [row.speedup for row in trial_rows([run]) if row.agent == "noop" and row.speedup]
-    if trials:
-        print(f"A/A of whole trials: {described(trials)}")
+@dataclass(frozen=True)
+class Pair:
+    """One timed case beside a baseline that was unknown and then known; speedups are of the kernel over itself."""
+
+    task: str
+    case: str
+    label: str
+    baseline_ms: float
+    unknown: float
+    known: float
+    z: float
+    noisy: bool
+
+    @property
+    def differs(self) -> bool:
+        """Return whether a case that clocks resolve differs by more than its errors."""
+        return self.baseline_ms >= LONG_MS and abs(self.z) > BEYOND
 
 
-def named(low_ms: float, high_ms: float) -> str:
-    """A band of latencies in words."""
-    return f"{low_ms * 1e3:g} µs and more" if high_ms == math.inf else f"{low_ms * 1e3:g} to {high_ms * 1e3:g} µs"
+def chosen(patterns: list[str]) -> list[str]:
+    """Return the tasks of these patterns, or twenty that are spread over the corpus."""
+    ids = [name for name in open_corpora(()).ids if not name.startswith("torch2hip/")]
+    if patterns:
+        return list(select(tuple(ids), patterns))
+    others, wanted = [name for name in ids if name not in ALWAYS], TASKS - len(ALWAYS)
+    return [*ALWAYS, *(others[place * len(others) // wanted] for place in range(wanted))]
 
 
-def described(ratios: Sequence[Estimate]) -> str:
-    """How far they are from 1, and what their intervals say of it."""
-    errors = [abs(ratio.value - 1) for ratio in ratios]
-    over = ", ".join(f"{sum(error > limit for error in errors)} above {limit:.0%}" for limit in (0.01, 0.02))
-    held = sum(ratio.low <= 1 <= ratio.high for ratio in ratios)
-    width = statistics.median(ratio.half_width for ratio in ratios)
-    return (
-        f"{len(ratios)} with median {statistics.median(errors):.2%}, worst {max(errors):.2%}, {over}; "
-        f"intervals hold 1 in {held} ({held / len(ratios):.1%}), half width {width:.2%}"
-    )
+def judged(judge: JudgeClient, task: Task, folder: Path, mark: str, only: tuple[str, ...]) -> Evaluation:
+    """Evaluate the task's own kernel, with a comment by which it is no copy of one that was compiled before."""
+    assert task.baseline_kernel is not None
+    sign = "#" if task.baseline_kernel.suffix == ".py" else "//"
+    copy = folder / task.baseline_kernel.name
+    copy.write_text(f"{task.baseline_kernel.read_text(encoding='utf-8')}\n{sign} {mark}\n", encoding="utf-8")
+    return judge.evaluate(task.path, copy, options_of({"only": only} if only else {}), lambda progress: None)
 
 
-def print_worst(cases: Sequence[tuple[Trial, CaseResult, CaseTiming]], count: int = 5) -> None:
-    """The cases whose A/A speedup is furthest from 1."""
-    for trial, case, timing in sorted(cases, key=lambda one: -abs(one[2].speedup.value - 1))[:count]:
-        ratio, micro = timing.speedup, timing.baseline_ms.value * 1e3
-        print(f"    {ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}] {micro:9.2f} µs  {trial.task} {case.label}")
+def pairs(task: str, one: Evaluation, two: Evaluation) -> list[Pair]:
+    """Return the cases that both have timed."""
+    timings: dict[str, CaseTiming] = {case.case: case.timing for case in two.cases if case.timing}
+    found = []
+    for case in one.cases:
+        if case.timing is None or case.case not in timings:
+            continue
+        first, second = case.timing.speedup, timings[case.case].speedup
+        error = math.hypot(log_error(first), log_error(second))
+        z = math.log(second.value / first.value) / error if error else 0.0
+        noisy = case.timing.noisy or timings[case.case].noisy
+        place = (task, case.case, case.label, case.timing.baseline_ms.value)
+        found.append(Pair(*place, first.value, second.value, z, noisy))
+    return found
 
 
-def print_drift(trials: Sequence[Trial]) -> None:
-    """How far a baseline beside a candidate is from the same one alone, in the same place."""
-    for low, high in BANDS_MS:
-        band = [t for *_, t in timed_cases(trials) if t.alone_ms and low <= t.baseline_ms.value < high]
-        drifts = sorted(abs(interleaved_ms(timing) / timing.alone_ms.value - 1) for timing in band if timing.alone_ms)
-        if len(drifts) > 1:
-            cuts = statistics.quantiles(drifts, n=100, method="inclusive")
-            print(
-                f"drift, {named(low, high)}: {len(drifts)} cases; nine in ten within {cuts[89]:.1%}, "
-                f"99 in a hundred within {cuts[98]:.1%}, all within {drifts[-1]:.1%}"
-            )
-
-
-def interleaved_ms(timing: CaseTiming) -> float:
-    """The baseline in turn with the candidate, where it lay when it was alone."""
-    there = [measured for measured in timing.rounds if not measured.swapped]
-    slopes = estimates.baseline_slopes(there, timing.calls_long - timing.calls_short)
-    return estimates.latency_ms(slopes).value
-
-
-def print_experts(trials: Sequence[Trial]) -> None:
-    """Geometric-mean speedup of every expert over its cases."""
-    for trial in trials:
-        ratios = [timing.speedup.value for *_, timing in timed_cases([trial])]
-        if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            print(f"    {mean:6.2f}× over {len(ratios):2} cases ({min(ratios):.2f} … {max(ratios):.2f})  {trial.task}")
-        elif trial.evaluation:
-            print(f"    {trial.status}: {trial.task}: {trial.detail}")
-
-
-def print_costs(trials: Sequence[Trial]) -> None:
-    """Seconds of the three gates on the seen cases, and what the held-out stage adds."""
-    evaluations = [trial.evaluation for trial in trials if trial.evaluation]
-    gated = sorted(sum(e.seconds.get(stage, 0.0) for stage in GATES) for e in evaluations)
-    if not gated:
-        return
-    cuts = [gated[0], *statistics.quantiles(gated, n=4), gated[-1]] if len(gated) > 1 else gated
-    print(f"gated evaluation, seconds (least, quartiles, most): {', '.join(f'{cut:.2f}' for cut in cuts)}")
-    for stage in (*GATES, Stage.HELDOUT):
-        seconds = [e.seconds[stage] for e in evaluations if stage in e.seconds]
-        if seconds:
-            print(f"    {stage:<12} median {statistics.median(seconds):.2f}, most {max(seconds):.2f}")
-
-
-def main(folder: Path) -> None:
-    """Print the figures of one run."""
-    run = read_run(folder)
-    device = run.info.environment.device
-    print(f"{device.name} ({device.platform}), {len(run.trials)} of {len(run.info.planned)} trials")
-    print_noop(run)
-    print_drift(run.trials)
-    print("experts:")
-    print_experts([trial for trial in run.trials if trial.agent == "expert"])
-    for agent in run.info.agents:
-        print(f"cost of {agent}:")
-        print_costs([trial for trial in run.trials if trial.agent == agent])
+def main() -> int:
+    """Evaluate, print each case that differs, and the sum."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="?", type=Path, help="folder of a run: print what its records say, and stop")
+    parser.add_argument("--tasks", nargs="+", default=[], help="ids, bare names or globs")
+    parser.add_argument("--platform", default="auto")
+    parser.add_argument("--only", action="append", default=[], metavar="CASE", help="judge this case alone")
+    parser.add_argument("--repeat", type=int, default=1, help="how often with a known baseline")
+    parser.add_argument("--json", type=Path, help="write each case as a line of JSON")
+    given = parser.parse_args()
+    if given.run:
+        accuracy.print_run(given.run)
+        return 0
+    found: list[Pair] = []
+    with tempfile.TemporaryDirectory() as place, JudgeClient(given.platform) as judge:
+        for name in chosen(given.tasks):
+            task = open_corpora(()).load(name)
+            one = judged(judge, task, Path(place), "unknown", tuple(given.only))
+            mine = []
+            for again in range(given.repeat):
+                two = judged(judge, task, Path(place), f"known {again}", tuple(given.only))
+                mine += pairs(name, one, two)
+            worst = max(mine, key=lambda pair: abs(pair.z), default=None)
+            said = f"{worst.case} {worst.unknown:.4f} {worst.known:.4f}, z {worst.z:.1f}" if worst else "nothing timed"
+            print(f"{name}: {one.status}, {two.status}, {len(mine)} cases; {said}", flush=True)
+            found += mine
+            if given.json:
+                text = "".join(json.dumps(asdict(pair)) + "\n" for pair in found)
+                given.json.write_text(text, encoding="utf-8")
+    long = [pair for pair in found if pair.baseline_ms >= LONG_MS]
+    differing = [pair for pair in long if pair.differs]
+    for pair in differing:
+        print(f"differs: {pair.task} {pair.case}: {pair.unknown:.4f} → {pair.known:.4f}, z {pair.z:.1f}")
+    within = sum(abs(pair.z) <= NORMAL_QUANTILE for pair in long)
+    print(f"{len(long)} cases of 20 µs and more: {within} within their interval, {len(differing)} differ")
+    return int(bool(differing))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.exit(main())

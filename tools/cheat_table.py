@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from figures.kept import headed  # noqa: E402
+
 from tests.cheat_fixtures import CheatFixture, Entry, cheat_fixtures, digest, table  # noqa: E402
 
 PAGE = ROOT / "reports" / "tables" / "cheats.md"
@@ -53,8 +55,6 @@ def main() -> int:
     if asked.run:
         _run(platform, asked.only, missing=asked.missing)
     if not asked.results:
-        from kept import headed
-
         PAGE.write_text(headed(page(), SOURCES), encoding="utf-8")
     sys.stdout.write(totals(platform, _seen(platform)) + "\n")
     return int(any(_surprises(fixture, platform, _seen(platform)) for fixture in cheat_fixtures()))

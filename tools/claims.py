@@ -3,6 +3,7 @@
     python tools/claims.py             write all of them
     python tools/claims.py --check     write nothing; exit code 1 where a text differs from its record
     python tools/claims.py --list      print where each figure stands, and what it is made from
+    python tools/claims.py --fills     also draw docs/figures/fills.svg, which depends on the version of PyTorch
 
 A figure stands between `<!-- figure: NAME -->` and `<!-- end -->`, inside a line or as lines of its own. FIGURES says
 what makes it. `reports/records.yaml` says when and at which commit each record was measured.
@@ -18,17 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import corpus_figures
-import figures
-import h200_figures
-import kept
-import kept_tables
-import quickstart_figures
-import runs_on_table
+from figures import corpus, drawings, full_run, kept, quickstart, runs_on, tables
 
 ROOT = kept.ROOT
 LIST = "reports/tables/claims.md"
-DRAWING = "docs/figures/report.svg"
+DRAWINGS = "docs/figures"
 REDO = "run `python tools/claims.py`"
 _BEGIN, _END = "<!-- figure: {} -->", "<!-- end -->"
 _MARKED = re.compile(r"<!-- figure: ([\w-]+) -->(.*?)<!-- end -->", re.DOTALL)
@@ -44,27 +39,27 @@ class Figure(NamedTuple):
 
 
 FIGURES: Mapping[str, Figure] = {
-    "adapters": Figure(corpus_figures.adapters, ["integrations/yardsticks"]),
-    "clock": Figure(corpus_figures.clock, corpus_figures.TIMINGS),
-    "cost": Figure(h200_figures.cost, [kept.FULL]),
-    "drift": Figure(h200_figures.drift, [kept.FULL]),
-    "experts": Figure(h200_figures.by_type, [kept.FULL], block=True),
-    "full-counts": Figure(h200_figures.full_counts, [kept.FULL]),
-    "full-result": Figure(h200_figures.full_result, [kept.FULL]),
-    "kernelbench": Figure(corpus_figures.kernelbench, [corpus_figures.KERNELBENCH], block=True),
-    "known-baseline": Figure(corpus_figures.known_baseline, corpus_figures.KNOWN_BASELINE),
-    "machine-code": Figure(corpus_figures.machine_code, corpus_figures.MACHINE_CODE, block=True),
-    "mutants": Figure(corpus_figures.mutants, [kept.CHECKS]),
-    "production": Figure(corpus_figures.production, [_PRODUCTION]),
-    "quickstart-answers": Figure(quickstart_figures.answers, [kept.QUICKSTART], block=True),
-    "quickstart-evaluation": Figure(quickstart_figures.evaluation, [kept.QUICKSTART], block=True),
-    "quickstart-table": Figure(quickstart_figures.table, [kept.QUICKSTART], block=True),
-    "quickstart-trials": Figure(quickstart_figures.trials, [kept.QUICKSTART], block=True),
-    "runs-on": Figure(lambda: runs_on_table.table(runs_on_table.REPORTS), ["reports/runs-on"], block=True),
-    "self-timing": Figure(h200_figures.self_timing, [kept.FULL]),
-    "self-timing-table": Figure(h200_figures.self_timing_table, [kept.FULL], block=True),
-    "split": Figure(corpus_figures.split, ["tasks"]),
-    "task-types": Figure(corpus_figures.task_types, ["tasks"], block=True),
+    "adapters": Figure(corpus.adapters, ["yardsticks"]),
+    "clock": Figure(corpus.clock, corpus.TIMINGS),
+    "cost": Figure(full_run.cost, [kept.FULL]),
+    "drift": Figure(full_run.drift, [kept.FULL]),
+    "experts": Figure(full_run.by_type, [kept.FULL], block=True),
+    "full-counts": Figure(full_run.full_counts, [kept.FULL]),
+    "full-result": Figure(full_run.full_result, [kept.FULL]),
+    "kernelbench": Figure(corpus.kernelbench, [corpus.KERNELBENCH], block=True),
+    "known-baseline": Figure(corpus.known_baseline, corpus.KNOWN_BASELINE),
+    "machine-code": Figure(corpus.machine_code, corpus.MACHINE_CODE, block=True),
+    "mutants": Figure(corpus.mutants, [kept.CHECKS]),
+    "production": Figure(corpus.engines, [_PRODUCTION]),
+    "quickstart-answers": Figure(quickstart.answers, [kept.QUICKSTART], block=True),
+    "quickstart-evaluation": Figure(quickstart.evaluation, [kept.QUICKSTART], block=True),
+    "quickstart-table": Figure(quickstart.table, [kept.QUICKSTART], block=True),
+    "quickstart-trials": Figure(quickstart.trials, [kept.QUICKSTART], block=True),
+    "runs-on": Figure(lambda: runs_on.table(runs_on.REPORTS), ["reports/runs-on"], block=True),
+    "self-timing": Figure(full_run.self_timing, [kept.FULL]),
+    "self-timing-table": Figure(full_run.self_timing_table, [kept.FULL], block=True),
+    "split": Figure(corpus.split, ["tasks"]),
+    "task-types": Figure(corpus.task_types, ["tasks"], block=True),
 }
 
 
@@ -73,10 +68,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a text differs")
     parser.add_argument("--list", action="store_true", help="print the list of figures")
+    parser.add_argument("--fills", action="store_true", help="also draw docs/figures/fills.svg")
     asked = parser.parse_args()
     if asked.list:
         sys.stdout.write(listed())
         return 0
+    if asked.fills:
+        (ROOT / DRAWINGS / "fills.svg").write_text(drawings.fills().svg(), encoding="utf-8")
     stale = []
     for path, made in made_files():
         file = ROOT / path
@@ -94,11 +92,12 @@ def made_files() -> Iterator[tuple[str, bytes]]:
 
     Files that others are made from come first.
     """
-    for name, content in kept_tables.report():
-        yield f"{kept_tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
-    for path, table in kept_tables.TABLES.items():
+    for name, content in tables.report():
+        yield f"{tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
+    for path, table in tables.TABLES.items():
         yield path, table.page().encode()
-    yield DRAWING, figures.report().svg().encode()
+    for name, draw in drawings.FIGURES.items():
+        yield f"{DRAWINGS}/{name}.svg", draw().svg().encode()
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if _MARKED.search(text):
@@ -164,8 +163,8 @@ def listed() -> str:
         lines.append(f"| `{name}` | {said} | {on} | {_cited(FIGURES[name].sources)} |")
     lines += ["", "| page | made from |", "| --- | --- |"]
     lines.append(f"| {_linked('reports/full-h200/summary.md')} and the files beside it | {_cited([kept.FULL])} |")
-    lines.append(f"| `{DRAWING}` | {_cited([kept.QUICKSTART])} |")
-    lines += [f"| {_linked(path)} | {_cited(table.sources)} |" for path, table in kept_tables.TABLES.items()]
+    lines.append(f"| `{DRAWINGS}/report.svg` | {_cited([kept.QUICKSTART])} |")
+    lines += [f"| {_linked(path)} | {_cited(table.sources)} |" for path, table in tables.TABLES.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What do the walls, and keeping judge and candidate apart, cost in one gated evaluation?
+"""Measure what sandbox and workers cost in one evaluation. A step of `arena doctor --full`.
 
     python tools/split_cost.py --platform cuda
 
@@ -32,7 +32,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from throughput import unseen_copy  # noqa: E402
-from wrapping import Function, wrap  # noqa: E402
 
 from arena.judge.compile import stage as building  # noqa: E402
 from arena.judge.evaluate import CandidateEvaluation  # noqa: E402
@@ -52,6 +51,14 @@ CASES = 5
 OPTIONS = Options(heldout=False)
 OF_THE_SPLIT = ("hosts", "shared buffers", "round trips", "wait for baseline")
 Spent = dict[str, list[float]]
+Function = Callable[..., Any]
+
+
+def wrap(owner: Any, name: str, around: Callable[[Function], Function]) -> None:
+    """Have a function of a class or a module replaced by what `around` makes of it; a static one stays static."""
+    original, static = getattr(owner, name), isinstance(vars(owner).get(name), staticmethod)
+    outer = around(original)
+    setattr(owner, name, staticmethod(outer) if static else outer)
 
 
 def with_five_cases(task: Task, root: Path) -> Task:

@@ -11,16 +11,23 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from real_server import real_server  # noqa: E402
-
+from arena import Client  # noqa: E402
+from arena.processes.http_server import EvaluationServer  # noqa: E402
 from arena.results.record import Evaluation  # noqa: E402
+from arena.results.session import Limits  # noqa: E402
 from arena.runs import records  # noqa: E402
+from arena.runs.serve.episodes import ServeSettings, opened  # noqa: E402
+from arena.runs.serve.routes import Routes  # noqa: E402
+from arena.runs.service.judge_pool import started  # noqa: E402
+from arena.task.corpus.corpora import open_corpora  # noqa: E402
 from arena.task.options import Options  # noqa: E402
 from tests import stored  # noqa: E402
 from tests.candidates import assembled  # noqa: E402
@@ -46,10 +53,23 @@ def kernels(folder: Path) -> dict[str, str | None]:
     return {name: files[name].read_text(encoding="utf-8") if name in files else None for name in OUTCOMES}
 
 
+@contextmanager
+def real_server(run: Path) -> Iterator[Client]:
+    """Serve the task with one judge on the CPU platform; records go to the folder `run`."""
+    settings = ServeSettings(run, open_corpora(), (TASK,), OPTIONS, Limits(), capacity=1)
+    with (
+        started("cpu", builds=True) as pool,
+        opened(settings, pool) as episodes,
+        EvaluationServer(Routes(episodes).table()) as server,
+        Client(server.address, server.token) as client,
+    ):
+        yield client
+
+
 def judged(folder: Path) -> list[StoredEvaluation]:
     """Have each kernel judged in an episode of its own."""
     texts, run, finals = kernels(folder), folder / "run", {}
-    with real_server(run, [TASK], OPTIONS, "cpu") as client:
+    with real_server(run) as client:
         for name, text in texts.items():
             finals[name] = client.finish(client.begin(TASK, agent=name).episode, text)
             print(f"{name:14} {finals[name].text}", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@
     python tools/throughput.py --platform cuda --effort screen --hostile           beside programs that load all cores
     python tools/throughput.py --platform cuda --in-flight 1 --json alone.jsonl    does a full queue disturb latencies?
     python tools/throughput.py --platform cuda --beside alone.jsonl                this says by how much they differ
+    python tools/throughput.py --compare one.jsonl two.jsonl                       compare two files of --json
 
 Each chosen task's kernel is judged once a round. A comment makes its text unique, so that no cache has seen it.
 `--in-flight` candidates wait or are judged at the same time, for each device. A candidate's latency therefore includes
@@ -34,8 +35,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from figures.throughput import STAGES, Judged, Throughput, compared, compared_files, read, text
 from msgspec import structs
-from throughput_figures import STAGES, Judged, Throughput, compared, read, text
 
 from arena.cli.devices import chosen_devices
 from arena.errors import InfrastructureError
@@ -245,7 +246,11 @@ def main() -> None:
     parser.add_argument("--hostile", action="store_true", help="beside a candidate that loads all cores")
     parser.add_argument("--json", type=Path, help="also write every evaluation's figures to this file, a line a round")
     parser.add_argument("--beside", type=Path, help="compare latencies with the last round of this file, from --json")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar="FILE", help="compare two files of --json and stop")
     given = parser.parse_args()
+    if given.compare:
+        print(compared_files(*given.compare))
+        return
     before = read(given.beside) if given.beside else []
     candidates = chosen_candidates(given.tasks, given.candidate, given.most)
     if len(candidates) < 2 or given.in_flight < 1:

@@ -24,7 +24,7 @@ class FakeService:
         self.kernels.append(kernel)
         self.profiled.append(profile)
         self.busy.set()
-        assert self.go_on.wait(20)
+        assert self.go_on.wait(100)
         return self._answer(kernel)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
+from arena.agents import budget as budgets
 from arena.agents.budget import Budget, Stopwatch
 from arena.agents.definition import Price
 from arena.results.session import Ending, Event, EventKind, Limits, Tokens
@@ -65,17 +66,16 @@ class Sleepers:
         self.heard.append("kill")
 
 
-def test_the_clock_stands_still_with_the_agent() -> None:
+def test_the_clock_stands_still_with_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(budgets, "time", SimpleNamespace(monotonic=lambda: now[0]))
     sleepers = Sleepers()
     watch = Stopwatch(sleepers)
-    time.sleep(0.05)
+    now[0] += 5
     watch.pause()
-    active = watch.active_s()
-    time.sleep(0.2)
-    assert watch.active_s() == pytest.approx(active, abs=0.02)
+    now[0] += 20
+    assert (watch.active_s(), watch.paused_s()) == (5, 20)
     watch.resume()
-    assert watch.paused_s() == pytest.approx(0.2, abs=0.1)
-    time.sleep(0.05)
-    assert watch.active_s() > active + 0.04
-    assert watch.elapsed_s() == pytest.approx(watch.active_s() + watch.paused_s(), abs=0.02)
+    now[0] += 7
+    assert (watch.active_s(), watch.paused_s(), watch.elapsed_s()) == (12, 20, 32)
     assert sleepers.heard == ["pause", "resume"]

@@ -33,11 +33,11 @@ def test_both_streams_in_order() -> None:
 
 
 def test_a_line_comes_before_the_program_ends() -> None:
-    with program("import time; print('now', flush=True); time.sleep(60)") as (_, found):
+    with program("import time; print('now', flush=True); time.sleep(600)") as (_, found):
         assert list(found.take(20)) == [Line("stdout", "now")]
         started = time.monotonic()
         assert list(found.finish(0.2)) == []
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 60
 
 
 def test_a_long_line_is_cut_and_the_next_one_whole() -> None:

@@ -36,7 +36,7 @@ class Echo(Quiet):
 def ask(path: Path, text: bytes) -> bytes:
     """Send bytes to the proxy and read until it hangs up."""
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(10)
+        client.settimeout(60)
         client.connect(str(path))
         client.sendall(text)
         client.shutdown(socket.SHUT_WR)
@@ -138,7 +138,7 @@ def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_closing_hangs_up(tmp_path: Path) -> None:
     with serving(Echo) as port, socket.socket(socket.AF_UNIX) as client:
         with AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock"):
-            client.settimeout(10)
+            client.settimeout(60)
             client.connect(str(tmp_path / "sock"))
             client.sendall(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
             assert client.recv(100).startswith(b"HTTP/1.1 200 ")
@@ -159,7 +159,7 @@ def test_an_http_client_gets_through_by_its_own_means(tmp_path: Path) -> None:
         free.close()
         with AllowListProxy([f"127.0.0.1:{port}"], tmp_path / "sock"):
             relay.listen(str(tmp_path / "sock"), relay_port, [])
-            connection = http.client.HTTPConnection("127.0.0.1", relay_port, timeout=10)
+            connection = http.client.HTTPConnection("127.0.0.1", relay_port, timeout=60)
             connection.set_tunnel("127.0.0.1", port)
             connection.request("POST", "/t", b"abc", {"X": "2"})
             assert connection.getresponse().read() == b"POST /t HTTP/1.1|None|2|abc"

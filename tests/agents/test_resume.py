@@ -83,9 +83,9 @@ def test_killed_and_resumed(tmp_path: Path, scratch: Path) -> None:
         time.sleep(1.5 + chance.random() * took / KILLS)
         left |= set(scratch.glob("arena-*"))
         run.send_signal(signal.SIGKILL)
-        run.wait(10)
+        run.wait(60)
     assert left
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while agents_alive() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert agents_alive() == []

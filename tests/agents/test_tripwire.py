@@ -171,7 +171,7 @@ def test_no_file_of_any_task_trips_it_where_an_agent_writes_it(name: str) -> Non
 
 @pytest.mark.slow
 def test_long_hostile_texts_take_no_long_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for piece in ("find ", "ps | ", "gdb ", "held", "env|", "/proc/", "a.sock/", "'; import ", "arena.", "\\"):
         find([call(piece * (200_000 // len(piece)))], RMS_NORM)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20

@@ -21,7 +21,7 @@ from arena.processes import http_server
 from arena.processes.http_server import MAX_BODY_BYTES, MAX_SILENT
 from tests.agents.services import FakeService
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 def connect(connection: socket.socket, path: Path) -> None:
@@ -154,14 +154,14 @@ def test_a_request_that_does_not_come_is_given_up(path: Path) -> None:
 def test_a_trickle_does_not_extend_the_time(path: Path) -> None:
     with WorkspaceServer(FakeService(), path, request_s=0.3), connected(path) as slow:
         started = time.monotonic()
-        slow.sendall(request("k" * 1000)[:-900])
+        slow.sendall(request("k" * 4000)[:-3000])  # at 20 bytes a second, more than PATIENCE_S
         try:
-            while time.monotonic() < started + 3:
+            while time.monotonic() < started + PATIENCE_S:
                 slow.sendall(b" ")
                 time.sleep(0.05)
         except OSError:
             pass  # given up
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < PATIENCE_S
 
 
 def test_requests_are_taken_in_order_of_arrival(path: Path) -> None:
@@ -244,7 +244,7 @@ def test_closing_waits_for_no_evaluation(path: Path) -> None:
     service = FakeService()
     service.go_on.clear()
     with connected_to_closing(service, path) as (running, queued, idle, took):
-        assert took < 1.5
+        assert not service.go_on.is_set() and took < PATIENCE_S
         for connection in (running, queued, idle):
             assert answer_of_a_closed_server(connection)
     service.go_on.set()

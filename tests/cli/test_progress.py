@@ -61,6 +61,9 @@ def test_a_run_says_at_once_what_it_does(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "arena", "run", "small.yaml", "--no-report", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     pipe = subprocess.PIPE
+    began = time.monotonic()
+    subprocess.run([*line[:3], "--version"], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, check=True)
+    control_s = time.monotonic() - began
     with subprocess.Popen(line, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stderr is not None and process.stdout is not None
         began = time.monotonic()
@@ -69,7 +72,7 @@ def test_a_run_says_at_once_what_it_does(tmp_path: Path) -> None:
         rest = process.stderr.read()
         (summary,) = json.loads(process.stdout.read())
     assert first == "small: loading the tasks\n"
-    assert took_s < 3, "a second on a machine that does nothing else"
+    assert took_s < max(3, 5 * control_s), "a second on a machine that does nothing else"
     assert rest.startswith("2 trials (1 agents × 1 tasks × 2 attempts); starting a judge, platform cpu\n1/2 seen only")
     assert "s left\n2/2 seen only" in rest and process.returncode == 0
     assert {row["trials"] for row in summary["rows"]} == {2} and not (tmp_path / "reports").exists()

@@ -51,9 +51,9 @@ def interrupted(process: subprocess.Popen[str], by: signal.Signals = signal.SIGI
     children = descendants(process.pid)
     assert len(children) >= 2
     process.send_signal(by)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=60)
     assert output == ""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while left := [child for child in children if alive(child)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.05)

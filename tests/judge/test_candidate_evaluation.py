@@ -30,7 +30,7 @@ from arena.runs.service.feedback import feedback
 from arena.task.definition import Task
 from arena.task.options import Options
 
-QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=5.0)
+QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=60.0)
 SEEN_ONLY = structs.replace(QUICK, heldout=False)
 
 
@@ -231,11 +231,13 @@ def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, context:
 @pytest.mark.slow
 def test_after_a_call_without_end_no_case_begins(task: Task, context: JudgeContext, tmp_path: Path) -> None:
     patience = structs.replace(QUICK, call_timeout_s=2.0)
+    started = time.monotonic()
     evaluated(task, context, kernel_of(task), patience)
+    control_s = time.monotonic() - started
     started = time.monotonic()
     evaluation = evaluated(task, context, spoiled(task, tmp_path, "while y.dim() > 0: pass"), patience)
     assert evaluation.status is Status.TIMEOUT
-    assert time.monotonic() - started < 4 * patience.call_timeout_s
+    assert time.monotonic() - started < patience.call_timeout_s + max(3 * patience.call_timeout_s, 3 * control_s)
     ends = [case.candidate for case in evaluation.cases if case.split == "seen"]
     assert ends == [Status.TIMEOUT, *[Status.NOT_RUN] * (len(ends) - 1)]
 

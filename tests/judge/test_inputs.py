@@ -142,9 +142,9 @@ def test_a_fresh_state_costs_next_to_nothing() -> None:
 
 
 def _seconds() -> float:
-    started = time.perf_counter()
+    started = time.thread_time()
     secret_generator("cpu")
-    return time.perf_counter() - started
+    return time.thread_time() - started
 
 
 @pytest.mark.gpu

@@ -112,16 +112,16 @@ BOMBS = {
 @pytest.mark.slow(but=["text0", "text1", "text5", "text6"])
 @pytest.mark.parametrize(("task_type", "text"), [(kind, text) for kind, texts in BOMBS.items() for text in texts])
 def test_texts_made_to_keep_the_judge_busy_do_not(task_type: TaskType, text: str, tmp_path: Path) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert refusal(task_type, text, tmp_path) == ""
-    assert time.monotonic() - began < 20.0
+    assert time.process_time() - began < 20.0
 
 
 @pytest.mark.parametrize("text", [f"f'{'{a}' * 320_000}'", f"# {'{' * 200_000}\nimport flash_attn\n"])
 def test_a_text_that_takes_long_to_parse_is_refused(text: str, tmp_path: Path) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert "too many braces" in refusal(TaskType.TRITON2TRITON, text, tmp_path)
-    assert time.monotonic() - began < 20.0
+    assert time.process_time() - began < 20.0
 
 
 def test_a_text_beyond_what_an_agent_may_hand_in_is_not_read(tmp_path: Path) -> None:

@@ -123,18 +123,18 @@ def test_what_is_no_list_of_pids() -> None:
 
 
 def test_a_tool_that_hangs_costs_its_limit_and_no_more(tools: Path) -> None:
-    program(tools, "nvidia-smi", "sleep 60")
+    program(tools, "nvidia-smi", "sleep 600")
     began = time.monotonic()
     assert smi.ask("nvidia-smi", timeout_s=0.5) is None
-    assert 0.4 < time.monotonic() - began < 10
+    assert 0.4 < time.monotonic() - began < 60
 
 
-def test_gpus_are_asked_side_by_side(tools: Path) -> None:
-    """Two questions of 0.3 s a GPU: eight GPUs take as long as one, not 4.8 s."""
-    program(tools, "nvidia-smi", f"sleep 0.3; case \"$1\" in *apps*) echo 4194301;; *) echo '{IDLE}';; esac")
-    began = time.monotonic()
+def test_gpus_are_asked_side_by_side(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No first question is answered before that of all eight GPUs is asked."""
+    together = f"touch {tools}/at-$$; while [ $(ls {tools} | grep -c at-) -lt 8 ]; do sleep 0.05; done"
+    program(tools, "nvidia-smi", f"{together}; case \"$1\" in *apps*) echo 4194301;; *) echo '{IDLE}';; esac")
+    monkeypatch.setattr(smi.ask, "__kwdefaults__", {"timeout_s": 30.0})
     assert len(warnings_before("cuda", tuple(range(8)))) == 8
-    assert 0.55 < time.monotonic() - began < 3.5
 
 
 def test_no_judge_and_no_worker_asks() -> None:

@@ -36,7 +36,7 @@ def test_two_processes_share_a_buffer_that_neither_can_resize() -> None:
     assert buffer.tensor.shape == (5000,) and not buffer.tensor.any()
     buffer.tensor[0], buffer.tensor[4999] = 11, 22
     command = [sys.executable, "-c", _OTHER, str(buffer.file), "5000"]
-    done = subprocess.run(command, pass_fds=[buffer.file], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(command, pass_fds=[buffer.file], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split("\n") == ["11 22", *["sealed"] * 4, ""]
     assert buffer.tensor[1] == 77
     buffer.close()
@@ -92,5 +92,5 @@ def test_platforms_by_name() -> None:
 
 def test_looking_a_platform_up_imports_no_torch() -> None:
     code = "import sys; from arena.platforms import platform; platform('rocm'); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n"

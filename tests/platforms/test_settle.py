@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, cycle, repeat
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +15,7 @@ from arena.judge.compile.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
 from arena.judge.performance.timer import Timer
 from arena.judge.workers.worker import ForkServers
-from arena.platforms import here
+from arena.platforms import gpu, here
 from arena.platforms.cpu.platform import CpuPlatform
 from arena.platforms.cuda.platform import CudaPlatform
 from arena.results.environment import Environment
@@ -40,37 +40,53 @@ while time.monotonic() < end:
 
 
 class Scripted(CudaPlatform):
-    """A device whose nudges take as long as they are told to."""
+    """A device whose marker kernels take as long as they are told to, by a clock that nothing else advances."""
 
     def __init__(self, seconds: Iterator[float]) -> None:
         super().__init__(FakeDevice(H200))
         self._seconds = seconds
         self.tiny_launches = 0
+        self.now = 0.0
 
     def launch_tiny_kernel(self) -> None:
         self.tiny_launches += 1
-        time.sleep(next(self._seconds))
+        self.now += next(self._seconds)
 
 
-def test_an_idle_device_has_settled_at_once() -> None:
-    device = Scripted(repeat(IDLE_S))
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterator[float]], Scripted]:
+    """Return a function that makes such a device and gives the module its clock."""
+
+    def make(seconds: Iterator[float]) -> Scripted:
+        device = Scripted(seconds)
+        clock = SimpleNamespace(monotonic=lambda: device.now, perf_counter=lambda: device.now)
+        monkeypatch.setattr(gpu, "time", clock)
+        return device
+
+    return make
+
+
+def test_an_idle_device_has_settled_at_once(scripted: Callable[[Iterator[float]], Scripted]) -> None:
+    device = scripted(repeat(IDLE_S))
     assert device.wait_until_idle(5.0)
     assert device.tiny_launches < 100
 
 
-def test_work_of_others_is_waited_for() -> None:
-    device = Scripted(chain(repeat(IDLE_S, 5), repeat(BUSY_S, 50), repeat(IDLE_S)))
+def test_work_of_others_is_waited_for(scripted: Callable[[Iterator[float]], Scripted]) -> None:
+    device = scripted(chain(repeat(IDLE_S, 5), repeat(BUSY_S, 50), repeat(IDLE_S)))
     assert device.wait_until_idle(5.0)
     assert device.tiny_launches > 55 + 10
 
 
-def test_a_quick_nudge_between_slow_ones_is_not_enough() -> None:
-    device = Scripted(cycle([IDLE_S] * 6 + [BUSY_S]))
+def test_a_quick_launch_between_slow_ones_is_not_enough(scripted: Callable[[Iterator[float]], Scripted]) -> None:
+    device = scripted(cycle([IDLE_S] * 6 + [BUSY_S]))
     assert not device.wait_until_idle(0.3)
 
 
-def test_a_device_that_was_idle_once_is_known_to_be_busy_later() -> None:
-    device = Scripted(chain(repeat(IDLE_S, 100), repeat(BUSY_S)))
+def test_a_device_that_was_idle_once_is_known_to_be_busy_later(
+    scripted: Callable[[Iterator[float]], Scripted],
+) -> None:
+    device = scripted(chain(repeat(IDLE_S, 100), repeat(BUSY_S)))
     assert device.wait_until_idle(5.0)
     device.tiny_launches = 0
     device._seconds = repeat(BUSY_S)

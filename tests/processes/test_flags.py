@@ -167,7 +167,7 @@ def test_what_comes_before_and_after_a_pass_is_kept_apart_from_it(before_s: floa
         assert seconds < LONG_S
         assert done == Done(0.25)
         assert before_s <= worker.ready_s < before_s + LONG_S
-        assert began + worker.ready_s + seconds == pytest.approx(worker.over_s, abs=0.05)
+        assert began <= worker.over_s - seconds - worker.ready_s < began + LONG_S
         assert worker.over_s <= ended < worker.over_s + LONG_S
 
 
@@ -194,14 +194,14 @@ def test_a_pass_that_never_ends_times_out() -> None:
     def serve(channel: Channel[FromWorker, ToWorker], flags: Flags) -> None:
         channel.receive(20.0)
         flags._words[0] = 1
-        channel.receive(20.0)
+        channel.receive(200.0)
 
     with Talking(serve) as worker:
         began = time.monotonic()
         with pytest.raises(CandidateFailed) as failure:
             worker.timed(Pass("long"), 0.5)
         assert failure.value.status is Status.TIMEOUT
-        assert time.monotonic() - began < 10.0
+        assert time.monotonic() - began < 60
 
 
 def test_a_pass_that_fails_is_the_candidates_failure() -> None:
@@ -248,12 +248,12 @@ def test_an_answer_that_nobody_asked_for_is_none_to_the_next_command() -> None:
 
 
 def test_a_worker_that_is_never_ready_times_out() -> None:
-    with Talking(lambda channel, _: [channel.receive(20.0) for _ in range(2)]) as worker:
+    with Talking(lambda channel, _: [channel.receive(200.0) for _ in range(2)]) as worker:
         began = time.monotonic()
         with pytest.raises(CandidateFailed) as failure:
             worker.timed(Pass("long"), 0.2)
         assert failure.value.status is Status.TIMEOUT
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
 
 
 def test_a_worker_in_its_sandbox_says_that_it_is_done_and_nothing_else() -> None:

@@ -133,7 +133,7 @@ def test_silence_times_out(ends: Ends, spins: bool) -> None:
     started = time.monotonic()
     with pytest.raises(ChannelTimeout):
         ends[0].receive(0.05, spins=spins)
-    assert 0.04 < time.monotonic() - started < 2
+    assert 0.04 < time.monotonic() - started < 60
 
 
 def test_nobody_reads(ends: Ends) -> None:

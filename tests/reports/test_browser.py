@@ -142,11 +142,13 @@ def large() -> list[Trial]:
 
 @pytest.mark.slow
 def test_3528_trials_weigh_little_and_open_fast(browser: Browser, tmp_path: Path) -> None:
-    """Under 3 MB; 2 s are the aim on an idle machine, and a busy one has ten."""
+    """Under 3 MB; 2 s are the aim on an idle machine. A busy one has ten, or 50 times what a small report takes."""
     trials = large()
     assert len(trials) == 3528
     report = write_report([b.run(trials, attempts=3)], tmp_path)
     assert report.index.stat().st_size < 3_000_000
-    assert browser.open(report.index) < 10
+    small = write_report([b.run([b.trial()])], tmp_path / "small")
+    control_s = browser.open(small.index)
+    assert browser.open(report.index) < max(10, 50 * control_s)
     assert browser.run(f"{FIRST_CELLS}.length") == 196
     assert browser.problems == []

@@ -38,9 +38,9 @@ def test_plain_text_has_no_control_characters_and_stays_as_it_is(text: str) -> N
 
 @pytest.mark.parametrize("piece", ["x", "\x1b]", "\x1b[", "\r", "\x1b]a\n", "\x1b[1;"])
 def test_long_texts_take_no_long_time(piece: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     plain(piece * 100_000)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @given(st.text(max_size=100), st.integers(1, 50))

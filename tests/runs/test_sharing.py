@@ -12,7 +12,7 @@ from arena.runs.sharing import share_out
 
 def test_every_job_is_done_once_and_no_worker_has_two_at_a_time() -> None:
     busy = {name: threading.Lock() for name in "ab"}
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def do(job: int, worker: str) -> int:
         assert busy[worker].acquire(blocking=False)

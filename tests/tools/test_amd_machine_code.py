@@ -17,7 +17,7 @@ from tests.shipped import shipped_tasks
 from tests.tools import load
 
 ROOT = Path(__file__).resolve().parents[2]
-ONE = ROOT / "tools/amd_machine_code_of_one.py"
+ONE = ROOT / "tools/machine_code/one_kernel.py"
 tool = load("amd_machine_code")
 
 

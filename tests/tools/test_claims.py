@@ -33,9 +33,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "tools"))
-        return load("claims")
+    return load("claims")
 
 
 def test_every_figure_is_that_of_its_record(tool: ModuleType) -> None:
@@ -56,15 +54,15 @@ def test_no_page_has_a_measured_number_outside_of_a_figure(tool: ModuleType) -> 
 
 
 def test_every_generated_page_is_that_of_its_record(tool: ModuleType) -> None:
-    for path, table in tool.kept_tables.TABLES.items():
+    for path, table in tool.tables.TABLES.items():
         assert (ROOT / path).read_text(encoding="utf-8") == table.page(), f"{path}: {REDO}"
     assert (ROOT / tool.LIST).read_text(encoding="utf-8") == tool.listed(), REDO
 
 
 def test_the_kept_report_is_what_arena_report_writes_today(tool: ModuleType) -> None:
     """But for PNG files, whose compression depends on the library."""
-    made = dict(tool.kept_tables.report())
-    folder = tool.kept_tables.FULL_REPORT
+    made = dict(tool.tables.report())
+    folder = tool.tables.FULL_REPORT
     assert {name for name in made if not (folder / name).is_file()} == set()
     stale = [name for name in made if not name.endswith(".png") and (folder / name).read_bytes() != made[name]]
     assert stale == [], REDO
@@ -74,8 +72,8 @@ def test_every_generated_page_names_its_records_with_dates_and_commits(tool: Mod
     tables = [
         path for path in (ROOT / "reports" / "tables").glob("*.md") if path.name not in ("agreement.md", "claims.md")
     ]
-    assert {str(path.relative_to(ROOT)) for path in tables} == set(tool.kept_tables.TABLES), "a page that nothing makes"
-    for table in tool.kept_tables.TABLES.values():
+    assert {str(path.relative_to(ROOT)) for path in tables} == set(tool.tables.TABLES), "a page that nothing makes"
+    for table in tool.tables.TABLES.values():
         for source in table.sources:
             assert tool.kept.records()[source].dates
 
@@ -131,7 +129,7 @@ def test_a_kernel_that_is_no_kernel_gets_the_reward_that_the_page_says() -> None
 
 def test_experts_are_credited_as_the_table_says(tool: ModuleType) -> None:
     run = tool.kept.run(tool.kept.FULL)
-    found = tool.kept_tables.noisy_credit.credits(run)
+    found = tool.full_run.credits(run)
     assert len(found) == 190
     for one in found:
         assert one.before <= one.now <= one.measured * (1 + 1e-12)
@@ -139,8 +137,7 @@ def test_experts_are_credited_as_the_table_says(tool: ModuleType) -> None:
 
 
 def test_the_error_of_the_clock_that_verify_allows_is_no_less_than_was_seen() -> None:
-    figures = load("corpus_figures")
-    worst = [
-        float(text) for path in figures.TIMINGS for text in figures._WORST.findall("\n".join(load("kept").lines(path)))
-    ]
+    figures = load("figures.corpus")
+    logs = ["\n".join(load("figures.kept").lines(path)) for path in figures.TIMINGS]
+    worst = [float(text) for log in logs for text in figures._WORST.findall(log)]
     assert max(worst) / 100 <= CLOCK_ERROR

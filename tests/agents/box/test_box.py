@@ -80,7 +80,7 @@ def test_a_socket_among_the_tools_can_be_connected_to(kind: str, plan: BoxPlan) 
         asker += "s.connect(os.environ['ARENA_TOOLS']+'/service.sock'); "
         with boxes.make(kind, plan) as box:
             boxed = box.start([boxes.python(kind), "-c", asker + "print(s.recv(9).decode())"])
-            listener.settimeout(20)
+            listener.settimeout(60)
             connection, _ = listener.accept()
             connection.sendall(b"answer")
             connection.close()

@@ -54,7 +54,7 @@ def test_one_that_never_stops_is_ended(kind: str, marked: BoxPlan) -> None:
         assert left_in(marked)
         started = time.monotonic()
         boxed.kill()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 60
         assert boxed.poll() is not None
         assert not left_in(marked)
 

@@ -24,9 +24,9 @@ def mount_namespace(process: int | str = "self") -> int:
 @contextmanager
 def apart() -> Iterator[int]:
     """The id of a process that sleeps in a mount namespace of its own."""
-    child = subprocess.Popen([*ALONE, "sleep", "60"], stderr=subprocess.DEVNULL)
+    child = subprocess.Popen([*ALONE, "sleep", "600"], stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 10.0
+        deadline = time.monotonic() + 60.0
         while mount_namespace(child.pid) == mount_namespace():
             if child.poll() is not None or time.monotonic() > deadline:
                 pytest.skip("no mount namespaces to be had")

@@ -142,7 +142,7 @@ def test_an_endpoint_that_hangs_is_left_when_the_time_is_up(tmp_path: Path) -> N
     begun = time.monotonic()
     with endpoint(says(coded("fast")), hangs) as server:
         done = tried(tmp_path, server, "turns: 2\n", {"wall_clock_s": 1.0})
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - begun < 60
     assert done.session.ending is Ending.WALL_CLOCK and done.submitted == kernel("fast")
 
 
@@ -150,7 +150,7 @@ def test_no_piece_for_too_long_counts_as_a_lost_connection(tmp_path: Path) -> No
     begun = time.monotonic()
     with endpoint(hangs, says(coded("fast"))) as server:
         done = tried(tmp_path, server, "silence_s: 0.3\n")
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - begun < 60
     assert done.submitted == kernel("fast") and "the answer broke off" in done.notes
 
 
@@ -285,7 +285,7 @@ def test_a_run_that_is_given_up_leaves_a_hanging_endpoint(tmp_path: Path) -> Non
     begun = time.monotonic()
     with endpoint(cancelling) as server:
         done = tried(tmp_path, server, judges=pool)
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - begun < 60
     assert done.trial.status is Status.HARNESS_ERROR and "the run was given up" in done.trial.detail
 
 

@@ -42,12 +42,12 @@ def running(loop: PausableLoop, ticking: Ticking) -> Iterator[list[str | None]]:
         yield ended
     finally:
         loop.kill()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
 def wait_for_ticks(ticking: Ticking, more_than: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while ticking.ticks <= more_than:
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -25,7 +25,7 @@ from tests.agents.services import FakeService, feedback
 from tests.runs.service.examples import CPU, environment
 
 CLIENT = Path(evaluate.__file__)
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

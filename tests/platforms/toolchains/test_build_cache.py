@@ -65,9 +65,9 @@ def recipe(text: str, **identity: str) -> Recipe:
 
 def test_a_build_is_made_once(tmp_path: Path) -> None:
     cache = BuildCache(tmp_path)
-    first = build_cached(recipe("hello"), cache, timeout_s=10)
-    again = build_cached(recipe("hello"), cache, timeout_s=10)
-    other = build_cached(recipe("hello", compiler="newer"), cache, timeout_s=10)
+    first = build_cached(recipe("hello"), cache, timeout_s=60)
+    again = build_cached(recipe("hello"), cache, timeout_s=60)
+    other = build_cached(recipe("hello", compiler="newer"), cache, timeout_s=60)
     assert isinstance(first, Built) and isinstance(again, Built) and isinstance(other, Built)
     assert [first.cached, again.cached, other.cached] == [False, True, False]
     assert first.library == again.library
@@ -79,18 +79,18 @@ def test_a_failure_is_a_value_and_is_not_kept(tmp_path: Path) -> None:
     cache = BuildCache(tmp_path)
     broken = Recipe({}, ("/bin/sh", "-c", "echo wrong; exit 1"), "output")
     for _ in range(2):
-        result = build_cached(broken, cache, timeout_s=10)
+        result = build_cached(broken, cache, timeout_s=60)
         assert isinstance(result, BuildFailed)
         assert result.log == "wrong\n"
     silent = Recipe({}, ("/bin/true",), "output")
-    assert isinstance(build_cached(silent, cache, timeout_s=10), BuildFailed)
+    assert isinstance(build_cached(silent, cache, timeout_s=60), BuildFailed)
 
 
 def test_a_build_that_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hip_build, "KEPT_BYTES", 2 << 20)
     cache = BuildCache(tmp_path)
     large = Recipe({}, ("/bin/sh", "-c", 'head -c 3145728 /dev/zero > "$2"', "sh"), "output")
-    refused = build_cached(large, cache, timeout_s=10)
+    refused = build_cached(large, cache, timeout_s=60)
     assert isinstance(refused, BuildFailed) and refused.log == "the compiled kernel has 3 MiB, at most 2 are taken"
     assert cache.find(large.key) is None
 
@@ -99,7 +99,7 @@ def test_the_compiler_sees_only_our_environment(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("CPLUS_INCLUDE_PATH", "/somewhere")
     monkeypatch.setenv("HOME", "/root-of-someone")
     shown = Recipe({}, ("/bin/sh", "-c", 'env > "$2"', "sh"), "output")
-    built = build_cached(shown, BuildCache(tmp_path), timeout_s=10)
+    built = build_cached(shown, BuildCache(tmp_path), timeout_s=60)
     assert isinstance(built, Built)
     text = built.library.read_text()
     assert "CPLUS_INCLUDE_PATH" not in text
@@ -114,7 +114,7 @@ from arena.platforms.toolchains.build_cache import BuildCache
 from arena.platforms.toolchains.hip_build import Recipe, build_cached
 slow = ("/bin/sh", "-c", 'sleep 0.3; cp input "$2"', "sh")
 cache = BuildCache(Path({str(tmp_path)!r}))
-print(build_cached(Recipe({{"input": "same"}}, slow, "output"), cache, timeout_s=30).library)
+print(build_cached(Recipe({{"input": "same"}}, slow, "output"), cache, timeout_s=60).library)
 """
     running = [
         subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

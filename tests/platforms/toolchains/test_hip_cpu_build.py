@@ -240,6 +240,6 @@ def test_every_missing_name_is_listed_once() -> None:
 @pytest.mark.parametrize("line", [f"int q = {'/' * 100_000};", f"k.hip:1:9: error: '{'a' * 100_000}' was not declared"])
 def test_a_long_line_of_a_compiler_is_explained_at_once(line: str) -> None:
     """A name of a mebibyte took six minutes."""
-    began = time.monotonic()
+    began = time.process_time()
     said = explain(f"{line}\n   31 | int q = {'a' * 100_000};\n", {"k.hip": "int q;"})
-    assert said and time.monotonic() - began < 5.0
+    assert said and time.process_time() - began < 5.0

@@ -155,9 +155,9 @@ def test_commas_inside_brackets_do_not_split() -> None:
     ],
 )
 def test_a_text_made_to_take_long_does_not(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     rewrite(text, "kernel.hip")
-    assert time.monotonic() - began < 10.0
+    assert time.process_time() - began < 10.0
 
 
 @pytest.mark.slow

@@ -53,9 +53,9 @@ def test_names_and_other_texts_are_let_be(tmp_path: Path, text: str) -> None:
 def test_open_literals_of_a_pragma_are_read_once(tmp_path: Path, quote: str) -> None:
     """Compilers warn of them, and a mebibyte of them took an hour."""
     (tmp_path / "kernel.ii").write_text(f"#pragma x {quote}" + f"\\{quote}" * 60_000 + "\nint x;\n")
-    began = time.monotonic()
+    began = time.process_time()
     note_odd_names(tmp_path)
-    assert time.monotonic() - began < 10.0
+    assert time.process_time() - began < 10.0
     assert odd_names(tmp_path / "kernel.so") == []
 
 

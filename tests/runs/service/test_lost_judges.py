@@ -93,10 +93,10 @@ def test_a_judge_that_comes_after_the_end_is_killed(task: Task, tmp_path: Path) 
         done.set()
 
     threading.Thread(target=ask).start()
-    assert asked.wait(10)
+    assert asked.wait(60)
     judge_pool.cancel()
     closed.set()
-    assert done.wait(10)
+    assert done.wait(60)
     for _ in range(100):
         if late.killed:
             return
@@ -108,7 +108,7 @@ def test_a_judge_that_comes_after_the_end_is_killed(task: Task, tmp_path: Path) 
 class Together(FakeEvaluator):
     """Answers two requests at once, or none; as one that is lost where told so."""
 
-    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2, timeout=10))
+    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2, timeout=60))
     lost: bool = False
 
     def begin(self) -> None:
