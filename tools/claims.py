@@ -39,7 +39,7 @@ class Figure(NamedTuple):
 
 
 FIGURES: Mapping[str, Figure] = {
-    "adapters": Figure(corpus.adapters, ["yardsticks"]),
+    "adapters": Figure(corpus.adapters, ["integrations/yardsticks"]),
     "clock": Figure(corpus.clock, corpus.TIMINGS),
     "cost": Figure(full_run.cost, [kept.FULL]),
     "drift": Figure(full_run.drift, [kept.FULL]),

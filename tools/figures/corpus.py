@@ -14,7 +14,7 @@ from arena.task.corpus.split import TaskSplit, tasks_of
 from arena.task.definition import TaskType
 from figures import kept, production, tables
 
-ADAPTERS = kept.ROOT / "yardsticks"
+ADAPTERS = kept.ROOT / "integrations" / "yardsticks"
 KERNELBENCH = "reports/kernelbench-h200.jsonl"
 KNOWN_BASELINE = tuple(f"reports/h200-known-baseline/{name}.jsonl" for name in ("before", "twenty"))
 MACHINE_CODE = tuple(f"reports/machine-code/gfx942-{name}.log" for name in ("kernels", "experts"))

@@ -30,7 +30,7 @@ class _Half(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
-def drop() -> bool:
+def drop_capabilities() -> bool:
     """Keep none, but where the user is root those that files and locked memory may need; whether it worked.
 
     Root's libraries may belong to another user, and a device's driver may lock memory. What is kept opens no file that
@@ -82,7 +82,7 @@ def confine(confinement: Confinement) -> str:
     if is_basic():
         return "+basic"
     ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    level = "+capabilities" if drop() else ""
+    level = "+capabilities" if drop_capabilities() else ""
     parts = confinement.level.split("+")
     version = 0
     if confinement.files is not None:

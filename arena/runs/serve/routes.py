@@ -108,7 +108,7 @@ class Routes:
     def table(self) -> Mapping[tuple[str, str], Answer]:
         """Return what `EvaluationServer` serves."""
         return {
-            ("GET", "/json"): self._describe,
+            ("GET", "/openapi.json"): self._describe,
             ("GET", "/status"): self._overview,
             ("GET", "/tasks"): self._tasks,
             ("GET", "/tasks/{task:path}"): self._task,
