@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arena.task.definition import Task
     from arena.task.options import Options
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _HOMES = {
     "Agent": "agents.base",
     "ArenaError": "errors",

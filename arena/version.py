@@ -27,7 +27,7 @@ def code_hash() -> str:
 
 
 def version() -> str:
-    """Return the release with the hash of the package's code: `0.1.0+3f2a91c04b7e`."""
+    """Return the release with the hash of the package's code: `0.2.0+3f2a91c04b7e`."""
     return f"{RELEASE}+{code_hash()[:_CHARACTERS]}"
 
 
