@@ -282,7 +282,7 @@ class CandidateEvaluation:
             finding = judge(case)
             if first.status is Status.PASSED and finding.status is not Status.PASSED:
                 first = OutputCheck(finding.status, f"{case.label}: {finding.detail}")
-            if finding.status in _HOPELESS or (self._options.first_failure and finding.status is not Status.PASSED):
+            if finding.status in _HOPELESS:
                 break
         return first
 

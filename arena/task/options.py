@@ -84,7 +84,6 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Described("resident memory of a candidate's processes; None: half of the machine's"),
     ] = None
     case: Annotated[tuple[str, ...], Described("judge these cases alone, such as `heldout-03`", (EVALUATE,))] = ()
-    first_failure: Annotated[bool, Described("end at the first case that fails", (EVALUATE,))] = False
     profile: Annotated[
         bool, Described("also say where the time of one call goes, on the largest seen case", (EVALUATE,))
     ] = False
