@@ -15,6 +15,7 @@ from arena.api.tasks import Folders, load_task
 from arena.errors import UsageError
 from arena.judge.process.client import JudgeClient
 from arena.judge.process.messages import Progress
+from arena.judge.selection import with_made_up_case
 from arena.platforms import known
 from arena.processes.scratch import scratch
 from arena.results.environment import Environment
@@ -79,6 +80,7 @@ class Judge:
         """
         found = task if isinstance(task, Task) else load_task(task, corpora=self._corpora)
         checked = _options(options, named)
+        with_made_up_case(found, checked)  # raises before a judge is asked
         with scratch("candidate") as folder:
             path = write_candidate(candidate, found.task_type, Path(folder))
             try:
@@ -86,7 +88,7 @@ class Judge:
             except KeyboardInterrupt:
                 self._client.kill()
                 raise
-        return result_of(evaluation, found, heldout=checked.heldout)
+        return result_of(evaluation, found, heldout=checked.heldout, named=checked.case)
 
     def close(self) -> None:
         """Stop the judge's processes."""
@@ -140,6 +142,7 @@ def evaluate(
     """
     found = task if isinstance(task, Task) else load_task(task, corpora=corpora)
     checked = _options(options, named)  # raises before a judge is started
+    with_made_up_case(found, checked)
     require_candidate(candidate, found.task_type)
     with Judge(platform, device=device) as judge:
         return judge.evaluate(found, candidate, options=checked, on_progress=on_progress)

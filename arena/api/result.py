@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -86,6 +87,9 @@ class Result:
     @property
     def title(self) -> str:
         """The task, the outcome, and the stage that failed, if one did."""
+        if self.evaluation.made_up:
+            how = self.evaluation.status.replace("_", " ")
+            return f"{self.evaluation.task}: {how} with {self.evaluation.made_up}, no case of the task: no verdict"
         return f"{self.evaluation.task}: {ending(self.outcome, self.evaluation.status)}"
 
     @property
@@ -94,11 +98,11 @@ class Result:
         parts = [self.title]
         if self.speedup is not None:
             parts.append(f"{ratio_heading(self.evaluation.environment.device.emulated)} {self.speedup:.3g}×")
-        for split, word in ((Split.SEEN, "seen"), (Split.HELDOUT, "held-out")):
+        for split, word in () if self.evaluation.made_up else ((Split.SEEN, "seen"), (Split.HELDOUT, "held-out")):
             ran = [case for case in self.evaluation.split(split) if case.candidate is not Status.NOT_RUN]
             if ran:
                 parts.append(f"{word} {sum(case.candidate is Status.PASSED for case in ran)}/{len(ran)}")
-        if self.evaluation.unchanged:
+        if self.evaluation.unchanged and not self.evaluation.made_up:
             parts.append("the baseline unchanged, which counts as not handed in")
         if self.skipped:
             parts.append(f"{self.skipped} of {len(self.evaluation.cases) + self.skipped} cases skipped as too large")
@@ -127,7 +131,10 @@ class Result:
         return [case for case in self.evaluation.cases if case.candidate not in (Status.PASSED, Status.NOT_RUN)]
 
 
-def result_of(evaluation: Evaluation, task: Task, *, heldout: bool) -> Result:
-    """Return the result of an evaluation of this task, with or without its held-out cases."""
-    planned = len(task.seen) + (len(task.heldout) if heldout else 0)
+def result_of(evaluation: Evaluation, task: Task, *, heldout: bool, named: Collection[str] = ()) -> Result:
+    """Return the result of an evaluation of this task, with or without its held-out cases, or of cases by id."""
+    if evaluation.made_up:
+        return Result(evaluation, corpus=corpus_of({task.id: task}))
+    cases = (*task.seen, *(task.heldout if heldout else ()))
+    planned = sum(not named or case.id in named for case in cases)
     return Result(evaluation, planned - len(evaluation.cases), corpus_of({task.id: task}))

@@ -30,6 +30,7 @@ EXAMPLES = examples(
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --no-heldout --platform cuda",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --effort correctness",
     "arena evaluate rms_norm my_kernel.py --case heldout-03 --effort correctness   # one case, in seconds",
+    "arena evaluate rms_norm my_kernel.py --like 'M=5 N=4097 dtype=bfloat16' --effort correctness",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942 --execute",
 )
@@ -50,12 +51,15 @@ def evaluate(
 ) -> None:
     """Evaluate one candidate file: compile, correctness, performance, held-out cases.
 
-    Exit code 0: every case is right, with a valid timing; 1: any other outcome; 3: no verdict.
+    Exit code 0: every case is right, with a valid timing; 1: any other outcome; 3: no verdict. A case of --like is none
+    of the task: 0 says that it is right, and nothing of the task.
     """
     from arena.task.corpus.corpora import open_corpora
 
     found = open_corpora(tasks_dir or ()).find(task)
-    options = chosen_options({**given, "case": _cases(found, given.get("case", ()))}, EVALUATE)
+    if "like" not in given:
+        given = {**given, "case": _cases(found, given.get("case", ()))}
+    options = chosen_options(given, EVALUATE)
     result = _evaluated(found, file, platform, options)
     print_json(_as_json(result)) if as_json else _show(result)
     raise typer.Exit(_exit_code(result))
@@ -64,6 +68,8 @@ def evaluate(
 def _exit_code(result: Result) -> int:
     from arena.results.outcome import Outcome
 
+    if result.evaluation.made_up:
+        return 0 if result.stage_status is Status.PASSED else 1
     return 0 if result.solved else 3 if result.outcome is Outcome.NO_VERDICT else 1
 
 

@@ -151,6 +151,7 @@ class CandidateEvaluation:
             profile=profile,
             effort=self._options.effort,
             unchanged=self._unchanged,
+            made_up=self._options.like or "",
         )
 
     def _gates(self) -> list[tuple[Stage, Callable[[Report], OutputCheck]]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from msgspec import structs
 
 from arena.results.effort import Effort
 from arena.results.environment import DeviceFacts
 from arena.results.record import CaseResult, Split
 from arena.results.verdict import Status
+from arena.task.corpus.like_case import like_case
 from arena.task.definition import LARGE, Arguments, Case, Task, arguments
 from arena.task.options import CPU_MAX_WORK, Options
 
@@ -26,12 +29,19 @@ def emulation_work(worked_out: Arguments) -> float:
     return worked_out.flops + max(worked_out.num_bytes, worked_out.held_bytes)
 
 
+def with_made_up_case(task: Task, options: Options) -> Task:
+    """Return the task; with `like` its only case is the one that this makes up. Raises `UsageError`."""
+    if options.like is None:
+        return task
+    return replace(task, seen=(like_case(task, options.like, options.case),), heldout=())
+
+
 def select_cases(task: Task, cases: tuple[Case, ...], options: Options) -> tuple[Case, ...]:
     """Return the cases to run, in order: those that `only` names, or all, whose emulation work is at most `max_work`.
 
     The two smallest are kept where fewer than two are small enough.
     """
-    if options.case:
+    if options.case and options.like is None:
         cases = tuple(case for case in cases if case.id in options.case)
     if options.max_held is not None:
         cases = tuple(case for case in cases if case.kind != LARGE or _held(task, case) <= options.max_held)

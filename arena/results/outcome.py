@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     NOT_HANDED_IN = "not handed in"
     """Nothing was handed in, or the baseline unchanged but for comments and white space."""
     NO_VERDICT = "no verdict"
-    """The harness failed, or there is no record yet."""
+    """The harness failed, there is no record yet, or the only case was none of the task's."""
 
     @property
     def solves(self) -> bool:
@@ -61,7 +61,7 @@ def outcome_of(evaluation: Evaluation | None, *, calibration: bool = False) -> O
     if evaluation is None:
         return Outcome.NOT_HANDED_IN
     status = evaluation.status
-    if status in _UNJUDGED:
+    if status in _UNJUDGED or evaluation.made_up:
         return Outcome.NO_VERDICT
     if evaluation.unchanged and not calibration:
         return Outcome.NOT_HANDED_IN

@@ -165,6 +165,8 @@ class Evaluation:
     effort: Effort = Effort.FULL
     unchanged: bool = False
     """whether the candidate is the task's baseline kernel, but for comments and white space"""
+    made_up: str = ""
+    """what an author changed in a seen case; the only case here is then none of the task's, and there is no verdict"""
 
     @property
     def status(self) -> Status:
@@ -182,9 +184,9 @@ class Evaluation:
     def seen_speedup(self) -> float | None:
         """Geometric mean over the timed seen cases, 1 where none could be timed; None unless every gate was passed.
 
-        None also where nothing was to be timed.
+        None also where nothing was to be timed, and for a case that an author made up.
         """
-        if self.status is not Status.PASSED or self.effort is Effort.CORRECTNESS:
+        if self.status is not Status.PASSED or self.effort is Effort.CORRECTNESS or self.made_up:
             return None
         mean = self.mean_speedup(Split.SEEN)
         return 1.0 if mean is None else mean

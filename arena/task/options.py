@@ -84,6 +84,14 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Described("resident memory of a candidate's processes; None: half of the machine's"),
     ] = None
     case: Annotated[tuple[str, ...], Described("judge these cases alone, such as `heldout-03`", (EVALUATE,))] = ()
+    like: Annotated[
+        str | None,
+        Described(
+            "judge one case made up from the smallest seen one, or that of `case`, such as `M=4097 dtype=bfloat16`: "
+            "a development aid, no verdict",
+            (EVALUATE,),
+        ),
+    ] = None
     profile: Annotated[
         bool, Described("also say where the time of one call goes, on the largest seen case", (EVALUATE,))
     ] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -97,3 +98,26 @@ def test_one_case_is_judged_alone_and_a_held_out_one_beside_the_smallest_seen(mo
     assert asked == [("seen-02",), ("seen-01", "heldout-03")] and "seen-01 is judged too" in said.output
     with pytest.raises(UsageError, match="--case seen-99: triton2triton/normalization/rms_norm has no such case"):
         raise evaluated(monkeypatch, "--case", "seen-99", cases=[]).exception or AssertionError
+
+
+def test_a_case_that_is_made_up_is_never_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = "triton2triton/normalization/rms_norm"
+
+    def judged(status: Status) -> Result:
+        trial = builders.trial(task, status, cases=[case(candidate=status)])
+        assert trial.evaluation is not None
+        found = replace(trial.evaluation, made_up="M=5")
+        monkeypatch.setattr(FakeJudge, "finish", lambda *given: found)
+        return evaluated(monkeypatch, "--like", "M=5", cases=[])
+
+    done = judged(Status.PASSED)
+    said = f"{task}: passed with M=5, no case of the task: no verdict"
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, said) and "solved" not in done.output
+    failed = judged(Status.WRONG_RESULT)
+    assert failed.exit_code == 1 and "wrong result with M=5" in failed.output.splitlines()[-1]
+    with pytest.raises(UsageError, match="M=0 is outside the domain of M"):
+        raise evaluated(monkeypatch, "--like", "M=0", cases=[]).exception or AssertionError
+
+
+def test_cases_that_were_not_named_are_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "skipped" not in evaluated(monkeypatch, "--case", "seen-02", cases=[case()]).output

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from msgspec import structs
 from arena.errors import InfrastructureError, JudgeUnavailable
 from arena.judge.compile.refusals import refusal
 from arena.judge.process.messages import Progress
-from arena.judge.selection import bounded, select_cases
+from arena.judge.selection import bounded, select_cases, with_made_up_case
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status, Verdict
@@ -70,7 +70,7 @@ def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress]
         except InfrastructureError as problem:
             problems.append(problem)
             logging.getLogger(__name__).warning("the judge failed with %s: %s", request.candidate, problem)
-    task = load_task(request.task, request.heldout)
+    task = with_made_up_case(load_task(request.task, request.heldout), request.options)
     if not _baseline_passes(judge, task, request):
         raise problems[-1]
     return _crashed(judge.environment, task, request, time.monotonic() - started)
@@ -95,7 +95,8 @@ def _crashed(environment: Environment, task: Task, request: Request, seconds: fl
     seen = select_cases(task, task.seen, options)
     heldout = select_cases(task, task.heldout, options) if options.heldout else ()
     verdict = Verdict(Stage.COMPILE, Status.CRASH, DETAIL, seconds)
-    return refusal(task, request.candidate, (*seen, *heldout), environment, verdict)
+    refused = refusal(task, request.candidate, (*seen, *heldout), environment, verdict)
+    return replace(refused, made_up=options.like or "")
 
 
 def _ignore(progress: Progress) -> None:

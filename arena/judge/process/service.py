@@ -31,7 +31,7 @@ from arena.judge.process.messages import (
     Progress,
     ToJudge,
 )
-from arena.judge.selection import bounded, select_cases
+from arena.judge.selection import bounded, select_cases, with_made_up_case
 from arena.judge.workers.worker import DETAIL_CHARACTERS, CandidateFailed, ForkServers, WorkerFolder
 from arena.platforms import here, show_only
 from arena.platforms.base import Platform
@@ -126,6 +126,7 @@ class JudgeService:
         self.tidy()
         task, options = supported(self._task(request)), bounded(request.options, self._timer.facts)
         compiled = Path(request.compiled) if request.compiled else None
+        task = with_made_up_case(task, options)
         self._current = CandidateEvaluation(task, options, self.context, compiled)
         return self._current
 

@@ -98,7 +98,15 @@ def known_names(task: Task) -> frozenset[str]:
     return frozenset({axis.name for axis in task.axes} | scalars | {f"{name}_bytes" for name in task.dtypes})
 
 
-def _check_large(document: Document, index: int, task: Task, case: Case, worked_out: Arguments) -> None:
+class CaseProblem(Exception):
+    """What a case has that its task does not declare. `key`: the part of the case, or nothing for all of it."""
+
+    def __init__(self, key: tuple[str, ...], text: str) -> None:
+        super().__init__(": ".join([*key[-1:], text]))
+        self.key, self.text = key, text
+
+
+def _check_large(task: Task, case: Case, worked_out: Arguments) -> None:
     """A `large` case is not timed, of a task with `independent`, with so large a tensor."""
     most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
     for holds, problem in (
@@ -107,11 +115,19 @@ def _check_large(document: Document, index: int, task: Task, case: Case, worked_
         (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),
     ):
         if not holds:
-            raise document.error([index, "kind"], problem)
+            raise CaseProblem(("kind",), problem)
 
 
 def check_case(document: Document, index: int, task: Task, case: Case) -> Mapping[str, Number]:
     """Return the sizes of a case that holds what its task declares."""
+    try:
+        return checked_case(task, case).names
+    except CaseProblem as problem:
+        raise document.error([index, *problem.key], problem.text) from None
+
+
+def checked_case(task: Task, case: Case) -> Arguments:
+    """Return a case with every size worked out; raises `CaseProblem` unless it holds what its task declares."""
     axes = {axis.name: axis for axis in task.axes}
     scalars = {spec.name: spec for spec in task.inputs if isinstance(spec, ScalarSpec)}
     optional = {spec.name for spec in task.tensors if spec.optional}
@@ -119,48 +135,48 @@ def check_case(document: Document, index: int, task: Task, case: Case) -> Mappin
     for name, value in case.values.items():
         problem = _value_problem(name, value, axes, task.dtypes, scalars, expected)
         if problem:
-            raise document.error([index, name], problem)
+            raise CaseProblem((name,), problem)
     for name in [*axes, *task.dtypes]:
         if name not in case.values:
-            raise document.error([index], f"`{name}` is missing")
+            raise CaseProblem((), f"`{name}` is missing")
     for name in sorted(case.omit - optional):
-        raise document.error([index, "omit"], f"{name} is not an optional input")
-    _check_fills(document, index, task, case)
+        raise CaseProblem(("omit",), f"{name} is not an optional input")
+    _check_fills(task, case)
     try:
         worked_out = arguments(task, case)
         for constraint in task.constraints:
             if not constraint.value(worked_out.names):
-                raise document.error([index], f"breaks the constraint `{constraint.text}`")
+                raise CaseProblem((), f"breaks the constraint `{constraint.text}`")
         problem = memory_problem(worked_out)
         if problem:
-            raise document.error([index], problem)
+            raise CaseProblem((), problem)
         held = worked_out.held_bytes
         if held > MOST_HELD_BYTES:
             most = f"at most {MOST_HELD_BYTES} (16 GiB) are allowed"
-            raise document.error([index], f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
+            raise CaseProblem((), f"its tensors hold {held} bytes ({held / 1e9:.3g} GB), {most}")
     except ExpressionError as problem:
-        raise document.error([index], str(problem)) from None
+        raise CaseProblem((), str(problem)) from None
     if case.kind == LARGE:
-        _check_large(document, index, task, case, worked_out)
-    return worked_out.names
+        _check_large(task, case, worked_out)
+    return worked_out
 
 
-def _check_fills(document: Document, index: int, task: Task, case: Case) -> None:
+def _check_fills(task: Task, case: Case) -> None:
     """What a case draws in another way must be an input that it passes, and be worked out from its own sizes."""
     specs = {spec.name: spec for spec in task.inputs if isinstance(spec, TensorSpec) and spec.name not in case.omit}
     names = known_names(task)
     for name, fill in case.fills.items():
-        place: list[str | int] = [index, "fills", name]
+        key = ("fills", name)
         if name not in specs:
-            raise document.error(place, f"is no input tensor of this case; expected one of: {', '.join(specs)}")
+            raise CaseProblem(key, f"is no input tensor of this case; expected one of: {', '.join(specs)}")
         declared = specs[name].fill
         if fill.kind in ("addresses", "custom"):
-            raise document.error(place, f"a case cannot choose {fill.kind}, only the definition can")
+            raise CaseProblem(key, f"a case cannot choose {fill.kind}, only the definition can")
         if declared is not None and declared.kind == "addresses":
-            raise document.error(place, "addresses cannot be drawn in another way")
+            raise CaseProblem(key, "addresses cannot be drawn in another way")
         for text in fill.arguments.values():
             for unknown in sorted(text.names - names if isinstance(text, Expression) else ()):
-                raise document.error(place, f"`{unknown}` is not an axis, a scalar or `<dtype>_bytes`")
+                raise CaseProblem(key, f"`{unknown}` is not an axis, a scalar or `<dtype>_bytes`")
 
 
 def check_work(document: Document, task: Task, case: Case, names: Mapping[str, Number]) -> None:
