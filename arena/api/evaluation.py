@@ -148,13 +148,25 @@ def evaluate(
         return judge.evaluate(found, candidate, options=checked, on_progress=on_progress)
 
 
+def _with_folder(options: Options) -> Options:
+    """Return options whose folder for a dump exists and is absolute; raises `UsageError` where it cannot be made."""
+    if options.dump is None:
+        return options
+    folder = Path(options.dump).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(f"dump: {folder} is no folder to write to: {problem.strerror}") from None
+    return structs.replace(options, dump=str(folder))
+
+
 def _options(options: Options | None, named: Mapping[str, Any]) -> Options:
     """Return what a judge is asked for; `options` are checked as named ones are."""
     if options is None:
-        return options_of(named, EVALUATE)
+        return _with_folder(options_of(named, EVALUATE))
     if named:
         raise UsageError(f"give `options` or {', '.join(f'`{name}`' for name in named)}, not both")
-    return options_of(structs.asdict(options), EVALUATE)
+    return _with_folder(options_of(structs.asdict(options), EVALUATE))
 
 
 def _ignored(progress: Progress) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,8 @@ from arena.results.verdict import Status
 from arena.task.options import EVALUATE
 
 if TYPE_CHECKING:
+    from rich.status import Status as Spinner
+
     from arena.api.result import Result
     from arena.judge.process.messages import Progress
     from arena.task.definition import Task
@@ -31,6 +35,8 @@ EXAMPLES = examples(
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --effort correctness",
     "arena evaluate rms_norm my_kernel.py --case heldout-03 --effort correctness   # one case, in seconds",
     "arena evaluate rms_norm my_kernel.py --like 'M=5 N=4097 dtype=bfloat16' --effort correctness",
+    "arena evaluate rms_norm my_kernel.py --dump failing ; python failing/reproduce.py my_kernel.py",
+    "arena evaluate rms_norm my_kernel.py --watch --effort correctness",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942,gfx90a --targets sm_90",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --targets gfx942 --execute",
 )
@@ -45,6 +51,7 @@ def evaluate(
         bool,
         typer.Option("--json", help="Status, speedup and the whole evaluation as JSON; see docs/evaluate/python.md."),
     ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Evaluate again whenever the file changes.")] = False,
     tasks_dir: TasksDirs = None,
     *,
     given: dict[str, Any],
@@ -52,7 +59,7 @@ def evaluate(
     """Evaluate one candidate file: compile, correctness, performance, held-out cases.
 
     Exit code 0: every case is right, with a valid timing; 1: any other outcome; 3: no verdict. A case of --like is none
-    of the task: 0 says that it is right, and nothing of the task.
+    of the task: 0 says that it is right, and nothing of the task. With --watch Ctrl-C ends, with the last exit code.
     """
     from arena.task.corpus.corpora import open_corpora
 
@@ -60,9 +67,38 @@ def evaluate(
     if "like" not in given:
         given = {**given, "case": _cases(found, given.get("case", ()))}
     options = chosen_options(given, EVALUATE)
-    result = _evaluated(found, file, platform, options)
-    print_json(_as_json(result)) if as_json else _show(result)
-    raise typer.Exit(_exit_code(result))
+    judged = _watched(found, file, platform, options) if watch else [_evaluated(found, file, platform, options)]
+    code = 0
+    for result in judged:
+        print_json(_as_json(result)) if as_json else _show(result, options)
+        code = _exit_code(result)
+    raise typer.Exit(code)
+
+
+def _watched(task: Task, file: Path, platform: str, options: Options) -> Iterator[Result]:
+    """Yield a result now and after every change of the file, from one judge, until Ctrl-C."""
+    import arena
+    from arena.api.candidate import require_candidate
+    from arena.cli.watch import changes
+    from arena.errors import InfrastructureError, UsageError
+
+    require_candidate(file, task.task_type)
+    _warn(platform, options)
+    with suppress(KeyboardInterrupt), arena.Judge(platform) as judge:
+        for _ in changes(file):
+            err.print(f"{time.strftime('%H:%M:%S')} {file}", highlight=False, markup=False)
+            try:
+                with err.status("waiting for the judge") as status:
+                    result = judge.evaluate(task, file, options=options, on_progress=_showing(status))
+            except InfrastructureError as problem:
+                err.print(f"no verdict: {problem}", highlight=False, markup=False)
+                continue
+            except UsageError:
+                if file.is_file():
+                    raise
+                continue  # it is just being replaced
+            yield result
+            err.print("waiting for a change; Ctrl-C ends", highlight=False)
 
 
 def _exit_code(result: Result) -> int:
@@ -93,14 +129,23 @@ def _evaluated(task: Task, file: Path, platform: str, options: Options) -> Resul
     """Evaluate a file as the Python API does, and show what the judge is doing."""
     import arena
 
+    _warn(platform, options)
+    with err.status("waiting for the judge") as status:
+        return arena.evaluate(task, file, options=options, platform=platform, on_progress=_showing(status))
+
+
+def _warn(platform: str, options: Options) -> None:
     if options.effort is not Effort.CORRECTNESS:
         warn_before(platform)
-    with err.status("waiting for the judge") as status:
 
-        def show_stage(progress: Progress) -> None:
-            status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
 
-        return arena.evaluate(task, file, options=options, platform=platform, on_progress=show_stage)
+def _showing(status: Spinner) -> Callable[[Progress], None]:
+    """Return what shows the stage that an evaluation has reached."""
+
+    def show_stage(progress: Progress) -> None:
+        status.update(f"{progress.stage} {progress.done + 1}/{progress.total}")
+
+    return show_stage
 
 
 def _as_json(result: Result) -> dict[str, object]:
@@ -111,7 +156,7 @@ def _as_json(result: Result) -> dict[str, object]:
     return {**overall, **msgspec.to_builtins(result.evaluation)}
 
 
-def _show(result: Result) -> None:
+def _show(result: Result, options: Options) -> None:
     """The cases, what went wrong, for which GPUs it builds, and the overall result."""
     from arena.cli import render
 
@@ -124,6 +169,9 @@ def _show(result: Result) -> None:
             told = any(case.detail and verdict.detail.endswith(case.detail) for case in evaluation.cases)
             detail = first_error_line(verdict.detail, _LINE_CHARACTERS) if told else verdict.detail
             out.print(f"{verdict.stage}: {verdict.status}: {detail}", markup=False)
+    if options.dump is not None:
+        place = f"{evaluation.dumped}: {Path(options.dump) / 'reproduce.py'}"
+        out.print(f"dump: {place if evaluation.dumped else 'no call that failed'}", markup=False, soft_wrap=True)
     if evaluation.targets:
         out.print(render.targets_table(evaluation))
     out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")

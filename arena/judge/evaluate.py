@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +22,11 @@ from arena.errors import InfrastructureError
 from arena.judge.compile import rules
 from arena.judge.compile.cross_compile import CrossCompilation, Limit
 from arena.judge.compile.stage import build_program, hip_worker
+from arena.judge.correctness.dump import CallDump
 from arena.judge.correctness.machine_code import executed
 from arena.judge.correctness.stage import CorrectnessCheck
 from arena.judge.correctness.verify import OutputCheck
-from arena.judge.correctness.wave_size import at_both_wave_sizes, build_other_wave
+from arena.judge.correctness.wave_size import OTHER_WAVE, at_both_wave_sizes, build_other_wave
 from arena.judge.performance.baselines import BaselineCache, Baselines
 from arena.judge.performance.planning import told_by_check
 from arena.judge.performance.profiling import profile_largest
@@ -86,10 +88,11 @@ class CandidateEvaluation:
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
         self._file = self._folder / task.task_type.kernel_file
+        self._dump = self._call_dump()
         self._calls_s: dict[str, float | None] = {}
         """what a call of the candidate took, by case; None where it was wrong"""
         cases = (*self._seen, *self._heldout)
-        asked = structs.replace(options, profile=False)  # which makes no difference to a baseline
+        asked = structs.replace(options, profile=False, dump=None)  # which make no difference to a baseline
         self._baselines = Baselines(
             task, cases, asked, context.fork_servers, self._correctness, self._performance, context.cache
         )
@@ -101,6 +104,13 @@ class CandidateEvaluation:
         self._log = ""
         self._build_s = 0.0
         self._targets: tuple[TargetBuild, ...] = ()
+
+    def _call_dump(self) -> CallDump | None:
+        """What writes the first call that fails; of a case that is named, one that passes too."""
+        if self._options.dump is None:
+            return None
+        named = [*self._options.case, *(self._results if self._options.like else ())]
+        return CallDump(Path(self._options.dump), self._file, self._timer.facts, named[-1] if named else "")
 
     def start_workers(self) -> None:
         """Start those that are missing, in the background, and have them wake the device, which takes a while.
@@ -151,6 +161,7 @@ class CandidateEvaluation:
             profile=profile,
             effort=self._options.effort,
             unchanged=self._unchanged,
+            dumped=self._dump.case if self._dump else "",
             made_up=self._options.like or "",
         )
 
@@ -289,10 +300,12 @@ class CandidateEvaluation:
 
     def _check(self, case: Case) -> OutputCheck:
         worked_out = arguments(self._task, case)
-        finding = self._correctness.run(self._of_candidate, worked_out)
+        checks = replace(self._correctness, dump=self._dump)
+        finding = checks.run(self._of_candidate, worked_out)
         self._calls_s[case.id] = finding.call_s
         if self._other_wave is not None:
-            finding = at_both_wave_sizes(finding, self._correctness.run(self._other_wave, worked_out))
+            with self._dump.at_wave_size(OTHER_WAVE) if self._dump else nullcontext():
+                finding = at_both_wave_sizes(finding, checks.run(self._other_wave, worked_out))
         self._results[case.id] = self._result(case, finding)
         return finding
 

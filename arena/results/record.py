@@ -165,6 +165,8 @@ class Evaluation:
     effort: Effort = Effort.FULL
     unchanged: bool = False
     """whether the candidate is the task's baseline kernel, but for comments and white space"""
+    dumped: str = ""
+    """the case of which a call was written to the folder that `dump` names"""
     made_up: str = ""
     """what an author changed in a seen case; the only case here is then none of the task's, and there is no verdict"""
 

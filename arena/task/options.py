@@ -92,6 +92,14 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             (EVALUATE,),
         ),
     ] = None
+    dump: Annotated[
+        str | None,
+        Described(
+            "folder for inputs, expected and actual outputs of the first failing call, or of one in the case that is "
+            "named, and for a script that repeats it",
+            (EVALUATE,),
+        ),
+    ] = None
     profile: Annotated[
         bool, Described("also say where the time of one call goes, on the largest seen case", (EVALUATE,))
     ] = False

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 import arena
 from arena.cli.app import app
-from arena.errors import UsageError
+from arena.errors import InfrastructureError, UsageError
 from arena.results.record import CaseResult, Evaluation
 from arena.results.verdict import Status
 from arena.task.options import Options
@@ -121,3 +121,37 @@ def test_a_case_that_is_made_up_is_never_solved(monkeypatch: pytest.MonkeyPatch)
 
 def test_cases_that_were_not_named_are_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "skipped" not in evaluated(monkeypatch, "--case", "seen-02", cases=[case()]).output
+
+
+def test_a_file_is_judged_again_by_the_same_judge_when_it_has_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A half-written file waits, a judge that fails does not end it, and Ctrl-C does, with the last exit code."""
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("right", encoding="utf-8")
+    steps: list[str | None] = ["", None, "WR", "WRONG", None, None, "device", None, "fine again", None, None]
+    judges: list[FakeJudge] = []
+
+    def pass_time(_: float) -> None:
+        if not steps:
+            raise KeyboardInterrupt
+        if (text := steps.pop(0)) is not None:
+            kernel.write_text(text, encoding="utf-8")
+
+    def judged(judge: FakeJudge, found: Evaluation, text: str) -> Evaluation:
+        judges.append(judge)
+        if text == "device":
+            raise InfrastructureError("the device fell over")
+        status = Status.WRONG_RESULT if "WRONG" in text else Status.PASSED
+        evaluation = builders.trial(found.task, status, cases=[case(candidate=status)]).evaluation
+        assert evaluation is not None
+        return evaluation
+
+    monkeypatch.setattr("arena.cli.watch.changes.__defaults__", (pass_time,))
+    monkeypatch.setattr("arena.api.evaluation.JudgeClient", FakeJudge)
+    monkeypatch.setattr(FakeJudge, "finish", judged)
+    done = CliRunner().invoke(app, ["evaluate", "rms_norm", str(kernel), "--watch", "--effort", "correctness"])
+    ended = [line.split(": ", 1)[1].split(",")[0] for line in done.stdout.splitlines() if line.startswith("triton2")]
+    assert ended == ["seen only", "failed: wrong result", "seen only"] and done.exit_code == 0
+    assert len(judges) == 4 and len({id(judge) for judge in judges}) == 1
+    assert "no verdict: the device fell over" in done.output

@@ -13,6 +13,8 @@ from arena.judge.workers import scheduling
 from arena.judge.workers.program import Program
 from arena.judge.workers.watchdog import memory_limit_bytes
 from arena.judge.workers.worker import CandidateFailed
+from arena.platforms.by_hand import compile_command, header_files
+from arena.platforms.cpu.hip.toolchain import HipCpuToolchain
 from arena.platforms.toolchains.base import BuildFailed, Built, HipToolchain, NativeWorker, Source, Target
 from arena.platforms.toolchains.hip_build import default_cache_root
 from arena.platforms.toolchains.hip_reads import forbidden_reads
@@ -85,6 +87,19 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     log = "\n".join(filter(None, (outcome.log.strip() for outcome in outcomes.values())))
     program = Program(task, Language.HIP, files, native_worker=toolchain.native_worker(target.arch))
     return Build(program, log, max(outcome.seconds for outcome in outcomes.values()))
+
+
+def by_hand(task: Task, candidate: Path, case: Case, facts: DeviceFacts) -> tuple[dict[str, str], str]:
+    """Return files to put beside a candidate, and the command that compiles it with them for one case."""
+    files = header_files(task, case, facts)
+    if not facts.emulated:
+        return files, compile_command(candidate.name, facts)
+    target = Target(facts.arch, facts.wave_size)
+    toolchain = _toolchain(target)
+    assert isinstance(toolchain, HipCpuToolchain)
+    (source,) = hip_sources(task, candidate, [case]).values()
+    more, command = toolchain.by_hand(source, target)
+    return {**files, **more}, command
 
 
 def hip_worker(arch: str) -> NativeWorker:

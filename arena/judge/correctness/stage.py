@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arena.judge.correctness.buffers import Sets
+from arena.judge.correctness.dump import CallDump
 from arena.judge.correctness.inputs import draw_secret
 from arena.judge.correctness.sampled import rows_of, sampled, secret_rows
 from arena.judge.correctness.verify import (
@@ -44,6 +45,8 @@ class CorrectnessCheck:
     timeout_s: float
     enough_s: float = math.inf
     """a case that has taken this long is not called again; for kernels that are trusted"""
+    dump: CallDump | None = None
+    """what writes the call that failed"""
 
     def run(self, worker_program: WorkerProgram, arguments: Arguments) -> OutputCheck:
         """Check one case; a failure of the worker is a finding like any other."""
@@ -109,12 +112,22 @@ class CorrectnessCheck:
         self.platform.release_cached_memory()
         worker.ask(Prepare(), self.timeout_s)
         asked = time.perf_counter()
-        worker.ask(Call(0), self.timeout_s)
+        try:
+            worker.ask(Call(0), self.timeout_s)
+        except CandidateFailed as failure:
+            self._note(failure.status, sets, inputs, answered=False)
+            raise
         call_s = time.perf_counter() - asked
         worker.stop()
         canaries = check_canaries(before, sets)
         del before  # as large as the buffer, and the reference needs room
-        return replace(check_call(canaries, sets, inputs, self.reference, right), call_s=call_s)
+        found = check_call(canaries, sets, inputs, self.reference, right)
+        self._note(found.status, sets, inputs, answered=True)
+        return replace(found, call_s=call_s)
+
+    def _note(self, status: Status, sets: Sets, inputs: Tensors, *, answered: bool) -> None:
+        if self.dump is not None:
+            self.dump.note(status, sets, inputs, self.reference, answered=answered)
 
 
 def _right(sets: Sets) -> Tensors | None:

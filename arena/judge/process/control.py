@@ -82,7 +82,7 @@ def _baseline_passes(judge: Judging, task: Task, request: Request) -> bool:
         if task.baseline_kernel is None:
             found = judge.check_baseline(request.task, request.heldout, request.options)
             return all(status == Status.PASSED for status in found.values())
-        options = structs.replace(request.options, profile=False)
+        options = structs.replace(request.options, profile=False, dump=None)
         control = judge.evaluate_once(Request(request.task, task.baseline_kernel, options, request.heldout), _ignore)
         return control.status in _PASSED
     except InfrastructureError:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from arena.platforms.by_hand import INCLUDE
 from arena.platforms.toolchains.task_header import signature
 from arena.processes.scratch import scratch
 from arena.results.effort import Effort
@@ -16,7 +17,7 @@ from arena.results.record import Evaluation, Split
 from arena.results.reward import rewards_of
 from arena.results.session import Limits
 from arena.results.verdict import Stage, Status
-from arena.runs.service.workspace import COMMAND, INCLUDE, TEXT, prepare, prompt_text
+from arena.runs.service.workspace import COMMAND, TEXT, prepare, prompt_text
 from arena.task.corpus.split import TaskSplit
 from arena.task.definition import Task
 

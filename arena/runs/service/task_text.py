@@ -10,8 +10,7 @@ from pathlib import Path
 from jinja2 import Environment as Engine
 from jinja2 import FileSystemLoader, StrictUndefined
 
-from arena.platforms.cuda import hip_nvcc
-from arena.platforms.rocm import hip_hipcc
+from arena.platforms.by_hand import compile_command
 from arena.platforms.toolchains.kernel_library import headers
 from arena.platforms.toolchains.task_header import alias, passed_axes, signature
 from arena.results.environment import DeviceFacts, Environment
@@ -65,7 +64,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             aliases=[(alias(name), name) for name in task.dtypes],
             header_dtypes=", ".join(f"{name} = {task.seen[0].values[name]}" for name in task.dtypes),
             headers=sorted(headers()),
-            compile_by_hand=compile_command(task, device),
+            compile_by_hand="" if task.task_type.triton else compile_command(task.task_type.kernel_file, device),
             arguments=list(argument_views(task)),
             strided=any(spec.strides or spec.offset for spec in task.tensors),
             compared=compared_views(task),
@@ -134,17 +133,6 @@ def peaks_of(device: DeviceFacts) -> str:
     rates = [f"{name} {_trimmed(rate)}" for name, rate in sorted(device.peak_tflops.items())]
     bandwidth = f"memory {_trimmed(device.peak_bandwidth_gbs)} GB/s" if device.peak_bandwidth_gbs else ""
     return "; ".join(filter(None, (bandwidth, f"TFLOP/s: {', '.join(rates)}" if rates else "")))
-
-
-def compile_command(task: Task, device: DeviceFacts) -> str:
-    """How the judge compiles a HIP kernel on this device, in the workspace; nothing for the emulation."""
-    name = task.task_type.kernel_file
-    if task.task_type.triton or device.emulated:
-        return ""
-    if device.vendor == "nvidia":
-        flags = " ".join(hip_nvcc.FLAGS)
-        return f"nvcc {flags} -arch={device.arch} -Iinclude -I. -x cu {name} -o kernel.so"
-    return f"hipcc --offload-arch={device.arch} {' '.join(hip_hipcc.FLAGS)} -I. -x hip {name} -o kernel.so"
 
 
 def _results(task: Task) -> str:

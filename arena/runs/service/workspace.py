@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from arena.platforms.toolchains.kernel_library import headers
-from arena.platforms.toolchains.task_header import task_header
+from arena.platforms.by_hand import header_files
 from arena.results.environment import Environment
 from arena.results.session import Limits
 from arena.runs.service.task_text import task_text
@@ -16,9 +15,7 @@ from arena.task.definition import Task
 TEXT = "TASK.md"
 REFERENCE = "reference.py"
 SEEN = "seen.yaml"
-HEADER = "task.h"
 COMMAND = "evaluate"
-INCLUDE = "include"
 _PACKAGE = '"""What reference.py imports; nothing else is here."""\n'
 _COMMAND_TEXT = """#!/bin/sh
 # Hands the kernel to the judge: ./evaluate --help
@@ -70,11 +67,7 @@ def _put_reference(folder: Path, reference: Path) -> None:
 
 def _put_headers(folder: Path, task: Task, environment: Environment) -> None:
     """task.h for the dtypes of the first seen case, the kernel library, and what else a compiler by hand needs."""
-    texts = {HEADER: task_header(task.on(environment.device.arch), task.seen[0]), **headers()}
-    if environment.device.vendor == "nvidia":
-        from arena.platforms.cuda.hip_nvcc_headers import header_set, runtime_names
-
-        texts |= {f"{INCLUDE}/{name}": text for name, text in header_set(runtime_names()).items()}
+    texts = header_files(task, task.seen[0], environment.device)
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

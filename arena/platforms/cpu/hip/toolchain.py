@@ -85,6 +85,15 @@ class HipCpuToolchain:
             return replace(outcome, log=explain(outcome.log, texts), printed=outcome.log)
         return replace(outcome, log=explain(outcome.log, texts, failed=False))
 
+    def by_hand(self, source: Source, target: Target) -> tuple[dict[str, str], str]:
+        """Return files, and the command that makes `kernel.so` of them and this machine's emulation."""
+        command = [
+            *(self.compiler, *CODE_FLAGS, "-g", "-shared", "-pthread", f"-DHIP_CPU_WAVE_SIZE={target.wave_size}"),
+            *(f"-I{FOLDER / 'include'}", "-I.", "rewritten.cpp", "-o", "kernel.so"),
+            *(str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}"),
+        ]
+        return {"rewritten.cpp": rewrite(source.kernel, source.name)}, " ".join(command)
+
     @cached_property
     def compiler(self) -> str:
         """The path of g++, else clang++."""

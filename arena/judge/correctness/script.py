@@ -1,0 +1,137 @@
+"""The script of a dumped call: it loads the tensors, calls the kernel without this package, and compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from arena.platforms.toolchains.task_header import passed_axes
+from arena.results.verdict import Status
+from arena.task.definition import Arguments, ScalarSpec
+
+INPUTS, EXPECTED, GOT = "inputs", "expected", "got"
+_C_SCALARS = {"float32": "c_float", "int64": "c_int64", "int32": "c_int32", "bool": "c_bool"}
+_COMPARE = """
+for name, wanted in expected.items():
+    actual, wanted = tensors[name].double(), wanted.double()
+    off = torch.where((actual == wanted) | (actual.isnan() & wanted.isnan()), 0.0, (actual - wanted).abs())
+    if off.numel():
+        place = [int(i) for i in torch.unravel_index(off.argmax(), off.shape)]
+        print(f"{name}: largest difference {off.max():.6g} at {place}:", end=" ")
+        print(f"{actual[tuple(place)]:.9g}, expected {wanted[tuple(place)]:.9g}")
+"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a candidate.
+
+    Attributes:
+        arguments: the case.
+        status: how the call ended.
+        kernel: the name of the kernel's file, a copy of which lies beside the script.
+        emulated: whether it ran on the CPU.
+        plain: whether the tensors are in `.npz` files; else in `.pt` files, which keep strides.
+        command: how a HIP kernel is compiled; empty for Triton.
+    """
+
+    arguments: Arguments
+    status: Status
+    kernel: str
+    emulated: bool
+    plain: bool
+    command: str
+
+
+def script(call: Call) -> str:
+    """Return the text of the script."""
+    return "\n".join([*_head(call), *_tensors(call), *(_hip(call) if call.command else _triton(call))]) + _COMPARE
+
+
+def _head(call: Call) -> Iterator[str]:
+    case = call.arguments.case
+    said = f"Repeat a call of `{call.arguments.task.entry}` in {case.id} ({case.label}), which ended as {call.status}."
+    yield f'"""{said}'
+    yield ""
+    if call.command:
+        yield "Compile the kernel first, in this folder:"
+        yield ""
+        yield f"    {call.command}"
+        yield ""
+        if call.emulated:
+            yield f"`rewritten.cpp` is {call.kernel} as the emulation compiles it; a new evaluation writes it anew."
+        yield 'Usage: python reproduce.py [LIBRARY]\n"""\n'
+    else:
+        yield 'Usage: python reproduce.py [KERNEL_FILE]\n"""\n'
+    yield "import ctypes" if call.command else "import importlib.util"
+    yield from ([] if call.command or not call.emulated else ["import os"])
+    yield from ("import sys", "from pathlib import Path", "")
+    if call.emulated and not call.command:
+        yield 'os.environ["TRITON_INTERPRET"] = "1"'
+    yield from (*(["import numpy"] if call.plain else []), "import torch", "")
+
+
+def _tensors(call: Call) -> Iterator[str]:
+    device = "cpu" if call.emulated else "cuda"
+    yield f'here, device = Path(__file__).parent, "{device}"'
+    if call.plain:
+        load = 'n: torch.from_numpy(a).to(device) for n, a in numpy.load(here / f"{file}.npz").items()'
+        yield f'tensors, expected = ({{{load}}} for file in ("{INPUTS}", "{EXPECTED}"))'
+    else:
+        yield 'load = lambda file: torch.load(here / f"{file}.pt", map_location=device)'
+        yield f'tensors, expected = load("{INPUTS}"), load("{EXPECTED}")'
+    for tensor in call.arguments.inputs:
+        fill = tensor.spec.fill
+        if fill is not None and fill.kind == "addresses":
+            yield f'tensors["{tensor.name}"] += tensors["{fill.arguments["of"]}"].data_ptr()  # rows, by address'
+    for tensor in call.arguments.outputs:
+        size = (tensor.offset + tensor.span) * tensor.item_bytes
+        fill_byte = 0 if tensor.dtype == "bool" else 255
+        memory = f"torch.full(({size},), {fill_byte}, dtype=torch.uint8, device=device).view(torch.{tensor.dtype})"
+        layout = f"as_strided({_tuple(tensor.shape)}, {_tuple(tensor.strides)}, {tensor.offset})"
+        yield f'tensors["{tensor.name}"] = {memory}.{layout}'
+
+
+def _triton(call: Call) -> Iterator[str]:
+    yield f'file = sys.argv[1] if len(sys.argv) > 1 else here / "{call.kernel}"'
+    yield 'spec = importlib.util.spec_from_file_location("kernel", file)'
+    yield "kernel = importlib.util.module_from_spec(spec)"
+    yield "spec.loader.exec_module(kernel)"
+    yield f"kernel.{call.arguments.task.entry}({', '.join(_values(call))})"
+
+
+def _values(call: Call) -> Iterator[str]:
+    for spec in (*call.arguments.task.inputs, *call.arguments.task.outputs):
+        if isinstance(spec, ScalarSpec):
+            yield repr(call.arguments.scalar(spec))
+        else:
+            yield f'tensors["{spec.name}"]' if call.arguments.tensors[spec.name] is not None else "None"
+
+
+def _hip(call: Call) -> Iterator[str]:
+    arguments, entry = call.arguments, call.arguments.task.entry
+    yield 'library = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else str(here / "kernel.so"))'
+    axes = ", ".join(f"ctypes.c_int64({int(arguments.names[axis.name])})" for axis in passed_axes(arguments.task))
+    yield f"sizes, scratch = [{axes}], []"
+    yield f'if hasattr(library, "{entry}_workspace"):'
+    yield f"    library.{entry}_workspace.restype = ctypes.c_size_t"
+    yield f"    scratch = [torch.empty(library.{entry}_workspace(*sizes), dtype=torch.uint8, device=device)]"
+    yield "pointer = lambda tensor: ctypes.c_void_p(tensor.data_ptr())"
+    yield f"code = library.{entry}("
+    for spec in (*arguments.task.inputs, *arguments.task.outputs):
+        if isinstance(spec, ScalarSpec):
+            yield f"    ctypes.{_C_SCALARS[spec.dtype]}({arguments.scalar(spec)!r}),  # {spec.name}"
+        else:
+            passed = arguments.tensors[spec.name] is not None
+            yield f'    pointer(tensors["{spec.name}"]),' if passed else f"    ctypes.c_void_p(),  # {spec.name}"
+    yield "    *sizes,"
+    yield "    *map(pointer, scratch),"
+    yield "    ctypes.c_void_p(),  # the stream"
+    yield ")"
+    yield f'print("{entry} returned", code)'
+    if not call.emulated:
+        yield "torch.cuda.synchronize()"
+
+
+def _tuple(values: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, values))}{',' if len(values) == 1 else ''})"

@@ -1,0 +1,99 @@
+"""The dump of a call: the judge's own tensors, and a script that repeats the call without the package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from msgspec import structs
+
+from arena.errors import UsageError
+from arena.judge.correctness.dump import _Replaced
+from arena.judge.process.client import JudgeClient
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS
+from arena.task.options import RUN, SERVE, Options, options_of
+
+RMS_NORM, SOFTMAX = TASKS / "triton2triton/normalization/rms_norm", TASKS / "hip2hip/modules/softmax"
+QUICK = Options(heldout=False, seeds=1, max_work=2e4, effort="correctness")  # type: ignore[arg-type]
+
+
+def ran(folder: Path, *arguments: str) -> str:
+    """Run the script where nothing of the project can be imported."""
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TRITON_INTERPRET")}
+    command = [sys.executable, "-P", str(folder / "reproduce.py"), *arguments]
+    done = subprocess.run(command, cwd=folder.parent, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "import arena" not in (folder / "reproduce.py").read_text(encoding="utf-8")
+    return done.stdout
+
+
+def doubled(folder: Path) -> Path:
+    """A kernel that stores twice what it should, and tries to write to the folder of the dump."""
+    text = (RMS_NORM / "kernel.py").read_text(encoding="utf-8")
+    store = next(line for line in text.splitlines() if "tl.store(" in line)
+    name = store.split(",")[1].strip()
+    look = f"\ntry:\n    open({str(folder / 'dump' / 'got.npz')!r}, 'wb').write(b'forged')\nexcept OSError:\n    pass\n"
+    kernel = folder / "kernel.py"
+    kernel.write_text(text.replace(store, store.replace(name, f"2 * ({name})")) + look, encoding="utf-8")
+    return kernel
+
+
+def test_a_wrong_result_can_be_repeated_without_the_package(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    kernel, folder = doubled(tmp_path), tmp_path / "dump"
+    folder.mkdir()
+    found = cpu_judge.evaluate(RMS_NORM, kernel, structs.replace(QUICK, dump=str(folder)))
+    assert (found.status, found.dumped) == (Status.WRONG_RESULT, "seen-01")
+    inputs, expected, got = (dict(np.load(folder / f"{name}.npz")) for name in ("inputs", "expected", "got"))
+    assert set(inputs) == {"x", "weight"} and set(expected) == set(got) == {"y"}
+    assert np.allclose(got["y"], 2 * expected["y"], rtol=1e-4)
+    error = np.abs(got["y"] - expected["y"]).max()
+    said = ran(folder)
+    assert said.startswith("y: largest difference ") and float(said.split()[3]) == pytest.approx(error, rel=1e-3)
+    assert float(ran(folder, str(RMS_NORM / "kernel.py")).split()[3]) < error / 100, "the file that is named is called"
+
+
+def test_a_named_case_is_written_although_it_passes_and_bfloat16_as_pt(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    options = structs.replace(QUICK, like="M=2 N=100 dtype=bfloat16", dump=str(tmp_path / "dump"))
+    found = cpu_judge.evaluate(RMS_NORM, RMS_NORM / "kernel.py", options)
+    assert (found.status, found.dumped) == (Status.PASSED, "like-seen-01")
+    assert torch.load(tmp_path / "dump" / "inputs.pt")["x"].shape == (2, 100)
+    assert not list((tmp_path / "dump").glob("*.npz")) and "y: largest difference" in ran(tmp_path / "dump")
+    assert (
+        cpu_judge.evaluate(RMS_NORM, RMS_NORM / "kernel.py", structs.replace(QUICK, dump=str(tmp_path / "n"))).dumped
+        == ""
+    )
+    assert not (tmp_path / "n").exists()
+
+
+def test_a_hip_kernel_that_crashes_says_how_to_compile_it(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    text = (SOFTMAX / "kernel.hip").read_text(encoding="utf-8")
+    kernel = tmp_path / "kernel.hip"
+    kernel.write_text(text.replace("return hipGetLastError();", "*(volatile int*)0 = 1; return hipGetLastError();"))
+    folder = tmp_path / "dump"
+    found = cpu_judge.evaluate(SOFTMAX, kernel, structs.replace(QUICK, dump=str(folder)))
+    assert (found.status, found.dumped) == (Status.CRASH, "seen-01")
+    assert (folder / "inputs.npz").is_file() and not (folder / "got.npz").exists()
+    command = next(line for line in (folder / "reproduce.py").read_text().splitlines() if "kernel.so" in line).strip()
+    cpu_judge.evaluate(SOFTMAX, SOFTMAX / "kernel.hip", structs.replace(QUICK, case=("seen-01",), dump=str(folder)))
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    assert "largest difference" in ran(folder)
+
+
+def test_a_link_in_the_folder_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("kept")
+    (tmp_path / "got.npz").symlink_to(tmp_path / "other")
+    with _Replaced(tmp_path / "got.npz") as path:
+        path.write_text("new")
+    assert (tmp_path / "other").read_text() == "kept" and (tmp_path / "got.npz").read_text() == "new"
+
+
+@pytest.mark.parametrize("command", [RUN, SERVE])
+def test_no_run_and_no_server_dumps(command: str) -> None:
+    with pytest.raises(UsageError, match="unknown option `dump`"):
+        options_of({"dump": "here"}, command)
