@@ -162,6 +162,11 @@ def _show(result: Result, options: Options) -> None:
 
     evaluation = result.evaluation
     out.print(render.evaluation_table(result))
+    warnings = render.compiler_warnings(evaluation)
+    if warnings:
+        out.print("compile: the compiler warns:", markup=False)
+    for line in warnings:
+        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     for line in render.failing_cases(evaluation):
         out.print(line, markup=False)
     for verdict in evaluation.verdicts:

@@ -21,6 +21,7 @@ from arena.results.outcome import Outcome
 from arena.results.portability import BuildOutcome, TargetBuild
 from arena.results.record import Evaluation
 from arena.results.verdict import Status
+from arena.task.task_type import TaskType
 
 _NUMBERS = {
     "error_ratio": ".3g",
@@ -31,6 +32,10 @@ _NUMBERS = {
 }
 _BUILD_COLOURS = {BuildOutcome.BUILT: "green", BuildOutcome.FAILED: "red", BuildOutcome.NOT_CHECKED: "dim"}
 
+_DIAGNOSTIC = re.compile(
+    r"\S+[:(]\d+\S*\s+(?:warning|error|note|remark)\b|\d+ warnings? generated|In file included|\S+: In "
+)
+_MOST_WARNINGS, _MOST_SOURCE_LINES = 8, 2
 _INTERVAL, _ASIDE = re.compile(r" \[[^]]*\]"), re.compile(r", timing of one task(?=\])|one task: ")
 OUTCOME_COLOURS = {
     Outcome.SOLVED: "green",
@@ -103,6 +108,24 @@ def evaluation_table(result: Result) -> Table:
         status = Status(cells["candidate"])
         table.add_row(cells["case"], cells["kind"], cells["shape"], _status(status), *_numbers(cells))
     return table
+
+
+def compiler_warnings(evaluation: Evaluation) -> list[str]:
+    """Return what the compiler warned of in the candidate's own file: each warning once, with the lines behind it."""
+    name = TaskType(evaluation.task_type).kernel_file
+    own = re.compile(rf"(?:\S*/)?{re.escape(name)}[:(](?P<line>\d+)\S*\s+warning\b.*")
+    blocks: dict[str, list[str]] = {}
+    block: list[str] = []
+    for line in evaluation.compile_log.splitlines():
+        if own.match(line):
+            block = [] if line in blocks else blocks.setdefault(line, [])
+        elif _DIAGNOSTIC.match(line):
+            block = []
+        elif line.strip() and len(block) < _MOST_SOURCE_LINES:
+            block.append(line)
+    shown = [line for first, more in list(blocks.items())[:_MOST_WARNINGS] for line in (first, *more)]
+    left = len(blocks) - _MOST_WARNINGS
+    return shown + ([f"… {left} more warnings"] if left > 0 else [])
 
 
 def failing_cases(evaluation: Evaluation) -> Iterable[str]:

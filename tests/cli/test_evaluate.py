@@ -155,3 +155,35 @@ def test_a_file_is_judged_again_by_the_same_judge_when_it_has_changed(
     assert ended == ["seen only", "failed: wrong result", "seen only"] and done.exit_code == 0
     assert len(judges) == 4 and len({id(judge) for judge in judges}) == 1
     assert "no verdict: the device fell over" in done.output
+
+
+GCC = """kernel.hip:23: warning: no return statement in function returning non-void [-Wreturn-type]
+   23 | }
+matrix.h:4: warning: unused variable 'a' [-Wunused-variable]
+    4 | int a;
+kernel.hip:23: warning: no return statement in function returning non-void [-Wreturn-type]
+   23 | }
+"""
+CLANG = """kernel.hip:23:1: warning: non-void function does not return a value [-Wreturn-type]
+   23 | }
+      | ^
+1 warning generated when compiling for gfx942.
+/opt/rocm/include/hip/hip_runtime.h:9:1: warning: deprecated [-Wdeprecated]
+"""
+NVCC = """kernel.hip(23): warning #940-D: missing return statement at end of non-void function "softmax"
+  }
+  ^
+
+Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"
+"""
+
+
+@pytest.mark.parametrize("log", [GCC, CLANG, NVCC])
+def test_the_compilers_warnings_about_the_candidate_are_shown_once(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+    failed = builders.trial("hip2hip/modules/softmax", Status.CRASH, detail="ended by SIGSEGV").evaluation
+    assert failed is not None
+    found = replace(failed, compile_log=log)
+    monkeypatch.setattr(FakeJudge, "finish", lambda *given: found)
+    done = evaluated(monkeypatch, cases=[])
+    assert "compile: the compiler warns:\n  kernel.hip" in done.output and done.output.count("kernel.hip") == 1
+    assert "matrix.h" not in done.output and "hip_runtime" not in done.output
