@@ -224,7 +224,7 @@ class CandidateEvaluation:
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
         first = self._correctness.first_call(self._of_candidate, arguments(self._task, smallest))
-        return first if first.status is Status.COMPILE_ERROR else OutputCheck(Status.PASSED)
+        return first if first.status in (Status.COMPILE_ERROR, Status.LOAD_ERROR) else OutputCheck(Status.PASSED)
 
     def _worker_program(self, split: str = SEEN) -> WorkerProgram:
         """A place for the candidate to run in, with what was compiled for this split, and out of sight of the other."""

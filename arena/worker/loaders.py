@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
 _WORKSPACE_BYTES = 256 << 20
+_SIGNATURE_CHARACTERS = 1000
 _OF_MACHINE_CODE = {"NotModelled": Blame.NOT_MODELLED, "MachineFault": Blame.MACHINE_FAULT}
 _OUT_OF_MEMORY = 2  # hipErrorOutOfMemory, and cudaErrorMemoryAllocation
 
@@ -79,6 +81,7 @@ class PythonEntry:
         if not callable(function):
             raise LoadError(f"{path.name} defines no function `{message.entry}`")
         self._function: Callable[..., Any] = function
+        self._name = message.entry
         self._values: list[list[object]] = []
         self._interprets = self._operators is not None and os.environ.get("TRITON_INTERPRET") == "1"
         self._region: Region | None = None
@@ -88,9 +91,24 @@ class PythonEntry:
         self._values = []
         if self._interprets:
             self._protect(binding)
+        if binding is not None:
+            self._require_signature([argument.name for argument in binding.message.arguments])
         if self._operators is not None:
             self._operators.protect(*((0, 0) if binding is None else binding.extent))
         self._values = [] if binding is None else binding.values
+
+    def _require_signature(self, names: Sequence[str]) -> None:
+        """Raise `LoadError` where the function cannot be called with so many arguments by position."""
+        try:
+            found = inspect.signature(self._function)
+        except (TypeError, ValueError):
+            return  # what it takes is not known
+        try:
+            found.bind(*names)
+        except TypeError:
+            own = inspect.signature(self._function).replace(return_annotation=inspect.Signature.empty)
+            expected = f"expected def {self._name}({', '.join(names)}), with arguments by position"
+            raise LoadError(f"{expected}\nfound    def {self._name}{own}"[:_SIGNATURE_CHARACTERS]) from None
 
     def _protect(self, binding: Binding | None) -> None:
         from arena.platforms.cpu.triton import device_memory, fence
@@ -240,6 +258,8 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
         return Blame.OUT_OF_MEMORY
     if _is_of_a_rule(problem):
         return Blame.RULE_VIOLATION
+    if isinstance(problem, LoadError):
+        return Blame.LOAD_ERROR
     names = {kind.__name__ for kind in type(problem).__mro__}
     for name, said in _OF_MACHINE_CODE.items():
         if name in names:

@@ -35,7 +35,9 @@ def explain(problem: BaseException, candidate: str) -> str:
             traced = traced or bool(frames)
             blocks.append(_block(one, frames, candidate) + link)
         link = _DIRECT if one.__cause__ is not None else _MEANWHILE
-    if not traced and not isinstance(problem, SyntaxError) and not _ours(problem):
+    if not traced and _ours(problem):
+        return str(problem)
+    if not traced and not isinstance(problem, SyntaxError):
         return "".join(traceback.format_exception(problem))
     return "".join(reversed(blocks))
 

@@ -66,4 +66,8 @@ def test_without_a_frame_of_the_candidate_all_is_told_unless_the_message_says_it
         raise LoadError("kernel.py defines no function `f`")
     except LoadError as problem:
         said = explain(problem, "/nowhere/kernel.py")
-    assert said == "Traceback (most recent call last):\nLoadError: kernel.py defines no function `f`\n"
+    assert said == "kernel.py defines no function `f`"
+
+
+def test_an_error_of_the_loader_stands_without_a_traceback() -> None:
+    assert explain(LoadError("expected one\nfound    another"), "kernel.py") == "expected one\nfound    another"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from arena.errors import InfrastructureError
 from arena.judge.compile.hip_toolchains import toolchain_for
+from arena.judge.compile.signature import wrong_signature
 from arena.judge.workers import scheduling
 from arena.judge.workers.program import Program
 from arena.judge.workers.watchdog import memory_limit_bytes
@@ -76,6 +77,9 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     for key, outcome in outcomes.items():
         if isinstance(outcome, BuildFailed):
             status = Status.TIMEOUT if outcome.timed_out else Status.COMPILE_ERROR
+            own, printed = candidate.read_text(encoding="utf-8", errors="replace"), outcome.printed or outcome.log
+            if differs := wrong_signature(task, own, printed, candidate.name):
+                raise CandidateFailed(status, differs)
             raise CandidateFailed(status, f"for {key}: {outcome.log.strip()}")
         broken = [
             *forbidden_reads(outcome.library, toolchain, target),
