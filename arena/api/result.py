@@ -8,8 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from arena.results.environment import ratio_heading
+from arena.results.failures import failures
 from arena.results.outcome import Outcome, ended_by, ending, outcome_of
-from arena.results.record import CaseResult, Evaluation, Split
+from arena.results.record import Evaluation, Split
 from arena.results.release import Corpus
 from arena.results.verdict import Status
 from arena.task.corpus.release import corpus_of
@@ -109,10 +110,8 @@ class Result:
         return ", ".join(parts)
 
     def __str__(self) -> str:
-        """Summarise in one line, followed by one line per failing case."""
-        lines = [self._described()]
-        lines += [f"  {case.case} ({case.label}): {case.candidate}: {case.detail}" for case in self._failing()]
-        return "\n".join(lines)
+        """Summarise in one line, followed by the failures of cases."""
+        return "\n".join([self._described(), *(f"  {line}" for line in failures(self.evaluation))])
 
     __repr__ = __str__
 
@@ -126,9 +125,6 @@ class Result:
 
     def _described(self) -> str:
         return self.summary + (f": {self.detail}" if self.detail else "")
-
-    def _failing(self) -> list[CaseResult]:
-        return [case for case in self.evaluation.cases if case.candidate not in (Status.PASSED, Status.NOT_RUN)]
 
 
 def result_of(evaluation: Evaluation, task: Task, *, heldout: bool, named: Collection[str] = ()) -> Result:

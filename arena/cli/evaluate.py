@@ -16,6 +16,7 @@ from arena.cli.devices import Platform, warn_before
 from arena.cli.options import chosen_options, takes_options
 from arena.processes.error_line import first_error_line
 from arena.results.effort import Effort
+from arena.results.failures import failures
 from arena.results.verdict import Status
 from arena.task.options import EVALUATE
 
@@ -167,7 +168,7 @@ def _show(result: Result, options: Options) -> None:
         out.print("compile: the compiler warns:", markup=False)
     for line in warnings:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-    for line in render.failing_cases(evaluation):
+    for line in failures(evaluation):
         out.print(line, markup=False)
     for verdict in evaluation.verdicts:
         if verdict.status is not Status.PASSED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from rich.markup import escape
@@ -126,16 +126,6 @@ def compiler_warnings(evaluation: Evaluation) -> list[str]:
     shown = [line for first, more in list(blocks.items())[:_MOST_WARNINGS] for line in (first, *more)]
     left = len(blocks) - _MOST_WARNINGS
     return shown + ([f"… {left} more warnings"] if left > 0 else [])
-
-
-def failing_cases(evaluation: Evaluation) -> Iterable[str]:
-    """What went wrong, case by case; what several cases say alike is said once."""
-    told: dict[str, list[str]] = {}
-    for result in evaluation.cases:
-        if result.detail:
-            told.setdefault(result.detail.strip(), []).append(f"{result.case} ({result.label})")
-    for detail, cases in told.items():
-        yield f"{', '.join(cases)}:" + ("\n" if "\n" in detail else " ") + detail
 
 
 def targets_table(evaluation: Evaluation) -> Table:

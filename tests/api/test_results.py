@@ -136,7 +136,7 @@ def _no_judge(*_: object) -> None:
     [
         (
             {"hold_out": False},
-            "unknown option `hold_out`; expected one of: call_timeout_s, case, eager_stream, effort",
+            "unknown option `hold_out`; expected one of: call_timeout_s, case, dump, eager_stream, effort",
         ),
         ({"seed": 1}, "unknown option `seed`"),
         ({"seeds": 0}, "option `seeds`: 0 is less than the minimum of 1"),

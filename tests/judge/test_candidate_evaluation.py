@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from arena.cli.render import failing_cases
 from arena.errors import InfrastructureError
 from arena.judge.compile.cross_compile import CrossCompilation
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
@@ -23,6 +22,7 @@ from arena.judge.workers.worker import ForkServers
 from arena.platforms.cpu.platform import CpuPlatform
 from arena.results.effort import Effort
 from arena.results.environment import Environment
+from arena.results.failures import failures
 from arena.results.record import Evaluation, Split
 from arena.results.session import Evaluated
 from arena.results.verdict import Stage, Status
@@ -281,7 +281,7 @@ def test_a_failing_kernel_is_told_by_its_own_frames_once(task: Task, context: Ju
         TRACEBACK.strip()
     }
     text = feedback(done, Evaluated(1, 0.0, 0.0, done.status, None, done.candidate_hash), 1).text
-    shown = "\n".join(failing_cases(done))
+    shown = "\n".join(failures(done))
     for said in (text, shown):
         assert said.count(TRACEBACK.strip()) == 1 and "seen-01" in said and "arena" not in said
 

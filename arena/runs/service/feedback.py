@@ -10,6 +10,7 @@ from arena.agents.base import Feedback
 from arena.processes.error_line import first_error_line
 from arena.results.effort import Effort
 from arena.results.environment import ratio_heading
+from arena.results.failures import spans
 from arena.results.portability import KernelUse
 from arena.results.profile import CounterTable, Profile
 from arena.results.record import Evaluation
@@ -118,7 +119,7 @@ def _failures(cases: Sequence[CaseContent]) -> Iterator[str]:
     for index, ((status, detail), names) in enumerate(by_failure.items()):
         trace = "\n" in detail
         yield from [""] if trace or index == 0 else []
-        yield f"{', '.join(names)} {status}:" + ("\n" if trace else " ") + detail
+        yield f"{spans(names, [case.case for case in cases])} {status}:" + ("\n" if trace else " ") + detail
 
 
 def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:

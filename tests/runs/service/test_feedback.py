@@ -74,7 +74,7 @@ def test_what_many_cases_say_is_told_once() -> None:
     fails = Verdict(Stage.CORRECTNESS, Status.LAUNCH_ERROR, f"M=1: {trace}")
     text, content = answer(evaluation(*cases, other, fails=fails))
     assert text.startswith("launch_error in correctness: ValueError: no such block\n")
-    assert f"seen-01, seen-02, seen-03 launch_error:\n{trace}\n" in text
+    assert f"seen-01 … seen-03 launch_error:\n{trace}\n" in text
     assert text.count("line 3, in rms_norm") == 1
     assert "seen-04 wrong_result: y: all 4 elements wrong" in text
     assert [case["detail"] for case in content["cases"][:3]] == [trace] * 3
