@@ -10,12 +10,13 @@ from arena.results.environment import DeviceFacts
 from arena.task.definition import Case, Task
 
 HEADER = "task.h"
-INCLUDE = "include"
+INCLUDE, LIBRARY = "include", "headers"
 
 
 def header_files(task: Task, case: Case, device: DeviceFacts) -> dict[str, str]:
     """Return the headers that a kernel may include, by relative path; `task.h` is for the dtypes of the case."""
-    texts = {HEADER: task_header(task.on(device.arch), case), **headers()}
+    texts = {f"{LIBRARY}/{name}": text for name, text in headers().items()}
+    texts[HEADER] = task_header(task.on(device.arch), case)
     if device.vendor == "nvidia":
         from arena.platforms.cuda.hip_nvcc_headers import header_set, runtime_names
 
@@ -29,5 +30,5 @@ def compile_command(name: str, device: DeviceFacts) -> str:
         return ""
     if device.vendor == "nvidia":
         flags = " ".join(hip_nvcc.FLAGS)
-        return f"nvcc {flags} -arch={device.arch} -I{INCLUDE} -I. -x cu {name} -o kernel.so"
-    return f"hipcc --offload-arch={device.arch} {' '.join(hip_hipcc.FLAGS)} -I. -x hip {name} -o kernel.so"
+        return f"nvcc {flags} -arch={device.arch} -I{INCLUDE} -I. -I{LIBRARY} -x cu {name} -o kernel.so"
+    return f"hipcc --offload-arch={device.arch} {' '.join(hip_hipcc.FLAGS)} -I. -I{LIBRARY} -x hip {name} -o kernel.so"

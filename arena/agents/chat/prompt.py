@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 TEXT = "TASK.md"
+_LIBRARY, _INCLUDES = "headers", re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([\w.]+)"', re.MULTILINE)
 _NOT_SHOWN = ("evaluate", "include")
 """the command, which a model cannot call, and headers of a compiler, which it knows"""
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".h": "cpp", ".hip": "cpp"}
 
 _HEAD = """\
 You write one file, `{kernel}`: a GPU kernel for the task below. You have no tools and run nothing. The text of the \
-task is written for agents that work in a folder and call `./evaluate`; the files of that folder stand after it.
+task is written for agents that work in a folder and call `./evaluate`; the files of that folder stand after it, of \
+`headers/` those that the baseline includes.
 
 Answer with the complete file in one fenced code block that begins with ```{language}. It must define `{entry}`. \
 Nothing else of an answer is read, and parts of a file are not put together.
@@ -41,10 +44,27 @@ _NEXT = """\
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """Return the files of a workspace that a model is shown, by path in it, without the text of the task."""
+    """Return the files of a workspace that a model is shown, by path in it, without the text of the task.
+
+    Of the headers that a kernel may include, they are those that the baseline does: all of them have 4,400 words.
+    """
     names = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    used = _included(folder)
+    names = [name for name in names if name.parts[0] != _LIBRARY or name.name in used]
     shown = [name for name in names if name.parts[0] not in (TEXT, *_NOT_SHOWN) and name.name != "__init__.py"]
     return {str(name): (folder / name).read_text(encoding="utf-8") for name in shown}
+
+
+def _included(folder: Path) -> set[str]:
+    """Return the headers of a workspace that its kernel includes, directly or through one another."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (folder / _LIBRARY).glob("*.h")}
+    found: set[str] = set()
+    waiting = [path.read_text(encoding="utf-8") for path in folder.glob("kernel.*")]
+    while waiting:
+        names = {*_INCLUDES.findall(waiting.pop())} & texts.keys() - found
+        found |= names
+        waiting += [texts[name] for name in names]
+    return found
 
 
 def prompt_of(folder: Path, kernel: str, entry: str, turns: int = 1) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena.judge.compile.stage import by_hand
 from arena.judge.correctness.buffers import Sets
-from arena.judge.correctness.script import EXPECTED, GOT, INPUTS, Call, script
+from arena.judge.correctness.script import EXPECTED, GOT, INPUTS, DumpedCall, script
 from arena.results.environment import DeviceFacts
 from arena.results.verdict import Status
 from arena.task.definition import LARGE, Tensor, contiguous
@@ -74,7 +74,7 @@ class CallDump:
                 (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
         for name, values in tensors.items():
             self._save(f"{name}{_SUFFIXES[0 if plain else 1]}", values)
-        call = Call(arguments, status, self._candidate.name, facts.emulated, plain, command)
+        call = DumpedCall(arguments, status, self._candidate.name, facts.emulated, plain, command)
         for name, text in {**files, SCRIPT: script(call)}.items():
             with self._file(name) as path:
                 path.write_text(text, encoding="utf-8")

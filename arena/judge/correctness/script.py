@@ -23,7 +23,7 @@ for name, wanted in expected.items():
 
 
 @dataclass(frozen=True)
-class Call:
+class DumpedCall:
     """One call of a candidate.
 
     Attributes:
@@ -43,12 +43,12 @@ class Call:
     command: str
 
 
-def script(call: Call) -> str:
+def script(call: DumpedCall) -> str:
     """Return the text of the script."""
     return "\n".join([*_head(call), *_tensors(call), *(_hip(call) if call.command else _triton(call))]) + _COMPARE
 
 
-def _head(call: Call) -> Iterator[str]:
+def _head(call: DumpedCall) -> Iterator[str]:
     case = call.arguments.case
     said = f"Repeat a call of `{call.arguments.task.entry}` in {case.id} ({case.label}), which ended as {call.status}."
     yield f'"""{said}'
@@ -71,7 +71,7 @@ def _head(call: Call) -> Iterator[str]:
     yield from (*(["import numpy"] if call.plain else []), "import torch", "")
 
 
-def _tensors(call: Call) -> Iterator[str]:
+def _tensors(call: DumpedCall) -> Iterator[str]:
     device = "cpu" if call.emulated else "cuda"
     yield f'here, device = Path(__file__).parent, "{device}"'
     if call.plain:
@@ -92,7 +92,7 @@ def _tensors(call: Call) -> Iterator[str]:
         yield f'tensors["{tensor.name}"] = {memory}.{layout}'
 
 
-def _triton(call: Call) -> Iterator[str]:
+def _triton(call: DumpedCall) -> Iterator[str]:
     yield f'file = sys.argv[1] if len(sys.argv) > 1 else here / "{call.kernel}"'
     yield 'spec = importlib.util.spec_from_file_location("kernel", file)'
     yield "kernel = importlib.util.module_from_spec(spec)"
@@ -100,7 +100,7 @@ def _triton(call: Call) -> Iterator[str]:
     yield f"kernel.{call.arguments.task.entry}({', '.join(_values(call))})"
 
 
-def _values(call: Call) -> Iterator[str]:
+def _values(call: DumpedCall) -> Iterator[str]:
     for spec in (*call.arguments.task.inputs, *call.arguments.task.outputs):
         if isinstance(spec, ScalarSpec):
             yield repr(call.arguments.scalar(spec))
@@ -108,7 +108,7 @@ def _values(call: Call) -> Iterator[str]:
             yield f'tensors["{spec.name}"]' if call.arguments.tensors[spec.name] is not None else "None"
 
 
-def _hip(call: Call) -> Iterator[str]:
+def _hip(call: DumpedCall) -> Iterator[str]:
     arguments, entry = call.arguments, call.arguments.task.entry
     yield 'library = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else str(here / "kernel.so"))'
     axes = ", ".join(f"ctypes.c_int64({int(arguments.names[axis.name])})" for axis in passed_axes(arguments.task))

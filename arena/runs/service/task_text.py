@@ -10,8 +10,8 @@ from pathlib import Path
 from jinja2 import Environment as Engine
 from jinja2 import FileSystemLoader, StrictUndefined
 
-from arena.platforms.by_hand import compile_command
-from arena.platforms.toolchains.kernel_library import headers
+from arena.platforms.by_hand import LIBRARY, compile_command
+from arena.platforms.toolchains.kernel_library import OFFERS
 from arena.platforms.toolchains.task_header import alias, passed_axes, signature
 from arena.results.environment import DeviceFacts, Environment
 from arena.results.session import Limits
@@ -63,7 +63,8 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             fp8=task.on(device.arch).fp8 if declarations.uses_fp8(task) else "",
             aliases=[(alias(name), name) for name in task.dtypes],
             header_dtypes=", ".join(f"{name} = {task.seen[0].values[name]}" for name in task.dtypes),
-            headers=sorted(headers()),
+            headers=OFFERS,
+            library=LIBRARY,
             compile_by_hand="" if task.task_type.triton else compile_command(task.task_type.kernel_file, device),
             arguments=list(argument_views(task)),
             strided=any(spec.strides or spec.offset for spec in task.tensors),

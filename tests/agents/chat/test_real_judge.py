@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
+from arena.platforms.toolchains.kernel_library import OFFERS, headers
 from arena.results.record import Split
 from arena.results.verdict import Status
 from arena.runs.records import read_run
@@ -83,6 +84,28 @@ def test_the_prompt_of_the_command_line_is_what_a_model_is_asked(tmp_path: Path)
     heldout = (folder / "heldout.yaml").read_text(encoding="utf-8").splitlines()
     assert not [line for line in heldout if line in parts["prompt"]]
     assert KEY not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("task", "shown"),
+    [
+        ("hip2hip/modules/gelu", set()),
+        ("torch2hip/modules/softmax", set()),
+        ("hip2hip/modules/softmax", {"headers/block.h"}),
+        ("hip2hip/modules/transformer_ffn", {"headers/product.h", "headers/matrix.h"}),
+    ],
+)
+def test_a_model_is_shown_the_headers_that_the_baseline_includes(task: str, shown: set[str]) -> None:
+    done = CliRunner().invoke(app, ["tasks", "prompt", task, "--platform", "cpu", "--json"])
+    parts = json.loads(done.stdout)
+    assert {name for name in parts["files"] if name.startswith("headers/")} == shown
+    assert all(f"- `headers/{name}`: {offers}" in parts["text"] for name, offers in OFFERS.items())
+    assert len(parts["text"].split()) < 2000
+    assert "gelu" not in task or len(parts["prompt"].split()) < 2500
+
+
+def test_every_header_of_the_library_has_a_line() -> None:
+    assert OFFERS.keys() == headers().keys()
 
 
 @pytest.mark.parametrize("platform", ["auto", "cpu"])

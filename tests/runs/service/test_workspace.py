@@ -25,7 +25,7 @@ from tests.shipped import shipped_tasks
 Corpus = list[tuple[Task, Path]]
 NO_LIMITS = Limits()
 MADE_HERE = {"TASK.md", "seen.yaml", "reference.py", "evaluate"}
-HIP_HEADERS = {"task.h", "block.h", "matrix.h", "product.h"}
+HIP_HEADERS = {"task.h", "headers/block.h", "headers/matrix.h", "headers/product.h"}
 TELLING = 40
 """A line of an expert of at least so many characters would say something of it."""
 
@@ -193,7 +193,7 @@ def test_tables_hold_together(corpus: Corpus) -> None:
 
 def test_nvidia_gets_a_compiler_line_and_its_headers(tmp_path: Path) -> None:
     text = prompt_text(workspace(tmp_path, "hip2hip/modules/softmax", H200))
-    assert re.search(r"^nvcc .* -arch=sm_90 -Iinclude -I\. -x cu kernel\.hip -o kernel\.so$", text, re.MULTILINE)
+    assert re.search(r"^nvcc .* -arch=sm_90 -Iinclude -I\. -Iheaders -x cu kernel\.hip -o kernel\.so$", text, re.M)
     assert (tmp_path / "include" / "hip" / "hip_runtime.h").is_file()
     assert "NVIDIA H200, sm_90, wave size 32, 139 GiB" in text and "memory 4800 GB/s" in text
 

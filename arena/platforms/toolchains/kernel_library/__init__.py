@@ -9,6 +9,14 @@ import re
 from functools import cache
 from pathlib import Path
 
+OFFERS = {
+    "block.h": "`block_sum`, `block_max` and `over_block`: reductions over the threads of a one-dimensional block",
+    "matrix.h": "`matrix::load`, `multiply_accumulate`, `store`: products of 16 × 16 tiles by matrix units (MFMA, "
+    "WMMA, mma.sync), for 16-bit and 8-bit floats",
+    "product.h": "`product` and `linear`: a whole matrix product, tiled in shared memory, with matrix units where an "
+    "operand has 16 bits",
+}
+"""what a header is for, by its name"""
 _FOLDER = Path(__file__).parent
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([\w.]+)"[^\n]*$', re.MULTILINE)
 _MOST_HEADERS = 64
