@@ -54,14 +54,14 @@ __global__ void poison(double* y, const unsigned char* scratch) { y[0] = scratch
 extern "C" int many(double* y, int64_t a, float f0, int32_t b, float f1, float f2, float f3, float f4, float f5,
                     float f6, float f7, bool c, float f8, float f9, int64_t d, int64_t e, int64_t g, hipStream_t s) {
     const double values[] = {double(a), f0, double(b), f1, f2, f3, f4, f5, f6, f7, double(c), f8, f9, double(d),
-                             double(e), double(g), double(s == nullptr)};
-    for (int i = 0; i < 17; ++i) put<<<1, 1>>>(y, i, values[i]);
+                             double(e), double(g), double(s != nullptr)};
+    for (int i = 0; i < 17; ++i) put<<<1, 1, 0, s>>>(y, i, values[i]);
     return 0;
 }
 extern "C" int returns(double* y, int64_t code, hipStream_t) { return int(code); }
-extern "C" int probes(double* y, hipStream_t) {
+extern "C" int probes(double* y, hipStream_t s) {
     setvbuf(stdout, nullptr, _IONBF, 0);
-    put<<<1, 1>>>(y, 0, fwrite(y, 1, 8, stdout) == 8 ? 1.0 : 2.0);
+    put<<<1, 1, 0, s>>>(y, 0, fwrite(y, 1, 8, stdout) == 8 ? 1.0 : 2.0);
     return 0;
 }
 extern "C" int becomes(double*, hipStream_t) {
@@ -73,14 +73,25 @@ extern "C" int copies(double* y, int64_t bytes, hipStream_t) {
     (void)hipMemcpy(here, y, bytes, hipMemcpyDeviceToHost);
     return 0;
 }
-extern "C" int gathers(double* y, const double* const* rows, const double* x, hipStream_t) {
-    for (int i = 0; i < 2; ++i) fetch<<<1, 1>>>(y, i, rows, i);
+extern "C" int gathers(double* y, const double* const* rows, const double* x, hipStream_t s) {
+    for (int i = 0; i < 2; ++i) fetch<<<1, 1, 0, s>>>(y, i, rows, i);
+    return 0;
+}
+extern "C" int strays(double* y, int64_t how, hipStream_t stream) {
+    hipStream_t own = nullptr;
+    (void)hipStreamCreate(&own);
+    put<<<1, 1, 0, stream>>>(y, 0, 1.0);
+    if (how == 1) put<<<1, 1>>>(y, 0, 1.0);
+    if (how == 2) hipLaunchKernelGGL(put, 1, 1, 0, own, y, 0, 1.0);
+    if (how == 3) (void)hipMemsetAsync(y, 0, 8);
+    if (how == 4) for (int i = 0; i < 3; ++i) put<<<dim3(1), dim3(1), 0, own>>>(y, 0, 1.0);
+    if (how == 5) (void)hipMemsetAsync(y, 0, 8, stream), (void)hipMemcpyAsync(y, y + 1, 8, hipMemcpyDeviceToDevice, stream);
     return 0;
 }
 extern "C" size_t scratches_workspace(int64_t bytes) { return bytes; }
-extern "C" int scratches(double* y, int64_t bytes, void* scratch, hipStream_t) {
-    poison<<<1, 1>>>(y, static_cast<unsigned char*>(scratch));
-    overrun<<<1, 1>>>(static_cast<unsigned char*>(scratch), 79);
+extern "C" int scratches(double* y, int64_t bytes, void* scratch, hipStream_t s) {
+    poison<<<1, 1, 0, s>>>(y, static_cast<unsigned char*>(scratch));
+    overrun<<<1, 1, 0, s>>>(static_cast<unsigned char*>(scratch), 79);
     return 0;
 }
 """
@@ -244,6 +255,26 @@ def test_few_bytes_a_call_may_be_copied_to_the_host(kit: Kit) -> None:
         blame, detail = failure(worker.ask(Call(0)))
         assert blame is Blame.RULE_VIOLATION
         assert "copies 4097 bytes from the device to the host" in detail
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (1, "launches a kernel at kernel.hip:{}"),
+        (2, "launches a kernel at kernel.hip:{}"),
+        (3, "fills memory at kernel.hip:{}"),
+        (4, "launches a kernel at kernel.hip:{} (the first of 3)"),
+    ],
+)
+def test_work_on_another_stream_is_a_broken_rule_with_its_line(kit: Kit, how: int, said: str) -> None:
+    line = next(number for number, text in enumerate(KERNEL.splitlines(), 1) if f"how == {how}" in text)
+    with started(kit) as worker:
+        worker.bind("strays", axes=(how,))
+        blame, detail = failure(worker.ask(Call(0)))
+        assert blame is Blame.RULE_VIOLATION and detail.startswith(f"`strays` {said.format(line)} on another stream than")
+        worker.ask(Prepare())
+        worker.bind("strays", axes=(5,))
+        assert worker.ask(Call(0)) == Done(0.0)
 
 
 def test_offsets_become_addresses_whenever_there_are_new_data(kit: Kit) -> None:

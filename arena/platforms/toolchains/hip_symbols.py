@@ -97,7 +97,8 @@ _CXX = (
 _RUNTIMES = {
     "cpu": (
         r"_Z\d+hip[A-Z]\w*",
-        r"_ZN7hip_cpu(7contextE|12claim_shared|12place_shared|17use_dynamic_array|13block_barrier|14launch_threads|14wave_operation|5yield)\w*",
+        r"_ZN7hip_cpu(7contextE|12claim_shared|12place_shared|17use_dynamic_array|13block_barrier|14launch_threads)\w*",
+        r"_ZN7hip_cpu(11note_stream|14wave_operation|5yield)\w*",
         r"_ZN7hip_cpu(17device_properties|16device_attribute|15resident_blocks|20limit_dynamic_shared)\w*",
     ),
     "nvidia": (

@@ -38,7 +38,7 @@ class Binding {
         for (const Passed& one : arguments_) passed.push_back(value(one, set));
         for (const std::int64_t axis : axes_) passed.push_back({static_cast<std::uint64_t>(axis), false});
         if (scratch_) passed.push_back({address(scratch_ + set % regions_ * step_), false});
-        passed.push_back({reinterpret_cast<std::uintptr_t>(stream), false});
+        passed.push_back({reinterpret_cast<std::uintptr_t>(Device::passed(stream)), false});
         return Frame(passed);
     }
 

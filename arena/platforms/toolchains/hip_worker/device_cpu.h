@@ -59,13 +59,23 @@ class Device {
 
     static void wait_until_idle() {}
     static Stream stream() { return nullptr; }
+    // What a call gets as its stream.
+    static Stream passed(Stream) { return hip_cpu_worker_stream(); }
 
     static const char* error_name(int code) { return hip_cpu_worker_error_name(code); }
 
     static int call(const Entry& entry, const Frame& frame) {
         hip_cpu_worker_begin_call();
+        hip_cpu_worker_begin_streams();
         const int code = entry.call(frame);
+        const char* const elsewhere = hip_cpu_worker_end_streams();
         const std::size_t copied = hip_cpu_worker_end_call();
+        if (elsewhere) {
+            throw Failure("rule_violation",
+                          "`" + entry.name() + "` " + elsewhere +
+                              " on another stream than the one that it is given. On a GPU that is not ordered with "
+                              "the rest of the call: pass `stream` to every launch, copy and fill");
+        }
         if (copied != 0) {
             throw Failure("rule_violation",
                           "`" + entry.name() + "` copies " + std::to_string(copied) +

@@ -18,6 +18,9 @@ class Device {
     static constexpr bool spins = true;
     using Stream = hipStream_t;
 
+    // What a call gets as its stream.
+    static Stream passed(Stream stream) { return stream; }
+
     static void check(hipError_t code, const char* what) {
         if (code == hipSuccess) return;
         (void)hipGetLastError();  // else the next launch is blamed for it

@@ -1,7 +1,13 @@
 // Launches: their errors, and every block of the grid in turn.
 #include "hip_cpu/api.h"
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
 #include "memory.h"
 #include "scheduler.h"
+#include "worker.h"
 
 namespace hip_cpu {
 
@@ -24,13 +30,34 @@ hipError_t check(const Config& config) {
     return config.shared_bytes > max_shared_bytes ? hipErrorInvalidValue : hipSuccess;
 }
 
+// What a worker gives a call as its stream: an address that nothing else has, and nobody reads.
+char the_stream;
+bool in_call = false;
+
+// Work of the call that was not on its stream: the first piece, and how many more.
+struct OffStream {
+    unsigned count = 0, line = 0;
+    char what[64], file[64];
+    std::string text;
+} off_stream;
+
 }  // namespace
+
+void note_stream(hipStream_t stream, const char* what, const char* file, unsigned line) noexcept {
+    if (!in_call || reinterpret_cast<char*>(stream) == &the_stream) return;
+    if (off_stream.count++ != 0) return;
+    const char* const folder = std::strrchr(file, '/');
+    std::snprintf(off_stream.what, sizeof off_stream.what, "%s", what);
+    std::snprintf(off_stream.file, sizeof off_stream.file, "%s", folder ? folder + 1 : file);
+    off_stream.line = line;
+}
 
 void launch_threads(const Config& config, void (*thread)(void*), void* argument, unsigned wave_size) noexcept {
     if (context.block_serial != 0) {
         std::fputs("HIP on CPU: a kernel launches a kernel, which HIP does not provide\n", stderr);
         std::abort();
     }
+    note_stream(config.stream, "launches a kernel", config.file, config.line);
     const hipError_t refused = check(config);
     if (refused != hipSuccess) {
         last_error() = refused;
@@ -45,3 +72,19 @@ void launch_threads(const Config& config, void (*thread)(void*), void* argument,
 }
 
 }  // namespace hip_cpu
+
+void* hip_cpu_worker_stream() { return &hip_cpu::the_stream; }
+
+void hip_cpu_worker_begin_streams() {
+    hip_cpu::off_stream = {};
+    hip_cpu::in_call = true;
+}
+
+const char* hip_cpu_worker_end_streams() {
+    hip_cpu::OffStream& found = hip_cpu::off_stream;
+    hip_cpu::in_call = false;
+    if (found.count == 0) return nullptr;
+    found.text = std::string(found.what) + " at " + found.file + ":" + std::to_string(found.line);
+    if (found.count > 1) found.text += " (the first of " + std::to_string(found.count) + ")";
+    return found.text.c_str();
+}

@@ -16,6 +16,12 @@ void hip_cpu_worker_touch(void (*work)(void*), void* argument);
 void hip_cpu_worker_begin_call();
 std::size_t hip_cpu_worker_end_call();
 
+// The stream that a worker gives to calls. Between these two, other work is noted: `launches a kernel at kernel.hip:28`,
+// or null where all was on that stream.
+void* hip_cpu_worker_stream();
+void hip_cpu_worker_begin_streams();
+const char* hip_cpu_worker_end_streams();
+
 // What `hipGetErrorName` says of a code.
 const char* hip_cpu_worker_error_name(int code);
 }

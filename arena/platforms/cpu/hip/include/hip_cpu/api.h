@@ -138,11 +138,15 @@ template <class T> hipError_t hipMallocAsync(T** pointer, std::size_t bytes, hip
 }
 inline hipError_t hipFreeAsync(void* pointer, hipStream_t) { return hipFree(pointer); }
 
-inline hipError_t hipMemsetAsync(void* to, int value, std::size_t bytes, hipStream_t = nullptr) {
+inline hipError_t hipMemsetAsync(void* to, int value, std::size_t bytes, hipStream_t stream = nullptr,
+                                 unsigned line = __builtin_LINE(), const char* file = __builtin_FILE()) {
+    hip_cpu::note_stream(stream, "fills memory", file, line);
     return hipMemset(to, value, bytes);
 }
 inline hipError_t hipMemcpyAsync(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind,
-                                 hipStream_t = nullptr) {
+                                 hipStream_t stream = nullptr, unsigned line = __builtin_LINE(),
+                                 const char* file = __builtin_FILE()) {
+    hip_cpu::note_stream(stream, "copies memory", file, line);
     return hipMemcpy(to, from, bytes, kind);
 }
 inline hipError_t hipMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -193,8 +197,8 @@ void hip_cpu_call(void (*kernel)(P...), void** arguments, std::index_sequence<I.
 // Only for a kernel passed as what it is: behind a `const void*` its parameters are unknown to a C++ compiler.
 template <class... P>
 hipError_t hipLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                           hipStream_t stream) {
-    hip_cpu::launch(hip_cpu::Config(grid, block, shared_bytes, stream),
+                           hipStream_t stream, unsigned line = __builtin_LINE(), const char* file = __builtin_FILE()) {
+    hip_cpu::launch(hip_cpu::Config(grid, block, shared_bytes, stream, line, file),
                     [&] { hip_cpu_call(kernel, arguments, std::index_sequence_for<P...>()); });
     return hipGetLastError();
 }

@@ -26,9 +26,16 @@ struct Config {
     dim3 grid, block;
     std::size_t shared_bytes;
     hipStream_t stream;
-    Config(dim3 g, dim3 b, std::size_t bytes = 0, hipStream_t s = nullptr)
-        : grid(g), block(b), shared_bytes(bytes), stream(s) {}
+    unsigned line;
+    const char* file;
+    // Line and file are those of the launch.
+    Config(dim3 g, dim3 b, std::size_t bytes = 0, hipStream_t s = nullptr, unsigned line_ = __builtin_LINE(),
+           const char* file_ = __builtin_FILE())
+        : grid(g), block(b), shared_bytes(bytes), stream(s), line(line_), file(file_) {}
 };
+
+// Work of a call has to be on the stream that the call is given: notes what is not.
+HIP_CPU_SEAM void note_stream(hipStream_t stream, const char* what, const char* file, unsigned line) noexcept;
 
 // Runs `thread(argument)` once per GPU thread and returns when all are done; errors go to hipGetLastError.
 HIP_CPU_SEAM void launch_threads(const Config& config, void (*thread)(void*), void* argument, unsigned wave_size) noexcept;
