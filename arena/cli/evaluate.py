@@ -14,7 +14,6 @@ from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform, warn_before
 from arena.cli.options import chosen_options, takes_options
-from arena.processes.error_line import first_error_line
 from arena.results.effort import Effort
 from arena.results.failures import failures
 from arena.results.verdict import Status
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from arena.task.definition import Task
     from arena.task.options import Options
 
-_LINE_CHARACTERS = 400
 EXAMPLES = examples(
     "arena evaluate rms_norm tasks/triton2triton/normalization/rms_norm/kernel.py",
     "arena evaluate hip2hip/modules/softmax my_kernel.hip --json",
@@ -169,12 +167,12 @@ def _show(result: Result, options: Options) -> None:
     for line in warnings:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     for line in failures(evaluation):
-        out.print(line, markup=False)
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
     for verdict in evaluation.verdicts:
         if verdict.status is not Status.PASSED:
             told = any(case.detail and verdict.detail.endswith(case.detail) for case in evaluation.cases)
-            detail = first_error_line(verdict.detail, _LINE_CHARACTERS) if told else verdict.detail
-            out.print(f"{verdict.stage}: {verdict.status}: {detail}", markup=False)
+            detail = "" if told or not verdict.detail else f": {verdict.detail}"
+            out.print(f"{verdict.stage}: {verdict.status}{detail}", markup=False, highlight=False, soft_wrap=True)
     if options.dump is not None:
         place = f"{evaluation.dumped}: {Path(options.dump) / 'reproduce.py'}"
         out.print(f"dump: {place if evaluation.dumped else 'no call that failed'}", markup=False, soft_wrap=True)

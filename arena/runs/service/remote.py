@@ -34,6 +34,7 @@ from arena.task.definition import Task
 from arena.task.options import Options
 from arena.version import RELEASE, code_hash
 
+_OF_ANOTHER_KIND = "an answer of another kind than was asked for; install the same version on every machine"
 _HASH_CHARACTERS = 16
 """of a content hash, in a message that names two of them"""
 _FEW = 3
@@ -197,7 +198,7 @@ def asked(
     def progressed(data: bytes) -> None:
         step = _decoded(data)
         if not isinstance(step, Progress):
-            raise JudgeLost(f"{type(step).__name__} where a step was expected")
+            raise JudgeLost(_OF_ANOTHER_KIND)
         on_progress(step)
 
     try:
@@ -207,7 +208,7 @@ def asked(
         if isinstance(answer, HarnessFailed):
             raise InfrastructureError(answer.detail)
         if not isinstance(answer, expected):
-            raise JudgeLost(f"{type(answer).__name__} where {expected.__name__} was expected")
+            raise JudgeLost(_OF_ANOTHER_KIND)
         return answer
     except JudgeLost as problem:
         raise JudgeLost(f"the judge on {transport.where}: {problem}") from None
@@ -219,7 +220,7 @@ def _decoded(data: bytes) -> FromRemote:
     try:
         return _answers.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
-        raise JudgeLost(f"not an answer: {problem}") from None
+        raise JudgeLost(f"an answer that cannot be read: {problem}") from None
 
 
 class RemoteJudge:
