@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from arena.api.result import Result, result_of
-from arena.cli.render import failing_cases
 from arena.reports import formats
 from arena.reports.groups import ALL, groups
+from arena.results.failures import failures
 from arena.reports.intervals import Quantity
 from arena.reports.measure import Unit
 from arena.reports.results import RESULTS
@@ -67,7 +67,7 @@ def evaluation() -> str:
         raise ValueError(f"{OVERFIT} has no evaluation of {SHOWN}")
     result = result_of(trial.evaluation, load_task(TASKS / SHOWN), heldout=True)
     rows = [["case", "kind", "sizes", "status", "error / tolerance", "emulated ratio"], *_case_rows(result)]
-    return fenced([*aligned(rows), *failing_cases(trial.evaluation), result.summary])
+    return fenced([*aligned(rows), *failures(trial.evaluation), result.summary])
 
 
 class Shown(NamedTuple):
