@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import corpus, drawings, full_run, kept, quickstart, runs_on, tables
+from figures import corpus, drawings, full_run, kept, messages, options, quickstart, runs_on, tables
 
 ROOT = kept.ROOT
 LIST = "reports/tables/claims.md"
@@ -50,6 +50,7 @@ FIGURES: Mapping[str, Figure] = {
     "known-baseline": Figure(corpus.known_baseline, corpus.KNOWN_BASELINE),
     "machine-code": Figure(corpus.machine_code, corpus.MACHINE_CODE, block=True),
     "mutants": Figure(corpus.mutants, [kept.CHECKS]),
+    "options": Figure(options.table, [options.SOURCE], block=True),
     "production": Figure(corpus.engines, [_PRODUCTION]),
     "quickstart-answers": Figure(quickstart.answers, [kept.QUICKSTART], block=True),
     "quickstart-evaluation": Figure(quickstart.evaluation, [kept.QUICKSTART], block=True),
@@ -98,6 +99,7 @@ def made_files() -> Iterator[tuple[str, bytes]]:
         yield path, table.page().encode()
     for name, draw in drawings.FIGURES.items():
         yield f"{DRAWINGS}/{name}.svg", draw().svg().encode()
+    yield messages.PAGE, messages.page().encode()
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if _MARKED.search(text):
@@ -164,6 +166,7 @@ def listed() -> str:
     lines += ["", "| page | made from |", "| --- | --- |"]
     lines.append(f"| {_linked('reports/full-h200/summary.md')} and the files beside it | {_cited([kept.FULL])} |")
     lines.append(f"| `{DRAWINGS}/report.svg` | {_cited([kept.QUICKSTART])} |")
+    lines.append(f"| {_linked(messages.PAGE)} | {_cited([messages.SOURCE])} |")
     lines += [f"| {_linked(path)} | {_cited(table.sources)} |" for path, table in tables.TABLES.items()]
     return "\n".join(lines) + "\n"
 

@@ -18,6 +18,7 @@ from arena.cli import (
     compare,
     doctor,
     evaluate,
+    explain,
     export,
     heldout,
     import_tasks,
@@ -98,6 +99,7 @@ def _options(
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("runs", epilog=runs.EXAMPLES)(runs.runs)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)

@@ -16,6 +16,7 @@ from arena.cli.devices import Platform, warn_before
 from arena.cli.options import chosen_options, takes_options
 from arena.results.effort import Effort
 from arena.results.failures import failures
+from arena.results.messages import for_terminal
 from arena.results.verdict import Status
 from arena.task.options import EVALUATE
 
@@ -167,11 +168,11 @@ def _show(result: Result, options: Options) -> None:
     for line in warnings:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     for line in failures(evaluation):
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+        out.print(for_terminal(line), markup=False, highlight=False, soft_wrap=True)
     for verdict in evaluation.verdicts:
         if verdict.status is not Status.PASSED:
             told = any(case.detail and verdict.detail.endswith(case.detail) for case in evaluation.cases)
-            detail = "" if told or not verdict.detail else f": {verdict.detail}"
+            detail = "" if told or not verdict.detail else f": {for_terminal(verdict.detail)}"
             out.print(f"{verdict.stage}: {verdict.status}{detail}", markup=False, highlight=False, soft_wrap=True)
     if options.dump is not None:
         place = f"{evaluation.dumped}: {Path(options.dump) / 'reproduce.py'}"

@@ -17,6 +17,7 @@ from arena.cli.corpora import TasksDirs
 from arena.cli.devices import DEVICES, Platform, chosen_devices
 from arena.cli.options import chosen_options, takes_options
 from arena.errors import FileError
+from arena.results.messages import for_terminal
 from arena.task.options import EVALUATE
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _lines(check: TaskCheck, *, details: bool) -> list[str]:
         if details or item.outcome is CheckOutcome.FAILED:
             colour = colours[item.outcome]
             took = f" [dim]({item.seconds:.1f} s)[/dim]" if item.seconds >= _WORTH_SAYING_S else ""
-            text = f"{escape(item.name)}: {escape(item.detail)}{took}"
+            text = f"{escape(item.name)}: {escape(for_terminal(item.detail))}{took}"
             lines.append(f"    [{colour}]{item.outcome:<11}[/{colour}] {text}")
     return lines
 

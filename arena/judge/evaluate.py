@@ -41,6 +41,7 @@ from arena.platforms.toolchains.same_program import same_program
 from arena.processes.scratch import prefix as scratch_prefix
 from arena.results.effort import Effort
 from arena.results.environment import Environment
+from arena.results.messages import message, within
 from arena.results.portability import TargetBuild
 from arena.results.profile import Profile
 from arena.results.record import CaseResult, CaseTiming, Evaluation
@@ -80,10 +81,8 @@ class CandidateEvaluation:
         self._seen = select_cases(task, task.seen, options)
         self._heldout = select_cases(task, task.heldout, options) if options.heldout else ()
         if not self._seen:
-            raise InfrastructureError(
-                f"{task.id}: no seen case is left, with max_work {options.max_work}, max_held {options.max_held} "
-                f"and only {list(options.case)}; raise the limits, or name a seen case"
-            )
+            limits = {"max_work": options.max_work, "max_held": options.max_held, "cases": list(options.case)}
+            raise InfrastructureError(message("no_case_left", task=task.id, **limits))
         self._correctness, self._performance = checks(task, options, context.timer)
         self._results = {case.id: not_run(case) for case in (*self._seen, *self._heldout)}
         self._folder = Path(tempfile.mkdtemp(prefix=scratch_prefix("candidate")))
@@ -183,10 +182,7 @@ class CandidateEvaluation:
     def _await_device(self) -> None:
         """What an agent's processes had begun when they were stopped may still be running."""
         if not self._timer.platform.wait_until_idle(_IDLE_WAIT_S):
-            raise InfrastructureError(
-                f"the device is busy: work that is not the judge's did not end within {_IDLE_WAIT_S:.0f} s; "
-                "end the programs that use it, or choose another with --devices"
-            )
+            raise InfrastructureError(message("device_busy", allowed_s=_IDLE_WAIT_S))
 
     def _profile(self) -> Profile:
         """In a fresh worker, after everything that is timed: a profiler slows down the process that it is in."""
@@ -293,7 +289,7 @@ class CandidateEvaluation:
             report(stage, done, len(cases))
             finding = judge(case)
             if first.status is Status.PASSED and finding.status is not Status.PASSED:
-                first = OutputCheck(finding.status, f"{case.label}: {finding.detail}")
+                first = OutputCheck(finding.status, within("in_case", finding.detail, case=case.label))
             if finding.status in _HOPELESS:
                 break
         return first

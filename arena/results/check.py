@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from arena.results.messages import message
 from arena.results.record import SCHEMA_VERSION
 from arena.results.verdict import Status
 
@@ -134,6 +135,9 @@ def scored(name: str, counted: Sequence[MutantFate]) -> CheckItem:
     survivors = [fate for fate in counted if fate.survived]
     score = 1 - len(survivors) / len(counted)
     seen = f"{len(counted) - len(survivors)} of {len(counted)} rejected ({score:.0%})"
-    if survivors:
-        seen += "; survivors: " + "; ".join(f"{fate.name} ({fate.change})" for fate in survivors)
-    return CheckItem(name, CheckOutcome.PASSED if score >= LEAST_REJECTED else CheckOutcome.FAILED, seen)
+    named = "; ".join(f"{fate.name} ({fate.change})" for fate in survivors)
+    if score >= LEAST_REJECTED:
+        return CheckItem(name, CheckOutcome.PASSED, f"{seen}; survivors: {named}" if named else seen)
+    rejected = len(counted) - len(survivors)
+    of_all = {"rejected": rejected, "count": len(counted), "share": score, "least": LEAST_REJECTED}
+    return CheckItem(name, CheckOutcome.FAILED, message("check_mutants_survive", survivors=named, **of_all))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arena.package import PACKAGE, resource
+from arena.results.messages import message
 
 if TYPE_CHECKING:
     import torch
@@ -92,9 +93,7 @@ class Operators:
     def _allow_copy(self, into: torch.Tensor) -> None:
         first, end = self._arguments
         if first <= into.data_ptr() < end and not _is_ours(_caller()):
-            raise RuleViolation(
-                "a copy of PyTorch's into an argument: outputs and mutable inputs are written by Triton kernels only"
-            )
+            raise RuleViolation(message("pytorch_copies_to_output"))
 
 
 @cache
@@ -114,10 +113,7 @@ def computing(device: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
 
 def _refusal(name: str) -> Callable[..., Any]:
     def refuse(*_args: Any, **_kwargs: Any) -> Any:
-        raise RuleViolation(
-            f"{name} of PyTorch was called: PyTorch may allocate, fill, view and copy, and Triton kernels compute. "
-            "Sizes of a launch can be worked out in Python, from shapes or from `.tolist()`"
-        )
+        raise RuleViolation(message("pytorch_computes", operator=name))
 
     return refuse
 

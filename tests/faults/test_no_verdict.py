@@ -13,7 +13,7 @@ import arena
 from arena.cli.app import app
 from arena.judge.compile.builder_client import BuilderClient
 from arena.judge.process.client import JudgeClient
-from arena.judge.process.control import DETAIL
+from arena.results.messages import for_terminal, message
 from arena.results.session import Limits
 from arena.results.verdict import Status
 from arena.runs.serve.episodes import ServeSettings, opened
@@ -47,7 +47,7 @@ def judge(fragile: None) -> Iterator[JudgeClient]:
 
 @pytest.mark.slow
 def test_a_run_records_it_and_goes_on(tmp_path: Path, judge: JudgeClient) -> None:
-    trial = check(Faulty(tmp_path, RMS_NORM, HOSTILE).run(judge), Status.CRASH, DETAIL)
+    trial = check(Faulty(tmp_path, RMS_NORM, HOSTILE).run(judge), Status.CRASH, message("judge_failed_twice"))
     assert trial.evaluation is not None and not trial.evaluation.verdicts[0].passed
 
 
@@ -59,7 +59,7 @@ def test_an_episode_counts_it(tmp_path: Path, judge: JudgeClient) -> None:
     with BuilderClient() as builder, opened(settings, JudgePool([judge], builder)) as episodes:
         one = episodes.begin(RMS_NORM, "client", None, None).episode
         step = episodes.evaluate(one, HOSTILE.encode(), False)
-        assert (step.reward, step.evaluation, step.left) == (-3.0, 1, 2) and DETAIL in step.text
+        assert (step.reward, step.evaluation, step.left) == (-3.0, 1, 2) and message("judge_failed_twice") in step.text
         final = episodes.finish(one, HOSTILE.encode())
         assert (final.stage_status, final.reward, final.done) == (Status.CRASH, -3.0, True)
         another = episodes.begin(RMS_NORM, "client", None, None).episode
@@ -73,7 +73,8 @@ def test_evaluate_says_so_and_exits_as_for_any_failed_candidate(tmp_path: Path) 
     quick = ["--platform", "cpu", "--max-work", "2e4", "--seeds", "1", "--no-heldout"]
     done = CliRunner().invoke(app, ["evaluate", RMS_NORM, str(file), *quick])
     assert done.exit_code == 1, done.output
-    assert f"compile: crash: {DETAIL}" in done.output
+    told = for_terminal(message("judge_failed_twice"))
+    assert f"compile: crash: {told}" in " ".join(done.output.split())
 
 
 @pytest.fixture
@@ -94,4 +95,4 @@ def test_a_candidate_that_fills_the_disk(tmp_path: Path, small_disk: Path, monke
     monkeypatch.setenv("TMPDIR", str(small_disk))
     with JudgeClient("cpu") as judge:
         faulty = Faulty(tmp_path, RMS_NORM, in_python(FILL), {"heldout": True})
-        check(faulty.run(judge), Status.CRASH, DETAIL)
+        check(faulty.run(judge), Status.CRASH, message("judge_failed_twice"))

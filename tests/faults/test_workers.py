@@ -130,5 +130,9 @@ def test_hostile_answers(tmp_path: Path, cpu_judge: JudgeClient, body: str) -> N
     """A candidate that answers for its worker ends itself; the very same judge goes on."""
     judge = cpu_judge.pid
     fault = ON_EVERY_FILE.format(f'struct.pack("!I", len({body})) + {body}')
-    trial = check(Faulty(tmp_path, RMS_NORM, in_python(fault)).run(cpu_judge), Status.CRASH, "sent what is no answer")
+    trial = check(
+        Faulty(tmp_path, RMS_NORM, in_python(fault)).run(cpu_judge),
+        Status.CRASH,
+        "sent the judge what no unchanged process sends",
+    )
     assert len(trial.detail) < 9000 and cpu_judge.pid == judge

@@ -13,6 +13,7 @@ from arena.judge.process import control
 from arena.judge.process.control import Request
 from arena.judge.process.messages import Progress
 from arena.results.environment import Environment
+from arena.results.messages import message
 from arena.results.record import Evaluation
 from arena.results.reward import reward
 from arena.results.verdict import Stage, Status, Verdict
@@ -75,7 +76,7 @@ def test_a_candidate_with_which_two_judges_fail_has_failed(tmp_path: Path, basel
     evaluation, progress = evaluated(judge, tmp_path)
     assert judge.asked == ["hostile", "hostile", "baseline"] and len(progress) == 2
     assert [options.profile for options in judge.options] == [True, True, False]
-    assert evaluation.failure is not None and evaluation.failure.detail == control.DETAIL
+    assert evaluation.failure is not None and evaluation.failure.detail == message("judge_failed_twice")
     assert evaluation.status is Status.CRASH and reward(evaluation.status, None) < 0
     task = load_task(RMS_NORM)
     assert evaluation.task_hash == task.content_hash and len(evaluation.candidate_hash) == 64

@@ -52,7 +52,7 @@ def test_a_baseline_that_the_candidate_moved_voids_the_timing(tmp_path: Path, mo
     monkeypatch.setenv("ARENA_SANDBOX", "basic")
     done = _second_evaluation(tmp_path)
     assert done.status is Status.TIMING_MISMATCH
-    assert "the baseline's worker was given nice value 7 instead of" in done.verdicts[-1].detail
+    assert "the process of the baseline was given nice value 7 instead of" in done.verdicts[-1].detail
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from arena.judge.performance.timed_program import PassPlan
 from arena.judge.performance.timer import _GPU, Placement, Timer
 from arena.judge.performance.waits import LONG, PROBE, SHORT, SINGLE
 from arena.judge.process.client import JudgeClient
+from arena.results.messages import message
 from arena.results.record import Estimate
 from arena.results.verdict import Stage, Status
 from arena.task.corpus.task_folder import TASKS
@@ -124,7 +125,8 @@ def test_a_candidate_that_only_seemed_slow_is_measured_as_any_other(
 ) -> None:
     candidate, planned = side(9.9e-3), Planned(monkeypatch, case, 9.9e-3)
     assert planned.calls(candidate) == [10]
-    said = f"a call took 9.9 ms while passes were planned, {measured_ms:g} ms in them"
+    said = message("planning_differs", before_ms=9.9, timed_ms=measured_ms)
+    assert "a call took 9.9 ms when" in said and f"{measured_ms:g} ms when timed" in said
     assert planned.feigned(candidate, measured_ms) == said
     assert planned.calls(candidate) == [again]
 

@@ -165,7 +165,7 @@ def test_files_that_were_written_have_a_total_and_so_have_deleted_ones(
     ready(other)
     kept, ended = Watch(modest.pid, 1 << 40, None, [tmp_path]), Watch(other.pid, 1 << 40, None, [tmp_path])
     assert other.wait(10) == -9 and modest.poll() is None
-    assert ended.status is Status.CRASH and "of disk; at most 0.1 GiB" in ended.verdict
+    assert ended.status is Status.CRASH and "of files; at most 0.1 GiB" in ended.verdict
     for watch in (kept, ended):
         watch.end()
 

@@ -14,7 +14,8 @@ from arena.cli.app import app
 from arena.errors import UsageError
 from arena.results.effort import Effort
 from arena.task.corpus.strict_yaml import fault
-from arena.task.options import EVALUATE, RUN, SERVE, Options, OptionSpec, json_schema, options_of, overriding, specs
+from arena.task.options import EVALUATE, RUN, SERVE, Options, json_schema, options_of, overriding, specs
+from tests.tools import load
 
 PACKAGE = Path(arena.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "evaluate" / "configuration.md"
@@ -22,23 +23,9 @@ MOST_NAMES_BY_CHANCE = 2
 COMMANDS = {EVALUATE: ["evaluate"], RUN: ["run"], SERVE: ["serve"]}
 
 
-def default_of(spec: OptionSpec) -> str:
-    if spec.default is None or spec.default == ():
-        return "–"
-    return f"`{str(spec.default).lower() if isinstance(spec.default, bool) else spec.default}`"
-
-
-def table() -> str:
-    """Return the table of the page on configurations."""
-    rows = ["| key | default | bounds | where | what it does |", "| --- | --- | --- | --- | --- |"]
-    for spec in specs().values():
-        places = ", ".join(command.removeprefix("arena ") for command in spec.commands)
-        rows.append(f"| `{spec.name}` | {default_of(spec)} | {spec.bounds or '–'} | {places} | {spec.text} |")
-    return "\n".join(rows)
-
-
 def test_the_page_on_configurations_has_the_table() -> None:
-    assert table() in PAGE.read_text(encoding="utf-8"), f"write into {PAGE.name}:\n{table()}"
+    assert "<!-- figure: options -->" in PAGE.read_text(encoding="utf-8")
+    assert all(f"| `{name}` | " in load("figures.options").table() for name in specs())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

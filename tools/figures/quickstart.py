@@ -9,7 +9,6 @@ from typing import NamedTuple
 from arena.api.result import Result, result_of
 from arena.reports import formats
 from arena.reports.groups import ALL, groups
-from arena.results.failures import failures
 from arena.reports.intervals import Quantity
 from arena.reports.measure import Unit
 from arena.reports.results import RESULTS
@@ -17,6 +16,7 @@ from arena.reports.rows import trial_rows
 from arena.reports.standings import LEVEL_NOTE, RankedGroup, overall, shown, standings
 from arena.reports.summary import Summary, summary_table
 from arena.reports.views import task_lines
+from arena.results.failures import failures
 from arena.results.outcome import Outcome, outcome_of_trial
 from arena.results.record import Split, Trial
 from arena.results.verdict import Status

@@ -14,6 +14,7 @@ from arena.errors import InfrastructureError, UsageError
 from arena.platforms.rocm.hip_launch import THREADS
 from arena.processes.sandbox.namespaces import NO_INET, OWN_NETWORK, parts_of
 from arena.results.environment import DeviceFacts
+from arena.results.messages import bare
 from arena.results.portability import BuildOutcome
 from arena.results.record import CaseTiming, Evaluation, Mode
 from arena.results.verdict import Status
@@ -129,7 +130,8 @@ def _built(found: VendorBuilds) -> str:
 
 
 def _gist(detail: str) -> str:
-    """The last line of a Python traceback; of anything else the beginning, where compilers say what is wrong."""
+    """Return the last line of a Python traceback; of anything else the beginning, where compilers report errors."""
+    detail = bare(detail)
     return detail.strip().splitlines()[-1] if "Traceback" in detail else detail[:_DETAIL]
 
 
@@ -156,7 +158,7 @@ def _verdict(evaluation: Evaluation) -> str:
     """The status, and why."""
     for verdict in evaluation.verdicts:
         if verdict.status is evaluation.status and verdict.detail:
-            return f"{evaluation.status}: {verdict.detail[-_DETAIL:]}"
+            return f"{evaluation.status}: {bare(verdict.detail)[-_DETAIL:]}"
     return str(evaluation.status)
 
 

@@ -9,6 +9,7 @@ from arena.checks.tasks.soundness import Draw, Tensors
 from arena.judge.correctness.conditioning import MARGIN
 from arena.judge.correctness.verify import OutputCheck, check_outputs, compared
 from arena.results.check import CheckItem, CheckOutcome
+from arena.results.messages import message
 from arena.results.verdict import Status
 from arena.task.definition import Arithmetic, OutputComparison, Precision
 from arena.task.numerics.arithmetic import SHORTER
@@ -33,16 +34,17 @@ def arithmetic_item(draws: Sequence[Draw], generator: torch.Generator) -> CheckI
     if not draws or draws[0].arguments.task.precision is not Precision.FLOAT64:
         return None
     everywhere = draws[0].arguments.task.arithmetic is Arithmetic.OPERATORS
-    said, outcome = [], CheckOutcome.PASSED
+    errors, right = [], True
     for name in dict.fromkeys(draw.arguments.operand_format for draw in draws):
         of_format = [draw for draw in draws if draw.arguments.operand_format == name]
         tried = [*of_format, *_fresh(of_format, generator)]
         worst = max(_error(draw, name, everywhere=everywhere) for draw in tried)
         below, found = _below(tried, name)
-        said.append(f"{name} {worst:.2g}, {below} {found:.2g}")
-        if worst > _ALLOWED or found <= 1:
-            outcome = CheckOutcome.FAILED
-    return CheckItem(NAME, outcome, f"error over tolerance: {'; '.join(said)}")
+        errors.append(f"{name} {worst:.2g}, {below} {found:.2g}")
+        right = right and worst <= _ALLOWED and found > 1
+    if right:
+        return CheckItem(NAME, CheckOutcome.PASSED, f"error over tolerance: {'; '.join(errors)}")
+    return CheckItem(NAME, CheckOutcome.FAILED, message("check_arithmetic", errors="; ".join(errors), most=_ALLOWED))
 
 
 def _fresh(draws: Sequence[Draw], generator: torch.Generator) -> Iterable[Draw]:

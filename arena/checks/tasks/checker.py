@@ -29,6 +29,7 @@ from arena.judge.workers.program import Program, WorkerProgram, triton_cache
 from arena.judge.workers.worker import CandidateFailed
 from arena.processes.protocol import Language
 from arena.results.check import CheckItem, CheckOutcome, MutantFate, TaskCheck
+from arena.results.messages import message, within
 from arena.results.portability import BuildOutcome, MachineCodeOutcome
 from arena.results.verdict import Status
 from arena.runs.sharing import share_out
@@ -115,7 +116,7 @@ class TaskChecker:
         yield from work_items(self._task, reference, small, generator)
         kernel = self._task.trusted_kernel
         if kernel is None:
-            yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, "there is no kernel that is known to be right")
+            yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, message("check_no_kernel"))
             return
         yield from self._kernel_items(kernel)
         yield from self._targets(kernel)
@@ -138,7 +139,7 @@ class TaskChecker:
             program = build_program(self._task, kernel, self._cases, facts).program
             other = build_other_wave(self._task, kernel, self._cases, facts)
         except CandidateFailed as failure:
-            yield CheckItem("builds", CheckOutcome.FAILED, f"{failure.status}: {failure.detail}")
+            yield CheckItem("builds", CheckOutcome.FAILED, within("of_kernel", failure.detail, status=failure.status))
             return
         yield CheckItem("builds", CheckOutcome.PASSED, f"for {facts.arch}")
         yield from self._correct(program, other.program if other else None)
@@ -152,7 +153,7 @@ class TaskChecker:
             program = build_program(self._task, kernel, self._cases, facts).program
             other = build_other_wave(self._task, kernel, self._cases, facts)
         except CandidateFailed as failure:
-            return CheckItem("expert", CheckOutcome.FAILED, f"{failure.status}: {failure.detail}")
+            return CheckItem("expert", CheckOutcome.FAILED, within("of_kernel", failure.detail, status=failure.status))
         items = list(self._correct(program, other.program if other else None))
         if items[0].outcome is CheckOutcome.PASSED and self._times:
             self._timing.note(program, self._cases)
@@ -190,19 +191,22 @@ class TaskChecker:
         for case in self._cases:
             finding = findings[case.id]
             if finding.status is not Status.PASSED:
-                said = f"{case.id} ({case.label}): {finding.status}: {finding.detail}"
-                yield CheckItem("correct", CheckOutcome.FAILED, said)
+                detail = within("of_case", finding.detail, case=case.id, label=case.label, status=finding.status)
+                yield CheckItem("correct", CheckOutcome.FAILED, detail)
                 return
         worst, where = max((findings[case.id].error_ratio or 0.0, case.id) for case in self._cases)
         left = len(self._task.cases) - len(self._cases)
         waves = ", at wave sizes 32 and 64" if other_wave is not None else ""
         skipped = f"; {left} too large for this platform were not run" if left else ""
-        within = f" within {_ENOUGH_S:g} s a case" if self._correctness.enough_s == _ENOUGH_S else ""
-        looked = f"{len(self._cases)} cases, {self._options.seeds} seeds{within}{waves}{skipped}"
+        a_case = f" within {_ENOUGH_S:g} s a case" if self._correctness.enough_s == _ENOUGH_S else ""
+        looked = f"{len(self._cases)} cases, {self._options.seeds} seeds{a_case}{waves}{skipped}"
         yield CheckItem("correct", CheckOutcome.PASSED, looked)
-        outcome = CheckOutcome.PASSED if worst < MARGIN else CheckOutcome.FAILED
-        said = f"worst error is {worst:.3g} of the tolerance, in {where}; at most {MARGIN} is allowed"
-        yield unless_declared(self._task, CheckItem("margin", outcome, said))
+        if worst < MARGIN:
+            seen = f"worst error is {worst:.3g} of the tolerance, in {where}; at most {MARGIN} is allowed"
+            yield unless_declared(self._task, CheckItem("margin", CheckOutcome.PASSED, seen))
+        else:
+            detail = message("check_margin", found=worst, case=where, most=MARGIN)
+            yield unless_declared(self._task, CheckItem("margin", CheckOutcome.FAILED, detail))
 
     def _targets(self, kernel: Path) -> Iterator[CheckItem]:
         wanted = self._options.targets
@@ -222,8 +226,8 @@ class TaskChecker:
             yield CheckItem(f"builds for {build.target}", outcomes[build.outcome], detail)
             if build.machine_code is not None:
                 found = build.machine_code
-                said = f"{found.detail} ({found.case})"
-                yield CheckItem(f"machine code for {build.target}", _OF_MACHINE_CODE[found.outcome], said)
+                detail = within("in_machine_code", found.detail, case=found.case)
+                yield CheckItem(f"machine code for {build.target}", _OF_MACHINE_CODE[found.outcome], detail)
 
 
 def _of_the_author(items: Iterator[CheckItem]) -> Iterator[CheckItem]:
@@ -236,7 +240,7 @@ def _of_the_author(items: Iterator[CheckItem]) -> Iterator[CheckItem]:
 
 def reference_failed(problem: FileError) -> CheckItem:
     """Return the item of a reference that does not load, or fails somewhere; the message names file and line."""
-    return CheckItem("reference", CheckOutcome.FAILED, str(problem))
+    return CheckItem("reference", CheckOutcome.FAILED, message("check_reference_failed", problem=problem))
 
 
 def _discard(worker_programs: Sequence[WorkerProgram]) -> None:

@@ -28,6 +28,7 @@ from arena.platforms.toolchains.task_header import dtype_key, task_header
 from arena.processes.printable import shortened
 from arena.processes.protocol import Language
 from arena.results.check import CheckItem, CheckOutcome, MutantFate, scored
+from arena.results.messages import message
 from arena.results.verdict import Status
 from arena.task.definition import Case, Task, arguments
 from arena.task.numerics.reference import Reference
@@ -85,18 +86,15 @@ def try_mutants(
 def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
     """Enough of them rejected, and no declaration that means nothing."""
     if not fates:
-        return CheckItem("mutants", CheckOutcome.NOT_CHECKED, "there is no kernel to make mutants of")
+        return CheckItem("mutants", CheckOutcome.NOT_CHECKED, message("check_mutants_no_kernel"))
     declared = {name for name in task.equivalent_mutants if name[0].isdigit()}  # the others are omissions
     strange = sorted(declared - {fate.name for fate in fates if fate.status is Status.PASSED})
     if strange:
-        return CheckItem(
-            "mutants", CheckOutcome.FAILED, f"declared equivalent, but no surviving mutant: {', '.join(strange)}"
-        )
+        detail = message("check_mutants_declared", names=", ".join(strange))
+        return CheckItem("mutants", CheckOutcome.FAILED, detail)
     counted = [fate for fate in fates if fate.built and not fate.equivalent]
     if not counted:
-        return CheckItem(
-            "mutants", CheckOutcome.FAILED, f"of {len(fates)} mutants none builds: does the kernel itself?"
-        )
+        return CheckItem("mutants", CheckOutcome.FAILED, message("check_mutants_unbuilt", count=len(fates)))
     return scored("mutants", counted)
 
 

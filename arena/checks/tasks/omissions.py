@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from arena.checks.tasks.soundness import Draw
 from arena.judge.selection import emulation_work
 from arena.results.check import CheckItem, CheckOutcome, MutantFate, scored
+from arena.results.messages import message
 from arena.results.verdict import Status
 from arena.task.definition import Arguments, Case, ScalarSpec, Task, arguments
 from arena.task.numerics.reference import Reference
@@ -114,7 +115,7 @@ def omissions_item(fates: Sequence[MutantFate]) -> CheckItem:
     """Judge the fates: enough of those that count are rejected, and the others are named."""
     counted = [fate for fate in fates if not fate.equivalent]
     if not counted:
-        return CheckItem("omissions", CheckOutcome.NOT_CHECKED, "no input holds numbers to compute with")
+        return CheckItem("omissions", CheckOutcome.NOT_CHECKED, message("check_no_numbers"))
     return scored("omissions", counted)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from arena.judge.selection import emulation_work
 from arena.platforms.peaks import find_peaks
 from arena.results.check import CheckItem, CheckOutcome
+from arena.results.messages import message, within
 from arena.results.record import LONG_MS, Split
 from arena.task.corpus.scaffolding import unfinished
 from arena.task.definition import FLOATING, Case, ScalarSpec, Task, TensorSpec, arguments
@@ -42,8 +43,11 @@ def rule_items(task: Task, level: RuleLevel, duplicate: str = "") -> Iterator[Ch
     for name, problem in problems.items():
         yield _item(task, level, name, problem)
     kept = [name for name, problem in problems.items() if not problem and name in task.exceptions]
-    said = f"{', '.join(map(repr, kept))} under `exceptions` of task.yaml, but the task keeps the rule: remove the line"
-    yield CheckItem("exceptions", CheckOutcome.FAILED, said) if kept else CheckItem("exceptions", CheckOutcome.PASSED)
+    if kept:
+        detail = message("check_exception_unneeded", names=", ".join(map(repr, kept)))
+        yield CheckItem("exceptions", CheckOutcome.FAILED, detail)
+    else:
+        yield CheckItem("exceptions", CheckOutcome.PASSED)
 
 
 def _item(task: Task, level: RuleLevel, name: str, problem: str) -> CheckItem:
@@ -53,45 +57,44 @@ def _item(task: Task, level: RuleLevel, name: str, problem: str) -> CheckItem:
     if reason:
         return CheckItem(name, CheckOutcome.DECLARED, reason)
     if level is RuleLevel.OWN and level_of_rule(name) is RuleLevel.STRICT:
-        return CheckItem(name, CheckOutcome.NOT_CHECKED, f"would fail at level strict: {problem}")
+        return CheckItem(name, CheckOutcome.NOT_CHECKED, within("only_at_strict", problem))
     return CheckItem(name, CheckOutcome.FAILED, problem)
 
 
 def _own_rules(task: Task, duplicate: str) -> Iterator[tuple[str, str]]:
     """Yield what every task is held to: the rule, and what breaks it, or an empty string."""
     left = unfinished(task.path)
-    yield "finished", f"{len(left)} lines say TODO: {left[0]}" if left else ""
+    yield "finished", message("check_unfinished", count=len(left), first=left[0]) if left else ""
     yield "kinds", _few_kinds(task)
     yield "timed cases", _timed(task)
     yield "axes vary", _pinned(task)
     yield "small cases", _too_few_small(task)
-    yield "unlike others", f"is {duplicate} under another name" if duplicate else ""
+    yield "unlike others", message("check_duplicate", other=duplicate) if duplicate else ""
 
 
 def _strict_rules(task: Task) -> Iterator[tuple[str, str]]:
     """Yield what a strict corpus demands besides."""
     for axis in task.axes:
         greatest = max(int(case.values[axis.name]) for case in task.cases)
-        said = f"{axis.name} is at most {greatest}, its domain ends at {axis.high}: add a larger case or end it earlier"
-        yield f"reach of {axis.name}", said if axis.high > REACH * greatest else ""
+        detail = message("check_axis_reach", axis=axis.name, greatest=greatest, high=axis.high)
+        yield f"reach of {axis.name}", detail if axis.high > REACH * greatest else ""
     kinds = Counter(case.kind for case in task.heldout)
-    few = len(task.heldout) < LEAST_HELDOUT
-    yield "held-out cases", f"{len(task.heldout)} held-out cases, at least {LEAST_HELDOUT} are needed" if few else ""
+    few = message("check_few_heldout", found=len(task.heldout), least=LEAST_HELDOUT)
+    yield "held-out cases", few if len(task.heldout) < LEAST_HELDOUT else ""
     yield "held-out kinds", _few_kinds(task, LEAST_HELDOUT_KINDS)
     for kind in ("production", "scale_up"):
-        yield f"{kind} case", "" if kinds[kind] else f"no held-out case is of the kind {kind}"
-    short = task.latency_bound or any(case.kind in STRUCTURAL and takes_long(task, case) for case in task.heldout)
-    said = f"no held-out case of the kind {', '.join(STRUCTURAL)} takes 20 µs or more on an H200"
-    yield "long structural case", "" if short else said
+        yield f"{kind} case", "" if kinds[kind] else message("check_kind_missing", kind=kind)
+    kept = task.latency_bound or any(case.kind in STRUCTURAL and takes_long(task, case) for case in task.heldout)
+    yield "long structural case", "" if kept else message("check_no_long_case", kinds=", ".join(STRUCTURAL))
     drawn = not has_numbers(task) or any(case.fills for case in task.heldout)
-    yield "values case", "" if drawn else "no held-out case has `fills` of its own"
+    yield "values case", "" if drawn else message("check_no_fills")
 
 
 def _few_kinds(task: Task, least: int = LEAST_KINDS) -> str:
     kinds = Counter(case.kind for case in task.heldout)
     if len(kinds) >= least:
         return ""
-    return f"held-out cases are of {len(kinds)} kinds ({', '.join(sorted(kinds))}), at least {least} are needed"
+    return message("check_few_kinds", found=len(kinds), kinds=", ".join(sorted(kinds)), least=least)
 
 
 def takes_long(task: Task, case: Case) -> bool:
@@ -128,7 +131,7 @@ def _timed(task: Task) -> str:
     for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
         timed = sum(case.timed for case in cases)
         if not LEAST_TIMED <= timed <= MOST_TIMED:
-            return f"{timed} {split} cases say `timed: true`; expected {LEAST_TIMED} to {MOST_TIMED}, production sizes"
+            return message("check_timed_cases", found=timed, split=split, least=LEAST_TIMED, most=MOST_TIMED)
     return ""
 
 
@@ -137,12 +140,13 @@ def _pinned(task: Task) -> str:
     for axis in task.axes:
         taken = {case.values[axis.name] for case in task.cases}
         if len(taken) == 1 and axis.low != axis.high:
-            return f"axis {axis.name} is {taken.pop()} in every case, though its domain is {axis.domain_text}"
+            value, domain = taken.pop(), axis.domain_text
+            return message("check_axis_constant", axis=axis.name, value=value, domain=domain)
     for spec in task.inputs:
         if isinstance(spec, ScalarSpec) and all(
             case.values.get(spec.name, spec.value) == spec.value for case in task.cases
         ):
-            return f"scalar {spec.name} is {spec.value} in every case: a kernel could take it for a constant"
+            return message("check_scalar_constant", name=spec.name, value=spec.value)
     return ""
 
 
@@ -150,5 +154,6 @@ def _too_few_small(task: Task) -> str:
     for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
         small = sum(emulation_work(arguments(task, case)) <= CPU_MAX_WORK for case in cases)
         if small < _LEAST_SMALL:
-            return f"{small} {split} cases are small enough for the CPU: {CPU_MAX_WORK:.0e} operations plus bytes held"
+            few = {"found": small, "split": split, "limit": CPU_MAX_WORK, "least": _LEAST_SMALL}
+            return message("check_few_small_cases", **few)
     return ""

@@ -14,6 +14,7 @@ from arena.checks.tasks.static import find_duplicates, static_items
 from arena.errors import InfrastructureError, RecordError
 from arena.package import PACKAGE, closure_hash
 from arena.results.check import CheckItem, CheckOutcome, TaskCheck
+from arena.results.messages import bare, message
 from arena.runs import records
 from arena.runs.sharing import share_out
 from arena.task.definition import Task
@@ -135,7 +136,7 @@ def _checked(task: Task, judge: TaskJudge, plan: CheckPlan, duplicates: Mapping[
             task.path, plan.options, plan.most_mutants, every_launch=plan.every_launch, timing=plan.timing
         )
     except InfrastructureError as problem:
-        broken = CheckItem("harness", CheckOutcome.FAILED, f"no verdict: {problem}")
+        broken = CheckItem("harness", CheckOutcome.FAILED, message("check_no_verdict", problem=bare(str(problem))))
         return TaskCheck(task.id, task.content_hash, plan.platform, (*static, broken), how=plan.how)
     check = replace(found, items=(*static, *found.items), how=plan.how)
     path = plan.kept(task)

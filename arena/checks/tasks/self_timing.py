@@ -13,6 +13,7 @@ from arena.judge.performance.timed_program import TimedProgram
 from arena.judge.selection import declared_work
 from arena.judge.workers.program import Program, WorkerProgram
 from arena.results.check import CheckItem, CheckOutcome, Speed
+from arena.results.messages import message
 from arena.results.record import LONG_MS, Estimate, Split
 from arena.task.definition import Case, Task, arguments
 from arena.task.rules import reason_for
@@ -135,12 +136,15 @@ class SelfTiming:
 def same_speed(timed: Sequence[Timed]) -> CheckItem:
     """A kernel is as fast as itself; an interval that is wide says that noise, and a narrow one that bias spoils it."""
     if not timed:
-        return CheckItem("A/A", CheckOutcome.NOT_CHECKED, "no case is long enough")
+        return CheckItem("A/A", CheckOutcome.NOT_CHECKED, message("check_self_no_case"))
     worst = max(timed, key=lambda one: one.deviation)
-    outcome = CheckOutcome.PASSED if worst.deviation < BAND else CheckOutcome.FAILED
-    seen = f"worst deviation from 1 is {worst.deviation:.2%} over {len(timed)} cases: {_intervals(worst)}"
     twice = [one for one in timed if len(one.speedups) > 1 and one is not worst]
-    return CheckItem("A/A", outcome, "; timed twice: ".join([seen, *map(_intervals, twice)]))
+    intervals = "; timed twice: ".join([_intervals(worst), *map(_intervals, twice)])
+    if worst.deviation < BAND:
+        seen = f"worst deviation from 1 is {worst.deviation:.2%} over {len(timed)} cases: {intervals}"
+        return CheckItem("A/A", CheckOutcome.PASSED, seen)
+    values = {"worst": worst.deviation, "cases": len(timed), "most": BAND, "intervals": intervals}
+    return CheckItem("A/A", CheckOutcome.FAILED, message("check_self_differs", **values))
 
 
 def _intervals(timed: Timed) -> str:
@@ -153,30 +157,34 @@ def headroom(speed: Speed, declared: str) -> CheckItem:
     """A baseline kernel that reaches the roofline leaves nothing to gain, and the task must say so."""
     fraction = speed.roofline_fraction
     if fraction is None:
-        return CheckItem("headroom", CheckOutcome.NOT_CHECKED, "the peaks of this device are not known")
+        return CheckItem("headroom", CheckOutcome.NOT_CHECKED, message("check_headroom_unknown"))
     seen = f"{fraction:.2f} of the roofline in {speed.case}"
     if fraction <= MOST_OF_ROOFLINE:
         return CheckItem("headroom", CheckOutcome.PASSED, seen)
     if declared:
         return CheckItem("headroom", CheckOutcome.DECLARED, declared)
-    return CheckItem("headroom", CheckOutcome.FAILED, f"{seen}: say under `exceptions: headroom` what is left to gain")
+    detail = message("check_no_headroom", found=fraction, case=speed.case, most=MOST_OF_ROOFLINE)
+    return CheckItem("headroom", CheckOutcome.FAILED, detail)
 
 
 def pace(speed: Speed) -> CheckItem:
     """A baseline kernel far from any bound measures patience, not skill."""
-    seen = f"{speed.latency_ms:.3g} ms, {speed.times_the_bound:.1f} times the larger of roofline and launch floor"
-    outcome = CheckOutcome.PASSED if speed.times_the_bound <= SLOWEST else CheckOutcome.FAILED
-    return CheckItem("pace", outcome, f"{seen}, at most {SLOWEST:g} is allowed")
+    if speed.times_the_bound <= SLOWEST:
+        seen = f"{speed.latency_ms:.3g} ms, {speed.times_the_bound:.1f} times the larger of roofline and launch floor"
+        return CheckItem("pace", CheckOutcome.PASSED, f"{seen}, at most {SLOWEST:g} is allowed")
+    times = speed.times_the_bound
+    detail = message("check_kernel_slow", found_ms=speed.latency_ms, times=times, most=SLOWEST)
+    return CheckItem("pace", CheckOutcome.FAILED, detail)
 
 
 def long_enough(timed: Sequence[Timed], latency_bound: str) -> CheckItem:
     """Every timed case must take `LONG_MS`, or the task must say that it is bound by latency."""
     short = [f"{one.case.id} {one.isolated_ms * 1e3:.3g} µs" for one in timed if one.isolated_ms < LONG_MS]
-    seen = f"{len(timed) - len(short)} of {len(timed)} timed cases take 20 µs or more"
+    long = len(timed) - len(short)
+    seen = f"{long} of {len(timed)} timed cases take 20 µs or more"
     if not short:
         return CheckItem("long enough", CheckOutcome.PASSED, seen)
-    seen += f" ({', '.join(short)} do not)"
     if latency_bound:
-        return CheckItem("long enough", CheckOutcome.DECLARED, f"{latency_bound}; {seen}")
-    advice = "make them larger or leave out their `timed:`, or say `latency_bound:` and why"
-    return CheckItem("long enough", CheckOutcome.FAILED, f"{seen}: {advice}")
+        return CheckItem("long enough", CheckOutcome.DECLARED, f"{latency_bound}; {seen} ({', '.join(short)} do not)")
+    detail = message("check_cases_short", long=long, cases=len(timed), short=", ".join(short))
+    return CheckItem("long enough", CheckOutcome.FAILED, detail)

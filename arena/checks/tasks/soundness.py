@@ -15,6 +15,7 @@ from arena.judge.correctness.inputs import draw_inputs
 from arena.judge.correctness.sampled import rows_of, sampled
 from arena.judge.correctness.verify import check_outputs, compared
 from arena.results.check import CheckItem, CheckOutcome
+from arena.results.messages import message
 from arena.results.verdict import Status
 from arena.task.definition import Arguments, Case, Scalar, ScalarSpec, Task, TensorSpec, arguments
 from arena.task.numerics.dtypes import torch_dtype
@@ -85,14 +86,14 @@ def check_definition(
         for draw in draws:
             reference.validate(draw.arguments, draw.inputs)
         others = [Draw.of(reference, draw.arguments, generator) for draw in draws]
-        if not all(draw.accepts(draw.answers) for draw in draws):
-            yield CheckItem(
-                "reference", CheckOutcome.FAILED, "it does not reproduce its own outputs; is it deterministic?"
-            )
+        differing = [draw for draw in draws if not draw.accepts(draw.answers)]
+        if differing:
+            detail = message("check_reference_varies", case=differing[0].arguments.case.label)
+            yield CheckItem("reference", CheckOutcome.FAILED, detail)
             return
     except Exception as problem:  # a reference is the task's own code, and may raise whatever it likes
-        said = str(problem) if isinstance(problem, FileError) else f"{type(problem).__name__}: {problem}"
-        yield CheckItem("reference", CheckOutcome.FAILED, said)
+        raised = str(problem) if isinstance(problem, FileError) else f"{type(problem).__name__}: {problem}"
+        yield CheckItem("reference", CheckOutcome.FAILED, message("check_reference_failed", problem=raised))
         return
     yield CheckItem("reference", CheckOutcome.PASSED, f"its answers pass in {len(draws)} cases")
     yield unless_declared(task, _degenerate(draws))
@@ -111,8 +112,8 @@ def _independent(task: Task, draws: Sequence[Draw]) -> CheckItem:
         rows = torch.arange(0, int(draw.arguments.names[task.independent]), 2)
         inputs, answers = (rows_of(draw.arguments, tensors, rows) for tensors in (draw.inputs, draw.answers))
         if not Draw(draw.reference, sampled(draw.arguments, rows), inputs).accepts(answers):
-            why = f"results of single rows along {task.independent} depend on other rows in {draw.arguments.case.label}"
-            return CheckItem("independent", CheckOutcome.FAILED, why)
+            detail = message("check_rows_dependent", axis=task.independent, case=draw.arguments.case.label)
+            return CheckItem("independent", CheckOutcome.FAILED, detail)
     return CheckItem("independent", CheckOutcome.PASSED, f"rows along {task.independent} in {len(draws)} cases")
 
 
@@ -132,10 +133,9 @@ def _drawn_at_once(draws: Sequence[Draw], generator: torch.Generator) -> CheckIt
     few, many = (count_operations(partial(draw_sets, sets)) for sets in (_FEW_SETS, _MANY_SETS))
     if many < few + _MANY_SETS - _FEW_SETS:
         return CheckItem("drawn at once", CheckOutcome.PASSED)
-    why = (
-        f"{_MANY_SETS} sets take {many} operations of PyTorch, {_FEW_SETS} take {few}: loop over no sets in make_inputs"
-    )
-    return CheckItem("drawn at once", CheckOutcome.FAILED, why)
+    counted = {"many_operations": many, "few_operations": few}
+    detail = message("check_inputs_drawn_singly", many=_MANY_SETS, few=_FEW_SETS, **counted)
+    return CheckItem("drawn at once", CheckOutcome.FAILED, detail)
 
 
 def _degenerate(draws: Sequence[Draw]) -> CheckItem:
@@ -144,10 +144,12 @@ def _degenerate(draws: Sequence[Draw]) -> CheckItem:
         values = [d.answers[spec.name] for d in draws if spec.name in d.answers]
         large = [value.double() for value in values if value.numel() >= _LEAST_ELEMENTS]
         if large and not any(bool((value != value.flatten()[0]).any()) for value in large):
-            return CheckItem("outputs vary", CheckOutcome.FAILED, f"{spec.name} is constant in every case")
+            return CheckItem("outputs vary", CheckOutcome.FAILED, message("check_output_constant", output=spec.name))
         floating = [value.double() for value in values if value.is_floating_point()]
-        if floating and max(_rms(value) for value in floating) < _NEAR_ZERO:
-            return CheckItem("outputs vary", CheckOutcome.FAILED, f"{spec.name} is next to zero in every case")
+        rms = max(map(_rms, floating), default=1.0)
+        if rms < _NEAR_ZERO:
+            detail = message("check_output_near_zero", output=spec.name, rms=rms)
+            return CheckItem("outputs vary", CheckOutcome.FAILED, detail)
     return CheckItem("outputs vary", CheckOutcome.PASSED)
 
 
@@ -165,9 +167,8 @@ def _vacuous(draws: Sequence[Draw], others: Sequence[Draw], generator: torch.Gen
                 fresh = [[Draw.of(d.reference, d.arguments, generator) for d in draws] for _ in range(2)]
                 tried = _passes(spec.name, answer, *fresh)
             if tried and all(tried):
-                return CheckItem(
-                    "tolerance", CheckOutcome.FAILED, f"{spec.name}: {trick} passes in all of {len(tried)} cases"
-                )
+                detail = message("check_trick_accepted", output=spec.name, trick=trick, cases=len(tried))
+                return CheckItem("tolerance", CheckOutcome.FAILED, detail)
     return CheckItem("tolerance", CheckOutcome.PASSED, f"rejects {', '.join(_TRICKS)}")
 
 
@@ -236,8 +237,8 @@ def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) 
         unexplained = [f"{output} ignores {spec.name}" for output, reason in reasons.items() if not reason]
         name = f"{spec.name} matters"
         if unexplained:
-            advice = "let a case or a fill show it, or give the reason under `exceptions`"
-            yield CheckItem(name, CheckOutcome.FAILED, f"{', '.join(unexplained)}: {advice}")
+            detail = message("check_input_ignored", ignored=", ".join(unexplained))
+            yield CheckItem(name, CheckOutcome.FAILED, detail)
         elif reasons:
             said = "; ".join(f"{output} ignores it: {reason}" for output, reason in reasons.items())
             yield CheckItem(name, CheckOutcome.DECLARED, said)

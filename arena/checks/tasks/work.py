@@ -10,6 +10,7 @@ from arena.errors import FileError
 from arena.judge.correctness.inputs import draw_inputs
 from arena.judge.correctness.verify import compared
 from arena.results.check import CheckItem, CheckOutcome
+from arena.results.messages import message
 from arena.task.definition import Arguments, Case, Task, arguments
 from arena.task.numerics.reference import Reference
 from arena.task.rules import reason_for
@@ -47,7 +48,8 @@ def _bytes(task: Task, reference: Reference, case: Case, generator: torch.Genera
     for worked_out in (arguments(task, other) for other in task.cases):
         declared, most = worked_out.num_bytes, worked_out.argument_bytes
         if declared > MOST_OF_ARGUMENTS * most:
-            return _wrong_bytes(f"declared {declared:.4g} bytes, all arguments hold {most:.4g} in {_named(worked_out)}")
+            held = {"declared": declared, "held": most, "case": _named(worked_out), "most": MOST_OF_ARGUMENTS}
+            return CheckItem("work", CheckOutcome.FAILED, message("check_bytes_over_arguments", **held))
     return item
 
 
@@ -56,22 +58,19 @@ def _counted_bytes(task: Task, reference: Reference, case: Case, generator: torc
         draw = Draw.of(reference, arguments(task, case), generator)
         declared, counted = draw.arguments.num_bytes, count_bytes(draw, generator)
         if counted is None:
-            why = "the reference has no gradients to count bytes by; they are not many more than all arguments hold"
-            return CheckItem("work", CheckOutcome.NOT_CHECKED, why)
+            return CheckItem("work", CheckOutcome.NOT_CHECKED, message("check_bytes_uncounted"))
         share = declared / counted if counted else float("inf")
-        seen = f"declared {declared:.4g} bytes, counted {counted:.4g} in {_named(draw.arguments)}"
+        where = _named(draw.arguments)
         if COUNTED[0] <= share <= COUNTED[1]:
+            seen = f"declared {declared:.4g} bytes, counted {counted:.4g} in {where}"
             return CheckItem("work", CheckOutcome.PASSED, seen)
-    return _wrong_bytes(seen)
+    low, high = COUNTED
+    detail = message("check_bytes_wrong", declared=declared, counted=counted, case=where, low=low, high=high)
+    return CheckItem("work", CheckOutcome.FAILED, detail)
 
 
 def _named(worked_out: Arguments) -> str:
     return f"{worked_out.case.id} ({worked_out.case.label})"
-
-
-def _wrong_bytes(seen: str) -> CheckItem:
-    why = f"{seen}: declare `work.bytes` as what must be read and written at least"
-    return CheckItem("work", CheckOutcome.FAILED, why)
 
 
 def _operations(task: Task, reference: Reference, cases: Sequence[Case], generator: torch.Generator) -> CheckItem:
@@ -79,7 +78,7 @@ def _operations(task: Task, reference: Reference, cases: Sequence[Case], generat
 
     How many there are may depend on the data, so that one of several draws is enough.
     """
-    worst, seen = -1.0, ""
+    worst, seen, of_worst = -1.0, "", dict[str, object]()
     for case in cases:
         for _ in range(1 if reason_for(task.exceptions, "operations") else _DRAWS):
             draw = Draw.of(reference, arguments(task, case), generator)
@@ -88,13 +87,12 @@ def _operations(task: Task, reference: Reference, cases: Sequence[Case], generat
             if times <= MOST_FLOPS:
                 break
         if times > worst:
-            worst, seen = (
-                times,
-                f"declared {declared:.4g} operations, counted {counted:.4g} in {_named(draw.arguments)}",
-            )
+            worst, where = times, _named(draw.arguments)
+            seen = f"declared {declared:.4g} operations, counted {counted:.4g} in {where}"
+            of_worst = {"declared": declared, "counted": counted, "case": where, "times": times}
     if worst > MOST_FLOPS:
-        why = f"{seen}: {worst:.3g} times as many, at most {MOST_FLOPS:g} are allowed; correct `work.flops`"
-        return CheckItem("operations", CheckOutcome.FAILED, why)
+        detail = message("check_operations_wrong", most=MOST_FLOPS, **of_worst)
+        return CheckItem("operations", CheckOutcome.FAILED, detail)
     return CheckItem("operations", CheckOutcome.PASSED, f"{seen}: {worst:.2g} times as many")
 
 

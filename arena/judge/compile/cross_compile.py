@@ -32,6 +32,7 @@ from arena.platforms.toolchains.base import BuildFailed, Built, Target
 from arena.platforms.toolchains.targets import TARGETS
 from arena.processes.protocol import Call, Language, Prepare
 from arena.processes.sandbox.compiling import run_confined
+from arena.results.messages import message, within
 from arena.results.portability import BuildOutcome, KernelUse, TargetBuild, most_used
 from arena.task.definition import Case, Task, arguments
 from arena.task.numerics.reference import Reference
@@ -106,19 +107,30 @@ def _build_hip(
         for job, outcome in zip(jobs, pool.map(one, jobs), strict=True):
             report(len(outcomes), len(jobs))
             outcomes[job] = outcome
-    return tuple(_of_hip(target, {key: outcomes[target, key] for key in sources[target]}) for target in targets)
+    by_target = {target: {key: outcomes[target, key] for key in sources[target]} for target in targets}
+    return tuple(_of_hip(target, of_target, limit.timeout_s) for target, of_target in by_target.items())
 
 
-def _of_hip(target: str, outcomes: dict[str, Built | BuildFailed | InfrastructureError]) -> TargetBuild:
+def _of_failed_build(failed: BuildFailed, timeout_s: float) -> str:
+    """Return the detail of a build that failed for a target."""
+    if failed.timed_out:
+        return message("target_timed_out", allowed_s=timeout_s)
+    return message("target_not_compiled", log=failed.log.strip() or "the compiler gave no reason")
+
+
+def _of_hip(
+    target: str, outcomes: dict[str, Built | BuildFailed | InfrastructureError], timeout_s: float
+) -> TargetBuild:
     missing = next((str(o) for o in outcomes.values() if isinstance(o, InfrastructureError)), "")
     if missing:
-        return TargetBuild(target, BuildOutcome.NOT_CHECKED, missing, asked=len(outcomes))
+        detail = message("target_compiler_missing", problem=missing)
+        return TargetBuild(target, BuildOutcome.NOT_CHECKED, detail, asked=len(outcomes))
     built = [o for o in outcomes.values() if isinstance(o, Built)]
     failed = [(key, o) for key, o in outcomes.items() if isinstance(o, BuildFailed)]
     detail = ""
     if failed:
         key, first = failed[0]
-        detail = f"for {key}: {'no end in time' if first.timed_out else first.log.strip() or 'no reason given'}"
+        detail = within("in_build", _of_failed_build(first, timeout_s), dtypes=key)
     seconds = sum(o.seconds for o in outcomes.values() if not isinstance(o, InfrastructureError))
     return TargetBuild(
         target,
@@ -207,12 +219,13 @@ class _Lane:
         self, fork_servers: ForkServers, task: Task, candidate: Path, target: str, asked: int, limit: Limit
     ) -> None:
         self.task = task
-        self._timeout_s = limit.timeout_s
+        self._timeout_s, self._target = limit.timeout_s, target
         program = Program(task, Language.TRITON, {"": candidate}, target=target, once=limit.once)
         self._worker_program = WorkerProgram(fork_servers, None, limit.hide, limit.timeout_s).adopt(program)
         missing = triton_cross.missing(target)
         outcome = BuildOutcome.NOT_CHECKED if missing else BuildOutcome.FAILED
-        self._result = TargetBuild(target, outcome, missing or "nothing was built", asked=asked)
+        detail = message("target_compiler_missing", problem=missing) if missing else self._not_reached(0, asked)
+        self._result = TargetBuild(target, outcome, detail, asked=asked)
         self._over = bool(missing)
         self._kernels: tuple[KernelUse, ...] = ()
 
@@ -228,10 +241,10 @@ class _Lane:
             worker.ask(Call(0), self._timeout_s)
             self._kernels += worker.kernels(self._timeout_s)
             worker.release(self._timeout_s)
-            self._note("nothing was built", built=1)
+            self._note(self._not_reached(self._result.builds + 1, self._result.asked), built=1)
         except CandidateFailed as failure:
             self._over = True
-            self._note(f"{case.label}: {failure.detail or failure.status}", built=0)
+            self._note(within("in_case", failure.detail, case=case.label), built=0)
         self._result = replace(self._result, seconds=self._result.seconds + time.monotonic() - started)
 
     def result(self) -> TargetBuild:
@@ -240,12 +253,15 @@ class _Lane:
         if done.builds == done.asked and done.kernels:
             return replace(done, outcome=BuildOutcome.BUILT, detail="")
         if done.builds == done.asked:
-            return replace(done, detail="the candidate launched no Triton kernel")
+            return replace(done, detail=message("target_launches_nothing", target=done.target))
         return done
 
     def close(self) -> None:
         """End the worker and forget what it wrote."""
         self._worker_program.discard()
+
+    def _not_reached(self, built: int, asked: int) -> str:
+        return message("target_not_reached", built=built, asked=asked, target=self._target)
 
     def _note(self, detail: str, *, built: int) -> None:
         self._result = replace(self._result, detail=detail, builds=self._result.builds + built)

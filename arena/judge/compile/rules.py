@@ -1,4 +1,4 @@
-"""What a candidate's text may lean on: a check of its imports and includes, before anything is built.
+"""Check the imports and includes in a candidate's text, before anything is built.
 
 It is an early message with file and line, and nothing depends on it. What a text hides from it is refused later:
 PyTorch's operators where a Triton candidate runs, headers by what the compiler read (`hip_reads`), and what the object
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.toolchains.hip_scan import mask
+from arena.results.messages import message
 from arena.results.session import KERNEL_LIMIT_BYTES
 from arena.results.verdict import Status
 from arena.task.definition import TaskType
@@ -40,21 +41,21 @@ def check(task_type: TaskType, candidate: Path) -> None:
     """Raise `CandidateFailed` with `rule_violation` where the text of a candidate breaks a rule."""
     size = candidate.stat().st_size
     if size > KERNEL_LIMIT_BYTES:  # what reads it, here and in compilers, is bounded by its length
-        detail = f"{candidate.name} has {size} bytes; a kernel may have {KERNEL_LIMIT_BYTES}"
+        detail = message("file_too_large", file=candidate.name, found=size, allowed=KERNEL_LIMIT_BYTES)
         raise CandidateFailed(Status.RULE_VIOLATION, detail)
     text = candidate.read_text(encoding="utf-8", errors="replace")
-    found = _imports(text) if task_type.triton else _includes(text)
-    for line, problem in found:
-        raise CandidateFailed(Status.RULE_VIOLATION, f"{candidate.name}:{line}: {problem}")
+    for detail in (_imports if task_type.triton else _includes)(text, candidate.name):
+        raise CandidateFailed(Status.RULE_VIOLATION, detail)
 
 
-def _imports(text: str) -> Iterator[tuple[int, str]]:
-    """Modules that are neither Python's, PyTorch's nor Triton's, by line. A text that does not parse has none.
+def _imports(text: str, file: str) -> Iterator[str]:
+    """Yield a message for each module that is neither Python's, PyTorch's nor Triton's; none if it does not parse.
 
     A text that takes long to parse is refused: Python copies what is left of an f-string at each of its braces.
     """
-    if text.count("{") * len(text) > _MOST_TO_COPY:
-        yield 1, "the text has too many braces to be read; a kernel needs no more than some thousands"
+    braces = text.count("{")
+    if braces * len(text) > _MOST_TO_COPY:
+        yield message("too_many_braces", place=f"{file}:1", found=braces)
         return
     try:
         with warnings.catch_warnings():
@@ -70,16 +71,17 @@ def _imports(text: str) -> Iterator[tuple[int, str]]:
             inner.add(node.value)
             if node in inner:
                 continue  # its name begins one that was checked: all of a long one's would take seconds
+        place = f"{file}:{node.lineno}"
         for name in _modules(node):
             if name.partition(".")[0] not in _ALLOWED:
-                yield node.lineno, f"imports `{name}`; torch, triton and Python's standard library may be imported"
+                yield message("import_not_allowed", place=place, name=name)
         for name in (*_modules(node), *_attribute(node)):
             if any(f"{name}.".startswith(f"{generator}.") for generator in _GENERATORS):
-                yield node.lineno, f"`{name}` compiles kernels other than the ones in this file"
+                yield message("foreign_compiler", place=place, name=name)
 
 
 def _modules(node: ast.stmt | ast.expr) -> list[str]:
-    """What an import statement names, with `from a import b` as a.b too: it may be a module."""
+    """Return what an import statement names, with `from a import b` as a.b too: it may be a module."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -88,7 +90,7 @@ def _modules(node: ast.stmt | ast.expr) -> list[str]:
 
 
 def _attribute(node: ast.stmt | ast.expr) -> list[str]:
-    """`a.b.c` for an expression that says so."""
+    """Return `a.b.c` for an expression that says so."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -96,13 +98,13 @@ def _attribute(node: ast.stmt | ast.expr) -> list[str]:
     return [".".join((node.id, *reversed(parts)))] if parts and isinstance(node, ast.Name) else []
 
 
-def _includes(text: str) -> Iterator[tuple[int, str]]:
-    """Headers of kernel libraries, by their usual spelling; `hip_reads` finds every other."""
+def _includes(text: str, file: str) -> Iterator[str]:
+    """Yield a message for each header of a kernel library, by its usual spelling; `hip_reads` finds every other."""
     code = mask(text)
     for found in _INCLUDE.finditer(text):
         name = found["name"].strip()
         if code[found.start("sign")] == "#" and _KERNEL_LIBRARIES.match(name.removeprefix("hip/")):
-            yield _line(text, found.start()), f"includes `{name}`, a library of kernels; write the kernel"
+            yield message("include_not_allowed", place=f"{file}:{_line(text, found.start())}", name=name)
 
 
 def _line(text: str, at: int) -> int:

@@ -26,6 +26,7 @@ from arena.processes import process
 from arena.processes.protocol import Language
 from arena.processes.sandbox import compiling
 from arena.results.environment import DeviceFacts
+from arena.results.messages import message, within
 from arena.results.verdict import Status
 from arena.task.definition import Case, Task
 
@@ -76,17 +77,17 @@ def build_program(task: Task, candidate: Path, cases: Iterable[Case], facts: Dev
     files = {}
     for key, outcome in outcomes.items():
         if isinstance(outcome, BuildFailed):
-            status = Status.TIMEOUT if outcome.timed_out else Status.COMPILE_ERROR
             own, printed = candidate.read_text(encoding="utf-8", errors="replace"), outcome.printed or outcome.log
             if differs := wrong_signature(task, own, printed, candidate.name):
-                raise CandidateFailed(status, differs)
-            raise CandidateFailed(status, f"for {key}: {outcome.log.strip()}")
+                raise CandidateFailed(Status.COMPILE_ERROR, message("wrong_signature", signatures=differs))
+            raise _refusal(key, outcome)
         broken = [
             *forbidden_reads(outcome.library, toolchain, target),
             *broken_rules(outcome.library, target.vendor),
         ]
         if broken:
-            raise CandidateFailed(Status.RULE_VIOLATION, f"{candidate.name}: {'; '.join(broken[:_MOST_RULES])}")
+            detail = within("in_file", "\n".join(broken[:_MOST_RULES]), file=candidate.name)
+            raise CandidateFailed(Status.RULE_VIOLATION, detail)
         files[key] = outcome.library
     log = "\n".join(filter(None, (outcome.log.strip() for outcome in outcomes.values())))
     program = Program(task, Language.HIP, files, native_worker=toolchain.native_worker(target.arch))
@@ -104,6 +105,17 @@ def by_hand(task: Task, candidate: Path, case: Case, facts: DeviceFacts) -> tupl
     (source,) = hip_sources(task, candidate, [case]).values()
     more, command = toolchain.by_hand(source, target)
     return {**files, **more}, command
+
+
+def _refusal(dtypes: str, failed: BuildFailed) -> CandidateFailed:
+    """Return the failure of a build for these dtypes."""
+    log = failed.log.strip()
+    if failed.timed_out:
+        printed = f"; it printed: {log}" if log else ""
+        detail = message("compiler_timed_out", allowed_s=COMPILER_S, printed=printed)
+        return CandidateFailed(Status.TIMEOUT, within("in_build", detail, dtypes=dtypes))
+    detail = message("compiler_refused", log=log)
+    return CandidateFailed(Status.COMPILE_ERROR, within("in_build", detail, dtypes=dtypes))
 
 
 def hip_worker(arch: str) -> NativeWorker:

@@ -28,6 +28,7 @@ from arena.platforms.toolchains.hip_build import default_cache_root
 from arena.platforms.toolchains.targets import TARGETS
 from arena.processes.protocol import Language
 from arena.processes.sandbox.compiling import run_confined
+from arena.results.messages import message
 from arena.results.portability import BuildOutcome, MachineCode, MachineCodeOutcome, TargetBuild
 from arena.results.verdict import Status
 from arena.task.definition import Case, Task, arguments
@@ -76,7 +77,8 @@ def _of_target(
         worker_program.adopt(_program(task, candidate, target, case, limit.timeout_s))
         finding = check.run(worker_program, arguments(task, case))
     except InfrastructureError as problem:
-        return MachineCode(MachineCodeOutcome.NOT_CHECKED, str(problem), case.label)
+        detail = message("target_compiler_missing", problem=problem)
+        return MachineCode(MachineCodeOutcome.NOT_CHECKED, detail, case.label)
     finally:
         worker_program.discard()
     outcome = _OUTCOMES.get(finding.status, MachineCodeOutcome.NOT_CHECKED)

@@ -26,6 +26,7 @@ from arena.judge.workers.program import WorkerProgram
 from arena.judge.workers.worker import CandidateFailed, Worker
 from arena.platforms.base import Platform
 from arena.processes.protocol import Call, Prepare
+from arena.results.messages import bare, message, within
 from arena.results.verdict import Status
 from arena.task.definition import LARGE, Arguments
 from arena.task.numerics.reference import Reference
@@ -100,9 +101,7 @@ class CorrectnessCheck:
             if seed == self.seeds - 1:
                 again = self._once(worker, sets, inputs, _right(sets))
                 if again.status is not Status.PASSED:
-                    return OutputCheck(
-                        Status.NONDETERMINISTIC, f"right once, then with the same inputs: {again.detail}"
-                    )
+                    return OutputCheck(Status.NONDETERMINISTIC, message("not_deterministic", detail=bare(again.detail)))
         return OutputCheck(Status.PASSED, error_ratio=worst, call_s=finding.call_s)
 
     def _once(self, worker: Worker, sets: Sets, inputs: Tensors, right: Tensors | None = None) -> OutputCheck:
@@ -159,7 +158,7 @@ def check_call(
     unwritten = sets.unwritten([0])
     if unwritten:  # among so many elements PyTorch locates nothing
         said = "not written" if large else locate(sets.held_poison(unwritten, 0), "not written")
-        return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: {said}")
+        return OutputCheck(Status.WRONG_RESULT, message("output_not_written", output=unwritten, found=said))
     if right is not None and all(same_bits(sets.view(name)[0], wanted) for name, wanted in right.items()):
         return GOOD
     return (
@@ -176,5 +175,5 @@ def _check_sample(sets: Sets, inputs: Tensors, reference: Reference) -> OutputCh
     finding = check_outputs(sampled(whole, rows), reference, *chosen)
     if finding.status is Status.PASSED:
         return finding
-    among = f"in {len(rows)} sampled rows of {whole.names[whole.task.independent]}"
-    return OutputCheck(finding.status, f"{among}: {finding.detail}", finding.error_ratio)
+    detail = within("in_sampled_rows", finding.detail, rows=len(rows), of=whole.names[whole.task.independent])
+    return OutputCheck(finding.status, detail, finding.error_ratio)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from arena.judge.correctness.buffers import Sets
 from arena.judge.correctness.conditioning import MARGIN, leeway, may_be_rounding
 from arena.judge.correctness.poison import integer_dtype
+from arena.results.messages import message
 from arena.results.verdict import Status
 from arena.task.definition import Arguments, OutputComparison, Tensor, TensorSpec, Tolerance
 from arena.task.numerics.comparison import allowed_regret, default_tolerance, error_ratio
@@ -87,7 +88,7 @@ def check_outputs(
             if not ratio <= 1:
                 said = describe_wrong(actual, wanted, tolerance, tensor.dtype, more, error)
         if not ratio <= 1:
-            return OutputCheck(Status.WRONG_RESULT, f"{name}: {said}", ratio)
+            return OutputCheck(Status.WRONG_RESULT, message("output_wrong", output=name, found=said), ratio)
         worst = max(worst, ratio)
     return OutputCheck(Status.PASSED, error_ratio=worst)
 
@@ -141,7 +142,7 @@ def check_inputs(inputs: Tensors, sets: Sets, index: int) -> OutputCheck:
     arguments = sets.arguments
     for tensor in arguments.inputs:
         if not tensor.spec.mutable and not same_bits(sets.view(tensor.name)[index], inputs[tensor.name]):
-            return OutputCheck(Status.INPUT_MUTATED, f"input {tensor.name} was changed")
+            return OutputCheck(Status.INPUT_MUTATED, message("input_changed", name=tensor.name))
     return GOOD
 
 
@@ -164,8 +165,8 @@ def check_outside(before: torch.Tensor, sets: Sets, index: int) -> OutputCheck:
     return _stray(changed) if changed else GOOD
 
 
-def _stray(count: int, where: str = "") -> OutputCheck:
-    return OutputCheck(Status.OUT_OF_BOUNDS, f"{count} bytes outside every argument changed {where}".rstrip())
+def _stray(count: int, nearest: str = "") -> OutputCheck:
+    return OutputCheck(Status.OUT_OF_BOUNDS, message("bytes_changed_outside", count=count, nearest=nearest))
 
 
 def _near(sets: Sets, byte: int) -> str:
@@ -174,8 +175,8 @@ def _near(sets: Sets, byte: int) -> str:
     for tensor in (*sets.arguments.inputs, *sets.arguments.outputs):
         if sets.offset(tensor.name) <= byte:
             past = byte - sets.offset(tensor.name) - tensor.span * tensor.item_bytes
-            nearest = f"(the first lies {past} bytes past the end of {tensor.name})"
-    return nearest or "(before the first argument)"
+            nearest = f" (the first lies {past} bytes past the end of {tensor.name})"
+    return nearest or " (before the first argument)"
 
 
 def _as_written(tensor: torch.Tensor) -> torch.Tensor:

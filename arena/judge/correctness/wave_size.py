@@ -10,6 +10,7 @@ from arena.judge.compile.stage import Build, build_program
 from arena.judge.correctness.verify import OutputCheck
 from arena.judge.workers.worker import CandidateFailed
 from arena.results.environment import DeviceFacts
+from arena.results.messages import bare, message
 from arena.results.verdict import Status
 from arena.task.definition import Case, Task
 
@@ -26,7 +27,8 @@ def build_other_wave(task: Task, candidate: Path, cases: Iterable[Case], facts: 
     try:
         return build_program(task, candidate, cases, replace(facts, wave_size=OTHER_WAVE))
     except CandidateFailed as failure:
-        detail = f"builds at wave size {facts.wave_size}, but not at {OTHER_WAVE}: {failure.detail}"
+        log = bare(failure.detail)
+        detail = message("wave_size_not_built", first=facts.wave_size, other=OTHER_WAVE, log=log)
         raise CandidateFailed(Status.WAVE_SIZE_DEPENDENT, detail) from None
 
 
@@ -34,7 +36,13 @@ def at_both_wave_sizes(first: OutputCheck, other: OutputCheck) -> OutputCheck:
     """One finding from two: what is right at one wave size alone is `wave_size_dependent`."""
     passed = (first.status is Status.PASSED, other.status is Status.PASSED)
     if passed == (True, False):
-        return OutputCheck(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 32; at 64, {other.status}: {other.detail}")
+        return _wrong_at_one(32, 64, other)
     if passed == (False, True):
-        return OutputCheck(Status.WAVE_SIZE_DEPENDENT, f"right at wave size 64; at 32, {first.status}: {first.detail}")
+        return _wrong_at_one(64, 32, first)
     return first
+
+
+def _wrong_at_one(right: int, wrong: int, finding: OutputCheck) -> OutputCheck:
+    said = bare(finding.detail)
+    detail = message("wrong_at_wave_size", right=right, wrong=wrong, status=finding.status, detail=said)
+    return OutputCheck(Status.WAVE_SIZE_DEPENDENT, detail)

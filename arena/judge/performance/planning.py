@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from arena.judge.performance.timed_program import PassPlan, TimedProgram
 from arena.judge.performance.timer import Placement, Timer, TimingConfig
 from arena.judge.performance.waits import LONG, PROBE, SHORT, SINGLE
+from arena.results.messages import message
 from arena.results.record import Estimate
 from arena.task.definition import Arguments
 from arena.task.numerics.reference import Reference
@@ -83,14 +84,14 @@ class Planner:
         In short passes a part of what is subtracted, or begun before the clock, would be a large part of a call. Of one
         that is slow, nobody minds shorter ones.
         """
-        seemed_ms = (candidate.call_s or call_s) * 1e3
+        before_ms = (candidate.call_s or call_s) * 1e3
         usual = self.timer.plan(arguments, call_s, self.timing_config)
         measured_s = _measured(candidate.call_s, latency_ms)
         fair = min(usual.long, self.timer.plan(arguments, call_s, self.timing_config, measured_s).long)
-        let_be = _MUCH_LONGER if latency_ms.value / 1e3 > _FAR_FROM_CREDIT * call_s else 1.0
-        if fair <= let_be * plan.long:
+        tolerated = _MUCH_LONGER if latency_ms.value / 1e3 > _FAR_FROM_CREDIT * call_s else 1.0
+        if fair <= tolerated * plan.long:
             return ""
-        return f"a call took {seemed_ms:.4g} ms while passes were planned, {latency_ms.value:.4g} ms in them"
+        return message("planning_differs", before_ms=before_ms, timed_ms=latency_ms.value)
 
     @staticmethod
     def learn(candidate: TimedProgram, latency_ms: Estimate) -> None:

@@ -20,6 +20,7 @@ from arena.judge.performance.timer import Timer, TimingConfig
 from arena.judge.performance.waits import LONG, SHORT, SINGLE
 from arena.judge.workers.worker import CandidateFailed
 from arena.results.effort import Effort
+from arena.results.messages import message, within
 from arena.results.record import CaseTiming, Estimate, Round
 from arena.results.verdict import Status
 from arena.task.definition import Arguments
@@ -41,7 +42,6 @@ _ISOLATED_LOOKS = 4
 """how many times as many rounds a baseline alone may have: more are added while its latency is uncertain"""
 _MOST_ROUNDS = 512
 """of one case: a record keeps them all, and more would make no interval narrower than what is believed of it"""
-_NOT_OVER = "a timed pass went on after its worker had said that it was over: what it wrote has changed since"
 
 
 @dataclass
@@ -231,7 +231,7 @@ class PerformanceCheck:
                 side.sets.wipe(plan.part(name))
                 if side is candidate:
                     if finding.status is Status.PASSED and not ended:
-                        finding = OutputCheck(Status.WRONG_RESULT, _NOT_OVER)
+                        finding = OutputCheck(Status.WRONG_RESULT, message("wrote_after_end"))
                     if finding.status is not Status.PASSED:
                         return None, finding
                     left.update(outputs)
@@ -265,7 +265,7 @@ class PerformanceCheck:
         left = {index: {spec.name: sets.view(spec.name)[index].clone() for spec in specs} for index in sampled}
         unwritten = sets.unwritten(indices)
         if unwritten:
-            return OutputCheck(Status.WRONG_RESULT, f"{unwritten}: a timed call did not write all of it"), left
+            return OutputCheck(Status.WRONG_RESULT, message("timed_output_not_written", output=unwritten)), left
         for each in sampled:
             for finding in (check_inputs(_of_set(inputs, each), sets, each), check_outside(around[each], sets, each)):
                 if finding.status is not Status.PASSED:
@@ -324,7 +324,7 @@ def _of_set(inputs: dict[str, torch.Tensor], index: int) -> dict[str, torch.Tens
 
 
 def _in_a_pass(finding: OutputCheck) -> OutputCheck:
-    return OutputCheck(finding.status, f"in a timed pass: {finding.detail}")
+    return OutputCheck(finding.status, within("in_timing", finding.detail))
 
 
 def _measured(
@@ -347,7 +347,7 @@ def _moved(baseline: TimedProgram, candidate: TimedProgram) -> OutputCheck:
         difference = side.worker.moved(exactly=side is baseline)
         if difference:
             side.kill()
-            return OutputCheck(Status.TIMING_MISMATCH, f"the {who}'s worker was given {difference}")
+            return OutputCheck(Status.TIMING_MISMATCH, message("scheduling_changed", program=who, found=difference))
     return OutputCheck(Status.PASSED)
 
 

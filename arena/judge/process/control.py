@@ -21,13 +21,13 @@ from arena.judge.compile.refusals import refusal
 from arena.judge.process.messages import Progress
 from arena.judge.selection import bounded, select_cases, with_made_up_case
 from arena.results.environment import Environment
+from arena.results.messages import message
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status, Verdict
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task
 from arena.task.options import Options
 
-DETAIL = "the judge failed twice with this candidate, and not with the baseline"
 _PASSED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 """a control is there to show that the harness works, not that it is quiet enough to time things"""
 
@@ -94,7 +94,7 @@ def _crashed(environment: Environment, task: Task, request: Request, seconds: fl
     options = bounded(request.options, environment.device)
     seen = select_cases(task, task.seen, options)
     heldout = select_cases(task, task.heldout, options) if options.heldout else ()
-    verdict = Verdict(Stage.COMPILE, Status.CRASH, DETAIL, seconds)
+    verdict = Verdict(Stage.COMPILE, Status.CRASH, message("judge_failed_twice"), seconds)
     refused = refusal(task, request.candidate, (*seen, *heldout), environment, verdict)
     return replace(refused, made_up=options.like or "")
 

@@ -37,10 +37,11 @@ from arena.platforms import here, show_only
 from arena.platforms.base import Platform
 from arena.processes.printable import shortened
 from arena.processes.protocol import Prepare
-from arena.processes.sandbox import compiling, confinement
+from arena.processes.sandbox import compiling
 from arena.processes.scratch import scratch
 from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.results.environment import Environment
+from arena.results.messages import bare, message
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status
 from arena.task.corpus.task_folder import load_task
@@ -85,10 +86,7 @@ class JudgeService:
             try:
                 worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
-                advice = f"{confinement.SWITCH}=basic leaves the newer restrictions out; see docs/develop/isolation.md"
-                raise InfrastructureError(
-                    f"a worker cannot use the device: {failure.detail.strip()}; {advice}"
-                ) from None
+                raise InfrastructureError(message("device_not_reached", problem=bare(failure.detail))) from None
             finally:
                 worker.kill_worker()
             return worker.isolation
@@ -231,7 +229,8 @@ def supported(task: Task) -> Task:
     """The task, or `InfrastructureError` where its kernels need a newer Triton than there is."""
     have = _versions().get("triton", "0.0")
     if task.least_triton and _release(have) < _release(task.least_triton):
-        raise InfrastructureError(f"{task.id} needs Triton {task.least_triton} or newer, here is {have}: leave it out")
+        detail = message("triton_too_old", task=task.id, needed=task.least_triton, found=have)
+        raise InfrastructureError(detail)
     return task
 
 

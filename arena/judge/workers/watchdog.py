@@ -23,6 +23,7 @@ from arena.processes.process_table import children, start_time, thread_states
 from arena.processes.protocol import FromWorker, ToWorker
 from arena.processes.sandbox.cgroup import ControlGroup
 from arena.processes.sandbox.usage import UNMEASURABLE, deleted_bytes, folder_bytes, memory_file_bytes
+from arena.results.messages import message
 from arena.results.verdict import Status
 
 INTERVAL_S = 0.1
@@ -152,17 +153,20 @@ class Watch:
 
     def _judge(self, taken: Taken) -> None:
         if taken.memory > self._most_bytes:
-            self.verdict = f"{_gib(taken.memory)} of memory, at most {_gib(self._most_bytes)} is allowed"
+            self.verdict = message("memory_limit", used_gib=_gib(taken.memory), allowed_gib=_gib(self._most_bytes))
         elif taken.threads > MOST_THREADS:
             self.status = Status.CRASH
-            self.verdict = f"{taken.threads} processes and threads, at most {MOST_THREADS} are allowed"
+            self.verdict = message("thread_limit", used=taken.threads, allowed=MOST_THREADS)
         elif time.monotonic() >= self._walk_at:
             self._walk_at = time.monotonic() + _WALK_EVERY_S
             written = folder_bytes(self._folders) + deleted_bytes(self.known(), self._folders)
             if written > DISK_LIMIT_BYTES:
                 self.status = Status.CRASH
-                wrote = f"{_gib(written)} of disk" if written < UNMEASURABLE else "a folder that cannot be read"
-                self.verdict = f"it wrote {wrote}; at most {_gib(DISK_LIMIT_BYTES)} are allowed"
+                allowed_gib = _gib(DISK_LIMIT_BYTES)
+                if written < UNMEASURABLE:
+                    self.verdict = message("disk_limit", used_gib=_gib(written), allowed_gib=allowed_gib)
+                else:
+                    self.verdict = message("folder_unreadable", allowed_gib=allowed_gib)
 
 
 class WatchedWorker(Worker):
@@ -181,12 +185,12 @@ class WatchedWorker(Worker):
         return self._heard
 
     def _exchange(
-        self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
+        self, command: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
     ) -> FromWorker:
         if timed:
             self._watch.rest(_MEASURED_S)
         try:
-            return super()._exchange(message, timeout_s, files, timed=timed)
+            return super()._exchange(command, timeout_s, files, timed=timed)
         except CandidateFailed:
             if not self._watch.verdict:
                 raise
@@ -225,8 +229,9 @@ class WatchedWorker(Worker):
         before = {pid: _processor_s(pid) for pid in self._watch.known()}
         yield
         ran_s = sum(_processor_s(pid) - seconds for pid, seconds in before.items())
-        if ran_s > (FROZEN_S if self._frozen else STOPPING_S):
-            detail = f"it took {ran_s * 1e3:.3g} ms of processor time while it was stopped and the baseline timed"
+        allowed_s = FROZEN_S if self._frozen else STOPPING_S
+        if ran_s > allowed_s:
+            detail = message("ran_while_stopped", found_ms=ran_s * 1e3, allowed_ms=allowed_s * 1e3)
             raise CandidateFailed(Status.TIMING_MISMATCH, detail)
 
     def moved(self, *, exactly: bool) -> str:
@@ -283,5 +288,5 @@ def _seen(pid: int) -> _Seen:
     return _Seen(private << 10, value.get("RssShmem", 0) << 10, value.get("Threads", 0))
 
 
-def _gib(num_bytes: int) -> str:
-    return f"{num_bytes / 2**30:.1f} GiB"
+def _gib(num_bytes: int) -> float:
+    return num_bytes / 2**30

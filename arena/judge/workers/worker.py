@@ -48,6 +48,7 @@ from arena.processes.protocol import (
 )
 from arena.processes.python_child import python_module
 from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout, Malformed
+from arena.results.messages import MESSAGES, code_of, message
 from arena.results.portability import KernelUse
 from arena.results.profile import KernelTime
 from arena.results.verdict import Status
@@ -59,15 +60,16 @@ _LOG_TAIL_BYTES = 4096
 DETAIL_CHARACTERS = 8000
 """of what is said about a candidate that failed: a compiler's words, a traceback, the end of its log"""
 _BLAMED = {
-    Blame.COMPILE_ERROR: Status.COMPILE_ERROR,
-    Blame.LOAD_ERROR: Status.LOAD_ERROR,
-    Blame.LAUNCH_ERROR: Status.LAUNCH_ERROR,
-    Blame.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
-    Blame.NOT_CAPTURABLE: Status.LAUNCH_ERROR,
-    Blame.RULE_VIOLATION: Status.RULE_VIOLATION,
-    Blame.NOT_MODELLED: Status.NOT_RUN,
-    Blame.MACHINE_FAULT: Status.WRONG_RESULT,
+    Blame.COMPILE_ERROR: (Status.COMPILE_ERROR, "triton_refused"),
+    Blame.LOAD_ERROR: (Status.LOAD_ERROR, "load_failed"),
+    Blame.LAUNCH_ERROR: (Status.LAUNCH_ERROR, "launch_failed"),
+    Blame.OUT_OF_MEMORY: (Status.OUT_OF_MEMORY, "device_memory_full"),
+    Blame.NOT_CAPTURABLE: (Status.LAUNCH_ERROR, "launch_failed"),
+    Blame.RULE_VIOLATION: (Status.RULE_VIOLATION, "rule_broken"),
+    Blame.NOT_MODELLED: (Status.NOT_RUN, "instruction_unknown"),
+    Blame.MACHINE_FAULT: (Status.WRONG_RESULT, "machine_code_fault"),
 }
+"""status and message of each failure that a worker reports"""
 
 
 class CandidateFailed(Exception):
@@ -148,7 +150,7 @@ class ForkServer:
                 self._channel.send(request, [theirs.fileno(), log.fileno(), *files])
                 answer, _ = self._channel.receive(_START_S)
         except (ChannelClosed, ChannelTimeout) as problem:
-            raise InfrastructureError(f"the worker template is gone ({problem!r}); see `arena doctor`") from None
+            raise InfrastructureError(message("processes_cannot_start", problem=_lost(problem))) from None
         finally:
             theirs.close()
             for file in files:
@@ -204,14 +206,15 @@ class Worker:
         except (ChannelClosed, ChannelTimeout) as problem:
             reason = self._exit_reason()
             self._log.close()
-            raise InfrastructureError(f"no worker can be started ({problem!r}): {reason}") from None
+            why = f"{_lost(problem)}: {reason}"
+            raise InfrastructureError(message("process_did_not_start", problem=why)) from None
         if not isinstance(answer, Ready):
-            raise InfrastructureError("a worker did not say which sandbox it is in")
+            raise InfrastructureError(message("process_did_not_start", problem="it did not name its sandbox"))
         return answer.isolation
 
-    def ask(self, message: ToWorker, timeout_s: float, files: Sequence[int] = ()) -> Done:
+    def ask(self, command: ToWorker, timeout_s: float, files: Sequence[int] = ()) -> Done:
         """Command, and wait. Raises `CandidateFailed` for a failure, an early end or silence."""
-        answer = self._exchange(message, timeout_s, files)
+        answer = self._exchange(command, timeout_s, files)
         return answer if isinstance(answer, Done) else self._unexpected_answer()
 
     def kernels(self, timeout_s: float) -> tuple[KernelUse, ...]:
@@ -230,19 +233,19 @@ class Worker:
     def _overstepped(self, how: object) -> NoReturn:
         """An honest worker cannot send this: the candidate has its hands on the channel."""
         self.kill()
-        raise CandidateFailed(Status.CRASH, f"the worker sent what is no answer: {how}")
+        raise CandidateFailed(Status.CRASH, message("answer_invalid", problem=how))
 
     def _exchange(
-        self, message: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
+        self, command: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
     ) -> FromWorker:
         self.resume()
         self._ran_s = None
         try:
-            self._channel.send(message, files)
-            answer = bounded(self._answered(message, timeout_s, timed=timed))
+            self._channel.send(command, files)
+            answer = bounded(self._answered(command, timeout_s, timed=timed))
         except ChannelTimeout:
             self.kill()
-            raise CandidateFailed(Status.TIMEOUT, f"no answer within {timeout_s:.0f} s") from None
+            raise CandidateFailed(Status.TIMEOUT, message("no_answer", allowed_s=timeout_s)) from None
         except (Malformed, Overstep) as problem:
             self._overstepped(problem)
         except ChannelClosed:
@@ -250,15 +253,14 @@ class Worker:
         if self._channel.holds_more:
             self._unexpected_answer()
         if isinstance(answer, Failed):
-            raise CandidateFailed(
-                _BLAMED[answer.blame], answer.detail.strip(), capture=answer.blame is Blame.NOT_CAPTURABLE
-            )
+            status, detail = _failure(answer)
+            raise CandidateFailed(status, detail, capture=answer.blame is Blame.NOT_CAPTURABLE)
         return answer
 
-    def _answered(self, message: ToWorker, timeout_s: float, *, timed: bool) -> FromWorker:
+    def _answered(self, command: ToWorker, timeout_s: float, *, timed: bool) -> FromWorker:
         """Return what it says; of a pass that flags time, what it has stored, unless it sends that it failed."""
         flags = self._flags
-        if flags is None or not isinstance(message, Pass):
+        if flags is None or not isinstance(command, Pass):
             return self._channel.receive(timeout_s, spins=timed and flags is not None)[0]
         self._ran_s = flags.time_pass(timeout_s, self._channel.has_next)
         if self._ran_s is not None:
@@ -267,16 +269,16 @@ class Worker:
             raise ChannelTimeout
         return self._channel.receive(_ANSWER_S)[0]
 
-    def timed(self, message: ToWorker, timeout_s: float) -> tuple[float, Done]:
+    def timed(self, command: ToWorker, timeout_s: float) -> tuple[float, Done]:
         """`ask` without sleeping, and the seconds on the judge's clock: of a pass that flags time, from `go` to `done`.
 
         Otherwise from when the worker is woken to when the answer has come.
         """
         started = time.perf_counter()
-        answer = self._exchange(message, timeout_s, timed=True)
+        answer = self._exchange(command, timeout_s, timed=True)
         done = answer if isinstance(answer, Done) else self._unexpected_answer()
         self.ready_s, self.over_s = 0.0, self._channel.arrived_s
-        if self._flags is not None and isinstance(message, Pass):
+        if self._flags is not None and isinstance(command, Pass):
             if self._ran_s is None:
                 self._overstepped("an answer to a pass of which it has not said that it is ready and done")
             woken_s, (started, self.over_s) = started, self._ran_s
@@ -327,14 +329,13 @@ class Worker:
         code = self._fork_server.ended(self._pid)
         self.kill()
         self._collected = code is not None  # from here on its number may be another's
+        log = self.log()
+        printed = f"; it printed: {log}" if log else ""
         if code is None:
-            how = "the worker closed its channel"
-        elif code < 0:
-            how = f"the worker was ended by {signal_name(-code)}"
-        else:
-            how = f"the worker exited early with code {code}"
-        said = self.log()
-        return f"{how}; it printed: {said}" if said else how
+            return message("connection_closed", printed=printed)
+        if code < 0:
+            return message("ended_by_signal", signal=signal_name(-code), printed=printed)
+        return message("exited", code=code, printed=printed)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._collected:
@@ -348,6 +349,23 @@ class Worker:
         if not self._collected:
             self._fork_server.ended(self._pid)
         self._log.close()
+
+
+def _failure(answer: Failed) -> tuple[Status, str]:
+    """Return the status and the detail of a failure that a worker reports.
+
+    A detail that ends in a code of the status is kept: the worker's own code wrote it. Another text is a traceback or
+    an error of a runtime, and becomes the value of a message.
+    """
+    status, code = _BLAMED[answer.blame]
+    detail = answer.detail.strip()
+    known = MESSAGES.get(code_of(detail))
+    return status, detail if known is not None and status in known.statuses else message(code, log=detail)
+
+
+def _lost(problem: ChannelClosed | ChannelTimeout) -> str:
+    """Return what became of a process that should have answered."""
+    return f"no answer within {_START_S:.0f} s" if isinstance(problem, ChannelTimeout) else "its connection is closed"
 
 
 def signal_name(number: int) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from arena.errors import InfrastructureError
 from arena.platforms.toolchains.base import BuildFailed, HipToolchain, Source, Target
+from arena.results.messages import message
 
 READS_NAME = "reads.txt"
 ASSEMBLED = "{assembled}"
@@ -116,11 +117,9 @@ def forbidden_reads(library: Path, toolchain: HipToolchain, target: Target) -> l
     included = [line for line in read if not line.startswith(_ASSEMBLY_MARK)]
     assembled = [line.removeprefix(_ASSEMBLY_MARK) for line in read if line.startswith(_ASSEMBLY_MARK)]
     foreign = _readable(toolchain, target).foreign(included)
-    ours = "task.h, block.h, matrix.h, product.h"
-    advice = f"include {ours}, <hip/...> and the standard headers of C and C++, and write the kernel"
     return [
-        *(f"the compiler was made to read `{file}`, no documented header; {advice}" for file in foreign),
-        *(f"the assembler was made to read `{file}`; a kernel brings all its code itself" for file in assembled),
+        *(message("header_not_allowed", file=file) for file in foreign),
+        *(message("assembler_read_file", file=file) for file in assembled),
     ]
 
 

@@ -26,6 +26,7 @@ from arena.platforms.toolchains.elf import (
 from arena.platforms.toolchains.hip_build import ASSEMBLY_NAME, OBJECT_NAME
 from arena.platforms.toolchains.hip_resources import short_name
 from arena.platforms.toolchains.hip_texts import odd_names
+from arena.results.messages import message
 
 _MATH = (
     *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf"),
@@ -128,13 +129,10 @@ _FLAGS = 0x2 | 0x8 | 0x10  # symbolic, bound at once, thread-local at fixed offs
 _FLAGS_1 = 0x1 | 0x8  # bound at once, never unloaded
 _INLINE = re.compile(r"^#APP\n(?!(?:# \d+ \".*\" 1\n[ \t]*\n# 0 \"\" 2\n)+#NO_APP$).*(?:\n.*){0,2}", re.MULTILINE)
 _RAW = re.compile(r"^[^#\n\"]*(?<![\w.$@])(?:syscall|sysenter|svc|\.incbin|\.include)(?![\w.$@])", re.MULTILINE)
-_ADVICE = (
-    "write the kernel: HIP's runtime API, C's math, memory and printing functions and C++'s containers may be used"
-)
 
 
 def broken_rules(library: Path, vendor: str) -> list[str]:
-    """What a built candidate's object file and library may not have, each as a sentence; nothing for an honest one.
+    """Return what an object file and its library have and may not, each as a message; nothing for an honest one.
 
     `vendor`: whose runtime it was built for, `cpu`, `nvidia` or `amd`.
     """
@@ -144,12 +142,12 @@ def broken_rules(library: Path, vendor: str) -> list[str]:
         objects = [*_of_sections(own), *_of_symbols(own, vendor), *_of_library(Elf(library, LIBRARY), vendor)]
         return [*objects, *inline, *_of_names(library)]
     except (ElfError, OSError) as problem:
-        return [f"the compiled kernel cannot be read: {problem}; leave its format to the compiler"]
+        return [message("object_unreadable", problem=problem)]
 
 
 def _of_names(library: Path) -> Iterator[str]:
     for name in odd_names(library):
-        yield f"a section or symbol is called `{name}`, more than a name: it would go on as assembly; {_ADVICE}"
+        yield message("symbol_name_odd", name=name)
 
 
 def _of_assembly(file: Path) -> Iterator[str]:
@@ -157,16 +155,15 @@ def _of_assembly(file: Path) -> Iterator[str]:
     text = file.read_text(encoding="utf-8", errors="replace")
     found = _INLINE.search(text) or _RAW.search(text)
     if found is not None:
-        said = " ".join(found[0].split())[:80]
-        yield f"inline assembly of the processor's may not be used (`{said}`): no GPU runs it; {_ADVICE}"
+        yield message("inline_assembly", text=" ".join(found[0].split())[:80])
 
 
 def _of_sections(own: Elf) -> Iterator[str]:
     for section in own.sections():
         if not _SECTIONS.fullmatch(section.name):
-            yield f"the kernel file puts something into the section `{section.name}`, which it may not; {_ADVICE}"
+            yield message("section_not_allowed", name=section.name)
         elif _is_odd(section):
-            yield f"the kernel file makes the section `{section.name}` executable, which it may not; {_ADVICE}"
+            yield message("section_executable", name=section.name)
 
 
 def _is_odd(section: Section) -> bool:
@@ -179,9 +176,9 @@ def _of_symbols(own: Elf, vendor: str) -> Iterator[str]:
         name = short_name(symbol.name)
         if symbol.undefined:
             if symbol.binding != LOCAL and symbol.name not in NAMES and not allowed.fullmatch(symbol.name):
-                yield f"`{name}` may not be used; {_ADVICE}"
+                yield message("symbol_not_allowed", name=name)
         elif _is_disguised(symbol):
-            yield f"`{name}` is data where code belongs, or code that chooses itself when it is loaded; {_ADVICE}"
+            yield message("code_disguised", name=name)
 
 
 def _is_disguised(symbol: Symbol) -> bool:
@@ -194,8 +191,8 @@ def _of_library(built: Elf, vendor: str) -> Iterator[str]:
     entries = built.dynamic()
     for name in built.texts(entries, Tag.NEEDED):
         if not _NEEDED.fullmatch(name):
-            yield f"the library `{name}` may not be linked; {_ADVICE}"
+            yield message("library_not_allowed", name=name)
     for tag, value in entries:
         forbidden = {Tag.FLAGS: ~_FLAGS, Tag.FLAGS_1: ~_FLAGS_1}.get(Tag(tag), 0) if tag in (30, 0x6FFFFFFB) else 0
         if tag not in allowed or value & forbidden:
-            yield f"the dynamic entry {tag:#x} ({value:#x}) is none that a kernel needs; {_ADVICE}"
+            yield message("dynamic_entry_not_allowed", tag=int(tag), value=value)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arena.platforms.cpu.triton.internals import Array
+from arena.results.messages import message
 
 if TYPE_CHECKING:
     import torch
@@ -132,10 +133,7 @@ def count_to_host(num_bytes: int) -> None:
     """Note a copy to the host. Raises `HostAccess` beyond what a call may copy."""
     _memory.to_host += num_bytes
     if _memory.to_host > MOST_TO_HOST:
-        raise HostAccess(
-            f"{_memory.to_host} bytes of device memory were copied to the host in one call; at most {MOST_TO_HOST} may "
-            "be: on the CPU platform the host would compute in the kernel's place. Compute in Triton kernels"
-        )
+        raise HostAccess(message("copies_to_cpu", copied=_memory.to_host, allowed=MOST_TO_HOST))
 
 
 def explain_faults() -> None:

@@ -1,0 +1,1053 @@
+"""The catalogue of messages that authors of candidates and of tasks get: data, and how a detail is made from it.
+
+Judge, workers and checks write details by `message`; `arena explain` and docs/contribute/messages.md print the entries.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arena.results.verdict import Status
+
+
+class MessageSection(StrEnum):
+    """Where in an evaluation a message arises, or in the check of a task."""
+
+    COMPILE = "compile"
+    RUN = "load and run"
+    CORRECTNESS = "correctness"
+    PERFORMANCE = "performance"
+    TARGETS = "other GPUs"
+    CHECK = "arena tasks check"
+    HARNESS = "harness"
+
+
+@dataclass(frozen=True)
+class Message:
+    """One entry. `text` names its values in braces; `todo` is what to do next, in a few words."""
+
+    section: MessageSection
+    statuses: tuple[Status, ...]
+    title: str
+    text: str
+    why: str
+    todo: str
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The names of the values that `text` needs."""
+        return frozenset(name for _, name, _, _ in string.Formatter().parse(self.text) if name)
+
+    @property
+    def template(self) -> str:
+        """Return the text for a reader: the names of its values in capitals, without their formats."""
+        parts = string.Formatter().parse(self.text)
+        return "".join(before + (name.upper() if name else "") for before, name, _, _ in parts)
+
+
+def message(code: str, /, **values: object) -> str:
+    """Return the detail for a code: what happened, what to do next, and the code in brackets.
+
+    Args:
+        code: a key of `MESSAGES`.
+        values: exactly the values that its text names.
+
+    Raises:
+        KeyError: there is no such code, or a value is missing.
+    """
+    entry = MESSAGES[code]
+    said = entry.text.format(**values).strip()
+    if "\n" in said:
+        return f"{said}\n{NEXT}{entry.todo} [{code}]"
+    return f"{said}; {entry.todo} [{code}]"
+
+
+def within(context: str, detail: str, /, **values: object) -> str:
+    """Return a detail of `message` with where it arose in front.
+
+    Args:
+        context: a key of `CONTEXTS`.
+        detail: what `message` returned.
+        values: what the text of the context names besides.
+    """
+    return CONTEXTS[context].format(detail=detail, **values)
+
+
+def code_of(detail: str) -> str:
+    """Return the code that a detail ends in, or an empty string: details of old records have none."""
+    found = _CODE.search(detail)
+    return found[1] if found is not None and found[1] in MESSAGES else ""
+
+
+def bare(detail: str) -> str:
+    """Return a detail without what to do next and without its code: to be the value of another message."""
+    code = code_of(detail)
+    if not code:
+        return detail
+    text = detail.removesuffix(f" [{code}]").removesuffix(MESSAGES[code].todo)
+    return text.removesuffix(NEXT).removesuffix("; ").rstrip()
+
+
+def for_terminal(detail: str, *, told: bool = False) -> str:
+    """Return a detail for a person: each code once, as the command that explains it; none where it was `told`."""
+    lines, seen = [], set[str]()
+    for line in detail.splitlines():
+        code = code_of(line)
+        if code:
+            line = line.removesuffix(f" [{code}]")
+            line += "" if told or code in seen else f" (arena explain {code})"
+            seen.add(code)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def leading_to(status: Status) -> dict[str, Message]:
+    """Return the messages that come with a status."""
+    return {code: entry for code, entry in MESSAGES.items() if status in entry.statuses}
+
+
+def by_section() -> Iterator[tuple[MessageSection, dict[str, Message]]]:
+    """Yield every section with its messages, in the order of an evaluation."""
+    for section in MessageSection:
+        yield section, {code: entry for code, entry in MESSAGES.items() if entry.section is section}
+
+
+NEXT = "Next: "
+"""how the last line of a detail of several lines begins"""
+_CODE = re.compile(r" \[([a-z][a-z0-9_]*)\]$")
+_RULE, _CRASH, _TIMING = (Status.RULE_VIOLATION,), (Status.CRASH,), (Status.TIMING_MISMATCH,)
+_WRONG, _FAST = (Status.WRONG_RESULT,), (Status.IMPLAUSIBLE,)
+_NO_VERDICT = (Status.HARNESS_ERROR,)
+_OBJECT = "Code from outside the candidate's file would be measured as the candidate's own."
+_CHEAPER = "The latency is the difference of a long and a short timed run, divided by the calls between them."
+_LAST_LINES = "The last lines that it printed are shown; a failure ends the evaluation."
+_COMPARED = "Every output must equal the reference within the tolerance of the task, for each secret seed."
+_UNSEEN = "A kernel that was tuned to the seen cases alone must show it on the held-out ones."
+_TRUSTED = "A result is worth no more than the task that it was measured on."
+_DEFINITION = "The item tells whether the definition measures what it says."
+
+CONTEXTS: dict[str, str] = {
+    "in_timing": "in a timed run: {detail}",
+    "in_sampled_rows": "in {rows} sampled rows of {of}: {detail}",
+    "in_case": "{case}: {detail}",
+    "in_build": "for {dtypes}: {detail}",
+    "in_file": "{file}: {detail}",
+    "of_kernel": "{status}: {detail}",
+    "of_case": "{case} ({label}): {status}: {detail}",
+    "only_at_strict": "would fail at level strict: {detail}",
+    "in_machine_code": "{detail} ({case})",
+}
+"""texts that stand in front of a detail and say where it arose"""
+
+MESSAGES: dict[str, Message] = {
+    # Compile: before the candidate runs.
+    "file_too_large": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "the file is too large",
+        "{file} has {found} bytes; a kernel file may have {allowed}",
+        "Compilers and checks take longer for longer files, and a kernel needs no more.",
+        "shorten the file",
+    ),
+    "too_many_braces": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "parsing would take too long",
+        "{place}: the text has {found} braces; a kernel needs no more than some thousands",
+        "Python copies the rest of an f-string at each brace, so that parsing would take minutes.",
+        "shorten the text",
+    ),
+    "import_not_allowed": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "a forbidden import",
+        "{place}: imports `{name}`; torch, triton and Python's standard library may be imported",
+        "An imported library could compute the result in place of the candidate.",
+        "remove the import",
+    ),
+    "foreign_compiler": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "PyTorch would compile another kernel",
+        "{place}: `{name}` compiles kernels other than the ones in this file",
+        "Only kernels in the candidate's file are measured as its work.",
+        "write that kernel in the file",
+    ),
+    "include_not_allowed": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "an include of a kernel library",
+        "{place}: includes `{name}`, a library of kernels",
+        "A library could compute the result in place of the candidate.",
+        "write the kernel yourself",
+    ),
+    "header_not_allowed": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "an undocumented header",
+        "the compiler was made to read `{file}`, no documented header; task.h, block.h, matrix.h, product.h, <hip/...> "
+        "and the standard headers of C and C++ are",
+        _OBJECT,
+        "include documented headers only",
+    ),
+    "assembler_read_file": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "the assembler read a file",
+        "the assembler was made to read `{file}`; a kernel brings all its code itself",
+        _OBJECT,
+        "remove the directive that reads it",
+    ),
+    "symbol_not_allowed": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "a forbidden function",
+        "`{name}` may not be used; HIP's runtime API, C's math, memory and printing functions and C++'s containers may",
+        "Other functions reach files, processes or libraries that compute in place of the candidate.",
+        "replace the call",
+    ),
+    "section_not_allowed": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "an unusual section in the object file",
+        "the kernel file puts something into the section `{name}`, which no kernel needs",
+        _OBJECT,
+        "remove the section attribute",
+    ),
+    "section_executable": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "a data section is executable",
+        "the kernel file makes the section `{name}` executable; only .text may be",
+        _OBJECT,
+        "leave sections to the compiler",
+    ),
+    "code_disguised": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "data lies where code belongs",
+        "`{name}` is data in an executable section, or code that chooses itself when it is loaded",
+        _OBJECT,
+        "define it as a plain function",
+    ),
+    "library_not_allowed": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "a forbidden library",
+        "the library `{name}` may not be linked",
+        "A library could compute the result in place of the candidate.",
+        "remove the directive that links it",
+    ),
+    "dynamic_entry_not_allowed": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "unusual linker instructions",
+        "the dynamic entry {tag:#x} ({value:#x}) of the library is none that a kernel needs",
+        _OBJECT,
+        "remove linker directives",
+    ),
+    "inline_assembly": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "inline assembly of the CPU",
+        "inline assembly of the processor may not be used (`{text}`): no GPU runs it",
+        "On the CPU platform HIP is emulated, and assembly would leave the emulation.",
+        "write it in C++",
+    ),
+    "symbol_name_odd": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "a symbol name contains assembly",
+        "a section or symbol is called `{name}`, which the assembler would read as more than a name",
+        _OBJECT,
+        "use plain names",
+    ),
+    "object_unreadable": Message(
+        MessageSection.COMPILE,
+        _RULE,
+        "the compiled kernel cannot be read",
+        "the compiled kernel cannot be read: {problem}",
+        "The judge checks the object file that the compiler wrote.",
+        "leave its format to the compiler",
+    ),
+    "compiler_refused": Message(
+        MessageSection.COMPILE,
+        (Status.COMPILE_ERROR,),
+        "the compiler reports an error",
+        "{log}",
+        "Nothing can be run or timed before the file compiles.",
+        "correct the first error",
+    ),
+    "wrong_signature": Message(
+        MessageSection.COMPILE,
+        (Status.COMPILE_ERROR, Status.LOAD_ERROR),
+        "the entry has another signature",
+        "{signatures}",
+        "Arguments are passed by position, as the task declares them.",
+        "give the entry the expected parameters, in this order",
+    ),
+    "compiler_timed_out": Message(
+        MessageSection.COMPILE,
+        (Status.TIMEOUT,),
+        "the compiler takes too long",
+        "the compiler did not end within {allowed_s:.0f} s{printed}",
+        "Compilation counts against the time of an evaluation.",
+        "unroll or instantiate less",
+    ),
+    "triton_refused": Message(
+        MessageSection.COMPILE,
+        (Status.COMPILE_ERROR,),
+        "Python or Triton rejects the file",
+        "{log}",
+        "Triton compiles a kernel when it is first launched, and the smallest seen case is launched for that.",
+        "correct the line that is named",
+    ),
+    "wave_size_not_built": Message(
+        MessageSection.COMPILE,
+        (Status.WAVE_SIZE_DEPENDENT,),
+        "the file compiles at one wave size only",
+        "compiles for waves of {first} threads, but not of {other}: {log}",
+        "A kernel for NVIDIA (32) and AMD (64) GPUs must not depend on the number of threads in a wave.",
+        "use warpSize in place of a constant",
+    ),
+    "judge_failed_twice": Message(
+        MessageSection.COMPILE,
+        _CRASH,
+        "the judge fails with this candidate",
+        "the judge failed twice with this candidate, and not with the baseline",
+        "A judge that works with the baseline and not with the candidate was brought down by the candidate.",
+        "remove what is not kernel code",
+    ),
+    # Load and run: the candidate's own process.
+    "load_failed": Message(
+        MessageSection.RUN,
+        (Status.LOAD_ERROR,),
+        "the file cannot be loaded",
+        "{log}",
+        "The entry function must exist with the declared name once the file is imported or its library loaded.",
+        "correct the import or the entry",
+    ),
+    "launch_failed": Message(
+        MessageSection.RUN,
+        (Status.LAUNCH_ERROR,),
+        "the call raised or returned an error",
+        "{log}",
+        "An entry that raises, returns an error code or leaves one on the device has no result.",
+        "correct the call that failed",
+    ),
+    "pytorch_computes": Message(
+        MessageSection.RUN,
+        _RULE,
+        "PyTorch computes in a Triton candidate",
+        "{operator} of PyTorch was called: PyTorch may allocate, fill, view and copy, and Triton kernels compute",
+        "A result that PyTorch computes is no result of the kernels; sizes come from shapes or `.tolist()`.",
+        "compute in the kernel, launch sizes in Python",
+    ),
+    "pytorch_copies_to_output": Message(
+        MessageSection.RUN,
+        _RULE,
+        "PyTorch writes to an output",
+        "a copy of PyTorch's into an argument: outputs and mutable inputs are written by Triton kernels only",
+        "A copy could hand in a result that no kernel of the candidate computed.",
+        "write the output in the kernel",
+    ),
+    "copies_to_cpu": Message(
+        MessageSection.RUN,
+        _RULE,
+        "a call copies data to the CPU side",
+        "{copied} bytes of device memory were copied to the host in one call; at most {allowed} may be",
+        "On the CPU platform Python could compute in place of the kernel.",
+        "compute in Triton kernels",
+    ),
+    "rule_broken": Message(
+        MessageSection.RUN,
+        _RULE,
+        "a forbidden call",
+        "{log}",
+        "Results count only if the candidate's kernels compute them.",
+        "compute on the device",
+    ),
+    "device_memory_full": Message(
+        MessageSection.RUN,
+        (Status.OUT_OF_MEMORY,),
+        "an allocation failed",
+        "{log}",
+        "The inputs and outputs of a case take part of the memory, and no more than the rest is free.",
+        "allocate less",
+    ),
+    "memory_limit": Message(
+        MessageSection.RUN,
+        (Status.OUT_OF_MEMORY,),
+        "too much memory on the CPU side",
+        "{used_gib:.1f} GiB of memory, at most {allowed_gib:.1f} GiB is allowed",
+        "A candidate that takes the whole memory of the machine would stop the judge.",
+        "allocate less CPU memory",
+    ),
+    "thread_limit": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "too many processes and threads",
+        "{used} processes and threads, at most {allowed} are allowed",
+        "Threads of a candidate compete with the judge's clock.",
+        "start no threads",
+    ),
+    "disk_limit": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "too much written to disk",
+        "it wrote {used_gib:.1f} GiB of files; at most {allowed_gib:.1f} GiB are allowed",
+        "A full disk would stop the judge.",
+        "write no files",
+    ),
+    "folder_unreadable": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "files that cannot be counted",
+        "it wrote a folder that cannot be read; at most {allowed_gib:.1f} GiB of files are allowed",
+        "What cannot be counted could fill the disk.",
+        "write no files",
+    ),
+    "no_answer": Message(
+        MessageSection.RUN,
+        (Status.TIMEOUT,),
+        "a call takes too long",
+        "no answer from the candidate's process within {allowed_s:.0f} s",
+        "A kernel that does not end would occupy the device for ever.",
+        "find the loop or barrier that does not end",
+    ),
+    "ended_by_signal": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "the process was ended by a signal",
+        "the candidate's process was ended by {signal}{printed}",
+        _LAST_LINES,
+        "find the invalid access on the CPU side",
+    ),
+    "exited": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "the process exited by itself",
+        "the candidate's process exited with code {code}{printed}",
+        _LAST_LINES,
+        "remove the exit",
+    ),
+    "connection_closed": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "the process closed its connection",
+        "the candidate's process closed its connection to the judge{printed}",
+        _LAST_LINES,
+        "leave file descriptors alone",
+    ),
+    "answer_invalid": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "the process answered out of order",
+        "the candidate's process sent the judge what no unchanged process sends: {problem}",
+        "The code around the candidate answers the judge; who changes or imitates it could fake results.",
+        "leave file descriptors alone",
+    ),
+    "instruction_unknown": Message(
+        MessageSection.TARGETS,
+        (Status.NOT_RUN,),
+        "the machine code cannot be emulated",
+        "{log}",
+        "The emulator of AMD machine code lacks an instruction or a runtime function.",
+        "run it on such a GPU",
+    ),
+    "machine_code_fault": Message(
+        MessageSection.TARGETS,
+        _WRONG,
+        "the machine code does what the GPU forbids",
+        "{log}",
+        "The compiled machine code was executed on the CPU, and accessed memory or registers wrongly.",
+        "correct the access that is named",
+    ),
+    # Correctness: seen and held-out cases.
+    "output_wrong": Message(
+        MessageSection.CORRECTNESS,
+        _WRONG,
+        "an output is outside its tolerance",
+        "{output}: {found}",
+        _COMPARED,
+        "compare with the reference at that index",
+    ),
+    "output_not_written": Message(
+        MessageSection.CORRECTNESS,
+        _WRONG,
+        "part of an output was not written",
+        "{output}: {found}",
+        "Outputs hold unlikely values before each call; an element that still has its own was not written.",
+        "write every element",
+    ),
+    "timed_output_not_written": Message(
+        MessageSection.CORRECTNESS,
+        _WRONG,
+        "a timed call skipped output elements",
+        "{output}: a timed call did not write all of it",
+        "Every timed call has fresh inputs and must compute all of its outputs.",
+        "remove what skips or remembers calls",
+    ),
+    "input_changed": Message(
+        MessageSection.CORRECTNESS,
+        (Status.INPUT_MUTATED,),
+        "an input was changed",
+        "input {name} was changed",
+        "Only inputs that the task declares mutable may be written.",
+        "write to outputs or scratch memory",
+    ),
+    "bytes_changed_outside": Message(
+        MessageSection.CORRECTNESS,
+        (Status.OUT_OF_BOUNDS,),
+        "a write out of bounds",
+        "{count} bytes outside every argument changed{nearest}",
+        "Secret bytes around every argument show a write past its end or before its start.",
+        "mask the last block",
+    ),
+    "not_deterministic": Message(
+        MessageSection.CORRECTNESS,
+        (Status.NONDETERMINISTIC,),
+        "right and wrong for the same inputs",
+        "right once, then with the same inputs: {detail}",
+        "A race or state that outlives a call makes a result right by chance.",
+        "find the race, or state between calls",
+    ),
+    "wrong_at_wave_size": Message(
+        MessageSection.CORRECTNESS,
+        (Status.WAVE_SIZE_DEPENDENT,),
+        "right at one wave size only",
+        "right at wave size {right}; at {wrong}, {status}: {detail}",
+        "A kernel for NVIDIA (32) and AMD (64) GPUs must not depend on the number of threads in a wave.",
+        "use warpSize in place of a constant",
+    ),
+    # Performance: seen and held-out cases.
+    "wrote_after_end": Message(
+        MessageSection.PERFORMANCE,
+        _WRONG,
+        "outputs changed after a timed run",
+        "outputs of a timed run changed after the candidate's process had said that it was over",
+        "Work that goes on after the clock has stopped would be free.",
+        "finish all work on the given stream",
+    ),
+    "below_roofline": Message(
+        MessageSection.PERFORMANCE,
+        _FAST,
+        "faster than the hardware allows",
+        "{found_ms:.4g} ms a call is under the roofline of {limit_ms:.4g} ms, the least time for the declared work",
+        "Bytes and operations that the task declares cannot be done faster at the peaks of this device.",
+        "remove what skips work",
+    ),
+    "below_empty_kernel": Message(
+        MessageSection.PERFORMANCE,
+        _FAST,
+        "faster than an empty kernel",
+        "{found_ms:.4g} ms a call is under half of what a kernel without work takes, {limit_ms:.4g} ms",
+        "A call that launches anything takes at least about as long as an empty kernel.",
+        "launch the work in the call",
+    ),
+    "work_deferred": Message(
+        MessageSection.PERFORMANCE,
+        _FAST,
+        "many calls cost far less than one",
+        "{many_ms:.4g} ms a call in a timed run of {calls} calls, {single_ms:.4g} ms for a call alone",
+        "Calls that are cheap among others were not made when they were asked for.",
+        "do all work of a call in that call",
+    ),
+    "prepares_too_long": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "getting ready takes too long",
+        "the candidate's process takes {took_ms:.4g} ms to get ready for a timed run of {calls} calls; "
+        "{allowed_ms:.4g} ms are allowed, by what the baseline takes",
+        "The inputs are there before the clock starts, so that work done while getting ready would be free.",
+        "begin no work before the call",
+    ),
+    "busy_after_run": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "the device stays busy after a timed run",
+        "the device is busy for {found_ms:.4g} ms longer than after the baseline's timed runs; {allowed_ms:.4g} ms are "
+        "allowed",
+        "Work that goes on after the clock has stopped would be free, or would slow the baseline down.",
+        "launch all work on the given stream",
+    ),
+    "short_run_padded": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "short timed runs cost too much",
+        "timed runs take {found_ms:.4g} ms more beside their calls than the baseline's; {allowed_ms:.4g} ms are "
+        "allowed",
+        _CHEAPER + " A longer short run would make the calls seem cheaper.",
+        "make every call cost the same",
+    ),
+    "time_not_accounted": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "timed runs take unexplained time",
+        "a timed run with the time before and after it takes {found_ms:.4g} ms more than its calls account for, "
+        "compared with the baseline; {allowed_ms:.4g} ms are allowed",
+        _CHEAPER + " What a run takes in all must agree with that.",
+        "do all work inside the calls",
+    ),
+    "planning_differs": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "calls were slower before they were timed",
+        "a call took {before_ms:.4g} ms when the number of timed calls was chosen, {timed_ms:.4g} ms when timed",
+        "Fewer calls were timed than for the baseline, and other costs are a larger part of few calls.",
+        "make every call cost the same",
+    ),
+    "clocks_disagree": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "two clocks disagree",
+        "{process_ms:.4g} ms a call by the clock of the candidate's process, {judge_ms:.4g} ms by the judge's; "
+        "they may differ by {allowed:.0%}",
+        "Both clocks time the same calls; one that was changed or bypassed shows.",
+        "leave clocks and synchronisation alone",
+    ),
+    "baseline_moved": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "the baseline's speed changed",
+        "the baseline takes {beside_ms:.4g} ms beside this candidate, {alone_ms:.4g} ms alone; "
+        "they may differ by {allowed:.0%}",
+        "A candidate that slows the baseline down would seem faster: leave no work on the device or CPU.",
+        "repeat on an idle machine",
+    ),
+    "ran_while_stopped": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "the candidate ran while stopped",
+        "the candidate's process took {found_ms:.3g} ms of processor time while it was stopped; "
+        "{allowed_ms:.3g} ms are allowed",
+        "The candidate is stopped while the baseline is timed, so that it cannot slow it down.",
+        "start no processes or threads",
+    ),
+    "scheduling_changed": Message(
+        MessageSection.PERFORMANCE,
+        _TIMING,
+        "processors or priorities were changed",
+        "the process of the {program} was given {found}",
+        "The judge chooses processors and priorities, alike for baseline and candidate.",
+        "change no affinity or priority",
+    ),
+    # Other GPUs: no gate.
+    "target_not_compiled": Message(
+        MessageSection.TARGETS,
+        (),
+        "it does not compile for this GPU",
+        "{log}",
+        "It is no gate: a candidate may be right and fast here and not portable.",
+        "use portable intrinsics",
+    ),
+    "target_timed_out": Message(
+        MessageSection.TARGETS,
+        (),
+        "that compiler takes too long",
+        "the compiler did not end within {allowed_s:.0f} s",
+        "Each target has the same limit as a call.",
+        "unroll or instantiate less",
+    ),
+    "target_compiler_missing": Message(
+        MessageSection.TARGETS,
+        (),
+        "no compiler for this GPU",
+        "{problem}",
+        "Whether the candidate compiles for this GPU is not known here.",
+        "see `arena doctor`",
+    ),
+    "target_launches_nothing": Message(
+        MessageSection.TARGETS,
+        (),
+        "no Triton kernel was launched",
+        "the candidate launched no Triton kernel for {target}",
+        "Triton compiles what is launched, so that nothing was compiled for this GPU.",
+        "launch the kernel on every GPU",
+    ),
+    "target_not_reached": Message(
+        MessageSection.TARGETS,
+        (),
+        "nothing was compiled for this GPU",
+        "{built} of {asked} cases were compiled for {target}",
+        "A build for a GPU counts if every case compiles for it.",
+        "see the other messages",
+    ),
+    # arena tasks check: rules over a definition.
+    "check_unfinished": Message(
+        MessageSection.CHECK,
+        (),
+        "lines still say TODO",
+        "{count} lines say TODO: {first}",
+        _DEFINITION,
+        "answer them",
+    ),
+    "check_few_kinds": Message(
+        MessageSection.CHECK,
+        (),
+        "too few kinds of held-out cases",
+        "held-out cases are of {found} kinds ({kinds}), at least {least} are needed",
+        _UNSEEN,
+        "add cases of other kinds",
+    ),
+    "check_timed_cases": Message(
+        MessageSection.CHECK,
+        (),
+        "too few or too many timed cases",
+        "{found} {split} cases say `timed: true`; expected {least} to {most}",
+        "Speed is measured on production sizes, and more of them only cost time.",
+        "mark production sizes",
+    ),
+    "check_axis_constant": Message(
+        MessageSection.CHECK,
+        (),
+        "an axis never changes",
+        "axis {axis} is {value} in every case, though its domain is {domain}",
+        "A kernel could take it for a constant.",
+        "vary it, or make it a constant",
+    ),
+    "check_scalar_constant": Message(
+        MessageSection.CHECK,
+        (),
+        "a scalar never changes",
+        "scalar {name} is {value} in every case",
+        "A kernel could take it for a constant.",
+        "vary it in a case",
+    ),
+    "check_few_small_cases": Message(
+        MessageSection.CHECK,
+        (),
+        "too few cases for the CPU",
+        "{found} {split} cases are small enough for the CPU ({limit:.0e} operations plus bytes held), "
+        "at least {least} are needed",
+        "Most checks run without a GPU.",
+        "add small cases with odd sizes",
+    ),
+    "check_duplicate": Message(
+        MessageSection.CHECK,
+        (),
+        "another task is the same",
+        "is {other} under another name",
+        "A task that comes twice counts twice.",
+        "name what differs, or remove one",
+    ),
+    "check_axis_reach": Message(
+        MessageSection.CHECK,
+        (),
+        "cases end far below the domain",
+        "{axis} is at most {greatest}, its domain ends at {high}",
+        "Sizes that no case has are not checked.",
+        "add a larger case, or end it earlier",
+    ),
+    "check_few_heldout": Message(
+        MessageSection.CHECK,
+        (),
+        "too few held-out cases",
+        "{found} held-out cases, at least {least} are needed",
+        _UNSEEN,
+        "add held-out cases",
+    ),
+    "check_kind_missing": Message(
+        MessageSection.CHECK,
+        (),
+        "a missing kind of case",
+        "no held-out case is of the kind {kind}",
+        _UNSEEN,
+        "add one",
+    ),
+    "check_no_long_case": Message(
+        MessageSection.CHECK,
+        (),
+        "no long `edge`, `dtype` or `structure` case",
+        "no held-out case of the kind {kinds} takes 20 µs or more on an H200",
+        "Special treatment of edges shows in time only where a call is long enough.",
+        "add a larger one",
+    ),
+    "check_no_fills": Message(
+        MessageSection.CHECK,
+        (),
+        "no case with other values",
+        "no held-out case has `fills` of its own",
+        "A kernel may be right for one range of values only.",
+        "add `fills` to one",
+    ),
+    "check_exception_unneeded": Message(
+        MessageSection.CHECK,
+        (),
+        "an exception that is not needed",
+        "{names} under `exceptions` of task.yaml, but the task keeps the rule",
+        "An exception that means nothing would hide a later failure.",
+        "remove the line",
+    ),
+    "check_reference_failed": Message(
+        MessageSection.CHECK,
+        (),
+        "the reference fails",
+        "{problem}",
+        "Every output is compared with the reference.",
+        "correct reference.py",
+    ),
+    "check_reference_varies": Message(
+        MessageSection.CHECK,
+        (),
+        "the reference varies",
+        "the reference does not reproduce its own outputs in {case}",
+        "Nothing can be compared with a reference that gives other outputs each time.",
+        "make it deterministic",
+    ),
+    "check_rows_dependent": Message(
+        MessageSection.CHECK,
+        (),
+        "rows are not independent",
+        "results of single rows along {axis} depend on other rows in {case}",
+        "Large cases are checked by a sample of rows.",
+        "correct `independent`",
+    ),
+    "check_inputs_drawn_singly": Message(
+        MessageSection.CHECK,
+        (),
+        "make_inputs loops over its draws",
+        "{many} draws take {many_operations} operations of PyTorch, {few} take {few_operations}",
+        "Each timed call has fresh inputs, so that hundreds are drawn at a time.",
+        "draw all `count` at once",
+    ),
+    "check_output_constant": Message(
+        MessageSection.CHECK,
+        (),
+        "an output is constant",
+        "{output} is constant in every case",
+        "A kernel that writes one number would be right.",
+        "choose other fills",
+    ),
+    "check_output_near_zero": Message(
+        MessageSection.CHECK,
+        (),
+        "an output is close to zero",
+        "{output} is close to zero in every case: its root mean square is {rms:.2g}",
+        "A kernel that writes zeros could be right.",
+        "choose other fills",
+    ),
+    "check_trick_accepted": Message(
+        MessageSection.CHECK,
+        (),
+        "a wrong output is accepted",
+        "{output}: {trick} in its place is accepted in all of {cases} cases",
+        "An output that takes no computing must be wrong.",
+        "choose fills that give the output a scale",
+    ),
+    "check_input_ignored": Message(
+        MessageSection.CHECK,
+        (),
+        "an input makes no difference",
+        "{ignored}",
+        "A kernel that does not read the input would be right; let a case or a fill show it.",
+        "add a case, or a reason under `exceptions`",
+    ),
+    "check_arithmetic": Message(
+        MessageSection.CHECK,
+        (),
+        "formats are not told apart",
+        "error over tolerance: {errors}; the allowed arithmetic must be at most {most:.2g}, the shorter one above 1",
+        "The allowed arithmetic must be right by a margin, and the next shorter format wrong.",
+        "write products as `@` or `einsum`",
+    ),
+    "check_bytes_uncounted": Message(
+        MessageSection.CHECK,
+        (),
+        "declared bytes cannot be counted",
+        "the reference has no gradients to count bytes by; they are not many more than all arguments hold",
+        "Bytes are counted by which inputs have a gradient.",
+        "check them by hand",
+    ),
+    "check_bytes_wrong": Message(
+        MessageSection.CHECK,
+        (),
+        "declared bytes are wrong",
+        "declared {declared:.4g} bytes, counted {counted:.4g} in {case}; the quotient may be {low:g} to {high:g}",
+        "The roofline and the plausibility of a timing follow from the declared work.",
+        "declare the least that must be moved as `work.bytes`",
+    ),
+    "check_bytes_over_arguments": Message(
+        MessageSection.CHECK,
+        (),
+        "declared bytes exceed the arguments",
+        "declared {declared:.4g} bytes, all arguments hold {held:.4g} in {case}; at most {most:g} times that is "
+        "allowed",
+        "The roofline and the plausibility of a timing follow from the declared work.",
+        "declare the least that must be moved as `work.bytes`",
+    ),
+    "check_operations_wrong": Message(
+        MessageSection.CHECK,
+        (),
+        "declared operations are too many",
+        "declared {declared:.4g} operations, counted {counted:.4g} in {case}: {times:.3g} times as many, "
+        "at most {most:g} are allowed",
+        "The roofline and the plausibility of a timing follow from the declared work.",
+        "correct `work.flops`",
+    ),
+    "check_no_kernel": Message(
+        MessageSection.CHECK,
+        (),
+        "no kernel to check",
+        "there is no kernel that the task or another with its operator declares right",
+        "Without a kernel only the definition can be checked.",
+        "add a baseline or an expert kernel",
+    ),
+    "check_margin": Message(
+        MessageSection.CHECK,
+        (),
+        "the kernel is close to the tolerance",
+        "worst error is {found:.3g} of the tolerance, in {case}; at most {most} is allowed",
+        "Another draw of inputs could be beyond the tolerance.",
+        "accumulate in float32",
+    ),
+    "check_mutants_no_kernel": Message(
+        MessageSection.CHECK,
+        (),
+        "no kernel to alter",
+        "there is no kernel to make mutants of",
+        "Altered kernels show whether the cases find faults.",
+        "add a baseline kernel",
+    ),
+    "check_mutants_declared": Message(
+        MessageSection.CHECK,
+        (),
+        "a declaration without survivor",
+        "declared equivalent, but no surviving mutant: {names}",
+        "A declaration that means nothing would hide a later failure.",
+        "remove it from `equivalent_mutants`",
+    ),
+    "check_mutants_unbuilt": Message(
+        MessageSection.CHECK,
+        (),
+        "no altered kernel compiles",
+        "of {count} mutants none compiles",
+        "Altered kernels show whether the cases find faults.",
+        "check that the kernel itself compiles",
+    ),
+    "check_mutants_survive": Message(
+        MessageSection.CHECK,
+        (),
+        "faults go unnoticed",
+        "{rejected} of {count} rejected ({share:.0%}), at least {least:.0%} are needed; survivors: {survivors}",
+        "A fault that no case finds could be in a candidate that is called right; a fill may show it.",
+        "add a case, or declare `equivalent_mutants`",
+    ),
+    "check_no_numbers": Message(
+        MessageSection.CHECK,
+        (),
+        "no input can be left out",
+        "no input holds numbers to compute with",
+        "Parts of inputs are left out to see whether the outputs notice.",
+        "do nothing",
+    ),
+    "check_self_no_case": Message(
+        MessageSection.CHECK,
+        (),
+        "no case is long enough",
+        "no timed case is long enough to compare the kernel with itself",
+        "Short calls say more of the launch than of the kernel.",
+        "add a longer timed case",
+    ),
+    "check_self_differs": Message(
+        MessageSection.CHECK,
+        (),
+        "the kernel is not as fast as itself",
+        "worst deviation from 1 is {worst:.2%} over {cases} cases, less than {most:.0%} is allowed: {intervals}",
+        "Where a kernel differs from itself, so would a speedup.",
+        "add longer cases; do not autotune",
+    ),
+    "check_headroom_unknown": Message(
+        MessageSection.CHECK,
+        (),
+        "unknown peaks of this device",
+        "bandwidth and arithmetic rate of this device are not known",
+        "The roofline follows from the peaks.",
+        "check it on another GPU",
+    ),
+    "check_no_headroom": Message(
+        MessageSection.CHECK,
+        (),
+        "the kernel is at the roofline",
+        "{found:.2f} of the roofline in {case}, at most {most:g} is allowed",
+        "A task without anything left to gain tells agents apart by noise.",
+        "declare `exceptions: headroom`",
+    ),
+    "check_kernel_slow": Message(
+        MessageSection.CHECK,
+        (),
+        "the baseline is very slow",
+        "{found_ms:.3g} ms, {times:.1f} times the larger of roofline and launch floor, at most {most:g} is allowed",
+        "Speedups over a very slow baseline measure the baseline.",
+        "write a better baseline",
+    ),
+    "check_cases_short": Message(
+        MessageSection.CHECK,
+        (),
+        "timed cases are too short",
+        "{long} of {cases} timed cases take 20 µs or more ({short} do not)",
+        "Of short calls the launch is the largest part.",
+        "make them larger, or declare `latency_bound:`",
+    ),
+    "check_no_verdict": Message(
+        MessageSection.CHECK,
+        _NO_VERDICT,
+        "the check itself failed",
+        "no verdict: {problem}",
+        _TRUSTED,
+        "repeat it with --resume",
+    ),
+    # Harness: no verdict on the candidate.
+    "processes_cannot_start": Message(
+        MessageSection.HARNESS,
+        _NO_VERDICT,
+        "no process can be started",
+        "the process that starts the candidate's processes has ended: {problem}",
+        "It says nothing about the candidate.",
+        "see `arena doctor`",
+    ),
+    "process_did_not_start": Message(
+        MessageSection.HARNESS,
+        _NO_VERDICT,
+        "a process did not start",
+        "no process for the candidate can be started: {problem}",
+        "It says nothing about the candidate.",
+        "see `arena doctor`",
+    ),
+    "device_not_reached": Message(
+        MessageSection.HARNESS,
+        _NO_VERDICT,
+        "the sandbox cannot use the device",
+        "a process in the sandbox cannot use the device: {problem}",
+        "It says nothing about the candidate.",
+        "try ARENA_SANDBOX=basic; see docs/develop/isolation.md",
+    ),
+    "device_busy": Message(
+        MessageSection.HARNESS,
+        _NO_VERDICT,
+        "the device is busy",
+        "the device is busy: work that is not the judge's did not end within {allowed_s:.0f} s",
+        "A timing beside other work would be wrong.",
+        "end other programs, or choose --devices",
+    ),
+    "no_case_left": Message(
+        MessageSection.HARNESS,
+        _NO_VERDICT,
+        "no seen case is left",
+        "{task}: no seen case is left, with max_work {max_work}, max_held {max_held} and only {cases}",
+        "An evaluation needs a seen case.",
+        "raise the limits, or name a seen case",
+    ),
+    "triton_too_old": Message(
+        MessageSection.HARNESS,
+        _NO_VERDICT,
+        "the task needs a newer Triton",
+        "{task} needs Triton {needed} or newer, here is {found}",
+        "The task's own kernels use what older versions lack.",
+        "update Triton, or leave the task out",
+    ),
+}
