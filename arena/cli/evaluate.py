@@ -176,7 +176,7 @@ def _show(result: Result, options: Options) -> None:
             out.print(f"{verdict.stage}: {verdict.status}{detail}", markup=False, highlight=False, soft_wrap=True)
     if options.dump is not None:
         place = f"{evaluation.dumped}: {Path(options.dump) / 'reproduce.py'}"
-        out.print(f"dump: {place if evaluation.dumped else 'no call that failed'}", markup=False, soft_wrap=True)
+        out.print(f"dump: {place if evaluation.dumped else 'nothing was written'}", markup=False, soft_wrap=True)
     if evaluation.targets:
         out.print(render.targets_table(evaluation))
     out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")

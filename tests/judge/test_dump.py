@@ -12,6 +12,7 @@ import pytest
 import torch
 from msgspec import structs
 
+import arena
 from arena.errors import UsageError
 from arena.judge.correctness.dump import _Replaced
 from arena.judge.process.client import JudgeClient
@@ -83,6 +84,14 @@ def test_a_hip_kernel_that_crashes_says_how_to_compile_it(tmp_path: Path, cpu_ju
     cpu_judge.evaluate(SOFTMAX, SOFTMAX / "kernel.hip", structs.replace(QUICK, case=("seen-01",), dump=str(folder)))
     subprocess.run(command, shell=True, cwd=folder, check=True)
     assert "largest difference" in ran(folder)
+
+
+def test_a_folder_that_takes_no_file_is_no_fault_of_the_candidate(tmp_path: Path, cpu_judge: JudgeClient) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    found = cpu_judge.evaluate(RMS_NORM, doubled(tmp_path), structs.replace(QUICK, dump=str(tmp_path / "file")))
+    assert (found.status, found.dumped) == (Status.WRONG_RESULT, "")
+    with pytest.raises(UsageError, match=r"dump: .* is no folder to write to"):
+        arena.evaluate("rms_norm", RMS_NORM / "kernel.py", dump=str(tmp_path / "file"))
 
 
 def test_a_link_in_the_folder_is_replaced_and_not_followed(tmp_path: Path) -> None:

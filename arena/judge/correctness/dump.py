@@ -6,6 +6,7 @@ shared buffer while the worker was stopped.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -59,7 +60,16 @@ class CallDump:
         case, failed = sets.arguments.case, status is not Status.PASSED
         if self._failed or case.kind == LARGE or not (failed or case.id == self._wanted):
             return
+        try:
+            self._write(status, sets, inputs, reference, answered=answered)
+        except OSError as problem:  # of the folder: no fault of the candidate's
+            logging.getLogger(__name__).warning("the call of %s was not written: %s", case.id, problem)
+            return
         self._failed, self.case = failed, case.id
+
+    def _write(
+        self, status: Status, sets: Sets, inputs: Mapping[str, torch.Tensor], reference: Reference, *, answered: bool
+    ) -> None:
         arguments, task = sets.arguments, sets.arguments.task
         plain = all(map(_is_plain, (*arguments.inputs, *arguments.outputs)))
         expected = reference(arguments, inputs)
@@ -67,7 +77,8 @@ class CallDump:
         if answered:
             tensors[GOT] = {name: sets.view(name)[0].contiguous() for name in expected}
         facts = replace(self._facts, wave_size=self.wave_size)
-        files, command = ({}, "") if task.task_type.triton else by_hand(task, self._candidate, case, facts)
+        hip = not task.task_type.triton
+        files, command = by_hand(task, self._candidate, arguments.case, facts) if hip else ({}, "")
         self._folder.mkdir(parents=True, exist_ok=True)
         for name in (INPUTS, EXPECTED, GOT):
             for suffix in _SUFFIXES:
