@@ -15,8 +15,6 @@ from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform, warn_before
 from arena.cli.options import chosen_options, takes_options
 from arena.results.effort import Effort
-from arena.results.failures import failures
-from arena.results.messages import for_terminal
 from arena.results.verdict import Status
 from arena.task.options import EVALUATE
 
@@ -159,6 +157,8 @@ def _as_json(result: Result) -> dict[str, object]:
 def _show(result: Result, options: Options) -> None:
     """The cases, what went wrong, for which GPUs it builds, and the overall result."""
     from arena.cli import render
+    from arena.results.failures import failures
+    from arena.results.messages import for_terminal
 
     evaluation = result.evaluation
     out.print(render.evaluation_table(result))

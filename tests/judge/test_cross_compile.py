@@ -140,7 +140,13 @@ def test_an_unknown_backend_is_not_checked(
     monkeypatch.setattr("arena.platforms.cross.triton.missing", lambda target: "no backend")
     path = next(path for path in FILES if path.stem == "autotuned")
     found = build(cross_compilation, path, tmp_path, ["gfx942"])["gfx942"]
-    assert found == replace(found, outcome=BuildOutcome.NOT_CHECKED, detail="no backend", builds=0, kernels=())
+    assert found == replace(
+        found,
+        outcome=BuildOutcome.NOT_CHECKED,
+        detail="no backend; see `arena doctor` [target_compiler_missing]",
+        builds=0,
+        kernels=(),
+    )
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 
 from arena.judge.compile.signature import wrong_signature
 from arena.judge.process.client import JudgeClient
+from arena.results.messages import bare
 from arena.results.verdict import Stage, Status
 from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.options import Options
@@ -28,7 +29,7 @@ def test_of_a_triton_kernel(tmp_path: Path, cpu_judge: JudgeClient, found: str) 
     (verdict,) = evaluation.verdicts
     expected = "expected def rms_norm(x, weight, eps, y), with arguments by position"
     assert (verdict.stage, verdict.status) == (Stage.COMPILE, Status.LOAD_ERROR)
-    assert verdict.detail == f"{expected}\nfound    def {found}"
+    assert bare(verdict.detail) == f"{expected}\nfound    def {found}"
     assert not any(case.detail for case in evaluation.cases)
 
 
@@ -40,7 +41,7 @@ def test_of_a_hip_kernel(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     found = WANTED.replace(", hipStream_t stream", "")
     assert (
         verdict.status is Status.COMPILE_ERROR
-        and verdict.detail == f"expected {WANTED}\nfound    {found}, kernel.hip:27"
+        and bare(verdict.detail) == f"expected {WANTED}\nfound    {found}, kernel.hip:27"
     )
 
 
