@@ -59,7 +59,7 @@ _CANDIDATE, _BASELINE, _MEASURING = "candidate", "baseline", "measuring"
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """What a judge keeps warm from one evaluation to the next."""
+    """Parts of a judge that stay warm from one evaluation to the next."""
 
     timer: Timer
     fork_servers: ForkServers
@@ -97,7 +97,7 @@ class CandidateEvaluation:
         )
         self._candidate: WorkerProgram | None = None
         self._other_wave: WorkerProgram | None = None
-        self._interleaved = ThreadPoolExecutor(max_workers=1)
+        self._starter = ThreadPoolExecutor(max_workers=1)
         self._starting: dict[str, Future[None]] = {}
         self._unchanged = False
         self._log = ""
@@ -119,13 +119,13 @@ class CandidateEvaluation:
         """
         if not all(self._baselines.is_known(case) for case in self._seen):
             if _MEASURING not in self._starting and self._times:
-                self._starting[_MEASURING] = self._interleaved.submit(self._baselines.warm_for_measuring)
+                self._starting[_MEASURING] = self._starter.submit(self._baselines.warm_for_measuring)
             return
         if self._candidate is None:
             self._candidate = self._worker_program()
-            self._starting[_CANDIDATE] = self._interleaved.submit(self._candidate.warm)
+            self._starting[_CANDIDATE] = self._starter.submit(self._candidate.warm)
         if _BASELINE not in self._starting and self._times:
-            self._starting[_BASELINE] = self._interleaved.submit(self._baselines.warm)
+            self._starting[_BASELINE] = self._starter.submit(self._baselines.warm)
 
     def run(self, candidate: Path, environment: Callable[[str], Environment], report: Report) -> Evaluation:
         """Pass the gates in order and stop at the first that fails. A profile is no gate and comes last.
@@ -180,7 +180,7 @@ class CandidateEvaluation:
         return self._options.effort is not Effort.CORRECTNESS
 
     def _await_device(self) -> None:
-        """What an agent's processes had begun when they were stopped may still be running."""
+        """Wait until the device is idle: work that an agent's processes began may still be running."""
         if not self._timer.platform.wait_until_idle(_IDLE_WAIT_S):
             raise InfrastructureError(message("device_busy", allowed_s=_IDLE_WAIT_S))
 
@@ -347,7 +347,7 @@ class CandidateEvaluation:
 
     def _kill(self) -> None:
         """Kill all workers, and do not wait for their ends: a device takes its time for each."""
-        self._interleaved.shutdown(cancel_futures=True)
+        self._starter.shutdown(cancel_futures=True)
         for worker_program in self._of_either_wave:
             worker_program.kill()
         self._baselines.kill()
@@ -366,7 +366,7 @@ class CandidateEvaluation:
 
 
 def checks(task: Task, options: Options, timer: Timer) -> tuple[CorrectnessCheck, PerformanceCheck]:
-    """What decides whether a program is right, and how fast it is, on single cases of a task."""
+    """Return the checks of correctness and of performance, for single cases of a task."""
     reference = Reference(task.reference_path)
     correctness = CorrectnessCheck(timer.platform, reference, options.seeds, options.call_timeout_s)
     return correctness, PerformanceCheck(timer, reference, options.timing_budget_s, options.effort)

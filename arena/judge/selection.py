@@ -1,4 +1,4 @@
-"""Which cases an evaluation runs: all of them on a GPU, the small ones where kernels are emulated."""
+"""Select the cases of an evaluation: all of them on a GPU, the small ones where kernels are emulated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def declared_work(worked_out: Arguments) -> float:
 
 
 def emulation_work(worked_out: Arguments) -> float:
-    """What an emulation has to do: operations plus bytes, of whole tensors also where a call touches only part."""
+    """Return the work of an emulation: operations plus bytes, of whole tensors also where a call touches only part."""
     return worked_out.flops + max(worked_out.num_bytes, worked_out.held_bytes)
 
 

@@ -19,7 +19,7 @@ _READ_BYTES = 65536
 
 @dataclass(frozen=True)
 class Finished:
-    """What a child process left behind: exit code (negative: signal), its merged output, and the seconds it took."""
+    """The result of a child process: exit code (negative: signal), its merged output, and the seconds it took."""
 
     returncode: int
     output: str

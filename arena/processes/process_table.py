@@ -1,4 +1,4 @@
-"""Which processes there are, and which descend from which, as `/proc` has it."""
+"""Read from `/proc` which processes there are, and which descend from which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judge, template and worker say to each other.
+"""Messages between judge, fork server and worker.
 
 The judge commands, the worker obeys or says why it could not; nothing a worker says can turn a failure into a success.
 """
@@ -16,7 +16,7 @@ from arena.results.profile import KernelTime
 
 @dataclass(frozen=True)
 class Handle:
-    """What another process needs to open a shared buffer: a device handle in hex, or a descriptor sent beside it."""
+    """A shared buffer for another process to open: a device handle in hex, or a descriptor sent beside it."""
 
     num_bytes: int
     ipc: str = ""
@@ -28,7 +28,7 @@ class WorkerMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
     """Base of all messages."""
 
 
-# --- judge → template
+# --- judge → fork server
 
 
 class Spawn(WorkerMessage, frozen=True):
@@ -47,12 +47,12 @@ class Spawn(WorkerMessage, frozen=True):
 
 
 class Reap(WorkerMessage, frozen=True):
-    """How did this worker end? Waits briefly."""
+    """Ask how this worker ended. Waits briefly."""
 
     pid: int
 
 
-# --- template → judge
+# --- fork server → judge
 
 
 class Spawned(WorkerMessage, frozen=True):
@@ -62,7 +62,7 @@ class Spawned(WorkerMessage, frozen=True):
 
 
 class Ended(WorkerMessage, frozen=True):
-    """How a worker ended: exit code, negative for a signal; None while it still runs."""
+    """The end of a worker: exit code, negative for a signal; None while it still runs."""
 
     pid: int
     code: int | None
@@ -72,7 +72,7 @@ class Ended(WorkerMessage, frozen=True):
 
 
 class Language(StrEnum):
-    """What kind of file a worker loads."""
+    """The kind of file that a worker loads."""
 
     TRITON = "triton"
     HIP = "hip"
@@ -182,7 +182,7 @@ class ProfileRequest(WorkerMessage, frozen=True):
 
 
 class ReportKernels(WorkerMessage, frozen=True):
-    """What was compiled for the target, since the last time?"""
+    """Ask what was compiled for the target since the last time."""
 
 
 # --- worker → judge: a worker that oversteps these limits has failed (`judge/answers.py`)
@@ -223,7 +223,7 @@ class Profiled(WorkerMessage, frozen=True):
 
 
 class Blame(StrEnum):
-    """What a worker may accuse its own candidate of."""
+    """The failures that a worker may report of its own candidate."""
 
     COMPILE_ERROR = "compile_error"
     LOAD_ERROR = "load_error"

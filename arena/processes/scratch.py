@@ -23,7 +23,7 @@ def scratch(what: str) -> tempfile.TemporaryDirectory[str]:
 
 
 def prefix(what: str) -> str:
-    """How the name of such a folder begins, for those who make and remove it themselves."""
+    """Return how the name of such a folder begins, for those who make and remove it themselves."""
     return f"arena-{what}-{_namespace()}-{os.getpid()}-"
 
 
@@ -101,7 +101,7 @@ def _of_a_killed_one(name: str) -> bool:
 
 
 def _namespace() -> int:
-    """Which numbers of processes are meant."""
+    """Return which numbers of processes are meant."""
     return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
 
 

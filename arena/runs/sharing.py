@@ -20,7 +20,7 @@ def share_out(
 ) -> Iterator[Outcome]:
     """Outcomes as they come, in any order. `do` runs in a thread for each worker.
 
-    Where a job raises, or whoever reads the outcomes stops, no further job begins, and `give_up` is called with every
+    Where a job raises, or whoever reads the outcomes stops, no further job begins, and `cancel` is called with every
     worker so that the jobs in hand end too; their outcomes are lost.
     """
     free: SimpleQueue[Worker] = SimpleQueue()

@@ -135,7 +135,7 @@ class EmulatedDevice:
             self._on_the_host -= 1
 
     def _replace_constructors(self) -> None:
-        """What PyTorch builds element by element is built on the host and copied; what it reads so, the other way."""
+        """Have PyTorch build on the host what it builds element by element, and copy it; read so the other way."""
         import torch
 
         for owner, names in ((torch, _MAKERS), (torch.Tensor, ("new_tensor",)), (torch.nested, ("nested_tensor",))):

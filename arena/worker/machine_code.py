@@ -65,7 +65,7 @@ class TritonMachineEntry:
         """Outputs were written in place."""
 
     def kernels(self) -> tuple[KernelUse, ...]:
-        """What the launches since the last time were compiled to."""
+        """Return what the launches since the last time were compiled to."""
         return self._records.take()
 
 
@@ -102,7 +102,7 @@ class HipMachineEntry:
         """Outputs were written in place."""
 
     def kernels(self) -> tuple[KernelUse, ...]:
-        """What its library holds was read where it was built."""
+        """Return nothing: what its library holds was read where it was built."""
         return ()
 
 

@@ -64,7 +64,7 @@ class Operators:
             self._watch_copies()
 
     def _emulate(self) -> None:
-        """Where kernels are interpreted, device memory is out of the worker's reach."""
+        """Put device memory out of the worker's reach, where kernels are interpreted."""
         from arena.worker.emulated_device import EmulatedDevice
 
         EmulatedDevice(self._allow_copy)

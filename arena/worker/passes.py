@@ -10,7 +10,7 @@ from arena.platforms.base import Platform
 
 
 class TimedPass(Protocol):
-    """What the judge times."""
+    """A sequence of calls that the judge times."""
 
     sets: tuple[int, ...]
 

@@ -18,7 +18,7 @@ _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 class _Details(msgspec.Struct):
-    """What a trace says of a launch, where it does."""
+    """Details of a launch in a trace, where it has them."""
 
     grid: tuple[int, ...] = ()
     block: tuple[int, ...] = ()

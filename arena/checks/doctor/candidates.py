@@ -34,7 +34,7 @@ class Candidate:
     timed: bool = False
 
     def options(self, *, emulated: bool) -> Options:
-        """How the judge is asked; an emulation runs the smallest cases only."""
+        """Return how the judge is asked; an emulation runs the smallest cases only."""
         return _TIMED if self.timed and not emulated else _QUICK
 
 

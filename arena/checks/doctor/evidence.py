@@ -1,4 +1,4 @@
-"""What items check: what children wrote down, and how an item ended."""
+"""Evidence that items check: what children wrote down, and how an item ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATA = Path(__file__).parent / "data"
 
 
 class ItemOutcome(StrEnum):
-    """How an item ended."""
+    """The end of an item."""
 
     PASS = "pass"
     """Seen to work."""
@@ -86,7 +86,7 @@ class MemorySeen:
 
 @dataclass(frozen=True)
 class ProbeSeen:
-    """What the probe has seen so far; `problem` is what stopped it."""
+    """Findings of the probe so far; `problem` is what stopped it."""
 
     device: DeviceSeen | None = None
     compiled_s: float | None = None
@@ -109,14 +109,14 @@ class VendorBuilds:
 
 @dataclass(frozen=True)
 class CrossSeen:
-    """What has been cross-compiled so far; `problem` is what stopped it."""
+    """Cross-compilations so far; `problem` is what stopped it."""
 
     vendors: tuple[VendorBuilds, ...] = ()
     problem: str = ""
 
 
 class Evidence(Protocol):
-    """Where items get what they check; each piece is collected when it is first asked for, and kept."""
+    """The source of what items check; each piece is collected when it is first asked for, and kept."""
 
     def probe(self) -> ProbeSeen:
         """Device, probe kernel and shared buffer."""
@@ -128,4 +128,4 @@ class Evidence(Protocol):
         """The level that the judge's workers are behind. Raises `InfrastructureError` where no judge starts."""
 
     def evaluation(self, candidate: str) -> Evaluation:
-        """What the judge says of one of a candidate. Raises `InfrastructureError`."""
+        """Return what the judge says of one of a candidate. Raises `InfrastructureError`."""

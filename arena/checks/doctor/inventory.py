@@ -141,7 +141,7 @@ def _isolation() -> Iterator[Check]:
 
 
 def of_escape(tried: Escape) -> Check:
-    """What a process in a worker's sandbox could do all the same."""
+    """Return what a process in a worker's sandbox could do all the same."""
     out = "; ".join(attempt.what for attempt in tried.open)
     found = f"{len(tried.attempts) - len(tried.open)} of {len(tried.attempts)} attempts refused"
     return Check(

@@ -119,7 +119,7 @@ class Peer:
         return self._worker
 
     def close(self) -> None:
-        """End the worker and its template."""
+        """End the worker and its fork server."""
         if self._worker is not None:
             self._worker.kill_worker()
         self._fork_servers.close()

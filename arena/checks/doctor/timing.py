@@ -122,7 +122,7 @@ def figures(kernel: DurationKernel, timings: Sequence[CaseTiming], *, emulated: 
 
 
 def unsteady(timings: Sequence[CaseTiming], band: float) -> Iterator[str]:
-    """What the rounds themselves say: intervals too wide to tell, and a device that changed its pace meanwhile."""
+    """Return what the rounds show: intervals too wide to tell, and a device that changed its pace meanwhile."""
     if any(timing.candidate_ms.half_width > band for timing in timings):
         yield f"an interval is wider than ±{band:.0%}: end what else runs here, then check again"
     moved = max(abs(_drift(timing)) for timing in timings)
@@ -134,7 +134,7 @@ def unsteady(timings: Sequence[CaseTiming], band: float) -> Iterator[str]:
 
 
 def _drift(timing: CaseTiming) -> float:
-    """How much slower the later rounds were than the earlier ones in the same place."""
+    """Return how much slower the later rounds were than the earlier ones in the same place."""
     taken = [r.candidate_long_s - r.candidate_short_s for r in timing.rounds if not r.swapped]
     half = len(taken) // 2
     return float(np.median(taken[half:]) / np.median(taken[:half])) - 1 if half else 0.0

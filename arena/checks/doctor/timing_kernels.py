@@ -17,7 +17,7 @@ _KINDS = ("edge", "alignment", "dtype", "scale_up", "structure")
 
 
 class Scale(StrEnum):
-    """Where a kernel's expected cost comes from. In all of them the first case carries what a launch costs."""
+    """The source of a kernel's expected cost. In all of them the first case carries what a launch costs."""
 
     CLOCK = "the device's clock"
     """The kernel waits until the clock register has gone on by a known number of ticks."""
@@ -81,7 +81,7 @@ class DurationKernel:
 
     @property
     def file(self) -> str:
-        """What the kernel's file is called."""
+        """Return what the kernel's file is called."""
         return "kernel.hip" if self.task_type == "hip2hip" else "kernel.py"
 
     @property

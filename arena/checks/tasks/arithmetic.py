@@ -1,4 +1,4 @@
-"""Does a task's tolerance tell the arithmetic it allows from the next shorter one? No kernel is involved."""
+"""Check that a task's tolerance tells the arithmetic it allows from the next shorter one. No kernel is involved."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _limited(
 
 
 def _fate(program: Program, cases: Sequence[tuple[Case, CorrectnessCheck]], context: JudgeContext) -> Status:
-    """How a mutant ends: the status of the first case that it fails."""
+    """Return how a mutant ends: the status of the first case that it fails."""
     worker_program = WorkerProgram(context.fork_servers, None, (), _MOST_TIMEOUT_S).adopt(program)
     try:
         for case, correctness in cases:

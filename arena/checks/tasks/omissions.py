@@ -197,7 +197,7 @@ def _differ(some: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]
 
 
 def _changed(some: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Which elements differ; NaN is NaN."""
+    """Return which elements differ; NaN is NaN."""
     return (some != other) & ~(some.isnan() & other.isnan())
 
 

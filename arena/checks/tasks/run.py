@@ -44,7 +44,7 @@ class TaskJudge(Protocol):
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """What to check of each task: on which platform, how thoroughly, with how many mutants (0: everything but them).
+    """A plan of a check: on which platform, how thoroughly, with how many mutants (0: everything but them).
 
     There is a judge for each of `devices`, whose numbers are those of GPUs; None is the first one, or the CPU.
     """
@@ -62,13 +62,13 @@ class CheckPlan:
 
     @property
     def how(self) -> str:
-        """What must agree for an old check to stand; the code that checks too, but for mutants, which take hours."""
+        """Return what must agree for an old check to stand; but for mutants, which take hours, also the code."""
         more = f"{' every launch' if self.every_launch else ''}{'' if self.timing else ' untimed'}"
         code = "" if self.most_mutants else f" {code_key()}"
         return f"{self.platform} {self.most_mutants} {self.options}{more}{code}"
 
     def kept(self, task: Task) -> Path | None:
-        """Where a task's check is written."""
+        """Return where a task's check is written."""
         kind = "mutants" if self.most_mutants else "items"
         return self.folder / kind / f"{task.id.replace('/', '.')}.json" if self.folder is not None else None
 

@@ -1,4 +1,4 @@
-"""Is a task's definition worth anything? Checks of its reference, inputs and tolerances; no kernel is involved.
+"""Check a task's definition: its reference, inputs and tolerances; no kernel is involved.
 
 Each works on small cases by answers that a task must not accept, or by inputs that must make a difference.
 """
@@ -50,12 +50,12 @@ class Draw:
 
     @cached_property
     def expected(self) -> Tensors:
-        """What the reference computes, in its own precision."""
+        """Return what the reference computes, in its own precision."""
         return self.reference(self.arguments, self.inputs)
 
     @cached_property
     def answers(self) -> Tensors:
-        """What a perfect kernel leaves behind."""
+        """Return what a perfect kernel leaves behind."""
         expected = self.expected
         return {spec.name: expected[spec.name].to(torch_dtype(self._dtype(spec))) for spec in compared(self.arguments)}
 
@@ -247,7 +247,7 @@ def _sensitivity(task: Task, draws: Sequence[Draw], generator: torch.Generator) 
 
 
 def _shapes(task: Task, name: str) -> bool:
-    """Whether an argument is a scalar that a shape is made from: with another one there would be other tensors."""
+    """Return whether an argument is a scalar that a shape is made from: another one gives other tensors."""
     return any(name in size.names for spec in task.tensors for size in (*spec.shape, *spec.strides))
 
 
@@ -261,7 +261,7 @@ def _reason(task: Task, output: str, name: str) -> str:
 
 
 def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Generator, tries: int) -> bool:
-    """Whether exchanging the input changes the output in some case; what shows by chance gets several chances."""
+    """Return whether exchanging the input changes the output in some case, within several draws."""
     return any(
         _answers_otherwise(draw, changed, output)
         for number in range(tries)
@@ -273,7 +273,7 @@ def _depends(output: str, name: str, draws: Sequence[Draw], generator: torch.Gen
 
 
 def _answers_otherwise(draw: Draw, changed: Draw, output: str) -> bool:
-    """Whether the answer to exchanged inputs is not one to the old; inputs that no longer fit together have none."""
+    """Return whether the answer to exchanged inputs is not one to the old; unfitting inputs have none."""
     try:
         answer = changed.answers[output]
     except Exception:

@@ -33,7 +33,7 @@ def find_duplicates(tasks: Mapping[str, Task]) -> dict[str, str]:
 
 
 def fingerprints(task: Task) -> Iterator[object]:
-    """What two tasks of a type must not share: the definition with its reference, and the baseline kernel."""
+    """Return what two tasks of a type must not share: the definition with its reference, and the baseline kernel."""
     shapes = [_tensor(spec) if isinstance(spec, TensorSpec) else (spec.dtype, spec.value) for spec in task.inputs]
     outputs = [_tensor(spec) for spec in task.outputs]
     yield task.task_type, "definition", repr((shapes, outputs)), _code(task.reference_path.read_text(encoding="utf-8"))

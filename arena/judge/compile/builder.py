@@ -69,7 +69,7 @@ class Builder:
             return refusal(task, file, job.cases, environment, verdict, self._cross(job, file))
 
     def close(self) -> None:
-        """End the templates, and with them every worker."""
+        """End the fork servers, and with them every worker."""
         self._beside.shutdown(cancel_futures=True)
         self._cross_compilation.close()
         if self._interpreting is not None:

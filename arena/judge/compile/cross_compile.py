@@ -46,7 +46,7 @@ _MOST_KEPT, _MOST_KEPT_BYTES = 1024, 1 << 20
 
 
 class CrossCompilation:
-    """Builds candidates for other targets. Thread-safe, and kept warm: its template imports Triton once."""
+    """Builds candidates for other targets. Thread-safe, and kept warm: its fork server imports Triton once."""
 
     def __init__(self) -> None:
         self._kept: ForkServers | None = None
@@ -54,7 +54,7 @@ class CrossCompilation:
 
     @property
     def fork_servers(self) -> ForkServers:
-        """Where workers come from that compile and run nothing."""
+        """Return where workers come from that compile and run nothing."""
         with self._one_at_a_time:
             if self._kept is None:
                 self._kept = ForkServers("cpu", spins=False, interprets=False)
@@ -72,7 +72,7 @@ class CrossCompilation:
         return _build_hip(task, candidate, cases, targets, limit, report)
 
     def close(self) -> None:
-        """End the template, if there is one."""
+        """End the fork servers, if there are any."""
         if self._kept is not None:
             self._kept.close()
 
@@ -248,7 +248,7 @@ class _Lane:
         self._result = replace(self._result, seconds=self._result.seconds + time.monotonic() - started)
 
     def result(self) -> TargetBuild:
-        """What came of it; a candidate that launched no Triton kernel has built none."""
+        """Return what came of it; a candidate that launched no Triton kernel has built none."""
         done = replace(self._result, kernels=most_used(self._kernels))
         if done.builds == done.asked and done.kernels:
             return replace(done, outcome=BuildOutcome.BUILT, detail="")

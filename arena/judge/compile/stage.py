@@ -139,7 +139,7 @@ def _held(
 
 
 def hip_sources(task: Task, candidate: Path, cases: Iterable[Case]) -> dict[str, Source]:
-    """What a compiler is given for each tuple of dtypes among the cases."""
+    """Return what a compiler is given for each tuple of dtypes among the cases."""
     text = inlined(candidate.read_text(encoding="utf-8", errors="replace"), candidate.name) + _CHECKED
     by_key = {dtype_key(task, case): case for case in cases}
     return {key: Source(text, task_header(task, case), candidate.name) for key, case in by_key.items()}

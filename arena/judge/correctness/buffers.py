@@ -33,7 +33,7 @@ _NAN_HALVES = (0x7FF1, 0x8000)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor's sets lie: bytes to the first one, and from one to the next."""
+    """The place of a tensor's sets: bytes to the first one, and from one to the next."""
 
     offset: int
     pitch: int
@@ -92,7 +92,7 @@ class Sets:
         return [] if self._buffer.file is None else [self._buffer.file]
 
     def bind_message(self) -> Bind:
-        """What the worker needs to find every argument."""
+        """Return what the worker needs to find every argument."""
         task = self.arguments.task
         axes = {axis.name: int(self.arguments.names[axis.name]) for axis in task.axes}
         passed = tuple(axes[axis.name] for axis in passed_axes(task))
@@ -112,7 +112,7 @@ class Sets:
         return self._strided(tensor, integer_dtype(tensor.item_bytes))
 
     def offset(self, name: str) -> int:
-        """Where the first set of a tensor starts, in bytes."""
+        """Return where the first set of a tensor starts, in bytes."""
         return self._places[name].offset
 
     def write(self, inputs: Mapping[str, torch.Tensor], part: slice = EVERY) -> None:

@@ -1,4 +1,6 @@
-"""How much of a small output is rounding? An honest kernel must not fail because its inputs happened to cancel.
+"""Tolerate in a small output the error that rounding alone could cause.
+
+An honest kernel must not fail because its inputs happened to cancel.
 
 Errors are measured against the scale of the whole output. One of a few elements has hardly any: `a * b + c` of random
 numbers comes near 0 once in some thousand draws, and then the rounding of `a * b` alone is more than is allowed.
@@ -43,7 +45,7 @@ def leeway(
     wanted: torch.Tensor,
     tolerance: Tolerance,
 ) -> float:
-    """How many times the least tolerance the output `name` may be off from `wanted`, 1 to `MOST`.
+    """Return how many times the least tolerance `name` may be off from `wanted`, 1 to `MOST`.
 
     Twice what changes in `wanted` where every floating input is changed by up to one part in 2**21 at random, four
     times.

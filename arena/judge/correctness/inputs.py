@@ -136,7 +136,7 @@ def _asked(
 
 
 def _uneven(tensors: Sequence[Tensor], generator: torch.Generator) -> frozenset[str]:
-    """Which inputs of a draw may be uneven: none in a fifth of the draws, one in two fifths, else all.
+    """Return which inputs of a draw may be uneven: none in a fifth of the draws, one in two fifths, else all.
 
     One large input hides what the others do: of a chain of layers most would never count.
     """

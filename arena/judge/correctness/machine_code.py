@@ -89,7 +89,7 @@ def _of_target(
 
 
 def _program(task: Task, candidate: Path, target: str, case: Case, timeout_s: float) -> Program:
-    """What a worker executes: the file itself, or the library for the case's dtypes, which was just built."""
+    """Return what a worker executes: the file itself, or the library for the case's dtypes, which was just built."""
     clang = find_clang()
     if clang is None:
         raise InfrastructureError("no clang++ for AMD GPUs, with llvm-objdump beside it: see `arena doctor`")

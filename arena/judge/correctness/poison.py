@@ -1,4 +1,4 @@
-"""What outputs hold until a call writes them: secret, and where the dtype has room, nothing that a kernel computes."""
+"""Poison: the secret values of outputs until a call writes them, if possible none that a kernel computes."""
 
 from __future__ import annotations
 

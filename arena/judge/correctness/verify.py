@@ -1,4 +1,4 @@
-"""Is what one call left behind right? Everything here reads the judge's own copies and the shared buffer."""
+"""Verify what one call left behind, by the judge's own copies and the shared buffer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tensors = Mapping[str, "torch.Tensor"]
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """What was found: `passed`, or the first thing that is wrong. `error_ratio`: worst error over what is allowed.
+    """`passed`, or the first thing that is wrong, and `error_ratio`: the worst error over what is allowed.
 
     `call_s`: what a call on the last draw took, in seconds, the way to the worker included; no part of the finding.
     """
@@ -170,7 +170,7 @@ def _stray(count: int, nearest: str = "") -> OutputCheck:
 
 
 def _near(sets: Sets, byte: int) -> str:
-    """Which argument a stray write lies closest behind."""
+    """Return which argument a stray write lies closest behind."""
     nearest = ""
     for tensor in (*sets.arguments.inputs, *sets.arguments.outputs):
         if sets.offset(tensor.name) <= byte:

@@ -1,4 +1,4 @@
-"""What is known of baselines: measured once, before any candidate exists, and remembered while the judge is warm."""
+"""Results of baselines: measured once, before any candidate exists, and remembered while the judge is warm."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Baselines:
             del self.__dict__["_measured_in"]
 
     def known(self, case: Case) -> BaselineResult:
-        """What is known of the baseline on a case; measured now if it never was."""
+        """Return what is known of the baseline on a case; measured now if it never was."""
         if not self.is_known(case):
             self.cache[self._key(case)] = self._measure(case)
         return self.cache[self._key(case)]

@@ -1,4 +1,4 @@
-"""How many calls the passes of a comparison have: from rough figures of what a call takes, which decide no verdict."""
+"""Plan how many calls the passes of a comparison have, from rough figures of a call, which decide no verdict."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class PerformanceCheck:
 
     @property
     def planner(self) -> Planner:
-        """What plans the passes."""
+        """Return the planner of the passes."""
         return Planner(self.timer, self.reference, self._config)
 
     def isolated(self, side: TimedProgram, arguments: Arguments) -> tuple[Estimate, float]:
@@ -274,7 +274,7 @@ class PerformanceCheck:
 
     @staticmethod
     def _samples(arguments: Arguments) -> int:
-        """How many calls of a round are compared with the reference: what it costs bounds how many rounds there are."""
+        """Return how many calls of a round are compared with the reference; it bounds how many rounds there are."""
         largest = max((tensor.numel for tensor in (*arguments.inputs, *arguments.outputs)), default=0)
         return 1 if largest > _LARGE_ELEMENTS else _SAMPLED_CALLS
 

@@ -28,7 +28,7 @@ _REHEARSALS = 2
 
 @dataclass(frozen=True)
 class PassPlan:
-    """How many calls the passes of a round have. A set is used by one pass of a round only."""
+    """The calls of the passes of a round. A set is used by one pass of a round only."""
 
     short: int
     long: int

@@ -24,7 +24,7 @@ _SCREEN_PASS = 0.8
 
 @dataclass(frozen=True)
 class TimingConfig:
-    """How a kind of device is measured. Times in seconds unless named otherwise, sizes in bytes, widths relative."""
+    """Settings for a kind of device. Times in seconds unless named otherwise, sizes in bytes, widths relative."""
 
     pass_s: float
     """how long the calls of a long pass should take together; each has a set of its own, which is drawn and checked"""
@@ -97,7 +97,7 @@ class Placement:
 
 
 class Timer:
-    """What the performance stage knows of its device."""
+    """The performance stage's knowledge of its device."""
 
     def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
         self.platform, self.facts = platform, facts
@@ -160,7 +160,7 @@ class Timer:
         return side.run(name)
 
     def cache_state(self, arguments: Arguments, plan: PassPlan) -> str:
-        """How the cache was made cold: by the sheer size of the sets, or by eviction alone."""
+        """Return how the cache was made cold: by the sheer size of the sets, or by eviction alone."""
         if self._scratch is None:
             return "not controlled"
         bytes_long = plan.long * arguments.num_bytes
@@ -188,7 +188,7 @@ class Timer:
 
     @cached_property
     def _empty_call_ms(self) -> float:
-        """What one graph node costs that does next to nothing; 0 on the CPU."""
+        """Return the ms of one graph node that does next to nothing; 0 on the CPU."""
         import torch
 
         if not self.platform.graphs:

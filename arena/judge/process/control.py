@@ -34,7 +34,7 @@ _PASSED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
 @dataclass(frozen=True)
 class Request:
-    """What a judge is asked to evaluate."""
+    """A request to evaluate one candidate."""
 
     task: Path
     candidate: Path
@@ -49,7 +49,7 @@ class Judging(Protocol):
 
     @property
     def environment(self) -> Environment:
-        """Where it measures."""
+        """Return the environment that it measures in."""
 
     def evaluate_once(self, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
         """Evaluate; raises `InfrastructureError` where the judge failed, `JudgeUnavailable` where none starts."""

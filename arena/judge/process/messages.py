@@ -1,4 +1,4 @@
-"""What the runner asks of a judge or a builder, and what they answer."""
+"""Messages between the runner and a judge or a builder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Expect(JudgeMessage, frozen=True):
 
 
 class CheckBaseline(JudgeMessage, frozen=True):
-    """Is the baseline right on held-out cases: fresh ones, before anybody relies on them, or ("") the task's own?"""
+    """Check the baseline on held-out cases: fresh ones, before anybody relies on them, or ("") the task's own."""
 
     task: str
     heldout: str
@@ -77,7 +77,7 @@ class Compile(JudgeMessage, frozen=True):
 
 
 class Progress(JudgeMessage, frozen=True):
-    """Where an evaluation is: a stage, and how far into it."""
+    """The progress of an evaluation: a stage, and how far into it."""
 
     stage: str
     done: int
@@ -97,7 +97,7 @@ class EvaluationAnswer(JudgeMessage, frozen=True):
 
 
 class Compiled(JudgeMessage, frozen=True):
-    """What a builder found: None, or the evaluation of a candidate that does not get past the compile stage."""
+    """A builder's result: None, or the evaluation of a candidate that does not get past the compile stage."""
 
     refused: Evaluation | None
 

@@ -57,7 +57,7 @@ _LIBRARIES = ("torch", "triton", "numpy")
 
 
 class JudgeService:
-    """One device, its template of workers, and what is known of baselines."""
+    """One device, the fork servers of its workers, and what is known of baselines."""
 
     def __init__(self, device: Platform) -> None:
         self._device = device

@@ -1,4 +1,4 @@
-"""What a worker may answer: every field of every message has a bound. Used by `hosts.py` on all that it reads."""
+"""Bound every field of every answer of a worker. Used by `worker.py` on all that it reads."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from arena.task.definition import Case, Task
 
 @dataclass(frozen=True)
 class Program:
-    """What a worker loads: one file under the key `""`, or one library for each tuple of dtypes."""
+    """The files that a worker loads: one under the key `""`, or one library for each tuple of dtypes."""
 
     task: Task
     language: Language
@@ -39,11 +39,11 @@ class Program:
     """what loads it, where that is not Python"""
 
     def key(self, case: Case) -> str:
-        """Which of its files a case needs."""
+        """Return which of its files a case needs."""
         return "" if "" in self.files else dtype_key(self.task, case)
 
     def load_message(self, key: str, folder: Path) -> Load:
-        """How a worker is told to load it, from a copy in this folder."""
+        """Return how a worker is told to load it, from a copy in this folder."""
         copy = Path(tempfile.mkdtemp(dir=folder)) / self.files[key].name
         for file in (self.files[key], *self.beside):
             shutil.copyfile(file, copy.with_name(file.name))
@@ -89,7 +89,7 @@ class WorkerProgram:
 
     @property
     def program(self) -> Program:
-        """What is loaded."""
+        """Return what is loaded."""
         if self._program is None:
             raise InfrastructureError("there is no program yet")
         return self._program
@@ -164,7 +164,7 @@ class WorkerProgram:
 
 
 def triton_cache() -> Path:
-    """Where what Triton compiles of the tasks' own kernels stays: they are trusted, and share what fits several.
+    """Return the cache of the tasks' own Triton kernels: they are trusted, and share what fits several.
 
     Triton finds things there by what they were made of.
     """

@@ -1,4 +1,4 @@
-"""How the judge has its workers scheduled, and whether one still is as the judge chose."""
+"""Choose how workers are scheduled, and check that one still is as the judge chose."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def choose(process: int) -> Choice:
 
 
 def difference(process: int, choice: Choice, *, exactly: bool) -> str:
-    """What of a worker's threads is not as chosen; empty where all is, or the worker is gone.
+    """Return what of a worker's threads is not as chosen; empty where all is, or the worker is gone.
 
     Unless `exactly`, fewer processors and a lower priority are no difference.
     """

@@ -48,7 +48,7 @@ _FIRST_KILLED = "1000"
 
 
 def memory_limit_bytes() -> int:
-    """What one worker may take by default: half of the memory that this machine, or our control group, has."""
+    """Return what one worker may take by default: half of the memory that this machine, or our control group, has."""
     most = _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):
         most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
@@ -56,7 +56,7 @@ def memory_limit_bytes() -> int:
 
 
 class Taken(NamedTuple):
-    """What a worker and its descendants hold. `memory`: also of files in memory that are open and not mapped."""
+    """Memory and threads of a worker and its descendants. `memory`: also of open, unmapped files in memory."""
 
     memory: int
     threads: int
@@ -86,7 +86,7 @@ class Family:
         return list(self._born)
 
     def taken(self) -> Taken:
-        """What they hold together; memory that two of them share counts twice."""
+        """Return what they hold together; memory that two of them share counts twice."""
         members = self.members()
         seen = [_seen(pid) for pid in members]
         private, shared = sum(one.private for one in seen), sum(one.shared for one in seen)
@@ -173,16 +173,16 @@ class WatchedWorker(Worker):
     """A worker under watch: killed for too much memory, its end is `out_of_memory` rather than a crash."""
 
     def __init__(self, worker: Worker, most_bytes: int, folders: Sequence[Path] = ()) -> None:
-        """Takes the place of `host`, which is not used any more."""
-        self._heard = worker.isolation
+        """Take the place of `worker`, which is not used any more."""
+        self._isolation_said = worker.isolation
         self._frozen = False
         self._chosen = scheduling.choose(worker._pid)
         super().__init__(worker._fork_server, worker._pid, worker._channel, worker._log, worker._flags)
         self._watch = Watch(self._pid, most_bytes, self._log.fileno(), folders)
 
     def _welcome(self) -> str:
-        """It was said to the host whose place this takes."""
-        return self._heard
+        """Return what the worker said whose place this takes."""
+        return self._isolation_said
 
     def _exchange(
         self, command: ToWorker, timeout_s: float, files: Sequence[int] = (), *, timed: bool = False
@@ -235,7 +235,7 @@ class WatchedWorker(Worker):
             raise CandidateFailed(Status.TIMING_MISMATCH, detail)
 
     def moved(self, *, exactly: bool) -> str:
-        """How a thread of it is scheduled otherwise than the judge chose; empty where none is.
+        """Return how a thread of it is scheduled otherwise than the judge chose; empty where none is.
 
         Unless `exactly`, it may hold itself back: use fewer processors, and a lower priority.
         """

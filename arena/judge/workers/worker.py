@@ -88,7 +88,7 @@ class CandidateFailed(Exception):
 
 @dataclass(frozen=True)
 class WorkerFolder:
-    """Where one worker lives, and where its compiled Triton kernels go."""
+    """The folders of one worker: its home, and where its compiled Triton kernels go."""
 
     home: Path
     cache: Path
@@ -113,7 +113,7 @@ class ForkServers:
         return (self._bare if folder.native_worker else self._full).spawn(folder, hide)
 
     def close(self) -> None:
-        """End both."""
+        """End both processes."""
         self._full.close()
         self._bare.close()
 
@@ -171,7 +171,7 @@ class ForkServer:
         return answer.code if isinstance(answer, Ended) else None
 
     def close(self) -> None:
-        """End the template."""
+        """End the process."""
         self._channel.close()
         kill_group(self._process.pid)
         self._process.wait()
@@ -218,12 +218,12 @@ class Worker:
         return answer if isinstance(answer, Done) else self._unexpected_answer()
 
     def kernels(self, timeout_s: float) -> tuple[KernelUse, ...]:
-        """What it says it compiled for its target. Raises as `ask` does."""
+        """Return what it says it compiled for its target. Raises as `ask` does."""
         answer = self._exchange(ReportKernels(), timeout_s)
         return answer.kernels if isinstance(answer, Kernels) else self._unexpected_answer()
 
     def profile(self, index: int, timeout_s: float) -> tuple[KernelTime, ...]:
-        """What it says ran during one call on this set. Raises as `ask` does."""
+        """Return what it says ran during one call on this set. Raises as `ask` does."""
         answer = self._exchange(ProfileRequest(index), timeout_s)
         return answer.kernels if isinstance(answer, Profiled) else self._unexpected_answer()
 
@@ -344,7 +344,7 @@ class Worker:
             os.killpg(self._pid, number)
 
     def kill_worker(self) -> None:
-        """Kill it, and have the template collect what is left."""
+        """Kill it, and have the fork server collect what is left."""
         self.kill()
         if not self._collected:
             self._fork_server.ended(self._pid)

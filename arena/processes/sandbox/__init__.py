@@ -30,7 +30,7 @@ SHARED_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Namespaces:
-    """What is asked for: folders to hide behind empty ones, and where `own` is given, no others to be written."""
+    """Namespaces asked for: folders to hide behind empty ones, and where `own` is given, no others to be written."""
 
     hide: tuple[str, ...] = ()
     own: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What bubblewrap can do on this machine, and the options that every box of it has in common."""
+"""Find out what bubblewrap can do on this machine, and hold the options that all its boxes share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROBE_S = 20.0
 
 @dataclass(frozen=True)
 class Features:
-    """What the bubblewrap of this machine can do here. `problem` says why it does not work."""
+    """Features of the bubblewrap of this machine. `problem` says why it does not work."""
 
     works: bool
     problem: str = ""
@@ -79,7 +79,7 @@ def options(found: Features) -> list[str]:
 
 
 def mount_options(mount: Mount, found: Features, most_bytes: int = SCRATCH_BYTES) -> list[str]:
-    """How a place is filled; folders in memory hold at most `most_bytes`."""
+    """Return how a place is filled; folders in memory hold at most `most_bytes`."""
     size = ["--size", str(min(most_bytes, SCRATCH_BYTES))] if found.sized else []
     match mount.way:
         case Way.READ_ONLY:

@@ -58,7 +58,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """What is left to a process."""
+    """The permissions that are left to a process."""
 
     strictness: Strictness
     files: Allowed | None = None
@@ -70,7 +70,7 @@ class Confinement:
 
 
 def is_basic() -> bool:
-    """Whether `ARENA_SANDBOX` asks for the weaker sandbox. Raises `UsageError` for a value that means nothing."""
+    """Return whether `ARENA_SANDBOX` asks for the weaker sandbox. Raises `UsageError` for an unknown value."""
     wanted = os.environ.get(SWITCH, "full")
     if wanted not in ("full", "basic"):
         raise UsageError(f"{SWITCH}={wanted}: it can be `full`, which is the default, or `basic`")

@@ -56,7 +56,7 @@ class Escape:
 
 @dataclass(frozen=True)
 class _Outside:
-    """What stands outside. `secret` lies in a folder that is hidden, `neighbour` in one that is only not shown."""
+    """Targets outside. `secret` lies in a folder that is hidden, `neighbour` in one that is only not shown."""
 
     own: str
     secret: Path

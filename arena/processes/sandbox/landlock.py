@@ -112,7 +112,7 @@ def scope_abstract_sockets() -> bool:
 
 
 def without(shown: Iterable[str], hidden: Sequence[str]) -> Allowed:
-    """What to allow of `shown` such that nothing `hidden` is: rules cannot take back, so folders are named apart."""
+    """Return what to allow of `shown` so that nothing `hidden` is: rules cannot take back."""
     secrets = {Path(folder).resolve() for folder in hidden}
     read: list[str] = []
     listed: list[str] = []

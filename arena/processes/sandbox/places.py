@@ -1,4 +1,4 @@
-"""Which files untrusted programs need: those of the system, of the interpreter, of devices, and their own."""
+"""List the files that untrusted programs need: the system's, the interpreter's, of devices, and their own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEGRA = ("nvhost*", "nvmap", "nvgpu*", "nvsciipc")
 
 
 def system() -> tuple[str, ...]:
-    """What every program may read: programs, libraries, their settings, and what the kernel tells."""
+    """Return what every program may read: programs, libraries, their settings, and what the kernel tells."""
     return (*visible.SYSTEM, *(f"/etc/{name}" for name in _ETC), *_KERNEL)
 
 
@@ -44,7 +44,7 @@ def devices(*, gpus: bool = True) -> tuple[str, ...]:
 def for_python_worker(
     own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "", *, gpus: bool = True
 ) -> Allowed:
-    """What a worker may open: `own` folders for writing, those it is handed, and what any kernel in Python needs.
+    """Return the files for a worker of Python: `own` folders for writing, and what it and its kernels need.
 
     Without `gpus` it may open none, whatever it says to their drivers: one that compiles runs beside what is measured.
     /dev/shm is among them where `level` says that it is its own; else only where a GPU's libraries may need it.
@@ -56,7 +56,7 @@ def for_python_worker(
 
 
 def for_native_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
-    """What a worker without Python may open: as any other, but nothing of Python's, PyTorch and its libraries among it.
+    """Return the files for a worker without Python: as for any other, but nothing of Python's or PyTorch's.
 
     What is installed for Python below a folder of the system's is left out of it.
     """
@@ -66,7 +66,7 @@ def for_native_worker(own: Sequence[str], readable: Sequence[str], hidden: Seque
 
 
 def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: str, *, gpus: bool = True) -> Allowed:
-    """What is shown for reading; for writing its own folders, devices, and the names of its threads."""
+    """Return what is shown for reading; for writing its own folders, devices, and the names of its threads."""
     shared = "read-only" in level.split("+") or (gpus and bool(visible.device_files()))
     write = (*own, *(path for path in devices(gpus=gpus) if shared or path != SHARED_MEMORY), "/proc/self/task")
     emptied = _emptied(hidden) if "mount" in level.split("+") else ()
@@ -74,7 +74,7 @@ def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: s
 
 
 def _import_folders() -> list[str]:
-    """Where modules are imported from, but for a folder around the package that holds more than modules: a checkout.
+    """Return the folders of modules, but for one around the package that holds more than modules: a checkout.
 
     A checkout of another copy, which is installed while this one runs, is left out too.
     """

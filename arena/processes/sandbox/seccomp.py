@@ -89,7 +89,7 @@ _SET_MODE_FILTER, _SPEC_ALLOW = 1, 4
 
 
 class Strictness(StrEnum):
-    """Who is filtered."""
+    """The kind of process that is filtered."""
 
     PROGRAM = "program"
     """compilers and agents: processes of many ids, in namespaces or under a user of their own"""

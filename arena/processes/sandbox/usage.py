@@ -1,4 +1,4 @@
-"""What untrusted processes take of the disk and of files in memory: they may put anything there at any moment."""
+"""Measure what untrusted processes take of disk and memory files: they may put anything there at any moment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder_bytes(folders: Iterable[Path]) -> int:
 
 
 def _entries(folder: str) -> Iterable[os.DirEntry[str] | None]:
-    """What a folder holds; None in the place of what cannot be read, nothing where it has just vanished."""
+    """Return what a folder holds; None in the place of what cannot be read, nothing where it has just vanished."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         os.close(opened)

@@ -1,4 +1,4 @@
-"""What a box shows of this machine's folders: which are shown read-only, and which are hidden inside a shown one."""
+"""Choose which of this machine's folders a box shows read-only, and which are hidden inside a shown one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "
 
 
 class Way(StrEnum):
-    """How a place in the box is filled."""
+    """The way to fill a place in the box."""
 
     READ_ONLY = "read-only"
     WRITABLE = "writable"
@@ -69,7 +69,7 @@ class Mount:
 
 
 def interpreter_folders() -> tuple[Path, ...]:
-    """Where the harness' Python and its libraries lie, PyTorch and Triton with them."""
+    """Return where the harness' Python and its libraries lie, PyTorch and Triton with them."""
     return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix))))
 
 

@@ -1,4 +1,4 @@
-"""What the judge says of a kernel while an agent works, as JSON has it: docs/evaluate/workspace.md, field by field."""
+"""Write the judge's answers to an agent as JSON: docs/evaluate/workspace.md has them field by field."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def view_words(spec: TensorSpec) -> str:
 
 
 def fill_words(fill: Fill | None) -> str:
-    """What the values of an input are drawn from."""
+    """Return what the values of an input are drawn from."""
     if fill is None:
         return ""
     arguments = {n: v.text if isinstance(v, Expression) else v for n, v in fill.arguments.items()}

@@ -1,4 +1,4 @@
-"""What the judge says of a kernel while an agent works: the seen cases, as text and as JSON."""
+"""Write the judge's answers to an agent about the seen cases, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _remarks(content: Content) -> Iterator[str]:
 
 
 def _failures(cases: Sequence[CaseContent]) -> Iterator[str]:
-    """What went wrong, case by case: the worst element, the error of a launch. What many cases say is told once."""
+    """Yield what went wrong, case by case: the worst element, the error of a launch. Repetitions are merged."""
     by_failure: dict[tuple[Status, str], list[str]] = {}
     for case in cases:
         if case.detail:

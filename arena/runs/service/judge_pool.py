@@ -41,7 +41,7 @@ class Evaluator(Protocol):
 
     @property
     def environment(self) -> Environment:
-        """Where it measures."""
+        """Return the environment that it measures in."""
 
     @property
     def shares_machine(self) -> bool:
@@ -121,7 +121,7 @@ class JudgePool:
 
     @property
     def environment(self) -> Environment:
-        """Where kernels are measured."""
+        """Return the environment that kernels are measured in."""
         return self._evaluators[0].environment
 
     @property
@@ -206,7 +206,7 @@ class JudgePool:
         heldout: Path | None,
         into: Path,
     ) -> Evaluation | None:
-        """What a builder says against it. Where the builder fails, the judge builds it, and decides."""
+        """Return the evaluation that a builder refuses it with. Where the builder fails, the judge builds it."""
         environment = self.environment
         try:
             return builder.compile(task.path, candidate, options, environment, heldout, into)

@@ -1,4 +1,4 @@
-"""Which judge gets which request: first come, first served, but rather one that knows the request's baseline.
+"""Give requests to judges: first come, first served, but rather to one that knows the request's baseline.
 
 A judge measures a baseline once. Where that is done, an evaluation takes it a quarter less time. Whether it is done is
 guessed from what the judge was asked before, and decides no verdict.

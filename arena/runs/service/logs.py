@@ -1,4 +1,4 @@
-"""What compilers and Python print, made short for whoever wrote the kernel: its own lines, nothing of the harness."""
+"""Shorten what compilers and Python print for the author of a kernel: its own lines, nothing of the harness."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class _EvaluatedKernel:
 
 
 class TrialService:
-    """Implements `arena.agents.base.Desk`. Thread-safe; one evaluation at a time."""
+    """Implements `arena.agents.base.EvaluationService`. Thread-safe; one evaluation at a time."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ def prepare(folder: Path, task: Task, environment: Environment, limits: Limits) 
 
 
 def prompt_text(folder: Path) -> str:
-    """What the agent is told: the text of TASK.md."""
+    """Return what the agent is told: the text of TASK.md."""
     return (folder / TEXT).read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What a mutant is, and which of many are tried."""
+"""Define mutants, and choose which of many are tried."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 
 class Fault(StrEnum):
-    """What was done to the kernel."""
+    """The fault that was put into the kernel."""
 
     MASK = "mask"
     """a condition always holds, or a guard never does"""
