@@ -19,6 +19,8 @@ from arena.results.verdict import Status
 from arena.task.definition import Task
 from arena.task.options import Options
 
+_RENAMED = {"only": "case"}
+"""options by their names in older heads"""
 _PACKAGE, _JUDGE = "arena", "judge"
 _NAMES = {_JUDGE: "the judge", _PACKAGE: "arena"}
 _ADVICE = "give this run another name (`--name`, in Python `name=`), or remove the folder with `arena clean`"
@@ -27,6 +29,12 @@ _ADVICE = "give this run another name (`--name`, in Python `name=`), or remove t
 def described(options: Options) -> dict[str, object]:
     """Return evaluation options as the head of a run folder stores them."""
     return dict(msgspec.json.decode(msgspec.json.encode(options)))
+
+
+def recorded(evaluation: Mapping[str, object]) -> dict[str, object]:
+    """Return options as the head of a run folder has them, by today's names; defaults for what it does not say."""
+    renamed = {_RENAMED.get(name, name): value for name, value in evaluation.items()}
+    return {**described(Options()), **renamed}
 
 
 def require_same(old: RunInfo, new: RunInfo, folder: Path) -> None:
@@ -41,7 +49,7 @@ def require_same(old: RunInfo, new: RunInfo, folder: Path) -> None:
             f"{folder} also holds {left_out}, which this command leaves out. A run can grow: name these too, "
             f"or {_ADVICE}"
         )
-    changes = ", ".join(_changes(old.evaluation, new.evaluation)) if old.evaluation else ""
+    changes = ", ".join(_changes(recorded(old.evaluation), recorded(new.evaluation))) if old.evaluation else ""
     if changes:
         raise UsageError(f"{folder} was recorded with other evaluation options: {changes}; {_ADVICE}")
 

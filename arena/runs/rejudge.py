@@ -21,6 +21,7 @@ from arena.results.record import SCHEMA_VERSION, RunInfo, Split, Trial
 from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
+from arena.runs.identity import described, recorded
 from arena.runs.runner import RunPlan, TrialKey
 from arena.runs.service.judge_pool import JudgePool
 from arena.runs.sharing import share_out
@@ -30,7 +31,7 @@ from arena.task.corpus.sampling import sample_cases, to_yaml
 from arena.task.corpus.selection import select
 from arena.task.corpus.task_folder import HELDOUT
 from arena.task.definition import Case, Task
-from arena.task.options import Options
+from arena.task.options import RUN, Options, specs
 
 CHOICE = "selection.json"
 REJUDGED = "run"
@@ -162,16 +163,23 @@ def _task(corpora: Corpora, name: str) -> Task:
 
 
 def _options(info: RunInfo) -> Options:
-    """The options of the record; today's defaults where it does not say, without what changes no verdict.
+    """Return the options of the record; today's defaults where it does not say, without what changes no verdict.
+
+    A record may be a stranger's: nothing that no run has, such as a folder to write to, is taken from it.
 
     Raises:
-        UsageError: an option is unknown to this version.
+        UsageError: an option is unknown to this version, out of bounds, or none of a run.
     """
+    defaults = described(Options())
+    given = recorded(info.evaluation)
+    for name in [name for name in given if name in specs() and RUN not in specs()[name].commands]:
+        if given.pop(name) != defaults[name] and name != "profile":
+            raise UsageError(f"the run was recorded with the option `{name}`, which no run has")
     try:
-        options = msgspec.convert(info.evaluation, Options)
+        options = msgspec.convert(given, Options)
     except msgspec.ValidationError as problem:
         raise UsageError(f"the run was recorded with options that this arena does not have: {problem}") from None
-    return msgspec.structs.replace(options, heldout=True, targets=(), profile=False)
+    return msgspec.structs.replace(options, heldout=True, targets=())
 
 
 @dataclass(frozen=True)

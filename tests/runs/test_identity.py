@@ -22,7 +22,7 @@ from arena.results.session import Limits
 from arena.results.verdict import Status
 from arena.runs import records, runner
 from arena.runs.config import RunConfig
-from arena.runs.identity import differences, outdated
+from arena.runs.identity import differences, outdated, recorded
 from arena.runs.service.judge_pool import JudgePool
 from tests.fakes import HERE, FakeEvaluator, planned
 from tests.task.corpus.folders import TASK, write_task
@@ -115,6 +115,15 @@ def test_a_head_that_does_not_say_its_options_is_taken(setting: Setting) -> None
     setting.run(seeds=2)
     records.write_head(setting.folder, replace(records.read_head(setting.folder), evaluation={}))
     assert setting.run(seeds=5) == (0, [])
+
+
+def test_an_option_under_its_older_name_is_the_same(setting: Setting) -> None:
+    setting.run(seeds=2)
+    head = records.read_head(setting.folder)
+    older = {"only" if name == "case" else name: value for name, value in head.evaluation.items()}
+    assert "only" in older and recorded(older) == head.evaluation
+    records.write_head(setting.folder, replace(head, evaluation=older))
+    setting.run(seeds=2)
 
 
 def test_an_option_that_a_head_is_too_old_for_counts_as_left_open(setting: Setting) -> None:

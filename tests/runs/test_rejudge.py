@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,15 @@ def test_the_command_writes_the_file_and_exits_by_what_was_found(
         kernel.write_text("# WRONG\n")
     code, text = invoke(monkeypatch, FakeEvaluator(), *asked, "--out", tmp_path / "y")
     assert code == 1 and "not reproduced: noop" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("dump", "/etc"), ("like", "M=4"), ("case", ["heldout-01"]), ("seeds", 10**12), ("only", ["x"])]
+)
+def test_options_that_no_run_has_are_not_taken_from_a_record(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path, name: str, value: object
+) -> None:
+    """A record may be a stranger's, who would have the judge write files, or judge fewer cases."""
+    info = replace(recorded.info, evaluation={**recorded.info.evaluation, name: value})
+    with pytest.raises(UsageError, match="the run was recorded with"):
+        verified(replace(recorded, info=info), tasks, tmp_path / "out", FakeEvaluator())
