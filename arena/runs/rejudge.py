@@ -165,7 +165,7 @@ def _task(corpora: Corpora, name: str) -> Task:
 def _options(info: RunInfo) -> Options:
     """Return the options of the record; today's defaults where it does not say, without what changes no verdict.
 
-    A record may be a stranger's: nothing that no run has, such as a folder to write to, is taken from it.
+    A record may come from anybody: nothing that no run has, such as a folder to write to, is taken from it.
 
     Raises:
         UsageError: an option is unknown to this version, out of bounds, or none of a run.

@@ -175,7 +175,7 @@ def test_the_command_writes_the_file_and_exits_by_what_was_found(
 def test_options_that_no_run_has_are_not_taken_from_a_record(
     recorded: records.RunRecords, tasks: Path, tmp_path: Path, name: str, value: object
 ) -> None:
-    """A record may be a stranger's, who would have the judge write files, or judge fewer cases."""
+    """A record may come from anybody, who could have the judge write files, or judge fewer cases."""
     info = replace(recorded.info, evaluation={**recorded.info.evaluation, name: value})
     with pytest.raises(UsageError, match="the run was recorded with"):
         verified(replace(recorded, info=info), tasks, tmp_path / "out", FakeEvaluator())
