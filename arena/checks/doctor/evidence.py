@@ -17,7 +17,7 @@ DATA = Path(__file__).parent / "data"
 
 
 class ItemOutcome(StrEnum):
-    """The end of an item."""
+    """How an item ended."""
 
     PASS = "pass"
     """Seen to work."""
