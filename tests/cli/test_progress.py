@@ -73,6 +73,8 @@ def test_a_run_says_at_once_what_it_does(tmp_path: Path) -> None:
         (summary,) = json.loads(process.stdout.read())
     assert first == "small: loading the tasks\n"
     assert took_s < max(3, 5 * control_s), "a second on a machine that does nothing else"
+    left, _, rest = rest.partition("\n")
+    assert left == "left: 2 trials; no estimate: no trial of these agents is recorded"
     assert rest.startswith("2 trials (1 agents × 1 tasks × 2 attempts); starting a judge, platform cpu\n1/2 seen only")
     assert "s left\n2/2 seen only" in rest and process.returncode == 0
     assert {row["trials"] for row in summary["rows"]} == {2} and not (tmp_path / "reports").exists()

@@ -192,7 +192,7 @@ def test_cases_for_correctness_alone_are_not_timed(
 ) -> None:
     """As on a GPU, of two cases that say so: an emulation times all that it runs."""
     timed = {next(case.case for case in evaluated(task, context, kernel_of(task)).split(split)) for split in Split}
-    for module in ("evaluate", "baselines"):
+    for module in ("evaluate", "performance.baselines"):
         monkeypatch.setattr(f"arena.judge.{module}.is_timed", lambda case, *_: case.id in timed)
     cold = replace(context, cache={})
     evaluation = evaluated(task, cold, kernel_of(task))
