@@ -91,7 +91,7 @@ def test_what_kernels_need_is_allowed(toolchain: HipCpuToolchain, before: str, h
         ("", 'PASTED volatile("#NO_APP\\n\\tnop\\n#APP");', "inline assembly"),
         ('PASTED(".text\\nmine: ret");', "", "inline assembly"),
         ('PASTED(".pushsection .interp\\n.popsection");', "", "`.interp`"),
-        ('__attribute__((section(".text.mine"))) extern const char code[] = {15, 5};', "", "`code` is data where code belongs"),
+        ('__attribute__((section(".text.mine"))) extern const char code[] = {15, 5};', "", "`code` is data in an executable section"),
         ('__attribute__((section(".mine,\\"awx\\",@progbits#"))) int mine = 1;', "", "`.mine`"),
         ("extern \"C\" { static void* pick() { return nullptr; } void chosen() __attribute__((ifunc(\"pick\"))); }", "chosen();", "`chosen`"),
     ],
