@@ -35,10 +35,8 @@ def takes_options(
         @wraps(function)
         def run(**arguments: Any) -> None:
             values = {spec.name: arguments.pop(spec.name) for spec in chosen}
-            open_ = {name for name, value in values.items() if value is None or value == []}
-            given = {name: value for name, value in {**different, **values}.items() if name not in open_}
-            kept = {name: value for name, value in different.items() if name in open_}
-            function(**arguments, **{GIVEN: {**kept, **given}})
+            typed = {name: value for name, value in values.items() if value is not None and value != []}
+            function(**arguments, **{GIVEN: {**different, **typed}})
 
         signature = inspect.signature(function)
         hints = get_type_hints(function, include_extras=True)

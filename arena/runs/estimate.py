@@ -11,9 +11,8 @@ from statistics import median
 from arena.errors import ArenaError
 from arena.results.record import Trial
 from arena.results.verdict import Status
-from arena.runs.records import HEAD, read_run
-
-TrialKey = tuple[str, str, int]
+from arena.runs.records import HEAD, read_head, read_run
+from arena.runs.runner import TrialKey
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,11 @@ def recorded_trials(runs: Path, platform: str, effort: str) -> list[Trial]:
     found: list[Trial] = []
     for head in sorted(runs.glob(f"*/{HEAD}")):
         try:
-            run = read_run(head.parent)
+            info = read_head(head.parent)
+            if info.effort == effort and platform in ("auto", info.environment.device.platform):
+                found += read_run(head.parent).trials
         except ArenaError:
             continue  # `arena runs` shows it
-        if run.info.effort == effort and platform in ("auto", run.info.environment.device.platform):
-            found += run.trials
     return found
 
 

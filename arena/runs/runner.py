@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -183,8 +183,7 @@ def run(
         changed = outdated(trials, plan.tasks, plan.agents)
         for (agent, task, _), change in changed.items():
             watcher.noted(f"{agent} on {task}: {change} since it was recorded; it runs again")
-        final = {trial.key for trial in trials if _is_final(trial, plan) and trial.key not in changed}
-        missing = _in_turn(plan, [key for key in info.planned if key not in final])
+        missing = _in_turn(plan, _unfinished(info.planned, trials, changed, plan))
         watcher.planned(len(info.planned), len(info.planned) - len(missing))
         missing = missing[: plan.limit]
         by_task = {task: pools[platform] for platform, tasks in plan.tasks_of().items() for task in tasks}
@@ -229,13 +228,19 @@ def finished(plan: RunPlan, folder: Path) -> records.RunRecords | None:
 
 def left(plan: RunPlan, folder: Path) -> list[TrialKey]:
     """Return the trials that a call would run now, in a folder that need not exist."""
-    planned = plan.planned
-    if (folder / records.HEAD).is_file():
-        trials = records.read_run(folder).trials
-        changed = outdated([trial for trial in trials if trial.key in planned], plan.tasks, plan.agents)
-        final = {trial.key for trial in trials if _is_final(trial, plan) and trial.key not in changed}
-        planned = tuple(key for key in planned if key not in final)
-    return list(planned)[: plan.limit]
+    if not (folder / records.HEAD).is_file():
+        return list(plan.planned)[: plan.limit]
+    trials = [trial for trial in records.read_run(folder).trials if trial.key in plan.planned]
+    changed = outdated(trials, plan.tasks, plan.agents)
+    return _unfinished(plan.planned, trials, changed, plan)[: plan.limit]
+
+
+def _unfinished(
+    planned: Sequence[TrialKey], trials: Sequence[Trial], changed: Collection[TrialKey], plan: RunPlan
+) -> list[TrialKey]:
+    """Return the planned trials without a record that stands."""
+    final = {trial.key for trial in trials if _is_final(trial, plan) and trial.key not in changed}
+    return [key for key in planned if key not in final]
 
 
 def since(plan: RunPlan, info: RunInfo) -> list[str]:
