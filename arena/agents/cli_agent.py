@@ -32,7 +32,7 @@ from arena.task.corpus.task_folder import hidden_from_candidates
 LINE_LIMIT_BYTES = 8 << 20
 _AHEAD = 64
 _PIECE_BYTES = 1 << 16
-_POLL_S_OF_LINES = 0.05
+_READ_S = 0.05
 
 
 class Line(NamedTuple):
@@ -70,9 +70,9 @@ class Lines:
         """The rest, once the program has ended: whoever still holds its pipes is not waited for longer than this."""
         deadline = time.monotonic() + timeout_s
         while any(reader.is_alive() for reader in self._readers) and time.monotonic() < deadline:
-            yield from self.take(_POLL_S_OF_LINES)
+            yield from self.take(_READ_S)
         while not self._queue.empty() and time.monotonic() < deadline:
-            yield from self.take(_POLL_S_OF_LINES)
+            yield from self.take(_READ_S)
 
     def _read(self, name: str, pipe: IO[bytes]) -> None:
         """Ends with the pipe, also where that is closed under it."""
