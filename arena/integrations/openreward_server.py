@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from arena.api.client import AsyncClient, Client
 from arena.errors import NotServed, UsageError
 from arena.integrations.asking import RewardScheme, facts, is_refusal, purpose, tasks_by_split, when_free
+from arena.results.outcome import Outcome
 from arena.runs.serve.views import Final, ServedTask
 
 NAME = "unseen_arena"
@@ -43,8 +44,8 @@ class UnseenArena(Environment):  # type: ignore[misc]
         self._task = str(self.task_spec["task"])
         self._client = AsyncClient(self.address, self.token)
         self._episode = ""
-        self._rewarded: set[str] = set()
-        """kernels whose reward `run_kernel` has given"""
+        self._rewarded: dict[str, float] = {}
+        """what `run_kernel` gave for each kernel"""
 
     @classmethod
     def name(cls) -> str:
@@ -81,7 +82,7 @@ class UnseenArena(Environment):  # type: ignore[misc]
         """Compile a kernel, check it on the seen cases, and time it against the baseline."""
         step = await self._told(lambda: self._client.evaluate(self._episode, params.kernel), self.scheme.of)
         if step.reward is not None:
-            self._rewarded.add(params.kernel)
+            self._rewarded[params.kernel] = step.reward
         return step
 
     @tool(exclusive=True)  # type: ignore[untyped-decorator]
@@ -89,9 +90,17 @@ class UnseenArena(Environment):  # type: ignore[misc]
         """End the episode with the verdict on this kernel, or on the best one so far, held-out cases included."""
 
         def earned(final: Final) -> float:
-            """Return 0 where `run_kernel` has rewarded the kernel that counts: rewards of a session are added up."""
-            told = params.kernel in self._rewarded if params.kernel is not None else bool(self._rewarded)
-            return 0.0 if told else self.scheme.of(final)
+            """Return what `run_kernel` has not given for the kernel that counts: rewards of a session are added up.
+
+            Nothing for one that it has rewarded, unless unseen cases fail: then what it gave is taken back.
+            """
+            if params.kernel is None:
+                given = max(self._rewarded.values(), default=None)
+            else:
+                given = self._rewarded.get(params.kernel)
+            if given is None:
+                return self.scheme.of(final)
+            return self.scheme.of(final) - given if final.outcome is Outcome.OVERFIT else 0.0
 
         return await self._told(lambda: self._client.finish(self._episode, params.kernel), earned, True)
 

@@ -43,7 +43,7 @@ for job in ("oracle", "scripted"):
         result = json.loads((trial / "result.json").read_text())
         task, told = result["task_name"].rpartition("/")[2], result["verifier_result"]["rewards"]
         speedup = verdict["speedup"]
-        bounded = max(0.0, 1 - 1.05 / speedup) if verdict["outcome"] in ("solved", "seen only") and speedup else 0.0
+        bounded = max(0.0, 1 - 1.05 / speedup) if verdict["outcome"] in ("solved", "not handed in") and speedup else 0.0
         assert reward == told == {"reward": verdict["bounded_reward"]} and abs(reward["reward"] - bounded) < 1e-9
         print(f"{job:9} {task:42} {verdict['text']:75} dense {verdict['reward']:7.3f} reward {reward['reward']:.3f}")
         if job == "oracle":

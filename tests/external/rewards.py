@@ -10,6 +10,11 @@ SPEEDUPS = {"# slow": 0.5, "# same": 1.0, "# fast": 2.0}
 WRONG = "WRONG"
 
 
+def changed(kernel: str) -> str:
+    """Return a Triton baseline with one more statement, since an unchanged one counts as not handed in."""
+    return f"{kernel}\nCHANGED = True\n"
+
+
 def expected(kernel: str, scheme: str) -> float:
     """Return the reward of one of these kernels."""
     speedup = SPEEDUPS.get(kernel)

@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from arena import Client
 from tests.external.conftest import TASK, Address
+from tests.external.rewards import changed
 
 
 def arena(*arguments: str) -> str:
@@ -29,7 +30,7 @@ def arena(*arguments: str) -> str:
 def run(judge: Address) -> Path:
     """A run folder with two episodes: a kernel that passes, and one that does not compile."""
     with Client(*judge) as client:
-        kernel = client.task(TASK).kernel
+        kernel = changed(client.task(TASK).kernel)
         for agent, text in (("right", kernel), ("broken", "def rms_norm(:")):
             client.finish(client.begin(TASK, seed=1, agent=agent).episode, text)
     return Path(os.environ["ARENA_RUN"])
@@ -39,7 +40,7 @@ def test_a_data_set_and_submissions(run: Path, tmp_path: Path) -> None:
     arena("export", "parquet", str(run), "--out", str(tmp_path / "data"))
     trials = parquet.read_table(tmp_path / "data" / "trials.parquet").to_pylist()
     statuses = {trial["agent"]: (trial["outcome"], trial["reward"] > -1, trial["kernel"][:3]) for trial in trials}
-    assert statuses["broken"] == ("compile_error", False, "def")
+    assert statuses["broken"] == ("failed", False, "def")
     assert statuses["right"][:2] == ("solved", True)
     cases = parquet.read_table(tmp_path / "data" / "cases.parquet").to_pylist()
     assert {case["split"] for case in cases} == {"seen", "heldout"}

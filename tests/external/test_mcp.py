@@ -20,7 +20,7 @@ from mcp.client.stdio import stdio_client
 
 from arena.integrations.mcp_server import TaskTools, mcp_server
 from tests.external.conftest import TASK, Address
-from tests.external.rewards import SPEEDUPS, WRONG, expected
+from tests.external.rewards import SPEEDUPS, WRONG, changed, expected
 
 _ARENA = [sys.executable, "-m", "arena", "mcp"]
 
@@ -97,7 +97,7 @@ async def whole_episode(client: Client) -> None:
     kernel = (await call(client, "get_task", task=TASK))["kernel"]
     broken = await call(client, "evaluate", task=TASK, kernel="def rms_norm(:")
     assert (broken["result"]["status"], broken["reward"], broken["bounded_reward"]) == ("compile_error", -5.0, 0.0)
-    right = await call(client, "evaluate", task=TASK, kernel=kernel)
+    right = await call(client, "evaluate", task=TASK, kernel=changed(kernel))
     assert right["result"]["status"] == "passed" and right["reward"] > -1
     final = await call(client, "finish", task=TASK)
     assert final["outcome"] == "solved" and final["heldout"]["cases"] >= 2

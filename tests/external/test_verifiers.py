@@ -17,7 +17,7 @@ pytest.importorskip(
 
 from tests.external.conftest import TASK, Address
 from tests.external.loopback_model import Call, Script, model
-from tests.external.rewards import WRONG, expected
+from tests.external.rewards import WRONG, changed, expected
 
 Message = dict[str, Any]
 
@@ -74,7 +74,7 @@ def test_a_rollout_with_the_real_judge(judge: Address, tmp_path: Path) -> None:
         prompt = next(message["content"] for message in messages if message["role"] == "user")
         text = prompt if isinstance(prompt, str) else "".join(part["text"] for part in prompt)
         kernel = text.split("`kernel.py`:\n\n```\n")[1].split("\n```")[0]
-        return in_turn(("evaluate", {"kernel": "def rms_norm(:"}), ("evaluate", {"kernel": kernel}))(messages)
+        return in_turn(("evaluate", {"kernel": "def rms_norm(:"}), ("evaluate", {"kernel": changed(kernel)}))(messages)
 
     trace = evaluated(judge, script, tmp_path, "--env.taskset.tasks", '["triton2triton/*"]')
     told = json.dumps(trace)
