@@ -98,6 +98,8 @@ class Load(WorkerMessage, frozen=True):
     disassembler: str = ""
     """for an AMD target: execute the machine code of launches on the CPU, as this llvm-objdump reads it; what is loaded
     may also be a HIP library for the target"""
+    modules: bool = False
+    """for `triton`: the file may define a module in place of the entry"""
 
 
 class TensorArgument(WorkerMessage, frozen=True):
@@ -130,6 +132,16 @@ class NullArgument(WorkerMessage, frozen=True):
 Argument = TensorArgument | ScalarArgument | NullArgument
 
 
+class ModuleCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a module of one case is constructed and called; names are those of arguments."""
+
+    init: tuple[bool | int | float, ...]
+    forward: tuple[str, ...]
+    state: dict[str, str]
+    results: tuple[str, ...]
+    """outputs, in the order in which `forward` returns them"""
+
+
 class Bind(WorkerMessage, frozen=True):
     """Map a shared buffer with `sets` sets of arguments; replaces what was bound before."""
 
@@ -139,6 +151,12 @@ class Bind(WorkerMessage, frozen=True):
     axes: tuple[int, ...]
     extras: dict[str, bool | int | float | str] = {}
     """axes and dtypes by name, for a `torch` baseline that asks for them"""
+    module: ModuleCall | None = None
+    """of a task that takes modules"""
+
+
+class LoadConstants(WorkerMessage, frozen=True):
+    """The constant inputs are in the buffer, and nothing else of the case: construct modules, and load their state."""
 
 
 class Release(WorkerMessage, frozen=True):
@@ -227,6 +245,8 @@ class Blame(StrEnum):
 
     COMPILE_ERROR = "compile_error"
     LOAD_ERROR = "load_error"
+    WRONG_RESULT = "wrong_result"
+    """a module that returns something else than the tensors that are asked for"""
     LAUNCH_ERROR = "launch_error"
     OUT_OF_MEMORY = "out_of_memory"
     NOT_CAPTURABLE = "not_capturable"
@@ -246,7 +266,9 @@ class Failed(WorkerMessage, frozen=True):
 
 ToForkServer = Spawn | Reap
 FromForkServer = Spawned | Ended
-ToWorker = Load | Bind | Release | Call | Arrange | Prepare | Pass | CopyBack | ProfileRequest | ReportKernels
+ToWorker = (
+    Load | Bind | LoadConstants | Release | Call | Arrange | Prepare | Pass | CopyBack | ProfileRequest | ReportKernels
+)
 FromWorker = Ready | Done | Failed | Kernels | Profiled
 
 

@@ -331,6 +331,14 @@ MESSAGES: dict[str, Message] = {
         "The entry function must exist with the declared name once the file is imported or its library loaded.",
         "correct the import or the entry",
     ),
+    "returns_other_tensors": Message(
+        MessageSection.RUN,
+        (Status.WRONG_RESULT,),
+        "a module returns other tensors than the outputs",
+        "forward returned {found}; expected {expected}",
+        "What a module returns is copied into the outputs, without a cast.",
+        "return tensors of these shapes and dtypes",
+    ),
     "launch_failed": Message(
         MessageSection.RUN,
         (Status.LAUNCH_ERROR,),

@@ -60,6 +60,18 @@ class ViewOf:
     when: Expression | None = None
 
 
+@dataclass(frozen=True)
+class ModuleInterface:
+    """How a candidate may be a `torch.nn.Module`, a class `ModelNew` or `Model`, in place of the entry function."""
+
+    init: tuple[Expression, ...] = ()
+    """the arguments of the constructor, worked out for each case"""
+    forward: tuple[str, ...] = ()
+    """inputs by name, in the order in which `forward` takes them"""
+    state: Mapping[str, str] = field(default_factory=dict)
+    """the constant input that each entry of the module's `state_dict` holds"""
+
+
 class OutputComparison(StrEnum):
     """How an output is compared with the reference."""
 

@@ -10,6 +10,7 @@ from arena.results.record import Split
 from arena.task.declaration import Arithmetic as Arithmetic
 from arena.task.declaration import Axis as Axis
 from arena.task.declaration import Fill as Fill
+from arena.task.declaration import ModuleInterface as ModuleInterface
 from arena.task.declaration import OutputComparison as OutputComparison
 from arena.task.declaration import Precision as Precision
 from arena.task.declaration import Tolerance as Tolerance
@@ -63,6 +64,8 @@ class TensorSpec:
     fill: Fill | None = None
     mutable: bool = False
     optional: bool = False
+    constant: bool = False
+    """whether calls of one worker all have the same values, as a layer's weights do"""
     tolerance: Tolerance | None = None
 
 
@@ -142,6 +145,8 @@ class Task:
     source: str = ""
     family: str = ""
     """near-duplicates share one; of a loaded task never empty, its own name unless task.yaml has another"""
+    module: ModuleInterface | None = None
+    """how a candidate may be a module; None: it has to define the entry function"""
     independent: str = ""
     """the axis along which no row of an output depends on another row of an input"""
     latency_bound: str = ""
@@ -197,6 +202,16 @@ class Task:
         defaults: dict[str, object] = {spec.name: spec.value for spec in self.inputs if isinstance(spec, ScalarSpec)}
         others = {**dict.fromkeys(case.omit), **{name: fill.label for name, fill in case.fills.items()}}
         return frozenset({**defaults, **case.values, **others}.items())
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The names of the inputs that keep their values."""
+        return tuple(spec.name for spec in self.tensors if spec.constant)
+
+    @property
+    def takes_modules(self) -> bool:
+        """Return whether a candidate may be a module, which is a file of Python."""
+        return self.module is not None and self.task_type.triton
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:

@@ -27,6 +27,7 @@ from arena.processes.protocol import (
     Kernels,
     Language,
     Load,
+    LoadConstants,
     Pass,
     Prepare,
     Profiled,
@@ -88,7 +89,8 @@ class CommandLoop:
                 return None
             return self._obey(message, files)
         except Exception as problem:
-            kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=isinstance(message, Load))
+            loading = isinstance(message, Load | LoadConstants)
+            kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=loading)
             return Failed(kind, printable(explain(problem, self._path))[-DETAIL_CHARACTERS:])
 
     def _obey(self, message: ToWorker, files: list[int]) -> FromWorker:
@@ -103,13 +105,12 @@ class CommandLoop:
                 return Profiled(profiled(self._loaded, index, self._platform))
             case Load():
                 self._load(message)
-            case Bind():
+            case Bind() | Release():
                 self._release()
-                self._binding = Binding(message, self._platform, files[0] if files else None)
-                self._loaded.bind(self._binding)
-            case Release():
-                self._release()
-                self._platform.free_cache()
+                self._bind(message, files)
+            case LoadConstants():
+                self._loaded.load_constants()
+                self._platform.synchronize()
             case Call(set=index):
                 self._loaded.call(index)
                 self._loaded.copy_back(index)
@@ -131,6 +132,14 @@ class CommandLoop:
         self._path = message.path
         self._platform.fix_local_memory()
         self._entry = load(message, self._platform.torch_device)
+
+    def _bind(self, message: Bind | Release, files: list[int]) -> None:
+        """Map the buffers of a case; after the last one there are none."""
+        if isinstance(message, Release):
+            self._platform.free_cache()
+            return
+        self._binding = Binding(message, self._platform, files[0] if files else None)
+        self._loaded.bind(self._binding)
 
     def _prepare(self) -> None:
         self._platform.fix_local_memory()

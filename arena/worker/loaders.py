@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +14,7 @@ from arena.results.portability import KernelUse
 from arena.task.numerics.reference import FUNCTION, load_module, results
 from arena.worker.binding import Binding
 from arena.worker.c_values import c_value
+from arena.worker.modules import LoadError, WrongTensors, callee
 from arena.worker.operators import Operators, RuleViolation
 
 if TYPE_CHECKING:
@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 _WORKSPACE_POISON = 0xFF  # NaN, as whatever float it is read
 _WORKSPACE_ALIGN = 256
 _WORKSPACE_BYTES = 256 << 20
-_SIGNATURE_CHARACTERS = 1000
 _OF_MACHINE_CODE = {"NotModelled": Blame.NOT_MODELLED, "MachineFault": Blame.MACHINE_FAULT}
 _OUT_OF_MEMORY = 2  # hipErrorOutOfMemory, and cudaErrorMemoryAllocation
-
-
-class LoadError(Exception):
-    """The file is there, but it is not a candidate."""
 
 
 class LaunchError(Exception):
@@ -41,6 +36,9 @@ class Entry(Protocol):
 
     def bind(self, binding: Binding | None) -> None:
         """Take the arguments of every set; None forgets them."""
+
+    def load_constants(self) -> None:
+        """Construct what is kept for the case, from the constants in the buffer."""
 
     def call(self, index: int) -> None:
         """Issue one call on set `index`, on the current stream."""
@@ -67,7 +65,7 @@ def load(message: Load, device: str) -> Entry:
 
 
 class PythonEntry:
-    """A Triton candidate: a Python function that is handed its outputs, and no arithmetic of PyTorch's.
+    """A Triton candidate: a Python function that is handed its outputs, or a module, and no arithmetic of PyTorch's.
 
     For a target, calls compile and run nothing; what PyTorch computes there is nobody's result, and is permitted.
     """
@@ -77,38 +75,22 @@ class PythonEntry:
         self._operators = None if target else Operators(device)
         once, ahead = message.once, message.ahead
         self._records = triton_cross.install(target, each_once=once, ahead=ahead) if target else None
-        function = getattr(load_module(path, "candidate"), message.entry, None)
-        if not callable(function):
-            raise LoadError(f"{path.name} defines no function `{message.entry}`")
-        self._function: Callable[..., Any] = function
-        self._name = message.entry
-        self._values: list[list[object]] = []
+        self._callee = callee(load_module(path, "candidate"), message, path.name)
         self._interprets = self._operators is not None and os.environ.get("TRITON_INTERPRET") == "1"
         self._region: Region | None = None
 
     def bind(self, binding: Binding | None) -> None:
         """Keep the argument lists; where kernels are interpreted, put the arguments out of the worker's reach."""
-        self._values = []
+        self._callee.bind(None)
         if self._interprets:
             self._protect(binding)
-        if binding is not None:
-            self._require_signature([argument.name for argument in binding.message.arguments])
         if self._operators is not None:
             self._operators.protect(*((0, 0) if binding is None else binding.extent))
-        self._values = [] if binding is None else binding.values
+        self._callee.bind(binding)
 
-    def _require_signature(self, names: Sequence[str]) -> None:
-        """Raise `LoadError` where the function cannot be called with so many arguments by position."""
-        try:
-            found = inspect.signature(self._function)
-        except (TypeError, ValueError):
-            return  # what it takes is not known
-        try:
-            found.bind(*names)
-        except TypeError:
-            own = inspect.signature(self._function).replace(return_annotation=inspect.Signature.empty)
-            expected = f"expected def {self._name}({', '.join(names)}), with arguments by position"
-            raise LoadError(f"{expected}\nfound    def {self._name}{own}"[:_SIGNATURE_CHARACTERS]) from None
+    def load_constants(self) -> None:
+        """Have a module constructed."""
+        self._callee.load_constants()
 
     def _protect(self, binding: Binding | None) -> None:
         from arena.platforms.cpu.triton import device_memory, fence
@@ -124,12 +106,12 @@ class PythonEntry:
         fence.put_up(fence.Fence.around(*binding.extent, binding.parts))
 
     def call(self, index: int) -> None:
-        """Call the function; what it returns is ignored."""
+        """Call the function or the module."""
         if self._interprets:
             from arena.platforms.cpu.triton import device_memory
 
             device_memory.begin_call()
-        self._function(*self._values[index])
+        self._callee.call(index)
 
     def copy_back(self, index: int) -> None:
         """Outputs were written in place."""
@@ -167,6 +149,9 @@ class HipEntry:
             arguments = [c_value(a, v) for a, v in zip(binding.message.arguments, values, strict=True)]
             own = [scratch[index % len(scratch)]] if scratch else []
             self._calls.append((*arguments, *axes, *own))
+
+    def load_constants(self) -> None:
+        """It is given them in every call."""
 
     def call(self, index: int) -> None:
         """Call the function with the current stream; a code other than 0 is an error of the launch."""
@@ -229,6 +214,9 @@ class TorchEntry:
         if binding is not None:
             self._values = _named_values(binding)
 
+    def load_constants(self) -> None:
+        """It is given them in every call."""
+
     def call(self, index: int) -> None:
         """Compute, and keep the results until they are asked for."""
         import torch
@@ -260,6 +248,8 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
         return Blame.RULE_VIOLATION
     if isinstance(problem, LoadError):
         return Blame.LOAD_ERROR
+    if isinstance(problem, WrongTensors):
+        return Blame.WRONG_RESULT
     names = {kind.__name__ for kind in type(problem).__mro__}
     for name, said in _OF_MACHINE_CODE.items():
         if name in names:

@@ -21,6 +21,7 @@ from arena.results.portability import KernelUse
 from arena.task.numerics.reference import load_module
 from arena.worker.binding import Binding, outermost
 from arena.worker.c_values import c_value
+from arena.worker.modules import callee
 
 RUNTIME = "libhost_runtime.so"
 """the stand-in runtime, in the folder of a HIP library"""
@@ -47,19 +48,24 @@ class TritonMachineEntry:
     """A Triton candidate: its Python code launches on a stand-in for the target, which executes what Triton built."""
 
     def __init__(self, message: Load) -> None:
-        self._memory, self._values = BoundMemory(), list[list[object]]()
+        self._memory = BoundMemory()
         host = TritonHost(message.target, self._memory.device, Path(message.disassembler))
         self._records = triton_cross.install(message.target, host=host)
-        self._function = getattr(load_module(Path(message.path), "candidate"), message.entry)
+        path = Path(message.path)
+        self._callee = callee(load_module(path, "candidate"), message, path.name)
 
     def bind(self, binding: Binding | None) -> None:
         """Keep the argument lists, and make their tensors memory of the device."""
         self._memory.bind(binding)
-        self._values = [] if binding is None else binding.values
+        self._callee.bind(binding)
+
+    def load_constants(self) -> None:
+        """Have a module constructed."""
+        self._callee.load_constants()
 
     def call(self, index: int) -> None:
-        """Call the function; every launch is over when it returns."""
-        self._function(*self._values[index])
+        """Call the function or the module; every launch is over when it returns."""
+        self._callee.call(index)
 
     def copy_back(self, index: int) -> None:
         """Outputs were written in place."""
@@ -89,6 +95,9 @@ class HipMachineEntry:
         for values in binding.values:
             pairs = zip(binding.message.arguments, values, strict=True)
             self._calls.append([c_value(argument, value) for argument, value in pairs])
+
+    def load_constants(self) -> None:
+        """It is given them in every call."""
 
     def call(self, index: int) -> None:
         """Call the host function; every launch is over when it returns."""

@@ -33,14 +33,13 @@ def test_rewards_are_those_of_the_server(fake: Address) -> None:
 
 def test_a_drop_is_of_kernels_that_passed_all_seen_cases(fake: Address) -> None:
     final = verdicts(fake)["# fast"]
-    tally = {"cases": 3, "passed": 2, "speedup": 2.0}
-    assert values_of({**final, "heldout": {**tally, "passed": 3}})["correctness_drop"] == 0
-    lost = values_of({**final, "heldout": tally})
+    assert values_of({**final, "outcome": "solved"})["correctness_drop"] == 0
+    lost = values_of({**final, "outcome": "overfit"})
     assert (lost["correctness_drop"], lost["solved"], lost["overfit"]) == (1, 0, 1)
-    assert math.isnan(values_of({**final, "status": "wrong_result"})["correctness_drop"])
+    assert math.isnan(values_of({**final, "outcome": "failed"})["correctness_drop"])
 
 
 def test_metrics_by_hand() -> None:
     scores = [SampleScore(score=Score(value=value)) for value in (0.0, 0.5, 2.0, 4.0)]
-    assert gain()(scores) == pytest.approx(4 ** (1 / 4)), "a failure counts as 1"
+    assert gain()(scores) == pytest.approx(8 ** (1 / 4)), "a failure and a slower kernel count as 1"
     assert fast_p()(scores) == {"0": 0.75, "1": 0.5, "1.5": 0.5, "2": 0.25}

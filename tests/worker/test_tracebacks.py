@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.task.numerics.reference import load_module
-from arena.worker.loaders import LoadError
+from arena.worker.modules import LoadError
 from arena.worker.tracebacks import explain
 
 

@@ -16,7 +16,7 @@ from arena.judge.correctness.inputs import secret_generator
 from arena.judge.correctness.poison import Poison, fresh_poison, integer_dtype
 from arena.platforms.base import Platform, SharedBuffer
 from arena.platforms.toolchains.task_header import passed_axes
-from arena.processes.protocol import Argument, Bind, NullArgument, ScalarArgument, TensorArgument
+from arena.processes.protocol import Argument, Bind, ModuleCall, NullArgument, ScalarArgument, TensorArgument
 from arena.task.definition import Arguments, ScalarSpec, Tensor
 from arena.task.fp8 import FP8
 from arena.task.numerics.dtypes import torch_dtype
@@ -99,7 +99,7 @@ class Sets:
         dtypes = {name: task.format(str(self.arguments.case.values[name])) for name in task.dtypes}
         listed = tuple(self._argument(spec.name) for spec in (*task.inputs, *task.outputs))
         extras: dict[str, bool | int | float | str] = {FP8: task.fp8, **axes, **dtypes}
-        return Bind(self._buffer.handle, self.count, listed, passed, extras)
+        return Bind(self._buffer.handle, self.count, listed, passed, extras, _module_call(self.arguments))
 
     def view(self, name: str) -> torch.Tensor:
         """All sets of one tensor: shape (count, *shape), strided over the buffer."""
@@ -314,3 +314,13 @@ def _in_words(values: torch.Tensor, tensor: Tensor, num_bytes: int) -> bool:
     """
     begins = values.storage_offset() * tensor.item_bytes
     return values.is_contiguous() and values.dtype == torch_dtype(tensor.dtype) and begins % num_bytes == 0
+
+
+def _module_call(arguments: Arguments) -> ModuleCall | None:
+    """Return how a module of this case is constructed and called; None where the task takes none."""
+    interface = arguments.task.module
+    if interface is None or not arguments.task.takes_modules:
+        return None
+    init = tuple(value.value(arguments.names) for value in interface.init)
+    results = tuple(spec.name for spec in arguments.task.outputs)
+    return ModuleCall(init, interface.forward, dict(interface.state), results)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from arena.errors import FileError
@@ -49,10 +50,29 @@ def secret_generator(device: str, entropy: Callable[[int], bytes] = secrets.toke
 
 
 def draw_secret(
-    arguments: Arguments, reference: Reference, count: int, device: str, *, data: bool = True
+    arguments: Arguments,
+    reference: Reference,
+    count: int,
+    device: str,
+    *,
+    data: bool = True,
+    constants: Mapping[str, torch.Tensor] = MappingProxyType({}),
 ) -> dict[str, torch.Tensor]:
-    """`draw_inputs` from a state of its own: what a candidate is given, it cannot have foreseen from earlier data."""
-    return draw_inputs(arguments, reference, count, secret_generator(device), data=data)
+    """`draw_inputs` from a state of its own: what a candidate is given, it cannot have foreseen from earlier data.
+
+    `constants`: values that every set has, as `draw_constants` returned them.
+    """
+    drawn = draw_inputs(arguments, reference, count, secret_generator(device), data=data)
+    return drawn | {name: values.expand(count, *values.shape) for name, values in constants.items()}
+
+
+def draw_constants(arguments: Arguments, reference: Reference, device: str) -> dict[str, torch.Tensor]:
+    """Return secret values of the constant inputs by name, each of the input's shape; nothing where there is none."""
+    names = [name for name in arguments.task.constants if arguments.tensors[name] is not None]
+    if not names:
+        return {}
+    drawn = draw_secret(arguments, reference, 1, device)
+    return {name: drawn[name][0] for name in names}
 
 
 def draw_inputs(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from arena.judge.correctness.buffers import Sets
 from arena.judge.correctness.dump import CallDump
-from arena.judge.correctness.inputs import draw_secret
+from arena.judge.correctness.inputs import draw_constants, draw_secret
 from arena.judge.correctness.sampled import rows_of, sampled, secret_rows
 from arena.judge.correctness.verify import (
     GOOD,
@@ -22,6 +22,7 @@ from arena.judge.correctness.verify import (
     compared,
     same_bits,
 )
+from arena.judge.workers.constants import load_constants
 from arena.judge.workers.program import WorkerProgram
 from arena.judge.workers.worker import CandidateFailed, Worker
 from arena.platforms.base import Platform
@@ -50,7 +51,24 @@ class CorrectnessCheck:
     """what writes the call that failed"""
 
     def run(self, worker_program: WorkerProgram, arguments: Arguments) -> OutputCheck:
-        """Check one case; a failure of the worker is a finding like any other."""
+        """Check one case; a failure of the worker is a finding like any other.
+
+        Where inputs are constant, the last draw is another worker's: it has other constants.
+        """
+        worst = 0.0
+        for seeds in self._seeds_of_workers(arguments):
+            if worst:
+                worker_program.close()
+            finding = self._by_one_worker(worker_program, arguments, seeds)
+            if finding.status is not Status.PASSED:
+                break
+            worst = max(worst, finding.error_ratio or 0.0)
+        return finding
+
+    def _seeds_of_workers(self, arguments: Arguments) -> tuple[int, ...]:
+        return (max(2, self.seeds - 1), 1) if arguments.task.constants and self.seeds > 1 else (self.seeds,)
+
+    def _by_one_worker(self, worker_program: WorkerProgram, arguments: Arguments, seeds: int) -> OutputCheck:
         try:
             worker = worker_program.ready(arguments.case)
         except CandidateFailed as failure:
@@ -59,7 +77,9 @@ class CorrectnessCheck:
         try:
             self.platform.release_cached_memory()
             worker.ask(sets.bind_message(), self.timeout_s, sets.files)
-            finding = self._over_seeds(worker, sets)
+            constants = draw_constants(arguments, self.reference, self.platform.torch_device)
+            load_constants(worker, sets, constants, self.platform, self.timeout_s)
+            finding = self._over_seeds(worker, sets, constants, seeds)
             worker.release(self.timeout_s)
         except CandidateFailed as failure:
             worker_program.close()
@@ -87,10 +107,10 @@ class CorrectnessCheck:
             sets.close()
         return OutputCheck(Status.PASSED)
 
-    def _over_seeds(self, worker: Worker, sets: Sets) -> OutputCheck:
-        worst, began = 0.0, time.monotonic()
-        for seed in range(self.seeds):
-            drawn = draw_secret(sets.arguments, self.reference, 1, self.platform.torch_device)
+    def _over_seeds(self, worker: Worker, sets: Sets, constants: Tensors, seeds: int) -> OutputCheck:
+        worst, began, device = 0.0, time.monotonic(), self.platform.torch_device
+        for seed in range(seeds):
+            drawn = draw_secret(sets.arguments, self.reference, 1, device, constants=constants)
             inputs = {name: values[0] for name, values in drawn.items()}
             finding = self._once(worker, sets, inputs)
             if finding.status is not Status.PASSED:
@@ -98,7 +118,7 @@ class CorrectnessCheck:
             worst = max(worst, finding.error_ratio or 0.0)
             if time.monotonic() - began > self.enough_s:
                 break
-            if seed == self.seeds - 1:
+            if seed == seeds - 1:
                 again = self._once(worker, sets, inputs, _right(sets))
                 if again.status is not Status.PASSED:
                     return OutputCheck(Status.NONDETERMINISTIC, message("not_deterministic", detail=bare(again.detail)))

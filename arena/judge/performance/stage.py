@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from arena.judge.correctness.buffers import Sets
@@ -213,7 +215,7 @@ class PerformanceCheck:
         checked just after it: work must not move from one to another. Both sides are checked alike, for the device
         remembers what it did last; what takes longer comes at the end.
         """
-        inputs = self._draw(arguments, plan)
+        inputs = self._draw(arguments, plan, candidate.constants)
         secret = self._sampled(arguments, plan, names)
         around = {side: {index: side.sets.outside(index) for index in secret} for side in (baseline, candidate)}
         times: dict[tuple[str, TimedProgram], float] = {}
@@ -243,8 +245,11 @@ class PerformanceCheck:
                 return None, _in_a_pass(finding)
         return _measured(times, baseline, candidate, worker_s), OutputCheck(Status.PASSED)
 
-    def _draw(self, arguments: Arguments, plan: PassPlan) -> dict[str, torch.Tensor]:
-        return draw_secret(arguments, self.reference, plan.sets, self.timer.platform.torch_device)
+    def _draw(
+        self, arguments: Arguments, plan: PassPlan, constants: Mapping[str, torch.Tensor] = MappingProxyType({})
+    ) -> dict[str, torch.Tensor]:
+        device = self.timer.platform.torch_device
+        return draw_secret(arguments, self.reference, plan.sets, device, constants=constants)
 
     def _sampled(self, arguments: Arguments, plan: PassPlan, names: tuple[str, ...]) -> frozenset[int]:
         """The calls of a round that will be compared with the reference: a secret until they have been made."""

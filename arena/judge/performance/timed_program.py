@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arena.judge.correctness.buffers import EVERY, Sets, has_addresses
-from arena.judge.correctness.inputs import draw_secret
+from arena.judge.correctness.inputs import draw_constants, draw_secret
 from arena.judge.performance.spots import Spots
 from arena.judge.performance.waits import LONG, SHORT, SINGLE, Waits
+from arena.judge.workers.constants import load_constants
 from arena.judge.workers.program import WorkerProgram
 from arena.judge.workers.watchdog import WatchedWorker
 from arena.judge.workers.worker import CandidateFailed
@@ -78,6 +79,8 @@ class TimedProgram:
         """what passed around passes on a device"""
         self._began_s = 0.0
         """processor time of the worker before the data of a pass were written, where that is what counts"""
+        self.constants: dict[str, torch.Tensor] = {}
+        """values of the constant inputs, by which its modules are constructed; all data of a comparison have them"""
         self.mode = Mode.LOOP
         if platform.graphs:
             self.mode = Mode.GRAPH if graphs else Mode.STREAM
@@ -129,14 +132,18 @@ class TimedProgram:
             self._spots = Spots(self._sets)
         if arena is None:  # an arena holds the data of earlier cases
             self._sets.scatter_canaries()
-        once = draw_secret(arguments, reference, 1, self._platform.torch_device)
+        device = self._platform.torch_device
+        self.constants = draw_constants(arguments, reference, device)
+        once = draw_secret(arguments, reference, 1, device, constants=self.constants)
         self._sets.write({name: values.expand(count, *values.shape[1:]) for name, values in once.items()})
         self._sets.poison()
         self._platform.synchronize()
         self._platform.release_cached_memory()
         self.worker.ask(self._sets.bind_message(), self._timeout_s, self._sets.files)
+        load_constants(self.worker, self._sets, self.constants, self._platform, self._timeout_s)
         self.worker.ask(Prepare(), self._timeout_s)
-        self.worker.ask(Call(0), self._timeout_s)
+        for index in range(count if arguments.task.takes_modules else 1):  # each set has a module, to be warmed up
+            self.worker.ask(Call(index), self._timeout_s)
         for name, indices in passes.items():
             self.worker.ask(Arrange(name, indices, graph=self.mode is Mode.GRAPH), self._timeout_s)
         self.worker.stop()

@@ -17,6 +17,7 @@ from arena.processes.protocol import (
     Call,
     CopyBack,
     Load,
+    LoadConstants,
     NullArgument,
     Pass,
     Prepare,
@@ -77,8 +78,8 @@ def encode(message: ToWorker) -> bytes:
             return _head(Kind.FLUSH) + _text(name)
         case ReportKernels():
             return _head(Kind.REPORT)
-        case ProfileRequest():
-            raise InfrastructureError("a HIP worker has no profiler: profile in a worker with Python")
+        case ProfileRequest() | LoadConstants():
+            raise InfrastructureError("a HIP worker has no profiler and no modules: take a worker with Python")
 
 
 def _bind(message: Bind) -> bytes:

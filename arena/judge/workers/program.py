@@ -56,6 +56,7 @@ class Program:
             self.once,
             self.ahead,
             str(self.disassembler or ""),
+            self.task.takes_modules,
         )
 
 

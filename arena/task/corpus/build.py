@@ -16,6 +16,7 @@ from arena.task.definition import (
     Case,
     Fill,
     InputSpec,
+    ModuleInterface,
     OutputComparison,
     Precision,
     ScalarSpec,
@@ -78,6 +79,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
         content_hash=identity.content_hash,
         source=data.get("source", ""),
         family=data.get("family", data["name"]),
+        module=_module(document, data["module"]) if "module" in data else None,
         independent=data.get("independent", ""),
         latency_bound=data.get("latency_bound", ""),
         least_triton=data.get("least_triton", ""),
@@ -90,6 +92,7 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     check_declared(document, task)
     _check_expressions(document, task)
     _check_independent(document, task)
+    _check_constants(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
         for index, case in enumerate(cases):
             names = check_case(case_document, index, task, case)
@@ -141,12 +144,18 @@ def _tensor(document: Document, place: tuple[str, str], spec: dict[str, Any]) ->
         fill=_fill(document, [*place, "fill"], spec["fill"]) if "fill" in spec else None,
         mutable=spec.get("mutable", False),
         optional=spec.get("optional", False),
+        constant=spec.get("constant", False),
         tolerance=_tolerance(compare) if compare is not None else None,
     )
 
 
 def _view_of(document: Document, place: list[str | int], spec: dict[str, Any]) -> ViewOf:
     return ViewOf(spec["input"], _expression(document, [*place, "when"], spec["when"]) if "when" in spec else None)
+
+
+def _module(document: Document, spec: dict[str, Any]) -> ModuleInterface:
+    init = tuple(_expression(document, ["module", "init", i], text) for i, text in enumerate(spec.get("init", [])))
+    return ModuleInterface(init, tuple(spec["forward"]), spec.get("state", {}))
 
 
 def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]) -> Fill:
@@ -254,6 +263,8 @@ def _check_expressions(document: Document, task: Task) -> None:
     places.append((["work", "flops"], task.work.flops))
     if task.work.bytes is not None:
         places.append((["work", "bytes"], task.work.bytes))
+    init = task.module.init if task.module is not None else ()
+    places += [(["module", "init", i], expression) for i, expression in enumerate(init)]
     for spec in task.tensors:
         places += _places(spec, "outputs" if spec in task.outputs else "inputs")
     for place, expression in places:
@@ -288,6 +299,28 @@ def _check_independent(document: Document, task: Task) -> None:
             raise document.error(["independent"], f"{spec.name} must have `{axis}` as one dimension at most")
         if not sizes and spec.name in results:
             raise document.error(["independent"], f"the result {spec.name} has no dimension `{axis}`")
+
+
+def _check_constants(document: Document, task: Task) -> None:
+    """Constants have memory of their own; a module gets them as its state, and every other tensor in `forward`."""
+    for spec in task.tensors:
+        views = [other.name for other in task.tensors if other.view_of and other.view_of.input == spec.name]
+        if spec.constant and (spec.mutable or spec.view_of or views):
+            raise document.error(["inputs", spec.name, "constant"], "must not be beside `mutable` or `view_of`")
+    if task.module is None:
+        return
+    inputs = {spec.name: spec for spec in task.inputs}
+    held = set(task.module.state.values())
+    for name in (*task.module.forward, *held):
+        if name not in inputs:
+            raise document.error(["module"], f"`{name}` is not an input")
+    if mutable := [spec.name for spec in task.tensors if spec.mutable]:
+        raise document.error(["module"], f"a module returns its results, and `{mutable[0]}` is mutable")
+    if wrong := sorted(held ^ set(task.constants)):
+        raise document.error(["module", "state"], f"must name each constant input, and only those: see `{wrong[0]}`")
+    tensors = {spec.name for spec in task.inputs if isinstance(spec, TensorSpec)}
+    if missing := sorted(tensors - held - set(task.module.forward)):
+        raise document.error(["module", "forward"], f"`{missing[0]}` is missing, which is no constant")
 
 
 def _check_distinct(seen: Document, heldout: Document, task: Task) -> None:

@@ -1,0 +1,239 @@
+"""What a file of Python offers to call: the entry function of the task, or a module, `ModelNew` or else `Model`.
+
+`loaders.py` loads the file; the two classes here make a call of set `k` from what is bound. They hold no verdict.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from arena.processes.protocol import Load, ModuleCall
+from arena.results.messages import message
+from arena.worker.binding import Binding
+from arena.worker.operators import RuleViolation
+
+if TYPE_CHECKING:
+    import torch
+
+CLASSES = ("ModelNew", "Model")
+"""names of a module in the order of preference: KernelBench's candidates, and those of kernelbench.com"""
+_SIGNATURE_CHARACTERS = 1000
+
+
+class LoadError(Exception):
+    """The file is there, but it is not a candidate."""
+
+
+class WrongTensors(Exception):
+    """A module returned something else than the outputs."""
+
+
+class Callee(Protocol):
+    """What is called, on the sets of arguments that are bound."""
+
+    def bind(self, binding: Binding | None) -> None:
+        """Take the arguments of every set; None forgets them."""
+
+    def load_constants(self) -> None:
+        """Construct what is kept for the case, from the constants in the buffer."""
+
+    def call(self, index: int) -> None:
+        """Issue one call on set `index`."""
+
+
+def callee(module: ModuleType, message: Load, file: str) -> Callee:
+    """Return the entry function, or the class of a module where the task takes one. Raises `LoadError`."""
+    function = getattr(module, message.entry, None)
+    if callable(function):
+        return _Function(function, message.entry)
+    if message.modules:
+        for name in CLASSES:
+            found = getattr(module, name, None)
+            if isinstance(found, type):
+                return _Modules(found)
+    others = f", and no class {' or '.join(CLASSES)}" if message.modules else ""
+    raise LoadError(f"{file} defines no function `{message.entry}`{others}")
+
+
+class _Function:
+    """The entry function, which is given its outputs."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._function, self._name = function, name
+        self._values: list[list[object]] = []
+
+    def bind(self, binding: Binding | None) -> None:
+        """Keep the argument lists."""
+        if binding is not None:
+            self._require_signature([argument.name for argument in binding.message.arguments])
+        self._values = [] if binding is None else binding.values
+
+    def _require_signature(self, names: Sequence[str]) -> None:
+        """Raise `LoadError` where the function cannot be called with so many arguments by position."""
+        try:
+            found = inspect.signature(self._function)
+        except (TypeError, ValueError):
+            return  # what it takes is not known
+        try:
+            found.bind(*names)
+        except TypeError:
+            own = inspect.signature(self._function).replace(return_annotation=inspect.Signature.empty)
+            expected = f"expected def {self._name}({', '.join(names)}), with arguments by position"
+            raise LoadError(f"{expected}\nfound    def {self._name}{own}"[:_SIGNATURE_CHARACTERS]) from None
+
+    def load_constants(self) -> None:
+        """A function is given them in every call."""
+
+    def call(self, index: int) -> None:
+        """Call the function; what it returns is ignored."""
+        self._function(*self._values[index])
+
+
+class _Modules:
+    """One module for each set, each with copies of the constants of its own, as the arguments of a function are.
+
+    A call is `forward`, and a copy of what it returns into the outputs.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+        self._sets: list[dict[str, Any]] = []
+        self._how: ModuleCall | None = None
+        self._modules: list[Any] = []
+
+    def bind(self, binding: Binding | None) -> None:
+        """Keep the arguments of every set by name, and forget the modules of the case before."""
+        self._sets, self._how, self._modules = [], None, []
+        if binding is None:
+            return
+        names = [argument.name for argument in binding.message.arguments]
+        self._sets = [dict(zip(names, values, strict=True)) for values in binding.values]
+        self._how = binding.message.module
+
+    def load_constants(self) -> None:
+        """Construct a module, copy it for every set, and load the constants into each."""
+        how = self._case
+        states = [{name: values[given] for name, given in how.state.items()} for values in self._sets]
+        first = constructed(self._kind, how.init, states[0])
+        others = [copy.deepcopy(first) for _ in states[1:]]
+        self._modules = [first, *others]
+        for module, state in zip(self._modules, states, strict=True):
+            load_state(module, state)
+
+    def call(self, index: int) -> None:
+        """Call `forward`, and copy what it returns into the outputs."""
+        import torch
+
+        if not self._modules:  # of a case that is compiled, and not checked
+            self.load_constants()
+        how, values = self._case, self._sets[index]
+        with torch.no_grad():
+            returned = self._modules[index](*(values[name] for name in how.forward))
+            results = returned if isinstance(returned, tuple | list) else (returned,)
+            if len(results) != len(how.results):
+                raise WrongTensors(_other(f"{len(results)} results", f"{len(how.results)}: {', '.join(how.results)}"))
+            for name, result in zip(how.results, results, strict=True):
+                _require_like(name, result, values[name])
+                values[name].copy_(result)
+
+    @property
+    def _case(self) -> ModuleCall:
+        if self._how is None:
+            raise RuntimeError("no case is bound")
+        return self._how
+
+
+def constructed(kind: type, init: Sequence[bool | int | float], state: Mapping[str, torch.Tensor]) -> torch.nn.Module:
+    """Construct a module on the device of its constants.
+
+    Its constructor may draw and scale weights, which is arithmetic of PyTorch's. Where that is refused, it runs on the
+    meta device, which computes nothing: the state has every value.
+
+    Args:
+        kind: the candidate's class.
+        init: what the constructor takes.
+        state: the constants by their names in the `state_dict`.
+
+    Raises:
+        LoadError: it is no module, or has a tensor that nothing but its constructor fills.
+    """
+    import torch
+
+    device = next((tensor.device for tensor in state.values()), torch.device("cpu"))
+    try:
+        module = kind(*init)
+    except Exception as problem:
+        if not _refused(problem):
+            raise
+        with torch.device("meta"):
+            module = kind(*init)
+    if not isinstance(module, torch.nn.Module):
+        raise LoadError(f"{kind.__name__} is no torch.nn.Module")
+    for name, tensor in state.items():
+        _place(module, name, torch.empty_like(tensor))
+    for name, _ in module.named_parameters():
+        if name not in state:
+            raise LoadError(f"{kind.__name__}.{name} is a parameter that the task does not give: {', '.join(state)}")
+    for name, buffer in module.named_buffers():
+        if buffer.is_meta:
+            raise LoadError(f"{kind.__name__}.{name} is computed by PyTorch in the constructor, and is no constant")
+    return module.to(device)
+
+
+def load_state(module: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
+    """Copy the constants into a module, in their own dtypes; buffers that are none keep what they have."""
+    import torch
+
+    with torch.no_grad():
+        module.load_state_dict(dict(state), strict=False)
+
+
+def _place(module: torch.nn.Module, name: str, tensor: torch.Tensor) -> None:
+    """Put memory in the dtype of a constant where the module has a parameter or a buffer of this name."""
+    import torch
+
+    kind, shape = type(module).__name__, list(tensor.shape)
+    found = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    if name not in found:
+        raise LoadError(
+            f"{kind} has no parameter or buffer `{name}` of shape {shape}, but {', '.join(found) or 'none'}"
+        )
+    if list(found[name].shape) != shape:
+        raise LoadError(f"{kind}.{name} has shape {list(found[name].shape)}; the task gives {shape}")
+    path, _, leaf = name.rpartition(".")
+    owner = module.get_submodule(path)
+    if leaf in owner._parameters:
+        owner._parameters[leaf] = torch.nn.Parameter(tensor, requires_grad=False)
+    else:
+        owner._buffers[leaf] = tensor
+
+
+def _require_like(name: str, result: object, output: torch.Tensor) -> None:
+    import torch
+
+    expected = f"{name}, {_of(output)}"
+    if type(result) not in (torch.Tensor, torch.nn.Parameter):
+        raise WrongTensors(_other(type(result).__name__, expected))
+    assert isinstance(result, torch.Tensor)
+    if (result.shape, result.dtype, result.device) != (output.shape, output.dtype, output.device):
+        raise WrongTensors(_other(_of(result), expected))
+
+
+def _other(found: str, expected: str) -> str:
+    return message("returns_other_tensors", found=found, expected=expected)
+
+
+def _of(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)} on {tensor.device.type}"
+
+
+def _refused(problem: BaseException | None) -> bool:
+    while problem is not None:
+        if isinstance(problem, RuleViolation):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False

@@ -1,0 +1,12 @@
+# <kernel>
+
+
+class Model(nn.Module):
+    def __init__(self, n, eps):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.randn(n) * 0.02)
+
+    def forward(self, x):
+        normalized(x, self.weight, self.eps)
+        return x.clone()

@@ -1,0 +1,79 @@
+"""Every module in `candidates` is judged as its folder says: with the real judge, on the CPU."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from arena.errors import FileError
+from arena.judge.process.client import JudgeClient
+from arena.results.effort import Effort
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.options import Options
+
+HERE = Path(__file__).with_name("candidates")
+SOURCE = TASKS / "triton2triton/normalization/rms_norm"
+MODULE = "module: {init: [N, eps], forward: [x], state: {weight: weight}}\n"
+QUICK = ("parameter", "keeps_first_answer", "computes_by_pytorch", "other_names")
+CANDIDATES = [
+    pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=[pytest.mark.slow] if path.stem not in QUICK else [])
+    for path in sorted(HERE.glob("*/*.py"))
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A task whose weight is constant, and which takes modules."""
+    made = tmp_path / "triton2triton/suite/rms_norm"
+    shutil.copytree(SOURCE, made, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (made / "task.yaml").read_text(encoding="utf-8")
+    changed = text.replace("{uniform: [0.5, 1.5]}}", "{uniform: [0.5, 1.5]}, constant: true}") + MODULE
+    assert changed.count("constant: true") == 1
+    (made / "task.yaml").write_text(changed, encoding="utf-8")
+    return made
+
+
+def evaluated(judge: JudgeClient, folder: Path, candidate: Path, place: Path) -> Status:
+    text = (HERE / "_kernel.py").read_text(encoding="utf-8")
+    file = place / "candidate.py"
+    file.write_text(candidate.read_text(encoding="utf-8").replace("# <kernel>", text), encoding="utf-8")
+    asked = Options(effort=Effort.CORRECTNESS, max_work=2e4, seeds=2, call_timeout_s=60.0)
+    return judge.evaluate(folder, file, asked).status
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES)
+def test_a_module_is_judged_as_its_folder_says(
+    candidate: Path, folder: Path, cpu_judge: JudgeClient, tmp_path: Path
+) -> None:
+    assert evaluated(cpu_judge, folder, candidate, tmp_path) is Status(candidate.parent.name)
+
+
+def test_a_module_is_no_candidate_where_the_task_takes_none(cpu_judge: JudgeClient, tmp_path: Path) -> None:
+    candidate = HERE / "passed/parameter.py"
+    assert evaluated(cpu_judge, SOURCE, candidate, tmp_path) is Status.LOAD_ERROR
+
+
+def test_functions_are_judged_with_constants_too(folder: Path, cpu_judge: JudgeClient, tmp_path: Path) -> None:
+    assert evaluated(cpu_judge, folder, folder / "kernel.py", tmp_path) is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("forward: [x]", "forward: [y]", "`y` is not an input"),
+        ("forward: [x]", "forward: [weight]", "`x` is missing"),
+        ("state: {weight: weight}", "state: {}", "must name each constant input"),
+        ("constant: true", "constant: false", "must name each constant input"),
+        ("constant: true", "constant: true, mutable: true", "must not be beside `mutable`"),
+        ("init: [N, eps]", "init: [Q]", "`Q` is not an axis"),
+    ],
+)
+def test_an_interface_that_does_not_fit_is_an_error(folder: Path, before: str, after: str, said: str) -> None:
+    text = (folder / "task.yaml").read_text(encoding="utf-8")
+    (folder / "task.yaml").write_text(text.replace(before, after), encoding="utf-8")
+    with pytest.raises(FileError, match=re.escape(said)):
+        load_task(folder)
