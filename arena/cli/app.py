@@ -25,6 +25,7 @@ from arena.cli import (
     mcp,
     openreward,
     portability,
+    regrade,
     report,
     run,
     runs,
@@ -104,6 +105,7 @@ app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
+app.command("regrade", epilog=regrade.EXAMPLES)(regrade.regrade)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("site", epilog=site.EXAMPLES)(site.site)
 app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)

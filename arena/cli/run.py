@@ -99,20 +99,32 @@ def run(
     where = executor_called(executor, address, accelerator)
     plan = replace(_planned(config, wanted), retry=endings(retry or ()), limit=limit, allow_mixed=allow_mixed)
     folder = runs_dir / plan.config.name
-    _say_estimate(plan, folder)
+    say_estimate(plan, folder)
     if dry_run:
         return
-    try:
-        done = _finished(plan, folder) or _run(
-            plan, folder, chosen_devices(devices), where, track, lock_clocks=lock_clocks
-        )
-    except KeyboardInterrupt:
-        raise _interrupted(plan, folder) from None
-    if limit and done.missing:
-        err.print(f"{done.missing} trials are left; the same command goes on", highlight=False)
+    done = judged(plan, folder, chosen_devices(devices), where, track, lock_clocks=lock_clocks)
     if with_report or as_json:
         report_command.write_and_show([done], reports_dir / plan.config.name, write=with_report, as_json=as_json)
-    _require_verdicts(done, folder)
+    require_verdicts(done, folder)
+
+
+def judged(
+    plan: RunPlan,
+    folder: Path,
+    devices: Sequence[int | None],
+    where: Executor,
+    track: str = "",
+    *,
+    lock_clocks: bool = False,
+) -> RunRecords:
+    """Run what is missing of a plan, if anything is; raises `Interrupted` with the command that resumes."""
+    try:
+        done = _finished(plan, folder) or _run(plan, folder, devices, where, track, lock_clocks=lock_clocks)
+    except KeyboardInterrupt:
+        raise _interrupted(plan, folder) from None
+    if plan.limit and done.missing:
+        err.print(f"{done.missing} trials are left; the same command goes on", highlight=False)
+    return done
 
 
 def _planned(config: str, wanted: Overrides) -> RunPlan:
@@ -125,7 +137,7 @@ def _planned(config: str, wanted: Overrides) -> RunPlan:
     return plan_run(chosen)
 
 
-def _say_estimate(plan: RunPlan, folder: Path) -> None:
+def say_estimate(plan: RunPlan, folder: Path) -> None:
     """Print how many trials are left, and what they will take by those that are recorded in the same folder of runs."""
     from arena.runs import runner
     from arena.runs.estimate import estimate, recorded_trials
@@ -161,7 +173,8 @@ def _run(
     common = JudgesWanted(plan.config.platform, devices, builds=plan.has_sessions, corpora=plan.config.corpora)
     wanted = wanted_of(plan.tasks_of(), plan.tasks, common)
     agents, tasks, attempts = len(plan.agents), len(plan.tasks), plan.config.attempts
-    planned = f"{agents * tasks * attempts} trials ({agents} agents × {tasks} tasks × {attempts} attempts)"
+    shape = "" if plan.selected else f" ({agents} agents × {tasks} tasks × {attempts} attempts)"
+    planned = f"{len(plan.planned)} trials{shape}"
     places = ", ".join(f"{where.describe(one)}, platform {one.platform}" for one in wanted)
     err.print(f"{planned}; starting {places}", highlight=False)
     here = isinstance(where, LocalExecutor)
@@ -190,13 +203,13 @@ def _interrupted(plan: RunPlan, folder: Path) -> Interrupted:
     """Say how many trials have a record, and which command runs the others."""
     from arena.runs.records import HEAD, read_run
 
-    planned = len(plan.agents) * len(plan.tasks) * plan.config.attempts
+    planned = len(plan.planned)
     recorded = len(read_run(folder).trials) if (folder / HEAD).is_file() else 0
     command = shlex.join(["arena", *sys.argv[1:]])
     return Interrupted(f"interrupted: {recorded} of {planned} recorded; `{command}` resumes")
 
 
-def _require_verdicts(done: RunRecords, folder: Path) -> None:
+def require_verdicts(done: RunRecords, folder: Path) -> None:
     """Exit with code 3 where the harness failed in a trial."""
     from arena.results.verdict import Status
 

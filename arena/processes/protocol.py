@@ -248,6 +248,8 @@ class Blame(StrEnum):
     WRONG_RESULT = "wrong_result"
     """a module that returns something else than the tensors that are asked for"""
     LAUNCH_ERROR = "launch_error"
+    REFUSED = "refused"
+    """its own host code raised an error"""
     OUT_OF_MEMORY = "out_of_memory"
     NOT_CAPTURABLE = "not_capturable"
     RULE_VIOLATION = "rule_violation"

@@ -1,13 +1,41 @@
-"""Failures of cases as text: cases with the same failure share a line."""
+"""Failures of cases: their class, and as text, where cases with the same failure share a line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
-from arena.results.record import Evaluation
-from arena.results.verdict import Status
+from arena.results.messages import code_of
+from arena.results.record import CaseResult, Evaluation
+from arena.results.verdict import CORRECT, Status
 
 _LEAST_SPAN = 3
+_REFUSAL = "kernel_refuses"
+_LOUD = (
+    *(Status.LAUNCH_ERROR, Status.LOAD_ERROR, Status.COMPILE_ERROR),
+    *(Status.CRASH, Status.TIMEOUT, Status.OUT_OF_MEMORY),
+)
+_UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR, Status.NOTHING_SUBMITTED, Status.RULE_VIOLATION)
+
+
+class FailureClass(StrEnum):
+    """How the failure of a case would show to whoever uses the kernel."""
+
+    REFUSED = "refused"
+    """the kernel's own host code raises an error"""
+    CRASHED = "crashed"
+    """any other error, crash or hang"""
+    SILENT = "silently wrong"
+    """it ends as if all were well, and something is wrong"""
+
+
+def failure_class(result: CaseResult) -> FailureClass | None:
+    """Return how a case failed; None where it did not, was not judged, or broke a rule."""
+    if result.candidate in (*CORRECT, *_UNJUDGED):
+        return None
+    if code_of(result.detail) == _REFUSAL:
+        return FailureClass.REFUSED
+    return FailureClass.CRASHED if result.candidate in _LOUD else FailureClass.SILENT
 
 
 def failures(evaluation: Evaluation) -> Iterator[str]:

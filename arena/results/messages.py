@@ -331,6 +331,14 @@ MESSAGES: dict[str, Message] = {
         "The entry function must exist with the declared name once the file is imported or its library loaded.",
         "correct the import or the entry",
     ),
+    "kernel_refuses": Message(
+        MessageSection.RUN,
+        (Status.LAUNCH_ERROR,),
+        "the kernel refuses the case",
+        "{log}",
+        "Its own host code raised an error: honest about its range, but every case of the task is to be computed.",
+        "support these sizes, or fall back to a slower kernel",
+    ),
     "returns_other_tensors": Message(
         MessageSection.RUN,
         (Status.WRONG_RESULT,),

@@ -43,7 +43,7 @@ from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
 from arena.worker.passes import GraphPass, PlainPass, TimedPass
 from arena.worker.profiling import profiled
-from arena.worker.tracebacks import explain
+from arena.worker.tracebacks import explain, refuses
 
 _ALERT_S = 0.02
 
@@ -89,9 +89,15 @@ class CommandLoop:
                 return None
             return self._obey(message, files)
         except Exception as problem:
-            loading = isinstance(message, Load | LoadConstants)
-            kind = Blame.NOT_CAPTURABLE if _in_capture(message) else blame(problem, loading=loading)
+            kind = self._blame(problem, message)
             return Failed(kind, printable(explain(problem, self._path))[-DETAIL_CHARACTERS:])
+
+    def _blame(self, problem: Exception, message: ToWorker) -> Blame:
+        if _in_capture(message):
+            return Blame.NOT_CAPTURABLE
+        kind = blame(problem, loading=isinstance(message, Load | LoadConstants))
+        general = kind in (Blame.LAUNCH_ERROR, Blame.LOAD_ERROR) and not isinstance(message, Load)
+        return Blame.REFUSED if general and refuses(problem, self._path) else kind
 
     def _obey(self, message: ToWorker, files: list[int]) -> FromWorker:
         worker_s = 0.0

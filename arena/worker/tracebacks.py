@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,16 @@ def explain(problem: BaseException, candidate: str) -> str:
     if not traced and not isinstance(problem, SyntaxError):
         return "".join(traceback.format_exception(problem))
     return "".join(reversed(blocks))
+
+
+def refuses(problem: BaseException, candidate: str) -> bool:
+    """Return whether the candidate's own host code raised an error, by `raise` or `assert`, and nothing led to it."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_filename != candidate or problem.__cause__ is not None:
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def _chain(problem: BaseException) -> Iterator[tuple[BaseException, BaseException | None]]:

@@ -1,0 +1,205 @@
+"""Kernels that others have published, with what was claimed of them: read for `arena regrade`, and never executed here.
+
+Each format is a function from a folder to published kernels. A kernel names its task by what the task's own `source`
+says, so that no list of tasks is kept twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from arena.errors import UsageError
+from arena.task.definition import Task
+
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_GIT_S = 60
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the publisher says of a kernel; None where nothing is said."""
+
+    correct: bool | None = None
+    speedup: float | None = None
+    """over the publisher's own baseline"""
+    peak_fraction: float | None = None
+    """of the publisher's own roofline"""
+    verdict: str = ""
+    """of the publisher's own audit"""
+
+
+@dataclass(frozen=True)
+class PublishedKernel:
+    """One published file: who wrote it, for which problem, and where it is from. Its text is not kept."""
+
+    agent: str
+    problem: str
+    """the publisher's name of the problem"""
+    path: str
+    """inside the source"""
+    sha256: str
+    claim: Claim
+    commit: str = ""
+    task: str = ""
+    """the task that has this problem; empty where there is none"""
+    attempt: int = 1
+    lack: str = ""
+    """why it is not judged; empty where it is"""
+
+    @property
+    def row(self) -> str:
+        """The name by which `--row` finds it."""
+        return f"{self.agent}/{self.problem}/{self.attempt}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A kernel and its text, before it has a task."""
+
+    kernel: PublishedKernel
+    text: bytes
+
+
+def kernelbench_com(source: Path) -> Iterator[Found]:
+    """Yield the solutions of a checkout of Infatoshi/kernelbench.com: `public/runs/<gpu>/*_solution.py.txt`."""
+    for file in sorted(source.glob("public/runs/*/*_solution.py.txt")):
+        detail = source / "public/data/rundetail" / file.parent.name / file.name.replace("_solution.py.txt", ".json")
+        facts = _json(detail)
+        problem = str(facts.get("problem") or "_".join(file.stem.split("_")[-4:-1]))
+        agent = "-".join(filter(None, (str(facts.get("harness") or ""), str(facts.get("model") or "unknown"))))
+        claim = Claim(
+            _typed(facts.get("correct"), bool),
+            peak_fraction=_typed(facts.get("peak_fraction"), float),
+            verdict=str(facts.get("annotation_verdict") or ""),
+        )
+        yield _found(source, file, f"{agent}.{file.parent.name}", problem, claim)
+
+
+def kernelbench(source: Path) -> Iterator[Found]:
+    """Yield the kernels of a run of KernelBench, `level_L_problem_P_sample_S_kernel.py`, and of `levelL/P_Name.py`."""
+    for file in sorted(source.rglob("*.py")):
+        name = re.fullmatch(r"level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py", file.name)
+        own = re.fullmatch(r"level(\d)", file.parent.name), re.match(r"(?:level\d_)?(\d+)_", file.name)
+        if name is not None:
+            yield _found(source, file, file.parent.name, f"level{name[1]}/{name[2]}", Claim())
+        elif own[0] is not None and own[1] is not None:
+            agent = file.parent.parent.relative_to(source).as_posix() or source.name
+            yield _found(source, file, agent, f"level{own[0][1]}/{own[1][1]}", Claim())
+
+
+def folder(source: Path) -> Iterator[Found]:
+    """Yield `<agent>/<task id>/[<attempt>/]kernel.py` or `kernel.hip`; `claims.json` beside has claims by path."""
+    claims = _json(source / "claims.json")
+    for file in sorted((*source.rglob("kernel.py"), *source.rglob("kernel.hip"))):
+        parts = file.relative_to(source).parts
+        if len(parts) < len(("agent", "type", "suite", "name", "file")):
+            continue
+        said = claims.get(file.relative_to(source).as_posix())
+        claim = Claim(**{key: said[key] for key in Claim.__annotations__ if key in said}) if said else Claim()
+        yield _found(source, file, parts[0], "/".join(parts[1:4]), claim)
+
+
+FORMATS: Mapping[str, Callable[[Path], Iterator[Found]]] = {
+    "kernelbench.com": kernelbench_com,
+    "kernelbench": kernelbench,
+    "folder": folder,
+}
+
+
+def published(source: Path, form: str, tasks: Mapping[str, Task], rows: Sequence[str] = ()) -> list[Found]:
+    """Read a source, and give each kernel the task that has its problem.
+
+    Args:
+        source: a folder, most often a checkout.
+        form: a name of `FORMATS`.
+        tasks: those that may be judged, by id.
+        rows: globs over `agent/problem/attempt`; none: all.
+
+    Raises:
+        UsageError: the format is unknown, or the source holds no kernel in it.
+    """
+    if form not in FORMATS:
+        raise UsageError(f"--as {form}: expected one of: {', '.join(FORMATS)}")
+    commit = _commit(source)
+    read = (Found(replace(one.kernel, commit=commit), one.text) for one in FORMATS[form](source))
+    found = list(_numbered(_placed(one, tasks) for one in read))
+    if not found:
+        raise UsageError(f"{source} holds no kernel in the format {form}: see `arena regrade --help` for its layout")
+    chosen = [one for one in found if not rows or any(fnmatch(one.kernel.row, glob) for glob in rows)]
+    if not chosen:
+        raise UsageError(f"--row {rows[0]}: no row fits; the first is {found[0].kernel.row}")
+    return chosen
+
+
+def _found(source: Path, file: Path, agent: str, problem: str, claim: Claim) -> Found:
+    text = file.read_bytes()
+    kernel = PublishedKernel(
+        agent=_NAME.sub("-", agent).strip("-.")[:60] or "unknown",
+        problem=problem,
+        path=file.relative_to(source).as_posix(),
+        sha256=hashlib.sha256(text).hexdigest(),
+        claim=claim,
+    )
+    return Found(kernel, text)
+
+
+def _placed(found: Found, tasks: Mapping[str, Task]) -> Found:
+    """Give a kernel its task: the one of this id, or the one whose `source` names the problem's file."""
+    problem = found.kernel.problem
+    level, _, number = problem.partition("/")
+    mine = [task for task in tasks.values() if task.id == problem or f"/{problem}/" in task.source]
+    mine = mine or [task for task in tasks.values() if number and f" {level}/{number}_" in f" {task.source}"]
+    if len(mine) != 1:
+        lack = f"{len(mine)} tasks have the problem {problem}"
+        return Found(replace(found.kernel, lack=lack), found.text)
+    return Found(replace(found.kernel, task=mine[0].id, lack=_language(found, mine[0])), found.text)
+
+
+def _language(found: Found, task: Task) -> str:
+    """Say what keeps a file from being a candidate of a task; most is decided by the judge."""
+    if not task.task_type.triton:
+        return ""
+    sources = [name for name in (b"load_inline", b"cpp_extension") if name in found.text]
+    return "CUDA C++ inside of a Python file is not judged yet" if sources else ""
+
+
+def _numbered(found: Iterable[Found]) -> Iterator[Found]:
+    """Number the kernels that an agent has for one problem."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in found:
+        key = (one.kernel.agent, one.kernel.problem)
+        counts[key] = counts.get(key, 0) + 1
+        yield Found(replace(one.kernel, attempt=counts[key]), one.text)
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _typed(value: object, kind: type) -> Any:
+    """Return a value of this type; None for any other."""
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value if isinstance(value, kind) else None
+
+
+def _commit(source: Path) -> str:
+    """Return the commit of a checkout; empty where the folder is none."""
+    asked = ["git", "-C", str(source), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_GIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,78 @@
+"""Published kernels are found with their claims, and get the task whose source names their problem."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from arena.errors import UsageError
+from arena.integrations.published.sources import Claim, published
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Task
+
+KERNEL = "class Model: ...\n"
+
+
+@pytest.fixture
+def tasks() -> dict[str, Task]:
+    """Two tasks whose sources name problems of others."""
+    from dataclasses import replace
+
+    task = load_task(TASKS / "triton2triton/normalization/rms_norm")
+    found = {
+        "torch2triton/deck/topk": "x/y at 123, benchmarks/hard/problems-h100/05_topk_bitonic/reference.py",
+        "torch2triton/kernelbench_level1/p019_relu": "KernelBench level1/19_ReLU.py",
+    }
+    return {name: replace(task, id=name, source=source) for name, source in found.items()}
+
+
+def write(file: Path, text: str = KERNEL) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_checkout_of_kernelbench_com(tmp_path: Path, tasks: dict[str, Task]) -> None:
+    name = "20260618_041709_claude_opus_05_topk_bitonic"
+    facts = {"harness": "claude", "model": "opus/5", "problem": "05_topk_bitonic", "correct": True}
+    for number in (1, 2):
+        write(tmp_path / f"public/runs/h100/{number}{name}_solution.py.txt", f"{KERNEL}# {number}\n")
+    detail = {**facts, "peak_fraction": 1, "annotation_verdict": None}
+    write(tmp_path / f"public/data/rundetail/h100/1{name}.json", json.dumps(detail))
+    write(tmp_path / f"public/data/rundetail/h100/2{name}.json", json.dumps({**facts, "correct": "yes"}))
+    write(tmp_path / "public/runs/h100/3_x_01_fp8_gemm_solution.py.txt", "load_inline\n")
+    first, second, other = published(tmp_path, "kernelbench.com", tasks)
+    assert (first.kernel.agent, first.kernel.task) == ("claude-opus-5.h100", "torch2triton/deck/topk")
+    assert first.kernel.claim == Claim(correct=True, peak_fraction=1.0) and second.kernel.claim == Claim()
+    assert (first.kernel.attempt, second.kernel.attempt) == (1, 2)
+    assert first.kernel.sha256 == hashlib.sha256(first.text).hexdigest()
+    assert other.kernel.lack == "0 tasks have the problem 01_fp8_gemm"
+
+
+def test_kernels_of_kernelbench_by_level_and_number(tmp_path: Path, tasks: dict[str, Task]) -> None:
+    write(tmp_path / "run/level_1_problem_19_sample_3_kernel.py")
+    write(tmp_path / "own/level1/19_ReLU.py")
+    write(tmp_path / "own/level1/20_LeakyReLU.py")
+    found = {one.kernel.path: one.kernel.task for one in published(tmp_path, "kernelbench", tasks)}
+    assert found == {
+        "run/level_1_problem_19_sample_3_kernel.py": "torch2triton/kernelbench_level1/p019_relu",
+        "own/level1/19_ReLU.py": "torch2triton/kernelbench_level1/p019_relu",
+        "own/level1/20_LeakyReLU.py": "",
+    }
+
+
+def test_rows_are_chosen_and_what_is_wrong_is_said(tmp_path: Path, tasks: dict[str, Task]) -> None:
+    for agent in ("one", "two"):
+        write(tmp_path / agent / "torch2triton/deck/topk/kernel.py")
+    write(tmp_path / "claims.json", json.dumps({"one/torch2triton/deck/topk/kernel.py": {"speedup": 2.5}}))
+    (one,) = published(tmp_path, "folder", tasks, ["one/*"])
+    assert one.kernel.claim.speedup == 2.5 and one.kernel.row == "one/torch2triton/deck/topk/1"
+    with pytest.raises(UsageError, match="no row fits; the first is one/"):
+        published(tmp_path, "folder", tasks, ["three/*"])
+    with pytest.raises(UsageError, match=r"expected one of: kernelbench\.com"):
+        published(tmp_path, "zip", tasks)
+    with pytest.raises(UsageError, match="holds no kernel"):
+        published(tmp_path / "one", "kernelbench.com", tasks)
