@@ -14,7 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from arena.cli.console import err, examples, out, print_json
-from arena.cli.corpora import TasksDirs
 
 if TYPE_CHECKING:
     from arena.integrations.importers.run import Format
@@ -105,37 +104,6 @@ def flashinfer_bench(
     from arena.integrations.importers import flashinfer_bench as source
 
     _import(_Request(path, corpus, task_type, only or (), trust, as_json), lambda: source.find(path), source)
-
-
-@app.command(
-    "agentkernelarena",
-    epilog=examples("arena import agentkernelarena workspace_MI300_codex/run_20261101_120000 --out candidates"),
-)
-def agentkernelarena(
-    path: Annotated[Path, typer.Argument(help="A run folder of AgentKernelArena; nothing in it is changed.")],
-    folder: Annotated[Path, typer.Option("--out", help="New folder for the candidates; the agent `replay` takes it.")],
-    tasks_dir: TasksDirs = None,
-    as_json: Json = False,
-) -> None:
-    """Copy the kernels of an AgentKernelArena run, of tasks that both have, as candidates for `replay`.
-
-    A workspace counts where its task has the type and name of one here, and a file defines the same entry.
-    Exit code 0: every workspace became a candidate; 1: some did not.
-    """
-    from arena.integrations.importers.agentkernelarena import import_run
-    from arena.task.corpus.corpora import open_corpora
-
-    rows = import_run(path, open_corpora(tasks_dir or ()), folder)
-    if as_json:
-        print_json(rows)
-    else:
-        for row in rows:
-            text = f"[yellow]skipped[/yellow] {escape(row.problem)}" if row.problem else f"[green]{row.file}[/green]"
-            out.print(f"{escape(row.workspace)} ({escape(row.theirs)}): {text}", soft_wrap=True, highlight=False)
-        taken = sum(not row.problem for row in rows)
-        out.print(f"{taken} of {len(rows)} workspaces are candidates in {folder}", soft_wrap=True, highlight=False)
-    if any(row.problem for row in rows):
-        raise typer.Exit(1)
 
 
 class _Request(NamedTuple):

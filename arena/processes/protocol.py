@@ -133,13 +133,15 @@ Argument = TensorArgument | ScalarArgument | NullArgument
 
 
 class ModuleCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a module of one case is constructed and called; names are those of arguments."""
+    """The construction and the call of a module for one case; names are those of arguments."""
 
-    init: tuple[bool | int | float, ...]
+    init: tuple[bool | int | float | tuple[bool | int | float, ...], ...]
     forward: tuple[str, ...]
     state: dict[str, str]
     results: tuple[str, ...]
     """outputs, in the order in which `forward` returns them"""
+    zeros: tuple[str, ...] = ()
+    """entries of the state that are 0"""
 
 
 class Bind(WorkerMessage, frozen=True):

@@ -19,7 +19,7 @@ _UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR, Status.NOTHING_SUBMITTED, Sta
 
 
 class FailureClass(StrEnum):
-    """How the failure of a case would show to whoever uses the kernel."""
+    """The way in which a failure shows to a user of the kernel."""
 
     REFUSED = "refused"
     """the kernel's own host code raises an error"""

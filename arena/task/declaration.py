@@ -62,14 +62,21 @@ class ViewOf:
 
 @dataclass(frozen=True)
 class ModuleInterface:
-    """How a candidate may be a `torch.nn.Module`, a class `ModelNew` or `Model`, in place of the entry function."""
+    """The interface of a module, `ModelNew` or `Model`, that a candidate may define in place of the entry function."""
 
-    init: tuple[Expression, ...] = ()
-    """the arguments of the constructor, worked out for each case"""
+    init: tuple[Expression | tuple[Expression, ...], ...] = ()
+    """the arguments of the constructor, numbers or lists of them, worked out for each case"""
     forward: tuple[str, ...] = ()
     """inputs by name, in the order in which `forward` takes them"""
     state: Mapping[str, str] = field(default_factory=dict)
     """the constant input that each entry of the module's `state_dict` holds"""
+    zeros: tuple[str, ...] = ()
+    """further entries, on which no output depends: they are 0"""
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions in `init`, those of lists among them."""
+        return tuple(one for item in self.init for one in (item if isinstance(item, tuple) else (item,)))
 
 
 class OutputComparison(StrEnum):

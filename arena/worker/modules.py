@@ -1,4 +1,4 @@
-"""What a file of Python offers to call: the entry function of the task, or a module, `ModelNew` or else `Model`.
+"""Find what to call in a file of Python: the entry function of the task, or a module, `ModelNew` or else `Model`.
 
 `loaders.py` loads the file; the two classes here make a call of set `k` from what is bound. They hold no verdict.
 """
@@ -33,7 +33,7 @@ class WrongTensors(Exception):
 
 
 class Callee(Protocol):
-    """What is called, on the sets of arguments that are bound."""
+    """The function or module under evaluation, with the sets of arguments that are bound."""
 
     def bind(self, binding: Binding | None) -> None:
         """Take the arguments of every set; None forgets them."""
@@ -118,11 +118,11 @@ class _Modules:
         """Construct a module, copy it for every set, and load the constants into each."""
         how = self._case
         states = [{name: values[given] for name, given in how.state.items()} for values in self._sets]
-        first = constructed(self._kind, how.init, states[0])
+        first, own_names = constructed(self._kind, how, states[0])
         others = [copy.deepcopy(first) for _ in states[1:]]
         self._modules = [first, *others]
         for module, state in zip(self._modules, states, strict=True):
-            load_state(module, state)
+            load_state(module, {own_names[name]: tensor for name, tensor in state.items()})
 
     def call(self, index: int) -> None:
         """Call `forward`, and copy what it returns into the outputs."""
@@ -147,7 +147,9 @@ class _Modules:
         return self._how
 
 
-def constructed(kind: type, init: Sequence[bool | int | float], state: Mapping[str, torch.Tensor]) -> torch.nn.Module:
+def constructed(
+    kind: type, how: ModuleCall, state: Mapping[str, torch.Tensor]
+) -> tuple[torch.nn.Module, dict[str, str]]:
     """Construct a module on the device of its constants.
 
     Its constructor may draw and scale weights, which is arithmetic of PyTorch's. Where that is refused, it runs on the
@@ -155,8 +157,11 @@ def constructed(kind: type, init: Sequence[bool | int | float], state: Mapping[s
 
     Args:
         kind: the candidate's class.
-        init: what the constructor takes.
+        how: what the constructor takes, and which of its tensors are 0.
         state: the constants by their names in the `state_dict`.
+
+    Returns:
+        The module, and its own name for each constant.
 
     Raises:
         LoadError: it is no module, or has a tensor that nothing but its constructor fills.
@@ -165,23 +170,39 @@ def constructed(kind: type, init: Sequence[bool | int | float], state: Mapping[s
 
     device = next((tensor.device for tensor in state.values()), torch.device("cpu"))
     try:
-        module = kind(*init)
+        module = kind(*how.init)
     except Exception as problem:
         if not _refused(problem):
             raise
         with torch.device("meta"):
-            module = kind(*init)
+            module = kind(*how.init)
     if not isinstance(module, torch.nn.Module):
         raise LoadError(f"{kind.__name__} is no torch.nn.Module")
+    own_names = _own_names(module, state, how.zeros)
     for name, tensor in state.items():
-        _place(module, name, torch.empty_like(tensor))
-    for name, _ in module.named_parameters():
-        if name not in state:
+        _place(module, own_names[name], torch.empty_like(tensor))
+    for name, parameter in list(module.named_parameters()):
+        if name in how.zeros:
+            _place(module, name, torch.zeros(parameter.shape, dtype=parameter.dtype, device=device))
+        elif name not in own_names.values():
             raise LoadError(f"{kind.__name__}.{name} is a parameter that the task does not give: {', '.join(state)}")
     for name, buffer in module.named_buffers():
         if buffer.is_meta:
             raise LoadError(f"{kind.__name__}.{name} is computed by PyTorch in the constructor, and is no constant")
-    return module.to(device)
+    return module.to(device), own_names
+
+
+def _own_names(module: torch.nn.Module, state: Mapping[str, torch.Tensor], zeros: Sequence[str]) -> dict[str, str]:
+    """Return the module's name of each constant: the same, else that of the parameter in the same place.
+
+    KernelBench seeds both modules alike, so that parameters of the same shapes in the same order are equal there.
+    """
+    parameters = [(name, one) for name, one in module.named_parameters() if name not in zeros]
+    known = {name for name, _ in (*parameters, *module.named_buffers())}
+    in_order = [tuple(one.shape) for _, one in parameters] == [tuple(one.shape) for one in state.values()]
+    if not known.issuperset(state) and in_order:
+        return dict(zip(state, (name for name, _ in parameters), strict=True))
+    return {name: name for name in state}
 
 
 def load_state(module: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from arena.errors import UsageError
 from arena.integrations.importers.lifting import Lifted, function_text, globals_used, sets_any
 from arena.integrations.importers.problem import RESERVED, Problem, Reason, Skipped
+from arena.task.expression import Expression, ExpressionError
 
 _PACKAGES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 _MAKERS = ("get_inputs", "get_init_inputs")
@@ -26,12 +27,12 @@ def find(checkout: Path, levels: Iterable[int]) -> dict[Path, str]:
         if not folders:
             raise UsageError(f"{checkout}: no folder KernelBench/level{level}; expected a checkout of KernelBench")
         files = [path for path in folders[0].glob("*.py") if not path.name.startswith("_")]
-        for path in sorted(files, key=_number):
+        for path in sorted(files, key=_order):
             found[path] = SUITE.format(level)
     return found
 
 
-def _number(path: Path) -> tuple[int, str]:
+def _order(path: Path) -> tuple[int, str]:
     number = re.match(r"\d+", path.name)
     return int(number[0]) if number else 0, path.name
 
@@ -84,7 +85,62 @@ def read(path: Path, only: Container[str] | None = None, zeros: Container[str] =
         arguments=tuple(arguments),
         weights={name: argument for name, argument in weights.items() if argument not in zeros},
         zeros=tuple(name for name, argument in weights.items() if argument in zeros),
+        init=init_arguments([*lifted.statements, *init], lifted.sizes),
     )
+
+
+def init_arguments(
+    statements: Sequence[ast.stmt], sizes: Container[str]
+) -> tuple[int | float | str | list[int | float | str], ...] | None:
+    """Return what `get_init_inputs` returns, in numbers and expressions of the sizes; None where it is anything else.
+
+    Args:
+        statements: the assignments of sizes, then the function's body.
+        sizes: the names that stay names.
+    """
+    *before, last = statements
+    known: dict[str, ast.expr] = {}
+    for one in before:
+        target = one.targets[0] if isinstance(one, ast.Assign) else None
+        if isinstance(one, ast.Assign) and isinstance(target, ast.Name):
+            known[target.id] = one.value
+    if not isinstance(last, ast.Return) or not isinstance(last.value, ast.List | ast.Tuple):
+        return None
+    try:
+        resolved = [_Resolved(known, sizes).visit(copy.deepcopy(one)) for one in last.value.elts]
+        return tuple(
+            [_number(one) for one in item.elts] if isinstance(item, ast.Tuple | ast.List) else _number(item)
+            for item in resolved
+        )
+    except (ValueError, ExpressionError):
+        return None
+
+
+class _Resolved(ast.NodeTransformer):
+    """Replaces names by what was assigned to them, down to sizes and numbers; raises `ValueError` for others."""
+
+    def __init__(self, known: Mapping[str, ast.expr], sizes: Container[str]) -> None:
+        self._known, self._sizes = known, sizes
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._sizes:
+            return node
+        if node.id not in self._known:
+            raise ValueError(node.id)
+        others = {name: value for name, value in self._known.items() if name != node.id}
+        return _Resolved(others, self._sizes).visit(copy.deepcopy(self._known[node.id]))  # type: ignore[no-any-return]
+
+
+def _number(node: ast.expr) -> int | float | str:
+    """Return a number, or the text of an expression."""
+    text = ast.unparse(node)
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return Expression(text).text
+    if not isinstance(value, bool | int | float):
+        raise ValueError(text)
+    return int(value) if isinstance(value, bool) else value
 
 
 def parsed(path: Path) -> tuple[str, ast.Module]:

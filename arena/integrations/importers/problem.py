@@ -84,3 +84,5 @@ class Problem:
     """sizes that the format itself lists"""
     constraints: tuple[str, ...] = ()
     """conditions on the sizes that the format itself lists"""
+    init: tuple[int | float | str | list[int | float | str], ...] | None = None
+    """arguments of a module's constructor, in numbers and expressions of the sizes; None: it takes no modules"""

@@ -93,12 +93,20 @@ def _definition(name: str, problem: Problem, domain: Domain, drawer: CaseDrawer)
     constraints = [*problem.constraints, *shapes.constraints]
     if constraints:
         data["constraints"] = constraints
+    if problem.init is not None:
+        data["module"] = {
+            "init": list(problem.init),
+            "forward": list(problem.arguments),
+            **({"state": dict(problem.weights)} if problem.weights else {}),
+            **({"zeros": list(problem.zeros)} if problem.zeros else {}),
+        }
     inputs: dict[str, Any] = {drawn.name: _input(drawn, domain) for drawn in domain.base.inputs}
     for weight, dims in shapes.weights.items():
         inputs[weight] = _Flow(
             shape=[_size(dim) for dim in dims],
             dtype="float32",
             fill=_weight_fill(weight, dims),
+            **({"constant": True} if problem.init is not None else {}),
             doc="a weight, contiguous",
         )
     data["inputs"] = inputs

@@ -21,11 +21,13 @@ from arena.task.definition import Task
 
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _GIT_S = 60
+_SAMPLE = re.compile(r"(^|/)level_(?P<level>\d+)_problem_(?P<problem>\d+)_sample_\d+_kernel\.py$")
+_BY_LEVEL = re.compile(r"(^|/)level(?P<level>\d)/(?P<problem>\d+)_[^/]*$")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the publisher says of a kernel; None where nothing is said."""
+    """The publisher's claim about a kernel; None where nothing is said."""
 
     correct: bool | None = None
     speedup: float | None = None
@@ -84,15 +86,13 @@ def kernelbench_com(source: Path) -> Iterator[Found]:
 
 
 def kernelbench(source: Path) -> Iterator[Found]:
-    """Yield the kernels of a run of KernelBench, `level_L_problem_P_sample_S_kernel.py`, and of `levelL/P_Name.py`."""
-    for file in sorted(source.rglob("*.py")):
-        name = re.fullmatch(r"level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py", file.name)
-        own = re.fullmatch(r"level(\d)", file.parent.name), re.match(r"(?:level\d_)?(\d+)_", file.name)
-        if name is not None:
-            yield _found(source, file, file.parent.name, f"level{name[1]}/{name[2]}", Claim())
-        elif own[0] is not None and own[1] is not None:
-            agent = file.parent.parent.relative_to(source).as_posix() or source.name
-            yield _found(source, file, agent, f"level{own[0][1]}/{own[1][1]}", Claim())
+    """Yield the kernels of runs of KernelBench, `level_L_problem_P_sample_S_kernel.py`, and of `levelL/P_Name[.py]`."""
+    for file in sorted(path for path in source.rglob("*") if path.suffix in ("", ".py") and path.is_file()):
+        place = file.relative_to(source).as_posix()
+        found = _SAMPLE.search(place) or _BY_LEVEL.search(place)
+        if found is not None:
+            agent = place[: found.start()].strip("/") or source.resolve().name
+            yield _found(source, file, agent, f"level{found['level']}/{found['problem']}", Claim())
 
 
 def folder(source: Path) -> Iterator[Found]:
@@ -158,7 +158,7 @@ def _placed(found: Found, tasks: Mapping[str, Task]) -> Found:
     mine = [task for task in tasks.values() if task.id == problem or f"/{problem}/" in task.source]
     mine = mine or [task for task in tasks.values() if number and f" {level}/{number}_" in f" {task.source}"]
     if len(mine) != 1:
-        lack = f"{len(mine)} tasks have the problem {problem}"
+        lack = "several tasks have this problem" if mine else "no task has this problem"
         return Found(replace(found.kernel, lack=lack), found.text)
     return Found(replace(found.kernel, task=mine[0].id, lack=_language(found, mine[0])), found.text)
 
@@ -199,7 +199,7 @@ def _commit(source: Path) -> str:
     """Return the commit of a checkout; empty where the folder is none."""
     asked = ["git", "-C", str(source), "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_GIT_S)
+        done = subprocess.run(asked, capture_output=True, text=True, encoding="utf-8", check=False, timeout=_GIT_S)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

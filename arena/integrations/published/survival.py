@@ -1,4 +1,4 @@
-"""What survives of published kernels: claimed, right on seen cases, right on unseen ones, and how the others fail.
+"""Count which published kernels survive: claimed, right on seen cases, right on unseen ones, and how the others fail.
 
 In: the records of a run of `arena regrade`, and the kernels it judged. Out: a row for each, counts, and two files.
 """

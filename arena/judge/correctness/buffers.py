@@ -321,6 +321,9 @@ def _module_call(arguments: Arguments) -> ModuleCall | None:
     interface = arguments.task.module
     if interface is None or not arguments.task.takes_modules:
         return None
-    init = tuple(value.value(arguments.names) for value in interface.init)
-    results = tuple(spec.name for spec in arguments.task.outputs)
-    return ModuleCall(init, interface.forward, dict(interface.state), results)
+    names, results = arguments.names, tuple(spec.name for spec in arguments.task.outputs)
+    init = tuple(
+        tuple(one.value(names) for one in item) if isinstance(item, tuple) else item.value(names)
+        for item in interface.init
+    )
+    return ModuleCall(init, interface.forward, dict(interface.state), results, interface.zeros)

@@ -128,3 +128,8 @@ def _comparison(spec: TensorSpec, dtype: str) -> str:
     if tolerance.atol is None:
         return f"|error| ≤ E · RMS + (E + {rtol - atol:.2g}) · |expected|, with E of at least {atol:.2g}"
     return f"|error| ≤ {atol:g} · RMS + {rtol:g} · |expected|"
+
+
+def init_words(item: Expression | tuple[Expression, ...]) -> str:
+    """Return an argument of a module's constructor: an expression, or a list of them."""
+    return f"[{', '.join(one.text for one in item)}]" if isinstance(item, tuple) else item.text

@@ -71,6 +71,8 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             compared=compared_views(task),
             arithmetic=declarations.arithmetic_words(task),
             close=any("RMS" in view.words for view in compared_views(task)),
+            module=task.module if task.takes_modules else None,
+            constants=task.constants,
             optional=[spec.name for spec in task.tensors if spec.optional],
             mutable=[spec.name for spec in task.tensors if spec.mutable],
             results=_results(task),
@@ -92,7 +94,7 @@ def _engine() -> Engine:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    engine.filters |= {"cell": _cell, "code": "`{}`".format}
+    engine.filters |= {"cell": _cell, "code": "`{}`".format, "expressions": declarations.init_words}
     return engine
 
 

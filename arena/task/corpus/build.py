@@ -154,8 +154,13 @@ def _view_of(document: Document, place: list[str | int], spec: dict[str, Any]) -
 
 
 def _module(document: Document, spec: dict[str, Any]) -> ModuleInterface:
-    init = tuple(_expression(document, ["module", "init", i], text) for i, text in enumerate(spec.get("init", [])))
-    return ModuleInterface(init, tuple(spec["forward"]), spec.get("state", {}))
+    def item(place: list[str | int], text: object) -> Expression | tuple[Expression, ...]:
+        if isinstance(text, list):
+            return tuple(_expression(document, [*place, i], one) for i, one in enumerate(text))
+        return _expression(document, place, text)
+
+    init = tuple(item(["module", "init", i], text) for i, text in enumerate(spec.get("init", [])))
+    return ModuleInterface(init, tuple(spec["forward"]), spec.get("state", {}), tuple(spec.get("zeros", ())))
 
 
 def _fill(document: Document, place: list[str | int], spec: str | dict[str, Any]) -> Fill:
@@ -263,8 +268,8 @@ def _check_expressions(document: Document, task: Task) -> None:
     places.append((["work", "flops"], task.work.flops))
     if task.work.bytes is not None:
         places.append((["work", "bytes"], task.work.bytes))
-    init = task.module.init if task.module is not None else ()
-    places += [(["module", "init", i], expression) for i, expression in enumerate(init)]
+    init = task.module.expressions if task.module is not None else ()
+    places += [(["module", "init"], expression) for expression in init]
     for spec in task.tensors:
         places += _places(spec, "outputs" if spec in task.outputs else "inputs")
     for place, expression in places:

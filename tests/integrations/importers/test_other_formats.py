@@ -10,15 +10,13 @@ import pytest
 import torch
 
 from arena.errors import UsageError
-from arena.integrations.importers import agentkernelarena, flashinfer_bench, robust_kbench
+from arena.integrations.importers import flashinfer_bench, robust_kbench
 from arena.integrations.importers.problem import Reason, Skipped
 from arena.integrations.importers.run import Importer
 from arena.integrations.importers.table import ProblemRow
 from arena.semantics.casts import call_uncast, in_order
-from arena.task.corpus.corpora import open_corpora
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import TaskType
-from tests.task.corpus.folders import write_task
 
 ROBUST = '''\
 import torch
@@ -159,35 +157,3 @@ def test_casts_are_left_out_for_wider_inputs_alone() -> None:
     assert native.dtype is torch.bfloat16 and wide.dtype is torch.float64
     assert float(wide[0]) == 1 / 3 != float(native[0])
     assert [value.shape for value in in_order({"b": wide, "a": wide.sum()}, ["a", "b"])] == [(1,), (2,)]
-
-
-def workspace(run: Path, name: str, theirs: str, files: dict[str, str], best: str = "") -> None:
-    folder = run / name
-    folder.mkdir(parents=True)
-    for file, text in files.items():
-        (folder / file).write_text(text, encoding="utf-8")
-    (folder / "task_result.yaml").write_text(
-        f"task_name: {theirs}\nbest_optimized_source_file_path: [{best}]\n", encoding="utf-8"
-    )
-
-
-def test_agentkernelarena(tmp_path: Path) -> None:
-    write_task(tmp_path / "corpus")
-    run, kernel = tmp_path / "run", "def scale(x, bias, alpha, flag, y):\n    ...\n"
-    workspace(run, "a", "triton2triton/vllm/Scale", {"old.py": kernel, "new.py": f"# best\n{kernel}"}, "new.py")
-    workspace(run, "b", "triton2triton/scale", {"kernel.py": kernel})
-    workspace(run, "c", "triton2triton/scale", {"kernel.py": "def other(x): ...\n"})
-    workspace(run, "d", "hip2hip/scale", {"kernel.py": kernel})
-    workspace(run, "e", "triton2triton/scale", {}, "../b/kernel.py")
-    rows = {
-        r.workspace: r for r in agentkernelarena.import_run(run, open_corpora([tmp_path / "corpus"]), tmp_path / "out")
-    }
-    place = tmp_path / "out/triton2triton/suite/scale"
-    assert (place / "1/kernel.py").read_text(encoding="utf-8").startswith("# best")
-    assert (place / "2/kernel.py").read_text(encoding="utf-8") == kernel
-    assert {name for name, row in rows.items() if row.problem} == {"c", "d", "e"}
-    assert "no .py file defines `scale`" in rows["c"].problem and "0 tasks" in rows["d"].problem
-    with pytest.raises(UsageError, match="is not empty"):
-        agentkernelarena.import_run(run, open_corpora([tmp_path / "corpus"]), tmp_path / "out")
-    with pytest.raises(UsageError, match=r"no task_result\.yaml"):
-        agentkernelarena.import_run(tmp_path / "corpus", open_corpora([tmp_path / "corpus"]), tmp_path / "new")
