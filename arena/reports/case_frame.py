@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from arena.results.failures import failure_class
 from arena.results.outcome import HeldoutOutcome, heldout_outcome, heldout_ran
 from arena.results.record import CaseResult, Estimate, Evaluation
 
@@ -16,10 +17,11 @@ Cell = str | int | float | bool | None
 
 def case_cells(result: CaseResult, outcome: HeldoutOutcome | None) -> dict[str, Cell]:
     """Return the cells of a case by column: statuses, error over tolerance, latencies in ms and the speedup."""
-    timing = result.timing
+    timing, failed = result.timing, failure_class(result)
     cells: dict[str, Cell] = {"case": result.case, "split": str(result.split), "kind": result.kind}
     cells |= {"shape": result.label, "baseline": str(result.baseline), "candidate": str(result.candidate)}
-    cells |= {"outcome": str(outcome) if outcome else None, "error_ratio": result.error_ratio}
+    cells |= {"outcome": str(outcome) if outcome else None, "failure": failed and str(failed)}
+    cells |= {"error_ratio": result.error_ratio}
     cells |= estimate_cells("baseline_ms", timing.baseline_ms if timing else None)
     cells |= estimate_cells("candidate_ms", timing.candidate_ms if timing else None)
     cells |= estimate_cells("speedup", result.speedup)

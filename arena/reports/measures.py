@@ -14,6 +14,7 @@ from arena.reports.measure import Attempts, Measure, Unit, average, heldout_know
 from arena.reports.rows import CaseRow, TrialRow
 from arena.reports.spending import SPENDING
 from arena.reports.targets import checked, portable
+from arena.results.failures import FailureClass
 from arena.results.outcome import HeldoutOutcome, Outcome
 from arena.results.reward import BREAK_EVEN, bounded_reward
 from arena.results.scales import SPEEDUP_POINTS, pass_at_k
@@ -177,6 +178,18 @@ MEASURES: tuple[Measure, ...] = (
         "case_correctness_drop",
         "correctness drop, held-out cases of those trials",
         lambda case: not case.correct,
+        lambda case: True,
+    ),
+    _case_share(
+        "silent_failure",
+        "held-out cases of those trials that are wrong without an error",
+        lambda case: case.failure is FailureClass.SILENT,
+        lambda case: True,
+    ),
+    _case_share(
+        "refusal",
+        "held-out cases of those trials that the kernel refuses by an error of its own",
+        lambda case: case.failure is FailureClass.REFUSED,
         lambda case: True,
     ),
     _case_share(

@@ -10,6 +10,7 @@ from statistics import geometric_mean
 
 from arena.errors import RecordError
 from arena.reports.intervals import log_error, with_log_error
+from arena.results.failures import FailureClass, failure_class
 from arena.results.order import gained
 from arena.results.outcome import (
     HeldoutOutcome,
@@ -46,6 +47,11 @@ class CaseRow:
     def correct(self) -> bool:
         """Return whether the candidate's outputs were right."""
         return self.result.candidate in CORRECT
+
+    @property
+    def failure(self) -> FailureClass | None:
+        """How it failed; None where it did not, or was not judged."""
+        return failure_class(self.result)
 
     @property
     def noisy(self) -> bool:

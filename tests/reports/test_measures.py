@@ -63,6 +63,8 @@ def mixed() -> RunRecords:
         ("overfit_rate", 1 / 5),
         ("correctness_drop", 1 / 2),
         ("case_correctness_drop", 2 / 6),
+        ("silent_failure", 2 / 6),
+        ("refusal", 0),
         ("conditional_correctness", 3 / 4),
         ("mean_speedup", (4 + 1) / 2),
         ("gain", 4 ** (1 / 5)),
