@@ -50,7 +50,7 @@ class CaseRow:
 
     @property
     def failure(self) -> FailureClass | None:
-        """How it failed; None where it did not, or was not judged."""
+        """Return how it failed; None where it did not, or was not judged."""
         return failure_class(self.result)
 
     @property
