@@ -297,11 +297,12 @@ class CandidateEvaluation:
     def _check(self, case: Case) -> OutputCheck:
         worked_out = arguments(self._task, case)
         checks = replace(self._correctness, dump=self._dump)
-        finding = checks.run(self._of_candidate, worked_out)
+        draws = checks.draws(worked_out)
+        finding = checks.run(self._of_candidate, worked_out, draws)
         self._calls_s[case.id] = finding.call_s
         if self._other_wave is not None:
             with self._dump.at_wave_size(OTHER_WAVE) if self._dump else nullcontext():
-                finding = at_both_wave_sizes(finding, checks.run(self._other_wave, worked_out))
+                finding = at_both_wave_sizes(finding, checks.run(self._other_wave, worked_out, draws))
         self._results[case.id] = self._result(case, finding)
         return finding
 

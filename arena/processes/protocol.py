@@ -70,6 +70,9 @@ class Ended(WorkerMessage, frozen=True):
 
 # --- judge → worker
 
+ASCENDING, DESCENDING = 0, 1
+"""orders of blocks and programs; a GPU may choose any"""
+
 
 class Language(StrEnum):
     """The kind of file that a worker loads."""
@@ -169,6 +172,8 @@ class Call(WorkerMessage, frozen=True):
     """Call the entry once on one set, and wait for the device."""
 
     set: int
+    order: int = ASCENDING
+    """of blocks and programs in an emulation: `ASCENDING`, `DESCENDING`, or the seed of a shuffle, below 2^64"""
 
 
 class Arrange(WorkerMessage, frozen=True):

@@ -532,6 +532,15 @@ MESSAGES: dict[str, Message] = {
         "A race or state that outlives a call makes a result right by chance.",
         "find the race, or state between calls",
     ),
+    "wrong_in_order": Message(
+        MessageSection.CORRECTNESS,
+        _WRONG,
+        "right only where blocks run in ascending order",
+        "right where blocks and programs run in ascending order, wrong in {order} order: {detail}",
+        "A GPU runs blocks in any order, so the CPU platform has an order for each draw. Two blocks that write one "
+        "element, or a missing barrier, make the result depend on it.",
+        "let one thread write each element",
+    ),
     "wrong_at_wave_size": Message(
         MessageSection.CORRECTNESS,
         (Status.WAVE_SIZE_DEPENDENT,),

@@ -10,6 +10,7 @@ import os
 from dataclasses import replace
 
 from arena.platforms.base import Platform
+from arena.platforms.cpu.triton.launch_order import launch_order
 from arena.processes.flags import Flags
 from arena.processes.printable import printable
 from arena.processes.protocol import (
@@ -117,8 +118,9 @@ class CommandLoop:
             case LoadConstants():
                 self._loaded.load_constants()
                 self._platform.synchronize()
-            case Call(set=index):
-                self._loaded.call(index)
+            case Call(set=index, order=order):
+                with launch_order(order):
+                    self._loaded.call(index)
                 self._loaded.copy_back(index)
                 self._platform.synchronize()
             case Arrange():

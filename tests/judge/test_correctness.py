@@ -13,6 +13,7 @@ import torch
 from arena.judge.correctness import sampled
 from arena.judge.correctness import stage as correctness
 from arena.judge.correctness.buffers import Sets
+from arena.judge.correctness.inputs import secret_generator
 from arena.judge.correctness.stage import CorrectnessCheck
 from arena.judge.correctness.verify import OutputCheck, check_outputs
 from arena.platforms.cpu.platform import CpuPlatform
@@ -72,7 +73,7 @@ def checked(
     [
         (math.inf, False, 4, Status.PASSED),
         (0.0, False, 1, Status.PASSED),
-        (math.inf, True, 2, Status.WRONG_RESULT),
+        (math.inf, True, 3, Status.WRONG_RESULT),  # once more in ascending order
         (0.0, True, 1, Status.PASSED),
     ],
 )
@@ -206,7 +207,7 @@ def test_rows_of_a_large_case_are_sampled_and_its_poison_checked_everywhere(
 def test_a_sample_has_the_first_and_the_last_row_and_is_another_each_time(task: Task) -> None:
     values = {**task.seen[0].values, "M": 5000, "N": 24}
     large = arguments(replace(task, independent="M"), replace(task.heldout[0], kind=LARGE, values=values))
-    some, others = (sampled.secret_rows(large).tolist() for _ in range(2))
+    some, others = (sampled.secret_rows(large, secret_generator("cpu")).tolist() for _ in range(2))
     assert some != others and {0, 4999} <= {*some} & {*others} and len(some) <= 66 and some == sorted({*some})
 
 
@@ -214,7 +215,7 @@ def test_a_sample_of_long_rows_has_few_of_them(task: Task, monkeypatch: pytest.M
     monkeypatch.setattr(sampled, "_MOST_ELEMENTS", 240)
     values = {**task.seen[0].values, "M": 5000, "N": 24}
     large = arguments(replace(task, independent="M"), replace(task.heldout[0], kind=LARGE, values=values))
-    assert len(sampled.secret_rows(large)) <= 12
+    assert len(sampled.secret_rows(large, secret_generator("cpu"))) <= 12
 
 
 def test_a_reference_of_no_tensors_computes_where_the_outputs_are() -> None:

@@ -104,8 +104,8 @@ def test_every_draw_has_a_state_of_its_own(case: Arguments, task: Task, monkeypa
     reference = Reference(task.reference_path)
     made: list[torch.Generator] = []
 
-    def counted(device: str) -> torch.Generator:
-        made.append(secret_generator(device))
+    def counted(*given: Any) -> torch.Generator:
+        made.append(secret_generator(*given))
         return made[-1]
 
     monkeypatch.setattr(inputs, "secret_generator", counted)

@@ -22,6 +22,8 @@ from arena.platforms.toolchains.build_cache import BuildCache
 from arena.platforms.toolchains.hip_compilers import find
 from arena.processes.flags import new_flags
 from arena.processes.protocol import (
+    ASCENDING,
+    DESCENDING,
     Argument,
     Arrange,
     Bind,
@@ -59,6 +61,16 @@ extern "C" int many(double* y, int64_t a, float f0, int32_t b, float f1, float f
     return 0;
 }
 extern "C" int returns(double* y, int64_t code, hipStream_t) { return int(code); }
+__global__ void turns(double* y, unsigned* next, int first) {
+    if (threadIdx.x % 5 == 0) y[first + atomicAdd(next, 1u)] = blockIdx.x * 1000.0 + threadIdx.x;
+}
+extern "C" int orders(double* y, hipStream_t s) {
+    unsigned* const next = reinterpret_cast<unsigned*>(y + 512);
+    (void)hipMemsetAsync(next, 0, 8, s);
+    turns<<<5, 1, 0, s>>>(y, next, 0);
+    turns<<<dim3(1), dim3(100), 0, s>>>(y, next + 1, 8);
+    return 0;
+}
 extern "C" int probes(double* y, hipStream_t s) {
     setvbuf(stdout, nullptr, _IONBF, 0);
     put<<<1, 1, 0, s>>>(y, 0, fwrite(y, 1, 8, stdout) == 8 ? 1.0 : 2.0);
@@ -184,6 +196,23 @@ def test_arguments_of_every_kind_arrive_in_order(kit: Kit) -> None:
         assert worker.bind("many", *arguments, axes=(3, 1 << 33, -5)) == Done(0.0)
         assert worker.ask(Call(0)) == Done(0.0)
         assert worker.values(17) == [*(float(value) for _, value in scalars), 3.0, 2.0**33, -5.0, 1.0]
+
+
+def test_blocks_and_threads_begin_in_the_order_of_the_call(kit: Kit) -> None:
+    ascending = [0.0, 1e3, 2e3, 3e3, 4e3], [float(n) for n in range(0, 100, 5)]
+    with started(kit) as worker:
+        worker.bind("orders")
+        seen = []
+        for order in (ASCENDING, DESCENDING, 77, 77, 78, (1 << 63) + 5, ASCENDING):
+            assert worker.ask(Call(0, order)) == Done(0.0)
+            seen.append((worker.values(5), worker.values(20, 64)))
+        assert seen[0] == seen[6] == ascending
+        assert seen[1] == (ascending[0][::-1], ascending[1][::-1])
+        assert seen[2] == seen[3] != seen[4] != seen[5]
+        assert all((sorted(blocks), sorted(threads)) == ascending for blocks, threads in seen)
+        assert worker.ask(Arrange("one", (0,), graph=False)) == Done(0.0)
+        assert isinstance(worker.ask(Pass("one")), Done)
+        assert (worker.values(5), worker.values(20, 64)) == ascending, "timed calls ascend"
 
 
 def test_codes_and_missing_things_are_told_apart(kit: Kit) -> None:

@@ -175,9 +175,9 @@ class TaskChecker:
         crew = self._crew(program, other_wave)
 
         def run(case: Case, worker_programs: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
-            finding, *others = [
-                self._correctness.run(worker_program, arguments(self._task, case)) for worker_program in worker_programs
-            ]
+            worked_out = arguments(self._task, case)
+            draws = self._correctness.draws(worked_out)
+            finding, *others = [self._correctness.run(one, worked_out, draws) for one in worker_programs]
             return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
 
         try:

@@ -29,6 +29,7 @@ from arena.checks.tasks.probe_rules import (
 from arena.checks.tasks.soundness import Draw
 from arena.errors import FileError
 from arena.judge.correctness.buffers import Sets
+from arena.judge.correctness.inputs import secret_draws
 from arena.judge.correctness.stage import check_call, prepare_call
 from arena.judge.correctness.verify import check_canaries, compared
 from arena.judge.selection import emulation_work
@@ -125,9 +126,9 @@ def rejects(
             for answers in probe(call):
                 if answers is not None:
                     call.store(answers)
-                return (
-                    check_call(check_canaries(before, sets), sets, draw.inputs, reference).status is not Status.PASSED
-                )
+                canaries, (secret,) = check_canaries(before, sets), secret_draws(1)
+                found = check_call(canaries, sets, draw.inputs, reference, None, secret)
+                return found.status is not Status.PASSED
         except FileError:
             return True  # the reference cannot compute with what the faulty kernel reads: nor can that
         return None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import secrets
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from arena.errors import FileError
+from arena.processes.protocol import ASCENDING, DESCENDING
 from arena.task.definition import FLOATING, Arguments, Tensor
 from arena.task.numerics.dtypes import torch_dtype
 from arena.task.numerics.fills import draw, is_custom, zeros_will_do
@@ -49,6 +51,52 @@ def secret_generator(device: str, entropy: Callable[[int], bytes] = secrets.toke
     return generator
 
 
+@dataclass(frozen=True)
+class SecretDraw:
+    """One draw of a case: programs that are checked with the same one get the same inputs in the same order.
+
+    Attributes:
+        inputs: the bytes of the generator's state for the inputs.
+        constants: the same for inputs that are constant.
+        rows: the same for the rows of a `large` case that are compared.
+        order: in which an emulation runs blocks and programs, see `arena.processes.protocol.Call`.
+        order_again: the same for the call that is repeated.
+    """
+
+    inputs: bytes
+    constants: bytes
+    rows: bytes
+    order: int
+    order_again: int
+
+    def generator(self, device: str) -> torch.Generator:
+        """Return the generator of the inputs."""
+        return secret_generator(device, lambda count: self.inputs[:count])
+
+    def generator_of_constants(self, device: str) -> torch.Generator:
+        """Return the generator of the constants."""
+        return secret_generator(device, lambda count: self.constants[:count])
+
+    def generator_of_rows(self) -> torch.Generator:
+        """Return the generator of the rows."""
+        return secret_generator("cpu", lambda count: self.rows[:count])
+
+
+def secret_draws(count: int) -> tuple[SecretDraw, ...]:
+    """Return so many draws: blocks ascend, then descend, then are shuffled; a single draw has them descend."""
+    orders = [ASCENDING, DESCENDING, *(_shuffle() for _ in range(count))] if count > 1 else [DESCENDING]
+    return tuple(SecretDraw(_state(), _state(), _state(), order, _shuffle()) for order in orders[:count])
+
+
+def _state() -> bytes:
+    return secrets.token_bytes(4 * _TWISTER_WORDS)
+
+
+def _shuffle() -> int:
+    """Return the seed of an order of blocks that is neither ascending nor descending."""
+    return DESCENDING + 1 + secrets.randbelow(1 << 62)
+
+
 def draw_secret(
     arguments: Arguments,
     reference: Reference,
@@ -57,21 +105,24 @@ def draw_secret(
     *,
     data: bool = True,
     constants: Mapping[str, torch.Tensor] = MappingProxyType({}),
+    generator: torch.Generator | None = None,
 ) -> dict[str, torch.Tensor]:
     """`draw_inputs` from a state of its own: what a candidate is given, it cannot have foreseen from earlier data.
 
-    `constants`: values that every set has, as `draw_constants` returned them.
+    `constants`: values that every set has, as `draw_constants` returned them. `generator`: that of a `SecretDraw`.
     """
-    drawn = draw_inputs(arguments, reference, count, secret_generator(device), data=data)
+    drawn = draw_inputs(arguments, reference, count, generator or secret_generator(device), data=data)
     return drawn | {name: values.expand(count, *values.shape) for name, values in constants.items()}
 
 
-def draw_constants(arguments: Arguments, reference: Reference, device: str) -> dict[str, torch.Tensor]:
+def draw_constants(
+    arguments: Arguments, reference: Reference, device: str, generator: torch.Generator | None = None
+) -> dict[str, torch.Tensor]:
     """Return secret values of the constant inputs by name, each of the input's shape; nothing where there is none."""
     names = [name for name in arguments.task.constants if arguments.tensors[name] is not None]
     if not names:
         return {}
-    drawn = draw_secret(arguments, reference, 1, device)
+    drawn = draw_secret(arguments, reference, 1, device, generator=generator)
     return {name: drawn[name][0] for name in names}
 
 

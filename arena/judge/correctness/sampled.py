@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from arena.judge.correctness.inputs import secret_generator
 from arena.task.definition import Arguments, arguments
 
 if TYPE_CHECKING:
@@ -22,14 +21,14 @@ _MOST_ROWS, _MOST_ELEMENTS = 64, 1 << 27
 Tensors = Mapping[str, "torch.Tensor"]
 
 
-def secret_rows(worked_out: Arguments) -> torch.Tensor:
+def secret_rows(worked_out: Arguments, generator: torch.Generator) -> torch.Tensor:
     """Return distinct rows along the independent axis, ascending, int64: the first, the last, and some at random."""
     import torch
 
     size = int(worked_out.names[worked_out.task.independent])
     largest = max(tensor.numel for tensor in (*worked_out.inputs, *worked_out.outputs))
     count = max(1, min(_MOST_ROWS, _MOST_ELEMENTS * size // max(largest, 1)))
-    chosen = torch.randint(0, size, (count,), generator=secret_generator("cpu"))
+    chosen = torch.randint(0, size, (count,), generator=generator)
     return torch.tensor(sorted({0, size - 1, *chosen.tolist()}))
 
 

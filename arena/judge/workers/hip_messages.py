@@ -66,8 +66,8 @@ def encode(message: ToWorker) -> bytes:
             return _bind(message)
         case Release():
             return _head(Kind.RELEASE)
-        case Call(set=index):
-            return _head(Kind.CALL) + struct.pack("<I", index)
+        case Call(set=index, order=order):
+            return _head(Kind.CALL) + struct.pack("<IQ", index, order)
         case Arrange(name=name, sets=sets, graph=graph):
             return _head(Kind.ARRANGE) + _text(name) + struct.pack(f"<BI{len(sets)}I", graph, len(sets), *sets)
         case Prepare():

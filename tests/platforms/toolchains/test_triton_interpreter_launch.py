@@ -15,6 +15,8 @@ import pytest
 from arena.errors import InfrastructureError
 from arena.platforms.cpu.triton import MENDS, describe, install, installer
 from arena.platforms.cpu.triton.internals import Internals
+from arena.platforms.cpu.triton.launch_order import launch_order
+from arena.processes.protocol import ASCENDING, DESCENDING
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
@@ -74,6 +76,12 @@ def grid_kernel(out):
     x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     at = (x * tl.num_programs(1) + y) * tl.num_programs(2) + z
     tl.store(out + at, at * 100 + tl.num_programs(0))
+
+
+@triton.jit
+def turn_kernel(out, turn):
+    program = (tl.program_id(0) * 3 + tl.program_id(1)) * 4 + tl.program_id(2)
+    tl.store(out + tl.atomic_add(turn, 1), program)
 
 
 @triton.jit
@@ -208,6 +216,19 @@ def test_three_dimensional_grids(grid):
     out = torch.zeros(24, dtype=torch.int32)
     grid_kernel[grid](out, num_warps=8, num_stages=3)
     assert torch.equal(out, torch.arange(24, dtype=torch.int32) * 100 + 2)
+
+
+def test_programs_run_in_the_order_that_is_asked_for():
+    def seen(order: int) -> list[int]:
+        out, turn = torch.zeros(24, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+        with launch_order(order):
+            turn_kernel[(2, 3, 4)](out, turn)
+        return out.tolist()
+
+    ascending = seen(ASCENDING)
+    assert ascending == list(range(24)) == seen(DESCENDING)[::-1]
+    assert seen(5) == seen(5) != seen(6)
+    assert sorted(seen(5)) == ascending
 
 
 def test_a_grid_function_sees_plain_numbers():

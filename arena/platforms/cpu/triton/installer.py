@@ -23,6 +23,7 @@ def install() -> None:
         arithmetic,
         casting,
         formats,
+        launch_order,
         launching,
         libdevice,
         memory,
@@ -49,6 +50,7 @@ def install() -> None:
         libdevice,
         rewriting,
         launching,
+        launch_order,
         tuning,
         names,
     ):

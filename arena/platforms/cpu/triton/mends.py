@@ -65,6 +65,11 @@ MENDS = (
         "a float argument took the tensor's type, and names imported from `triton.language` failed",
     ),
     Mend(
+        "launch_order",
+        "programs run in the order that each call asks for: ascending, descending or shuffled",
+        "of two programs that write one element, the later one always won",
+    ),
+    Mend(
         "tuning",
         "`@triton.autotune` takes the first configuration that survives pruning",
         "several configurations needed a GPU driver to be benchmarked",

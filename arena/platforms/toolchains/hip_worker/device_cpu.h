@@ -64,7 +64,9 @@ class Device {
 
     static const char* error_name(int code) { return hip_cpu_worker_error_name(code); }
 
-    static int call(const Entry& entry, const Frame& frame) {
+    // `order`: in which blocks and threads begin.
+    static int call(const Entry& entry, const Frame& frame, std::uint64_t order) {
+        hip_cpu_worker_order(order);
         hip_cpu_worker_begin_call();
         hip_cpu_worker_begin_streams();
         const int code = entry.call(frame);

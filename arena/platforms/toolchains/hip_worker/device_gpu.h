@@ -83,7 +83,8 @@ class Device {
 
     static const char* error_name(int code) { return hipGetErrorName(static_cast<hipError_t>(code)); }
 
-    static int call(const Entry& entry, const Frame& frame) { return entry.call(frame); }
+    // The device chooses the order of blocks.
+    static int call(const Entry& entry, const Frame& frame, std::uint64_t) { return entry.call(frame); }
 
     static std::function<void(Stream)> touching() {
         static float* const cell = reinterpret_cast<float*>(allocate(sizeof(float), 0));

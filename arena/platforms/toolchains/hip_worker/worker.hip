@@ -54,7 +54,7 @@ class Worker {
             case Kind::load: load(message); break;
             case Kind::bind: bind(message, files); break;
             case Kind::release: release(); break;
-            case Kind::call: call(message.number<std::uint32_t>()); break;
+            case Kind::call: call(message); break;
             case Kind::arrange: arrange(message); break;
             case Kind::prepare: prepare(); break;
             case Kind::pass: return timed(pass(message.text()));
@@ -84,8 +84,11 @@ class Worker {
         binding_.reset();
     }
 
-    void call(std::uint32_t set) {
-        issue(set, nullptr);
+    void call(Reader& message) {
+        const auto set = message.number<std::uint32_t>();
+        const auto order = message.number<std::uint64_t>();
+        message.end();
+        issue(bound().frame(set, nullptr), order);
         Device::synchronize();
         const std::string overrun = bound().overrun();
         if (!overrun.empty()) throw Failure("launch_error", overrun);
@@ -95,8 +98,8 @@ class Worker {
         issue(bound().frame(set, stream));
     }
 
-    void issue(const Frame& frame) {
-        const int code = Device::call(loaded(), frame);
+    void issue(const Frame& frame, std::uint64_t order = 0) {
+        const int code = Device::call(loaded(), frame, order);
         if (code == 0) return;
         const std::string said = "`" + loaded().name() + "` returned error " + named(code);
         if (code == out_of_memory) throw Failure("out_of_memory", said + ": the device has no memory left for it");

@@ -34,6 +34,9 @@ hipError_t check(const Config& config) {
 char the_stream;
 bool in_call = false;
 
+// Of the current call.
+Order order;
+
 // Work of the call that was not on its stream: the first piece, and how many more.
 struct OffStream {
     unsigned count = 0, line = 0;
@@ -64,14 +67,18 @@ void launch_threads(const Config& config, void (*thread)(void*), void* argument,
         return;
     }
     const DeviceMemory::InReach reachable;
-    Launch launch{thread, argument, config.grid, config.block, config.shared_bytes, wave_size};
+    Launch launch{thread, argument, config.grid, config.block, config.shared_bytes, wave_size, order};
     const std::uint64_t blocks = static_cast<std::uint64_t>(config.grid.x) * config.grid.y * config.grid.z;
     Scheduler& scheduler = Scheduler::of_this_thread();
-    for (std::uint64_t block = 0; block < blocks && !launch.shared_exceeded; ++block) scheduler.run(launch, block);
+    for (std::uint64_t turn = 0; turn < blocks && !launch.shared_exceeded; ++turn) {
+        scheduler.run(launch, order.at(turn, blocks));
+    }
     if (launch.shared_exceeded) last_error() = hipErrorInvalidValue;
 }
 
 }  // namespace hip_cpu
+
+void hip_cpu_worker_order(std::uint64_t seed) { hip_cpu::order = hip_cpu::Order(seed); }
 
 void* hip_cpu_worker_stream() { return &hip_cpu::the_stream; }
 

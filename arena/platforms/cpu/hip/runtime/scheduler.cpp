@@ -16,8 +16,9 @@ namespace {
 std::atomic<unsigned long> serials{0};
 std::atomic<bool> dynamic_array{false};
 
-uint3 position(std::uint64_t number, const uint3& size) {
-    const std::uint64_t row = number / size.x;
+template <class Number> uint3 position(Number number, const uint3& size) {
+    if (number < size.x) return {static_cast<unsigned>(number), 0, 0};
+    const Number row = number / size.x;
     return {static_cast<unsigned>(number % size.x), static_cast<unsigned>(row % size.y),
             static_cast<unsigned>(row / size.y)};
 }
@@ -44,7 +45,7 @@ void Scheduler::begin_block(Launch& launch, std::uint64_t block_number) {
     launch_ = &launch;
     threads_ = live_ = launch.block.x * launch.block.y * launch.block.z;
     started_ = 0;
-    next_index_ = {0, 0, 0};
+    next_wave_ = lanes_left_ = 0;
     ready_begin_ = ready_end_ = 0;
     static_shared_ = 0;
     barrier_ = Barrier();
@@ -82,18 +83,23 @@ void Scheduler::fiber_main(hip_cpu_transfer from) {
 void Scheduler::start_threads() {
     while (started_ < threads_) {
         Fiber& fiber = *current_;
-        fiber.linear = context.linear = started_++;
-        fiber.thread_index = context.thread_index = next_index_;
-        if (++next_index_.x == launch_->block.x) {
-            next_index_.x = 0;
-            if (++next_index_.y == launch_->block.y) {
-                next_index_.y = 0;
-                ++next_index_.z;
-            }
-        }
+        ++started_;
+        fiber.linear = context.linear = next_thread();
+        fiber.thread_index = context.thread_index = position(fiber.linear, launch_->block);
         launch_->thread(launch_->argument);
         leave();
     }
+}
+
+// The thread that begins next: the waves in the order of the launch, the lanes of each together.
+unsigned Scheduler::next_thread() {
+    if (lanes_left_ == 0) {
+        const unsigned size = launch_->wave_size, waves = (threads_ + size - 1) / size;
+        first_thread_ = static_cast<unsigned>(launch_->order.at(next_wave_++, waves)) * size;
+        lanes_ = lanes_left_ = threads_ - first_thread_ < size ? threads_ - first_thread_ : size;
+    }
+    const unsigned turn = lanes_ - lanes_left_--;
+    return first_thread_ + (launch_->order.lanes_descend() ? lanes_ - 1 - turn : turn);
 }
 
 // The current thread has returned: it no longer counts at barriers or in its wave.

@@ -1,6 +1,6 @@
 // Runs the threads of one block, cooperatively, on one OS thread.
 //
-// Threads start in order on one fiber; a fiber belongs to a thread only from its first wait to its end, so a
+// Threads start one after the other, in the order of the launch, on one fiber; a fiber belongs to a thread only from its first wait to its end, so a
 // kernel without barriers never switches. A thread waits at the block's barrier or at an operation of its wave;
 // whoever completes the meeting makes the others ready and goes on. When nobody can go on, `resolve_stall`
 // decides as a GPU does: diverged lanes of a wave go on in groups; anything else is an error of the kernel.
@@ -14,6 +14,7 @@
 #include "fiber.h"
 #include "guarded.h"
 #include "hip_cpu/wave.h"
+#include "order.h"
 
 // Dynamic shared memory. `extern __shared__` at namespace scope is rewritten to a declaration of this symbol.
 extern "C" HIP_CPU_SEAM __thread char hip_cpu_dynamic_shared[];
@@ -29,6 +30,7 @@ struct Launch {
     uint3 grid, block;
     std::size_t shared_bytes;
     unsigned wave_size;
+    const Order& order;
     bool shared_exceeded = false;
 };
 
@@ -69,6 +71,7 @@ class Scheduler {
     static void fiber_main(hip_cpu_transfer from);
     void begin_block(Launch& launch, std::uint64_t block_number);
     void start_threads();
+    unsigned next_thread();
     void leave();
     void suspend();
     Fiber* pick();
@@ -95,7 +98,7 @@ class Scheduler {
     std::size_t static_shared_ = 0;
     std::vector<const void*> claimed_;  // the shared variables of this block that lie in guarded memory
     char* dynamic_end_ = nullptr;
-    uint3 next_index_{};
+    unsigned next_wave_ = 0, first_thread_ = 0, lanes_ = 0, lanes_left_ = 0;  // of threads that begin
     Barrier barrier_;
     Fiber* at_barrier_[max_block_threads];
     unsigned barrier_lines_[max_block_threads];

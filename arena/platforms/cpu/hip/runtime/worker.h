@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -15,6 +16,9 @@ void hip_cpu_worker_touch(void (*work)(void*), void* argument);
 // Around each call of a candidate's: how many bytes it copied to the host where that was too much, else 0.
 void hip_cpu_worker_begin_call();
 std::size_t hip_cpu_worker_end_call();
+
+// In which order the blocks and threads of launches begin from here on: see `Order`.
+void hip_cpu_worker_order(std::uint64_t seed);
 
 // The stream that a worker gives to calls. Between these two, other work is noted: `launches a kernel at kernel.hip:28`,
 // or null where all was on that stream.

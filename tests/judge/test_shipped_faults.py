@@ -1,0 +1,60 @@
+"""Faults of kinds that engines have shipped, each with the status that the CPU platform must give it.
+
+A file of `tests/shipped_faults/<task>/` is a whole candidate and begins with `expect: STATUS[ or STATUS]. Why.`
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from arena.judge.process.client import JudgeClient
+from arena.results.effort import Effort
+from arena.results.record import Evaluation
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS
+from arena.task.options import Options
+from tests.candidates import candidates, name
+
+_HEADER = re.compile(r'(?:// |""")expect: (\w+(?: or \w+)*)\. \S')
+_QUICK = {
+    "softmax-odd_row_stored_in_pairs",
+    "reshape_and_cache_flash-padded_head",
+    "silu-exponential_overflows",
+}
+"""one of each kind that nothing else would find; the others are slow"""
+OPTIONS = Options(effort=Effort.CORRECTNESS, seeds=3, call_timeout_s=60.0, max_work=1e7)
+
+
+def task_of(path: Path) -> Path:
+    """The task that a candidate is for: the folder's name is that of one task for Triton, or of HIP's own two."""
+    language = "triton2triton" if path.suffix == ".py" else "hip2hip"
+    (found,) = TASKS.glob(f"{language}/*/{path.parent.name}")
+    return found
+
+
+def last_word(evaluation: Evaluation) -> tuple[Status, str]:
+    """The status of the last gate, and why."""
+    return evaluation.verdicts[-1].status, evaluation.verdicts[-1].detail
+
+
+def parameters() -> list[object]:
+    """Every fault; those that are not of `_QUICK` are slow."""
+    found = candidates("shipped_faults")
+    assert set(map(name, found)) >= _QUICK
+    return [
+        pytest.param(path, id=name(path), marks=[] if name(path) in _QUICK else [pytest.mark.slow]) for path in found
+    ]
+
+
+@pytest.mark.parametrize("path", parameters())
+def test_a_fault_is_rejected(cpu_judge: JudgeClient, path: Path) -> None:
+    header = _HEADER.match(path.read_text(encoding="utf-8"))
+    assert header is not None, "a fault begins with the status that is expected"
+    wanted = tuple(Status(status) for status in header.group(1).split(" or "))
+    status, why = last_word(cpu_judge.evaluate(task_of(path), path, OPTIONS))
+    assert status in wanted, why
+    if "Overlapping" in path.read_text(encoding="utf-8").splitlines()[0]:
+        assert "[wrong_in_order]" in why
