@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MOST_TO_HOST = 4096
 """bytes that a call may copy to the host: enough to read a count, too little to have the host compute"""
 _NOTHING, _MAYMOVE = 0, 1
+_POISON = 0xFF  # NaN, as whatever float it is read, and -1
+_TRUE = 1  # another byte is no bool
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -84,12 +86,16 @@ def forget(region: Region) -> None:
 
 
 def allocate(num_bytes: int, dtype: torch.dtype) -> torch.Tensor:
-    """New device memory as a flat tensor, given back with the last tensor that views it."""
+    """New device memory as a flat tensor, given back with the last tensor that views it.
+
+    It holds poison: zeros of fresh pages would hide a kernel that reads what nothing has written.
+    """
     import torch
 
     whole = max(1, -(-num_bytes // mmap.PAGESIZE)) * mmap.PAGESIZE
     own = mmap.mmap(-1, whole)  # shared, and anonymous
     region = mirror(_address(own), whole)
+    ctypes.memset(region.behind, _TRUE if dtype == torch.bool else _POISON, whole)
     held = (ctypes.c_char * whole).from_address(region.first)
     weakref.finalize(held, _give_back, region, own)
     return torch.frombuffer(held, dtype=dtype)
