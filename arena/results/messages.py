@@ -355,6 +355,14 @@ MESSAGES: dict[str, Message] = {
         "An entry that raises, returns an error code or leaves one on the device has no result.",
         "correct the call that failed",
     ),
+    "gluon_not_emulated": Message(
+        MessageSection.RUN,
+        (Status.LAUNCH_ERROR,),
+        "a Gluon kernel on the CPU",
+        "`{kernel}` is a Gluon kernel, and the CPU platform runs Triton's language alone",
+        "Gluon names layouts and instructions of one GPU, which the interpreter does not have.",
+        "evaluate on a GPU, or use `triton.language`",
+    ),
     "pytorch_computes": Message(
         MessageSection.RUN,
         _RULE,
@@ -535,7 +543,7 @@ MESSAGES: dict[str, Message] = {
     "wrong_in_order": Message(
         MessageSection.CORRECTNESS,
         _WRONG,
-        "right only where blocks run in ascending order",
+        "right only where blocks ascend",
         "right where blocks and programs run in ascending order, wrong in {order} order: {detail}",
         "A GPU runs blocks in any order, so the CPU platform has an order for each draw. Two blocks that write one "
         "element, or a missing barrier, make the result depend on it.",

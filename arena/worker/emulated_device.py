@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from arena.platforms.cpu.triton import device_memory
+from arena.worker.emulated_queries import answer_queries
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +37,7 @@ class EmulatedDevice:
         )
         self._register()
         self._replace_constructors()
+        answer_queries()
         device_memory.explain_faults()
 
     def _register(self) -> None:

@@ -109,3 +109,31 @@ def test_memory_is_given_back() -> None:
     )
     done = run(script)
     assert done.returncode == 0, done.stderr
+
+
+def test_new_memory_holds_poison_and_what_is_filled_does_not() -> None:
+    script = (
+        "made = (torch.empty(3), torch.empty_like(x)[0], x.new_empty(3), torch.empty_strided((3,), (2,)))\n"
+        "assert all(tensor[0].item() != tensor[0].item() for tensor in made)\n"
+        "assert torch.empty(3, dtype=torch.int32)[2].item() == -1 and torch.empty(3, dtype=torch.bool)[1].item()\n"
+        "filled = (torch.zeros(3), torch.full((3,), 2.0), x.new_zeros(3), torch.zeros_like(x)[0], x.clone()[1])\n"
+        "assert [tensor[1].item() for tensor in filled] == [0.0, 2.0, 0.0, 0.0, 2.0]\n"
+    )
+    done = run(script)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_host_code_asks_of_a_device_is_answered() -> None:
+    script = (
+        "import triton\n"
+        "assert x.is_cuda and x[1:].is_cuda and not torch.frombuffer(bytearray(4), dtype=torch.float32).is_cuda\n"
+        "device = torch.cuda.current_device()\n"
+        "count = torch.cuda.get_device_properties(device).multi_processor_count\n"
+        "driver = triton.runtime.driver.active\n"
+        "found = driver.utils.get_device_properties(driver.get_current_device())['multiprocessor_count']\n"
+        "assert found == count and driver.get_current_target().backend == 'cuda'\n"
+        "with torch.cuda.device(x.device), torch.cuda.stream(torch.cuda.Stream()):\n"
+        "    torch.cuda.current_stream().synchronize()\n"
+    )
+    done = run(script)
+    assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -207,11 +208,12 @@ def _located(path: Path, where: str = "") -> Iterator[None]:
 
 
 def load_module(path: Path, name: str) -> ModuleType:
-    """Run a Python file as a module called `name`."""
+    """Run a Python file as a module called `name`, which other code can look up, as `dataclass` does."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FileError(path, "is not a Python file")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""expect: wrong_result. The work is left to a thread, or to a stream nobody waits for (cheats 1 and 2)."""
+"""expect: wrong_result. The work is left to a thread, or to a stream nobody waits for (cheats 1 and 2). Means nothing on the CPU: streams do nothing there."""
 
 import threading
 import time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,16 @@ from arena.platforms.toolchains.hip_worker import WORKER_FLAGS, WORKER_SOURCE, b
 
 FOLDER = Path(__file__).parent
 WAVE_SIZES = (32, 64)
+_OF_AMD = (
+    "-D__HIP_PLATFORM_AMD__=1",
+    "-D__AMD__=1",
+    "-D__AMDGPU__=1",
+    "-D__AMDGCN__=1",
+    "-D__GFX9__=1",
+    "-D__AMDGCN_WAVEFRONT_SIZE=64",
+    "-D__AMDGCN_WAVEFRONT_SIZE__=64",
+)
+"""what hipcc defines for GPUs of 64 lanes, without names of single ones; at 32 lanes the vendor is left open"""
 CODE_FLAGS = (
     "-std=c++17",
     "-O2",
@@ -63,13 +74,23 @@ class HipCpuToolchain:
         return self._version
 
     def build(self, source: Source, target: Target, timeout_s: float = 120.0) -> Built | BuildFailed:
-        """Compile, or fetch from the build cache. Raises `InfrastructureError` where the machine lacks a tool."""
+        """Compile, or fetch from the build cache. Raises `InfrastructureError` where the machine lacks a tool.
+
+        At 64 lanes with AMD's macros; without them where what they lead to, such as AMD's builtins, does not compile.
+        """
         if target.vendor != "cpu" or target.wave_size not in WAVE_SIZES:
             raise ValueError(f"not a CPU target with a wave size of 32 or 64: {target}")
+        outcome = self._build(source, _defined(target), timeout_s)
+        if target.wave_size == 64 and isinstance(outcome, BuildFailed) and not outcome.timed_out:
+            of_no_vendor = self._build(source, _defined(target)[:1], timeout_s)
+            return of_no_vendor if isinstance(of_no_vendor, Built) else outcome
+        return outcome
+
+    def _build(self, source: Source, defined: Sequence[str], timeout_s: float) -> Built | BuildFailed:
         command = [
             *(self.compiler, *CODE_FLAGS, "-fno-semantic-interposition", "-pthread"),
             *(() if "clang" in self._version else GNU_FLAGS),
-            *(f"-DHIP_CPU_WAVE_SIZE={target.wave_size}", f"-I{FOLDER / 'include'}", "-I."),
+            *(*defined, f"-I{FOLDER / 'include'}", "-I."),
             *(KEEP_OBJECT, "-x", "c++", "rewritten.cpp"),
         ]
         link = [self.compiler, *LIBRARY_FLAGS, KEEP_OBJECT, UNIT, str(self.runtime)]
@@ -88,7 +109,7 @@ class HipCpuToolchain:
     def by_hand(self, source: Source, target: Target) -> tuple[dict[str, str], str]:
         """Return files, and the command that makes `kernel.so` of them and this machine's emulation."""
         command = [
-            *(self.compiler, *CODE_FLAGS, "-g", "-shared", "-pthread", f"-DHIP_CPU_WAVE_SIZE={target.wave_size}"),
+            *(self.compiler, *CODE_FLAGS, "-g", "-shared", "-pthread", *_defined(target)),
             *(f"-I{FOLDER / 'include'}", "-I.", "rewritten.cpp", "-o", "kernel.so"),
             *(str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}"),
         ]
@@ -149,3 +170,8 @@ class HipCpuToolchain:
     def _ask(self, *command: str) -> str:
         with self._cache.staging() as scratch:
             return self._run(command, timeout_s=30.0, cwd=scratch, env=compiler_environment(scratch)).output
+
+
+def _defined(target: Target) -> tuple[str, ...]:
+    """Return the macros of a target: its wave size first, then those of a vendor."""
+    return (f"-DHIP_CPU_WAVE_SIZE={target.wave_size}", *(_OF_AMD if target.wave_size == 64 else ()))

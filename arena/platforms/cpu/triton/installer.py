@@ -23,6 +23,7 @@ def install() -> None:
         arithmetic,
         casting,
         formats,
+        gluon,
         launch_order,
         launching,
         libdevice,
@@ -52,6 +53,7 @@ def install() -> None:
         launching,
         launch_order,
         tuning,
+        gluon,
         names,
     ):
         module.mend(at)

@@ -69,6 +69,7 @@ MENDS = (
         "programs run in the order that each call asks for: ascending, descending or shuffled",
         "of two programs that write one element, the later one always won",
     ),
+    Mend("gluon", "a Gluon kernel is refused by name", "it failed with `0 active drivers ([])`"),
     Mend(
         "tuning",
         "`@triton.autotune` takes the first configuration that survives pruning",

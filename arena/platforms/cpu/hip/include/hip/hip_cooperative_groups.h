@@ -24,6 +24,9 @@ template <unsigned Size, class Parent = void> class thread_block_tile {
                   "the size of a tile is a power of two, at most the wave size");
 
   public:
+    thread_block_tile() = default;
+    template <class Other> thread_block_tile(const thread_block_tile<Size, Other>&) {}  // NOLINT: as HIP's
+
     unsigned thread_rank() const { return hip_cpu::context.linear % Size; }
     static constexpr unsigned size() { return Size; }
     static constexpr unsigned num_threads() { return Size; }
