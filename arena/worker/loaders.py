@@ -93,8 +93,9 @@ class PythonEntry:
         self._callee.load_constants()
 
     def _protect(self, binding: Binding | None) -> None:
-        from arena.platforms.cpu.triton import device_memory, fence
+        from arena.platforms.cpu.triton import device_memory, fence, tuning
 
+        tuning.forget_choices()
         if self._region is not None:
             device_memory.forget(self._region)
             self._region = None

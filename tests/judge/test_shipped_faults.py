@@ -22,6 +22,8 @@ from tests.candidates import candidates, name
 _HEADER = re.compile(r'(?:// |""")expect: (\w+(?: or \w+)*)\. \S')
 _QUICK = {
     "rms_norm-asks_the_device",
+    "temperature-tuned_in_place",
+    "temperature-tuned_with_restore",
     "softmax-lanes_by_platform",
     "softmax-typed_tiles",
     "softmax-odd_row_stored_in_pairs",

@@ -72,7 +72,7 @@ MENDS = (
     Mend("gluon", "a Gluon kernel is refused by name", "it failed with `0 active drivers ([])`"),
     Mend(
         "tuning",
-        "`@triton.autotune` takes the first configuration that survives pruning",
+        "`@triton.autotune` runs every configuration that survives pruning once, and takes the first",
         "several configurations needed a GPU driver to be benchmarked",
     ),
 )

@@ -1,19 +1,43 @@
-"""`@triton.autotune` without a device to tune on: the first configuration that survives pruning is the best one."""
+"""`@triton.autotune` without a device to tune on: every configuration runs once, and the first one is the best.
+
+Between configurations the autotuner restores the arguments that the candidate names, as Triton does. A kernel that
+changes another argument in place is wrong on a GPU too.
+"""
 
 from __future__ import annotations
 
+import math
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from arena.platforms.cpu.triton.internals import Internals
 
+_autotuners: weakref.WeakSet[Any] = weakref.WeakSet()
 
-def _no_benchmark(kernel_call: Any, quantiles: Any = None) -> list[float]:
-    """Every configuration takes the same time, so the first wins; the kernel is not run to find out."""
-    return [0.0, 0.0, 0.0]
+
+def forget_choices() -> None:
+    """Have every autotuner choose again at its next launch, as in a process that has launched nothing yet."""
+    for autotuner in _autotuners:
+        autotuner.cache.clear()
+
+
+def _run_once(kernel_call: Callable[[], object], quantiles: Any = None) -> list[float]:
+    """Run a configuration, and say of each that it takes the same time, so that the first wins.
+
+    One that an assertion of the kernel's refuses is left out, as by the compiler.
+    """
+    try:
+        kernel_call()
+    except Exception as problem:
+        if not isinstance(problem.__cause__, AssertionError):
+            raise
+        return [math.inf] * 3
+    return [0.0] * 3
 
 
 def mend(at: Internals) -> None:
-    """Make every autotuner benchmark with `_no_benchmark`; keys, pruning and hooks stay Triton's own."""
+    """Make every autotuner benchmark with `_run_once`; keys, pruning, restoring and hooks stay Triton's own."""
     owner = at.member(at.autotuner, "Autotuner")
     at.member(owner, "_bench")
     original = at.member(owner, "__init__")
@@ -21,8 +45,9 @@ def mend(at: Internals) -> None:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         for option in ("warmup", "rep", "use_cuda_graph"):
             kwargs.pop(option, None)
-        original(self, *args, **{**kwargs, "do_bench": _no_benchmark})
-        self.do_bench = _no_benchmark
+        original(self, *args, **{**kwargs, "do_bench": _run_once})
+        self.do_bench = _run_once
         self.cache_results = False
+        _autotuners.add(self)
 
     at.replace(owner, "__init__", __init__)
