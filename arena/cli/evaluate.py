@@ -164,7 +164,7 @@ def _show(result: Result, options: Options) -> None:
     out.print(render.evaluation_table(result))
     warnings = render.compiler_warnings(evaluation)
     if warnings:
-        out.print("compile: the compiler warns:", markup=False)
+        out.print("compile: warnings:", markup=False)
     for line in warnings:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     for line in failures(evaluation):

@@ -21,6 +21,7 @@ from msgspec import structs
 from arena.errors import InfrastructureError
 from arena.judge.compile import rules
 from arena.judge.compile.cross_compile import CrossCompilation, Limit
+from arena.judge.compile.signature import other_names
 from arena.judge.compile.stage import build_program, hip_worker
 from arena.judge.correctness.dump import CallDump
 from arena.judge.correctness.machine_code import executed
@@ -142,6 +143,8 @@ class CandidateEvaluation:
                 verdicts.append(Verdict(stage, finding.status, finding.detail, time.monotonic() - started))
                 if finding.status is not Status.PASSED:
                     break
+            if verdicts[-1].stage is Stage.CORRECTNESS and not verdicts[-1].passed:
+                self._warn_of_names()
             profile = self._profile() if self._options.profile else None
             isolation = self._candidate.isolation if self._candidate else ""
         finally:
@@ -221,6 +224,11 @@ class CandidateEvaluation:
             return OutputCheck(failure.status, failure.detail)
         first = self._correctness.first_call(self._of_candidate, arguments(self._task, smallest))
         return first if first.status in (Status.COMPILE_ERROR, Status.LOAD_ERROR) else OutputCheck(Status.PASSED)
+
+    def _warn_of_names(self) -> None:
+        """Put into the log of a candidate that is wrong that its parameters have other names than the task's."""
+        text = self._file.read_text(encoding="utf-8", errors="replace")
+        self._log = "\n".join(filter(None, (other_names(self._task, text, self._file.name), self._log)))
 
     def _worker_program(self, split: str = SEEN) -> WorkerProgram:
         """A place for the candidate to run in, with what was compiled for this split, and out of sight of the other."""

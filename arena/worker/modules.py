@@ -83,7 +83,8 @@ class _Function:
         except TypeError:
             own = inspect.signature(self._function).replace(return_annotation=inspect.Signature.empty)
             expected = f"expected def {self._name}({', '.join(names)}), with arguments by position"
-            raise LoadError(f"{expected}\nfound    def {self._name}{own}"[:_SIGNATURE_CHARACTERS]) from None
+            signatures = f"{expected}\nfound    def {self._name}{own}"[:_SIGNATURE_CHARACTERS]
+            raise LoadError(message("wrong_signature", signatures=signatures)) from None
 
     def load_constants(self) -> None:
         """A function is given them in every call."""

@@ -1,10 +1,13 @@
-"""Say that a HIP kernel's entry has another signature than the task declares, in place of what a compiler prints."""
+"""Compare the signature of a candidate's entry with the one that the task declares."""
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from contextlib import suppress
 from itertools import islice
+from typing import NamedTuple
 
 from arena.platforms.toolchains.hip_scan import TooLong, limited, mask, match_forward, without_comments
 from arena.platforms.toolchains.task_header import prototype
@@ -14,8 +17,18 @@ _CONFLICT = re.compile(
     r"conflicting declaration of C function|conflicting types for|more than one instance of overloaded function"
     r"|functions that differ only in their return type|ambiguating new declaration"
 )
+_PARAMETER = re.compile(r"(\w+)\s*(?:\[\s*\]\s*)?(?=[,)])")
 _MOST_CHARACTERS, _MOST_MENTIONS = 600, 64
 _READING_S = 2.0
+_OTHER_NAMES = "parameters have other names or another order than the task's; arguments are passed by position"
+
+
+class _Signatures(NamedTuple):
+    """The declared and the found signature of an entry, and the line of the latter."""
+
+    expected: str
+    found: str
+    line: int
 
 
 def wrong_signature(task: Task, text: str, log: str, name: str) -> str:
@@ -34,7 +47,49 @@ def wrong_signature(task: Task, text: str, log: str, name: str) -> str:
     return ""
 
 
+def other_names(task: Task, text: str, name: str) -> str:
+    """Return a warning with both signatures where parameters have other names or another order than the task's.
+
+    Args:
+        task: declares the entry.
+        text: the candidate's source, which has passed the rules.
+        name: of the candidate's file.
+
+    Returns:
+        Lines as a compiler writes a warning. Empty where all names agree, or where no entry is found.
+    """
+    with suppress(TooLong), limited(_READING_S):
+        both = _triton_signatures(task, text) if task.task_type.triton else _hip_signatures(task, text)
+        if both is not None and _PARAMETER.findall(both.expected) != _PARAMETER.findall(both.found):
+            return f"{name}:{both.line}: warning: {_OTHER_NAMES}\nexpected {both.expected}\nfound    {both.found}"
+    return ""
+
+
+def _triton_signatures(task: Task, text: str) -> _Signatures | None:
+    """Return both signatures of a Triton candidate's entry; None where the module defines no such function."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in reversed(tree.body):
+        if isinstance(node, ast.FunctionDef) and node.name == task.entry:
+            names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+            wanted = [spec.name for spec in (*task.inputs, *task.outputs)]
+            found = f"def {task.entry}({', '.join(names)})"[:_MOST_CHARACTERS]
+            return _Signatures(f"def {task.entry}({', '.join(wanted)})", found, node.lineno)
+    return None
+
+
 def _compared(task: Task, text: str, masked: str, name: str) -> str:
+    both = _hip_signatures(task, text, masked)
+    return "" if both is None else f"expected {both.expected}\nfound    {both.found}, {name}:{both.line}"
+
+
+def _hip_signatures(task: Task, text: str, masked: str = "") -> _Signatures | None:
+    """Return both signatures of a HIP candidate's entry; None where the text defines no such function."""
+    masked = masked or mask(text)
     for found in islice(re.finditer(rf"\b{re.escape(task.entry)}\s*(?=\()", masked), _MOST_MENTIONS):
         end = match_forward(masked, found.end(), len(masked))
         if end is None or not masked[end + 1 : end + 1 + _MOST_CHARACTERS].lstrip().startswith("{"):
@@ -46,8 +101,8 @@ def _compared(task: Task, text: str, masked: str, name: str) -> str:
         line = text.count("\n", 0, found.start()) + 1
         head = _shown(text[begin : end + 1])
         expected = prototype(task, workspace=re.search(r"\bARENA_WORKSPACE\b", masked) is not None)
-        return f"expected {expected.removesuffix(';')}\nfound    {head}, {name}:{line}"
-    return ""
+        return _Signatures(expected.removesuffix(";"), head, line)
+    return None
 
 
 def _shown(text: str) -> str:
