@@ -33,8 +33,12 @@ _SAFETY = 2.0
 
 def may_be_rounding(ratio: float, tensor: Tensor, arguments: Arguments) -> bool:
     """Return whether an error of `ratio` times the tolerance calls for the closer check."""
-    small = tensor.numel <= FEW and tensor.dtype == "float32"
-    return small and arguments.task.precision is Precision.FLOAT64 and MARGIN < ratio < math.inf
+    return is_small(tensor, arguments) and MARGIN < ratio < math.inf
+
+
+def is_small(tensor: Tensor, arguments: Arguments) -> bool:
+    """Return whether an output has so few elements that rounding of the inputs may excuse an error."""
+    return tensor.numel <= FEW and tensor.dtype == "float32" and arguments.task.precision is Precision.FLOAT64
 
 
 def leeway(

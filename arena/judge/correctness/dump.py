@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from arena.judge.compile.stage import by_hand
 from arena.judge.correctness.buffers import Sets
-from arena.judge.correctness.script import EXPECTED, GOT, INPUTS, DumpedCall, script
+from arena.judge.correctness.script import ALLOWED, EXPECTED, GOT, INPUTS, DumpedCall, script
+from arena.judge.correctness.verify import allowed_errors, comparison_of
 from arena.results.environment import DeviceFacts
 from arena.results.verdict import Status
 from arena.task.definition import LARGE, Tensor, contiguous
@@ -73,19 +74,22 @@ class CallDump:
         arguments, task = sets.arguments, sets.arguments.task
         plain = all(map(_is_plain, (*arguments.inputs, *arguments.outputs)))
         expected = reference(arguments, inputs)
-        tensors = {INPUTS: inputs if plain else _laid_out(arguments.inputs, inputs), EXPECTED: expected}
+        allowed = allowed_errors(arguments, reference, inputs, expected)
+        laid_out = inputs if plain else _laid_out(arguments.inputs, inputs)
+        tensors = {INPUTS: laid_out, EXPECTED: expected, ALLOWED: allowed}
         if answered:
             tensors[GOT] = {name: sets.view(name)[0].contiguous() for name in expected}
         facts = replace(self._facts, wave_size=self.wave_size)
         hip = not task.task_type.triton
         files, command = by_hand(task, self._candidate, arguments.case, facts) if hip else ({}, "")
         self._folder.mkdir(parents=True, exist_ok=True)
-        for name in (INPUTS, EXPECTED, GOT):
+        for name in (INPUTS, EXPECTED, ALLOWED, GOT):
             for suffix in _SUFFIXES:
                 (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
         for name, values in tensors.items():
             self._save(f"{name}{_SUFFIXES[0 if plain else 1]}", values)
-        call = DumpedCall(arguments, status, self._candidate.name, facts.emulated, plain, command)
+        others = {name: str(comparison_of(arguments, name)) for name in expected if name not in allowed}
+        call = DumpedCall(arguments, status, self._candidate.name, facts.emulated, plain, command, others)
         for name, text in {**files, SCRIPT: script(call)}.items():
             with self._file(name) as path:
                 path.write_text(text, encoding="utf-8")

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from arena.platforms.toolchains.task_header import passed_axes
 from arena.results.verdict import Status
 from arena.task.definition import Arguments, ScalarSpec
 
-INPUTS, EXPECTED, GOT = "inputs", "expected", "got"
+INPUTS, EXPECTED, ALLOWED, GOT = "inputs", "expected", "allowed", "got"
 _C_SCALARS = {"float32": "c_float", "int64": "c_int64", "int32": "c_int32", "bool": "c_bool"}
 _COMPARE = """
-for name, wanted in expected.items():
-    actual, wanted = tensors[name].double(), wanted.double()
-    off = torch.where((actual == wanted) | (actual.isnan() & wanted.isnan()), 0.0, (actual - wanted).abs())
-    if off.numel():
-        place = [int(i) for i in torch.unravel_index(off.argmax(), off.shape)]
-        print(f"{name}: largest difference {off.max():.6g} at {place}:", end=" ")
-        print(f"{actual[tuple(place)]:.9g}, expected {wanted[tuple(place)]:.9g}")
+for name, limit in allowed.items():
+    got, wanted, rounded = (t.double() for t in (tensors[name], expected[name], expected[name].to(tensors[name].dtype)))
+    same = (got == rounded) | (got.isnan() & wanted.isnan())
+    over = torch.where(same, 0.0, ((got - wanted).abs() / limit).nan_to_num(torch.inf, torch.inf))
+    if over.numel():
+        at = tuple(int(i) for i in torch.unravel_index(over.argmax(), over.shape))
+        print(f"{name}{list(at)}: got {got[at]:.9g}, expected {wanted[at]:.9g} ± {limit[at]:.3g} ({over[at]:.3g} × tolerance)")
+        wrong |= bool(over[at] > 1)
+sys.exit(wrong)
 """
 
 
@@ -33,6 +35,7 @@ class DumpedCall:
         emulated: whether it ran on the CPU.
         plain: whether the tensors are in `.npz` files; else in `.pt` files, which keep strides.
         command: how a HIP kernel is compiled; empty for Triton.
+        not_compared: outputs that are not compared element by element, each with the rule of its comparison.
     """
 
     arguments: Arguments
@@ -41,17 +44,18 @@ class DumpedCall:
     emulated: bool
     plain: bool
     command: str
+    not_compared: Mapping[str, str]
 
 
 def script(call: DumpedCall) -> str:
-    """Return the text of the script."""
+    """Return the text of the script: it exits with 1 where an element is further off than the judge allows."""
     return "\n".join([*_head(call), *_tensors(call), *(_hip(call) if call.command else _triton(call))]) + _COMPARE
 
 
 def _head(call: DumpedCall) -> Iterator[str]:
     case = call.arguments.case
     said = f"Repeat a call of `{call.arguments.task.entry}` in {case.id} ({case.label}), which ended as {call.status}."
-    yield f'"""{said}'
+    yield f'"""{said} Exit code 1: wrong.'
     yield ""
     if call.command:
         yield "Compile the kernel first, in this folder:"
@@ -60,26 +64,21 @@ def _head(call: DumpedCall) -> Iterator[str]:
         yield ""
         if call.emulated:
             yield f"`rewritten.cpp` is {call.kernel} as the emulation compiles it; a new evaluation writes it anew."
-        yield 'Usage: python reproduce.py [LIBRARY]\n"""\n'
-    else:
-        yield 'Usage: python reproduce.py [KERNEL_FILE]\n"""\n'
-    yield "import ctypes" if call.command else "import importlib.util"
-    yield from ([] if call.command or not call.emulated else ["import os"])
-    yield from ("import sys", "from pathlib import Path", "")
+    yield f'Usage: python reproduce.py [{"LIBRARY" if call.command else "KERNEL_FILE"}]\n"""\n'
+    yield f"import {'ctypes' if call.command else 'os, runpy'}, sys"
+    yield "from pathlib import Path"
     if call.emulated and not call.command:
         yield 'os.environ["TRITON_INTERPRET"] = "1"'
-    yield from (*(["import numpy"] if call.plain else []), "import torch", "")
+    yield f"import {'numpy, torch' if call.plain else 'torch'}\n"
 
 
 def _tensors(call: DumpedCall) -> Iterator[str]:
     device = "cpu" if call.emulated else "cuda"
     yield f'here, device = Path(__file__).parent, "{device}"'
+    load = 'torch.load(here / f"{file}.pt", map_location=device)'
     if call.plain:
-        load = 'n: torch.from_numpy(a).to(device) for n, a in numpy.load(here / f"{file}.npz").items()'
-        yield f'tensors, expected = ({{{load}}} for file in ("{INPUTS}", "{EXPECTED}"))'
-    else:
-        yield 'load = lambda file: torch.load(here / f"{file}.pt", map_location=device)'
-        yield f'tensors, expected = load("{INPUTS}"), load("{EXPECTED}")'
+        load = '{n: torch.from_numpy(a).to(device) for n, a in numpy.load(here / f"{file}.npz").items()}'
+    yield f'tensors, expected, allowed = ({load} for file in ("{INPUTS}", "{EXPECTED}", "{ALLOWED}"))'
     for tensor in call.arguments.inputs:
         fill = tensor.spec.fill
         if fill is not None and fill.kind == "addresses":
@@ -90,14 +89,15 @@ def _tensors(call: DumpedCall) -> Iterator[str]:
         memory = f"torch.full(({size},), {fill_byte}, dtype=torch.uint8, device=device).view(torch.{tensor.dtype})"
         layout = f"as_strided({_tuple(tensor.shape)}, {_tuple(tensor.strides)}, {tensor.offset})"
         yield f'tensors["{tensor.name}"] = {memory}.{layout}'
+    for name, rule in call.not_compared.items():
+        yield f"# {name}: the judge compares it by the rule `{rule}`, which this script does not repeat"
 
 
 def _triton(call: DumpedCall) -> Iterator[str]:
-    yield f'file = sys.argv[1] if len(sys.argv) > 1 else here / "{call.kernel}"'
-    yield 'spec = importlib.util.spec_from_file_location("kernel", file)'
-    yield "kernel = importlib.util.module_from_spec(spec)"
-    yield "spec.loader.exec_module(kernel)"
-    yield f"kernel.{call.arguments.task.entry}({', '.join(_values(call))})"
+    entry = call.arguments.task.entry
+    yield f'kernel = runpy.run_path(sys.argv[1] if len(sys.argv) > 1 else str(here / "{call.kernel}"))'
+    yield f'kernel["{entry}"]({", ".join(_values(call))})'
+    yield "wrong = False"
 
 
 def _values(call: DumpedCall) -> Iterator[str]:
@@ -129,6 +129,7 @@ def _hip(call: DumpedCall) -> Iterator[str]:
     yield "    ctypes.c_void_p(),  # the stream"
     yield ")"
     yield f'print("{entry} returned", code)'
+    yield "wrong = code != 0"
     if not call.emulated:
         yield "torch.cuda.synchronize()"
 

@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from arena.judge.correctness.buffers import Sets
-from arena.judge.correctness.conditioning import MARGIN, leeway, may_be_rounding
+from arena.judge.correctness.conditioning import MARGIN, is_small, leeway, may_be_rounding
 from arena.judge.correctness.poison import integer_dtype
 from arena.results.messages import message
 from arena.results.verdict import Status
 from arena.task.definition import Arguments, OutputComparison, Tensor, TensorSpec, Tolerance
-from arena.task.numerics.comparison import allowed_regret, default_tolerance, error_ratio
+from arena.task.numerics.comparison import allowed_regret, close_errors, default_tolerance, error_ratio
+from arena.task.numerics.dtypes import bounds, torch_dtype
 from arena.task.numerics.reference import FEW, Reference
 from arena.task.numerics.wrong_elements import describe_regret, describe_wrong
 
@@ -91,6 +92,40 @@ def check_outputs(
             return OutputCheck(Status.WRONG_RESULT, message("output_wrong", output=name, found=said), ratio)
         worst = max(worst, ratio)
     return OutputCheck(Status.PASSED, error_ratio=worst)
+
+
+def comparison_of(arguments: Arguments, name: str) -> OutputComparison:
+    """Return how an output or a mutable input is compared."""
+    tensor = arguments.tensors[name]
+    assert tensor is not None
+    return (tensor.spec.tolerance or default_tolerance(tensor.dtype)).comparison
+
+
+def allowed_errors(
+    arguments: Arguments, reference: Reference, inputs: Tensors, expected: Tensors
+) -> dict[str, torch.Tensor]:
+    """Return the error that each element may have, float64 of the output's shape, by name.
+
+    Without outputs that are not compared element by element. Where rounding of the inputs may excuse an error, the
+    larger of both bounds counts, as in `check_outputs`.
+    """
+    import torch
+
+    errors, allowed = reference.arithmetic_errors(arguments, inputs, expected), {}
+    for name, wanted in expected.items():
+        tensor, comparison = arguments.tensors[name], comparison_of(arguments, name)
+        assert tensor is not None
+        if comparison is OutputComparison.EXACT:
+            allowed[name] = torch.zeros(wanted.shape, dtype=torch.float64)
+        if comparison is OutputComparison.CLOSE:
+            tolerance = tensor.spec.tolerance or default_tolerance(tensor.dtype)
+            rounded = wanted.to(torch_dtype(tensor.dtype))
+            limit = close_errors(rounded, wanted, *bounds(tolerance, tensor.dtype, errors.get(name, 0.0)))[1]
+            if is_small(tensor, arguments):
+                least = close_errors(rounded, wanted, *bounds(tolerance, tensor.dtype, 0.0))[1]
+                limit = torch.maximum(limit, least * leeway(arguments, reference, inputs, name, wanted, tolerance))
+            allowed[name] = limit
+    return allowed
 
 
 class _Closeness:

@@ -72,9 +72,9 @@ class Recipe:
         commands = {"command": "\0".join(self.command), "link": "\0".join(self.link)}
         return content_key({**parts, **commands, "output": self.output, "kept beside it": READS_NAME})
 
-    def calls(self, result: Path) -> list[list[str]]:
-        """Return the compiler calls that fill the folder `result`."""
-        command = [part.replace(ASSEMBLED, assembler_file(result)) for part in self.command]
+    def calls(self, result: Path, work: Path) -> list[list[str]]:
+        """Return the compiler calls that fill the folder `result`, started in the folder `work`."""
+        command = [part.replace(ASSEMBLED, assembler_file(result, work)) for part in self.command]
         if not self.link:
             return [[*command, "-o", str(result / self.output)]]
         made = str(result / self.unit)
@@ -127,9 +127,9 @@ def build_cached(
         for name, text in recipe.files.items():
             (work / name).write_text(text, encoding="utf-8", errors="surrogateescape")
         printed = ""
-        for command in recipe.calls(result):
+        for command in recipe.calls(result, work):
             left_s = max(0.0, timeout_s - (time.monotonic() - started))
-            environment = {**compiler_environment(scratch), **reads_environment(result)}
+            environment = {**compiler_environment(scratch), **reads_environment(result, work)}
             done = run(command, timeout_s=left_s, cwd=work, env=environment)
             printed += done.output
             if not done.ok:

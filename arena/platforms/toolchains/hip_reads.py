@@ -74,18 +74,21 @@ class Readable:
         return [file for file in read if file not in self.files and not file.startswith(self.folders)]
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Have every compiler that is started, by whichever driver and for whichever device, append what it reads."""
+def environment(folder: Path, work: Path) -> dict[str, str]:
+    """Have every compiler that is started, by whichever driver and for whichever device, append what it reads.
+
+    GCC splits its variable at spaces, so that it gets the place relative to `work`, where compilers are started.
+    """
     return {
-        "SUNPRO_DEPENDENCIES": str(folder / _OF_GCC),
+        "SUNPRO_DEPENDENCIES": os.path.relpath(folder / _OF_GCC, work),
         "CC_PRINT_HEADERS": "1",
         "CC_PRINT_HEADERS_FILE": str(folder / _OF_CLANG),
     }
 
 
-def assembler_file(folder: Path) -> str:
-    """Where the assembler writes what it read."""
-    return str(folder / _OF_THE_ASSEMBLER)
+def assembler_file(folder: Path, work: Path) -> str:
+    """Return where the assembler writes what it read, from `work`: nvcc splits its argument at spaces and commas."""
+    return os.path.relpath(folder / _OF_THE_ASSEMBLER, work)
 
 
 def collect(folder: Path, work: Path, scratch: Path) -> str:
@@ -151,7 +154,10 @@ def _read(library: Path) -> list[str]:
     file = library.with_name(READS_NAME)
     lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if file.is_file() else []
     if not lines:
-        raise InfrastructureError(f"the compiler did not say which headers it read for {library}: use g++ or clang++")
+        raise InfrastructureError(
+            f"the compiler did not say which headers it read for {library}: use g++ or clang++, "
+            f"and delete the folder {library.parent}"
+        )
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -113,7 +114,7 @@ class HipCpuToolchain:
             *(f"-I{FOLDER / 'include'}", "-I.", "rewritten.cpp", "-o", "kernel.so"),
             *(str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}"),
         ]
-        return {"rewritten.cpp": rewrite(source.kernel, source.name)}, " ".join(command)
+        return {"rewritten.cpp": rewrite(source.kernel, source.name)}, shlex.join(command)
 
     @cached_property
     def compiler(self) -> str:
