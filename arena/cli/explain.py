@@ -11,31 +11,39 @@ from rich.markup import escape
 
 from arena.cli.console import examples, out, print_json
 from arena.errors import UsageError
-from arena.results.messages import MESSAGES, Message, by_section, leading_to
+from arena.results.messages import ITEMS, MEANINGS, MESSAGES, Message, by_section, item_of, leading_to
 from arena.results.verdict import Status
 
 EXAMPLES = examples(
     "arena explain                       # every message, by stage",
     "arena explain prepares_too_long     # one message",
     "arena explain timing_mismatch       # the messages that lead to a status",
+    "arena explain held-out kinds        # an item of `arena tasks check`",
     "arena explain prepares_too_long --json",
 )
 _NEAREST = 3
 
 
 def explain(
-    code: Annotated[str, typer.Argument(help="Code of a message, or a status; default: all messages.")] = "",
+    code: Annotated[
+        list[str] | None,
+        typer.Argument(help="Code of a message, a status, or an item of `arena tasks check`; default: all messages."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The messages as JSON.")] = False,
 ) -> None:
     """Explain a message of the judge or of `arena tasks check`: what happened, why it matters, what to do next."""
-    wanted = code.strip("[]() ")
+    wanted = " ".join(code or ()).strip("[]() ")
     chosen = _chosen(wanted)
     if as_json:
         print_json({name: _as_json(entry) for name, entry in chosen.items()})
     elif wanted in MESSAGES:
         _show(wanted, MESSAGES[wanted])
-    elif wanted:
+    elif wanted in {*Status}:
+        out.print(f"[bold]{wanted}[/bold]: {escape(MEANINGS[Status(wanted)])}", highlight=False, soft_wrap=True)
         _list(chosen, f"Messages that lead to {wanted}")
+    elif wanted:
+        for name, entry in chosen.items():
+            _show(name, entry)
     else:
         for section, entries in by_section():
             _list(entries, str(section).capitalize())
@@ -43,18 +51,20 @@ def explain(
 
 
 def _chosen(wanted: str) -> Mapping[str, Message]:
-    """Return the messages that are asked for. Raises `UsageError` for what is neither a code nor a status."""
+    """Return the messages that are asked for. Raises `UsageError` for what is no code, no status and no item."""
     if not wanted:
         return MESSAGES
     if wanted in MESSAGES:
         return {wanted: MESSAGES[wanted]}
     if wanted in {*Status}:
         return leading_to(Status(wanted))
-    known = [*MESSAGES, *Status]
+    if item := item_of(wanted):
+        return {name: MESSAGES[name] for name in ITEMS[item]}
+    known = [*MESSAGES, *Status, *ITEMS]
     parts = [name for name in known if wanted and wanted in name]
     nearest = (difflib.get_close_matches(wanted, known, _NEAREST, 0.5) or parts)[:_NEAREST]
     advice = f"did you mean {', '.join(nearest)}?" if nearest else "`arena explain` lists all"
-    raise UsageError(f"no message or status is called {wanted!r}; {advice}")
+    raise UsageError(f"no message, status or item is called {wanted!r}; {advice}")
 
 
 def _list(entries: Mapping[str, Message], heading: str) -> None:

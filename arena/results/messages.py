@@ -44,9 +44,9 @@ class Message:
 
     @property
     def template(self) -> str:
-        """Return the text for a reader: the names of its values in capitals, without their formats."""
+        """Return the text for a reader: its values described, or by their names in capitals."""
         parts = string.Formatter().parse(self.text)
-        return "".join(before + (name.upper() if name else "") for before, name, _, _ in parts)
+        return "".join(before + (PLACEHOLDERS.get(name, name.upper()) if name else "") for before, name, _, _ in parts)
 
 
 def message(code: str, /, **values: object) -> str:
@@ -110,12 +110,38 @@ def leading_to(status: Status) -> dict[str, Message]:
     return {code: entry for code, entry in MESSAGES.items() if status in entry.statuses}
 
 
+def item_of(name: str) -> str:
+    """Return the key of `ITEMS` for an item of `arena tasks check`, or an empty string where it is none.
+
+    Names of a task stand for capitals: `reach of M` is `reach of AXIS`, and `x matters` is `INPUT matters`.
+    """
+    for pattern, item in _NAMED_ITEMS.items():
+        if name not in ITEMS and re.fullmatch(pattern, name):
+            return item
+    return name if name in ITEMS else ""
+
+
 def by_section() -> Iterator[tuple[MessageSection, dict[str, Message]]]:
     """Yield every section with its messages, in the order of an evaluation."""
     for section in MessageSection:
         yield section, {code: entry for code, entry in MESSAGES.items() if entry.section is section}
 
 
+PLACEHOLDERS = {
+    "log": "<what the compiler, Triton or the runtime printed, with line numbers of your file>",
+    "signatures": "<the declaration that is expected, and below it the one that was found>",
+    "elements": "<how many elements, from where to where; for the worst its index, got, expected and tolerance>",
+    "output": "<name of the output>",
+    "problem": "<the error, in one line>",
+    "printed": "<; it printed: its last lines>",
+    "nearest": "<the argument that is nearest>",
+    "detail": "<what was wrong>",
+    "ignored": "<the input, and the outputs that do not depend on it>",
+    "survivors": "<each fault that passed, by line and change>",
+    "places": "<file:line of each>",
+    "intervals": "<95 % interval of each case>",
+}
+"""what `arena explain` shows for values that are texts; others are shown by their names in capitals"""
 NEXT = "Next: "
 """how the last line of a detail of several lines begins"""
 _CODE = re.compile(r" \[([a-z][a-z0-9_]*)\]$")
@@ -123,12 +149,8 @@ _RULE, _CRASH, _TIMING = (Status.RULE_VIOLATION,), (Status.CRASH,), (Status.TIMI
 _WRONG, _FAST = (Status.WRONG_RESULT,), (Status.IMPLAUSIBLE,)
 _NO_VERDICT = (Status.HARNESS_ERROR,)
 _OBJECT = "Code from outside the candidate's file would be measured as the candidate's own."
-_CHEAPER = "The latency is the difference of a long and a short timed run, divided by the calls between them."
 _LAST_LINES = "The last lines that it printed are shown; a failure ends the evaluation."
 _COMPARED = "Every output must equal the reference within the tolerance of the task, for each secret seed."
-_UNSEEN = "A kernel that was tuned to the seen cases alone must show it on the held-out ones."
-_TRUSTED = "A result is worth no more than the task that it was measured on."
-_DEFINITION = "The item tells whether the definition measures what it says."
 
 CONTEXTS: dict[str, str] = {
     "in_timing": "in a timed run: {detail}",
@@ -142,6 +164,78 @@ CONTEXTS: dict[str, str] = {
     "in_machine_code": "{detail} ({case})",
 }
 """texts that stand in front of a detail and say where it arose"""
+
+MEANINGS: dict[Status, str] = {
+    Status.PASSED: "every check held",
+    Status.COMPILE_ERROR: "the compiler or Triton rejects the file",
+    Status.LOAD_ERROR: "the file cannot be imported or loaded, or its entry is missing or takes other arguments",
+    Status.LAUNCH_ERROR: "the entry raised, returned an error code, or left one on the device",
+    Status.WRONG_RESULT: "an output is outside its tolerance, or was not written",
+    Status.NONDETERMINISTIC: "the same inputs gave a right and a wrong output",
+    Status.INPUT_MUTATED: "an input changed that the task does not declare mutable",
+    Status.OUT_OF_BOUNDS: "memory outside of the arguments was written",
+    Status.TIMING_MISMATCH: "the outputs are right, but the timing cannot be trusted, so that it earns no speedup",
+    Status.IMPLAUSIBLE: "the outputs are right, but the timing is faster than possible, so that it earns no speedup",
+    Status.TIMEOUT: "a compiler or a call took longer than its limit",
+    Status.CRASH: "the candidate's process ended before it answered",
+    Status.OUT_OF_MEMORY: "an allocation failed, or the process took more memory than its limit",
+    Status.RULE_VIOLATION: "the candidate does what its task type forbids",
+    Status.WAVE_SIZE_DEPENDENT: "right at one wave size and wrong at another",
+    Status.NOTHING_SUBMITTED: "the agent handed in no candidate",
+    Status.NOT_RUN: "of a case: an earlier stage or case failed, so that this one was not reached; of machine code: "
+    "the emulator lacks an instruction, so that nothing is known",
+    Status.HARNESS_ERROR: "the harness or the machine failed, which says nothing about the candidate",
+}
+"""each status for a reader of `arena explain`"""
+
+ITEMS: dict[str, tuple[str, ...]] = {
+    "finished": ("check_unfinished",),
+    "kinds": ("check_few_kinds",),
+    "timed cases": ("check_timed_cases",),
+    "axes vary": ("check_axis_constant", "check_scalar_constant"),
+    "small cases": ("check_few_small_cases",),
+    "unlike others": ("check_duplicate",),
+    "exceptions": ("check_exception_unneeded",),
+    "reference": ("check_reference_failed", "check_reference_varies"),
+    "outputs vary": ("check_output_constant", "check_output_near_zero"),
+    "tolerance": ("check_trick_accepted",),
+    "INPUT matters": ("check_input_ignored",),
+    "OUTPUT ignores INPUTS": ("check_input_ignored",),
+    "independent": ("check_rows_dependent",),
+    "drawn at once": ("check_inputs_drawn_singly",),
+    "arithmetic": ("check_arithmetic",),
+    "work": ("check_bytes_wrong", "check_bytes_over_arguments", "check_bytes_uncounted"),
+    "operations": ("check_operations_wrong",),
+    "kernel": ("check_no_kernel",),
+    "builds": ("compiler_refused", "triton_refused", "wrong_signature", "compiler_timed_out"),
+    "correct": ("output_wrong", "output_not_written", "bytes_changed_outside", "wrong_at_wave_size"),
+    "margin": ("check_margin",),
+    "expert": ("output_wrong", "compiler_refused", "triton_refused"),
+    "builds for TARGET": ("target_not_compiled", "target_timed_out", "target_compiler_missing", "target_not_reached"),
+    "machine code for TARGET": ("machine_code_fault", "instruction_unknown"),
+    "mutants": ("check_mutants_survive", "check_mutants_declared", "check_mutants_unbuilt", "check_mutants_no_kernel"),
+    "omissions": ("check_mutants_survive", "check_no_numbers"),
+    "A/A": ("check_self_differs", "check_self_no_case"),
+    "headroom": ("check_no_headroom", "check_headroom_unknown"),
+    "pace": ("check_kernel_slow",),
+    "long enough": ("check_cases_short",),
+    "reach of AXIS": ("check_axis_reach",),
+    "held-out cases": ("check_few_heldout",),
+    "held-out kinds": ("check_few_kinds",),
+    "production case": ("check_kind_missing",),
+    "scale_up case": ("check_kind_missing",),
+    "long structural case": ("check_no_long_case",),
+    "values case": ("check_no_fills",),
+    "harness": ("check_no_verdict",),
+}
+"""items of `arena tasks check`, each with the messages that it fails with; capitals stand for names of a task"""
+_NAMED_ITEMS = {
+    r"reach of \w+": "reach of AXIS",
+    r"\S+ matters": "INPUT matters",
+    r"\S+ ignores .+": "OUTPUT ignores INPUTS",
+    r"builds for \w+": "builds for TARGET",
+    r"machine code for \w+": "machine code for TARGET",
+}
 
 MESSAGES: dict[str, Message] = {
     # Compile: before the candidate runs.
@@ -230,8 +324,9 @@ MESSAGES: dict[str, Message] = {
         MessageSection.COMPILE,
         _RULE,
         "data lies where code belongs",
-        "`{name}` is data in an executable section, or code that chooses itself when it is loaded",
-        _OBJECT,
+        "`{name}` is data in an executable section, or a function that the loader resolves (`ifunc`)",
+        "The linker and the loader would run or skip this code without a call that the judge sees. Attributes such as"
+        " section or ifunc cause it.",
         "define it as a plain function",
     ),
     "library_not_allowed": Message(
@@ -496,7 +591,7 @@ MESSAGES: dict[str, Message] = {
         MessageSection.CORRECTNESS,
         _WRONG,
         "an output is outside its tolerance",
-        "{output}: {found}",
+        "{output}: {elements}",
         _COMPARED,
         "compare with the reference at that index",
     ),
@@ -504,7 +599,7 @@ MESSAGES: dict[str, Message] = {
         MessageSection.CORRECTNESS,
         _WRONG,
         "part of an output was not written",
-        "{output}: {found}",
+        "{output}: {elements}",
         "Outputs hold unlikely values before each call; an element that still has its own was not written.",
         "write every element",
     ),
@@ -587,7 +682,7 @@ MESSAGES: dict[str, Message] = {
         _FAST,
         "many calls cost far less than one",
         "{many_ms:.4g} ms a call in a timed run of {calls} calls, {single_ms:.4g} ms for a call alone",
-        "Calls that are cheap among others were not made when they were asked for.",
+        "A call is timed alone and among many. If it is far cheaper among many, calls were skipped, merged or put off.",
         "do all work of a call in that call",
     ),
     "prepares_too_long": Message(
@@ -596,7 +691,9 @@ MESSAGES: dict[str, Message] = {
         "getting ready takes too long",
         "the candidate's process takes {took_ms:.4g} ms to get ready for a timed run of {calls} calls; "
         "{allowed_ms:.4g} ms are allowed, by what the baseline takes",
-        "The inputs are there before the clock starts, so that work done while getting ready would be free.",
+        "Before a timed run the candidate's process is told to get ready: to map its inputs, and to capture its calls"
+        " in a graph. The clock does not run then, and the inputs are already there. Work that is done then would be "
+        "free, so that it may take little more than the baseline takes.",
         "begin no work before the call",
     ),
     "busy_after_run": Message(
@@ -605,34 +702,41 @@ MESSAGES: dict[str, Message] = {
         "the device stays busy after a timed run",
         "the device is busy for {found_ms:.4g} ms longer than after the baseline's timed runs; {allowed_ms:.4g} ms are "
         "allowed",
-        "Work that goes on after the clock has stopped would be free, or would slow the baseline down.",
+        "The judge waits until the device is idle after the candidate's last call. Work on another stream goes on "
+        "after the clock has stopped: it would be free, and would slow the baseline down.",
         "launch all work on the given stream",
     ),
     "short_run_padded": Message(
         MessageSection.PERFORMANCE,
         _TIMING,
         "short timed runs cost too much",
-        "timed runs take {found_ms:.4g} ms more beside their calls than the baseline's; {allowed_ms:.4g} ms are "
-        "allowed",
-        _CHEAPER + " A longer short run would make the calls seem cheaper.",
+        "timed runs cost {found_ms:.4g} ms besides their calls, over what the baseline's cost; at most "
+        "{allowed_ms:.4g} ms more are expected",
+        "Each case is timed in a short run of few calls and a long run of many. The latency is the difference of "
+        "their times, divided by the difference of their calls, so that fixed costs cancel. Work in every run but in "
+        "no call would cancel too, and a longer short run makes calls seem cheaper.",
         "make every call cost the same",
     ),
     "time_not_accounted": Message(
         MessageSection.PERFORMANCE,
         _TIMING,
         "timed runs take unexplained time",
-        "a timed run with the time before and after it takes {found_ms:.4g} ms more than its calls account for, "
-        "compared with the baseline; {allowed_ms:.4g} ms are allowed",
-        _CHEAPER + " What a run takes in all must agree with that.",
-        "do all work inside the calls",
+        "a timed run takes {found_ms:.4g} ms more than its calls should, over what the baseline's runs do; at most "
+        "{allowed_ms:.4g} ms more are expected",
+        "The latency of a call times the number of calls should be what a run takes, with the same fixed cost as the "
+        "baseline's. Time is left over here: some calls were slow, or work ran before or after the calls. Other "
+        "programs on the machine cause it too.",
+        "make calls alike, or repeat on an idle machine",
     ),
     "planning_differs": Message(
         MessageSection.PERFORMANCE,
         _TIMING,
         "calls were slower before they were timed",
         "a call took {before_ms:.4g} ms when the number of timed calls was chosen, {timed_ms:.4g} ms when timed",
-        "Fewer calls were timed than for the baseline, and other costs are a larger part of few calls.",
-        "make every call cost the same",
+        "Some untimed calls decide how many calls are timed, so that a run takes long enough. They were much slower "
+        "than the timed ones: the kernel compiles, tunes or remembers something in its first calls. Too few calls "
+        "were timed for the latency to be right.",
+        "tune in the first call, and keep no results",
     ),
     "clocks_disagree": Message(
         MessageSection.PERFORMANCE,
@@ -640,7 +744,8 @@ MESSAGES: dict[str, Message] = {
         "two clocks disagree",
         "{process_ms:.4g} ms a call by the clock of the candidate's process, {judge_ms:.4g} ms by the judge's; "
         "they may differ by {allowed:.0%}",
-        "Both clocks time the same calls; one that was changed or bypassed shows.",
+        "The candidate's process and the judge time the same calls, each with its own clock. A process that changes "
+        "or skips its clock shows a difference.",
         "leave clocks and synchronisation alone",
     ),
     "baseline_moved": Message(
@@ -649,8 +754,10 @@ MESSAGES: dict[str, Message] = {
         "the baseline's speed changed",
         "the baseline takes {beside_ms:.4g} ms beside this candidate, {alone_ms:.4g} ms alone; "
         "they may differ by {allowed:.0%}",
-        "A candidate that slows the baseline down would seem faster: leave no work on the device or CPU.",
-        "repeat on an idle machine",
+        "The judge times the task's baseline alone, and once more in turn with the candidate. The two should agree. A"
+        " candidate that leaves work on the device or the CPU slows the baseline down, and would seem faster. "
+        "Changing clocks or other programs cause it too.",
+        "leave no work behind, or repeat on an idle machine",
     ),
     "ran_while_stopped": Message(
         MessageSection.PERFORMANCE,
@@ -715,8 +822,8 @@ MESSAGES: dict[str, Message] = {
         MessageSection.CHECK,
         (),
         "lines still say TODO",
-        "{count} lines say TODO: {first}",
-        _DEFINITION,
+        "{count} lines say TODO: {places}",
+        "`arena tasks new` marks with TODO what only the author can say. The place of each such line is listed.",
         "answer them",
     ),
     "check_few_kinds": Message(
@@ -724,7 +831,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "too few kinds of held-out cases",
         "held-out cases are of {found} kinds ({kinds}), at least {least} are needed",
-        _UNSEEN,
+        "A kind of held-out case is one way in which a kernel may be tuned to the seen cases: sizes, edges, "
+        "alignment, dtypes, values. A report compares kernels by kind.",
         "add cases of other kinds",
     ),
     "check_timed_cases": Message(
@@ -732,7 +840,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "too few or too many timed cases",
         "{found} {split} cases say `timed: true`; expected {least} to {most}",
-        "Speed is measured on production sizes, and more of them only cost time.",
+        "The speedup of a task is the geometric mean over its timed cases. One case is no mean, and many cases only "
+        "cost time on a GPU.",
         "mark production sizes",
     ),
     "check_axis_constant": Message(
@@ -740,7 +849,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "an axis never changes",
         "axis {axis} is {value} in every case, though its domain is {domain}",
-        "A kernel could take it for a constant.",
+        "A kernel could compile the value in as a constant, be right in every case, and wrong elsewhere in the domain.",
         "vary it, or make it a constant",
     ),
     "check_scalar_constant": Message(
@@ -748,7 +857,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "a scalar never changes",
         "scalar {name} is {value} in every case",
-        "A kernel could take it for a constant.",
+        "A kernel could compile the value in as a constant, be right in every case, and wrong for another.",
         "vary it in a case",
     ),
     "check_few_small_cases": Message(
@@ -757,7 +866,8 @@ MESSAGES: dict[str, Message] = {
         "too few cases for the CPU",
         "{found} {split} cases are small enough for the CPU ({limit:.0e} operations plus bytes held), "
         "at least {least} are needed",
-        "Most checks run without a GPU.",
+        "The CPU platform emulates a GPU and runs only cases of little work. Without small cases nobody can check a "
+        "kernel without a GPU.",
         "add small cases with odd sizes",
     ),
     "check_duplicate": Message(
@@ -765,7 +875,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "another task is the same",
         "is {other} under another name",
-        "A task that comes twice counts twice.",
+        "The same problem twice counts twice in every mean over tasks.",
         "name what differs, or remove one",
     ),
     "check_axis_reach": Message(
@@ -773,7 +883,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "cases end far below the domain",
         "{axis} is at most {greatest}, its domain ends at {high}",
-        "Sizes that no case has are not checked.",
+        "The domain promises that kernels are right up to its end, but no case comes close to it. Faults such as "
+        "32-bit offsets show only there.",
         "add a larger case, or end it earlier",
     ),
     "check_few_heldout": Message(
@@ -781,7 +892,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "too few held-out cases",
         "{found} held-out cases, at least {least} are needed",
-        _UNSEEN,
+        "Held-out cases show whether a kernel is right and fast on sizes that its author never saw. Few of them show "
+        "little.",
         "add held-out cases",
     ),
     "check_kind_missing": Message(
@@ -789,7 +901,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "a missing kind of case",
         "no held-out case is of the kind {kind}",
-        _UNSEEN,
+        "Kernels that were tuned to the seen sizes lose most on sizes of production and on larger ones.",
         "add one",
     ),
     "check_no_long_case": Message(
@@ -797,7 +909,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "no long `edge`, `dtype` or `structure` case",
         "no held-out case of the kind {kinds} takes 20 µs or more on an H200",
-        "Special treatment of edges shows in time only where a call is long enough.",
+        "A kernel may treat edges by a slow path. Its cost is measurable only where the call takes longer than a "
+        "launch.",
         "add a larger one",
     ),
     "check_no_fills": Message(
@@ -805,7 +918,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "no case with other values",
         "no held-out case has `fills` of its own",
-        "A kernel may be right for one range of values only.",
+        "Each input is drawn from one distribution. A kernel may be wrong for other values, such as large ones whose "
+        "exponentials overflow.",
         "add `fills` to one",
     ),
     "check_exception_unneeded": Message(
@@ -813,7 +927,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "an exception that is not needed",
         "{names} under `exceptions` of task.yaml, but the task keeps the rule",
-        "An exception that means nothing would hide a later failure.",
+        "The item holds without the exception. If it is kept, a later failure of this item would go unnoticed.",
         "remove the line",
     ),
     "check_reference_failed": Message(
@@ -821,7 +935,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "the reference fails",
         "{problem}",
-        "Every output is compared with the reference.",
+        "Every output of a kernel is compared with what reference.py returns, so that nothing can be checked without "
+        "it.",
         "correct reference.py",
     ),
     "check_reference_varies": Message(
@@ -829,7 +944,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "the reference varies",
         "the reference does not reproduce its own outputs in {case}",
-        "Nothing can be compared with a reference that gives other outputs each time.",
+        "The reference ran twice on the same inputs and returned different bits. A kernel would be right or wrong by "
+        "chance.",
         "make it deterministic",
     ),
     "check_rows_dependent": Message(
@@ -837,7 +953,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "rows are not independent",
         "results of single rows along {axis} depend on other rows in {case}",
-        "Large cases are checked by a sample of rows.",
+        "`independent` promises that a row of the outputs needs no other row. Large cases rely on it: a few rows are "
+        "computed alone and compared.",
         "correct `independent`",
     ),
     "check_inputs_drawn_singly": Message(
@@ -845,7 +962,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "make_inputs loops over its draws",
         "{many} draws take {many_operations} operations of PyTorch, {few} take {few_operations}",
-        "Each timed call has fresh inputs, so that hundreds are drawn at a time.",
+        "Every timed call gets inputs of its own, hundreds in a run. A loop over them would take longer than the "
+        "timing.",
         "draw all `count` at once",
     ),
     "check_output_constant": Message(
@@ -853,7 +971,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "an output is constant",
         "{output} is constant in every case",
-        "A kernel that writes one number would be right.",
+        "The output holds one number in every case, so that a kernel that writes this number and computes nothing "
+        "is accepted.",
         "choose other fills",
     ),
     "check_output_near_zero": Message(
@@ -861,7 +980,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "an output is close to zero",
         "{output} is close to zero in every case: its root mean square is {rms:.2g}",
-        "A kernel that writes zeros could be right.",
+        "The tolerance grows with the scale of the output. Where the scale is close to zero, a kernel that writes "
+        "zeros could be accepted.",
         "choose other fills",
     ),
     "check_trick_accepted": Message(
@@ -869,7 +989,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "a wrong output is accepted",
         "{output}: {trick} in its place is accepted in all of {cases} cases",
-        "An output that takes no computing must be wrong.",
+        "The judge put this in place of the output, and the comparison accepted it. A kernel that computes nothing "
+        "would be accepted.",
         "choose fills that give the output a scale",
     ),
     "check_input_ignored": Message(
@@ -877,7 +998,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "an input makes no difference",
         "{ignored}",
-        "A kernel that does not read the input would be right; let a case or a fill show it.",
+        "The input was exchanged, and no output changed. A kernel that does not read it would be accepted.",
         "add a case, or a reason under `exceptions`",
     ),
     "check_arithmetic": Message(
@@ -885,15 +1006,17 @@ MESSAGES: dict[str, Message] = {
         (),
         "formats are not told apart",
         "error over tolerance: {errors}; the allowed arithmetic must be at most {most:.2g}, the shorter one above 1",
-        "The allowed arithmetic must be right by a margin, and the next shorter format wrong.",
-        "write products as `@` or `einsum`",
+        "The tolerance must accept the declared arithmetic by a margin and reject the next shorter format. Products "
+        "are found where the reference says `@` or `einsum`. An elementwise task with one rounding step has none: "
+        "declare `exceptions: arithmetic:` with that reason.",
+        "write matrix products as `@`, or declare `exceptions: arithmetic:`",
     ),
     "check_bytes_uncounted": Message(
         MessageSection.CHECK,
         (),
         "declared bytes cannot be counted",
         "the reference has no gradients to count bytes by; they are not many more than all arguments hold",
-        "Bytes are counted by which inputs have a gradient.",
+        "The check finds out by gradients which inputs the reference reads. This reference has none.",
         "check them by hand",
     ),
     "check_bytes_wrong": Message(
@@ -901,7 +1024,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "declared bytes are wrong",
         "declared {declared:.4g} bytes, counted {counted:.4g} in {case}; the quotient may be {low:g} to {high:g}",
-        "The roofline and the plausibility of a timing follow from the declared work.",
+        "The least time of a call, by which impossible timings are refused, follows from `work`. The reference moves "
+        "another amount of memory than declared.",
         "declare the least that must be moved as `work.bytes`",
     ),
     "check_bytes_over_arguments": Message(
@@ -910,7 +1034,8 @@ MESSAGES: dict[str, Message] = {
         "declared bytes exceed the arguments",
         "declared {declared:.4g} bytes, all arguments hold {held:.4g} in {case}; at most {most:g} times that is "
         "allowed",
-        "The roofline and the plausibility of a timing follow from the declared work.",
+        "The least time of a call, by which impossible timings are refused, follows from `work`. More bytes are "
+        "declared than all arguments hold.",
         "declare the least that must be moved as `work.bytes`",
     ),
     "check_operations_wrong": Message(
@@ -919,7 +1044,8 @@ MESSAGES: dict[str, Message] = {
         "declared operations are too many",
         "declared {declared:.4g} operations, counted {counted:.4g} in {case}: {times:.3g} times as many, "
         "at most {most:g} are allowed",
-        "The roofline and the plausibility of a timing follow from the declared work.",
+        "The least time of a call, by which impossible timings are refused, follows from `work`. With too many "
+        "operations honest kernels would be refused.",
         "correct `work.flops`",
     ),
     "check_no_kernel": Message(
@@ -927,7 +1053,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "no kernel to check",
         "there is no kernel that the task or another with its operator declares right",
-        "Without a kernel only the definition can be checked.",
+        "Correctness, margins and mutants need a kernel that is right. A task given as PyTorch takes it from the task"
+        " with the same operator.",
         "add a baseline or an expert kernel",
     ),
     "check_margin": Message(
@@ -935,7 +1062,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "the kernel is close to the tolerance",
         "worst error is {found:.3g} of the tolerance, in {case}; at most {most} is allowed",
-        "Another draw of inputs could be beyond the tolerance.",
+        "The task's own kernel comes close to the tolerance, so that another draw of inputs could fail an honest "
+        "candidate.",
         "accumulate in float32",
     ),
     "check_mutants_no_kernel": Message(
@@ -943,7 +1071,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "no kernel to alter",
         "there is no kernel to make mutants of",
-        "Altered kernels show whether the cases find faults.",
+        "Mutants are copies of the kernel with one fault each. The cases must reject them.",
         "add a baseline kernel",
     ),
     "check_mutants_declared": Message(
@@ -951,7 +1079,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "a declaration without survivor",
         "declared equivalent, but no surviving mutant: {names}",
-        "A declaration that means nothing would hide a later failure.",
+        "Each name under `equivalent_mutants` stands for a mutant that computes the same. No surviving mutant has "
+        "this name.",
         "remove it from `equivalent_mutants`",
     ),
     "check_mutants_unbuilt": Message(
@@ -959,7 +1088,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "no altered kernel compiles",
         "of {count} mutants none compiles",
-        "Altered kernels show whether the cases find faults.",
+        "Mutants are copies of the kernel with one fault each. None compiled, so that nothing is known of the cases.",
         "check that the kernel itself compiles",
     ),
     "check_mutants_survive": Message(
@@ -967,7 +1096,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "faults go unnoticed",
         "{rejected} of {count} rejected ({share:.0%}), at least {least:.0%} are needed; survivors: {survivors}",
-        "A fault that no case finds could be in a candidate that is called right; a fill may show it.",
+        "Mutants are copies of the kernel with one fault each. A survivor passed every case, and so would a candidate"
+        " with the same fault.",
         "add a case, or declare `equivalent_mutants`",
     ),
     "check_no_numbers": Message(
@@ -975,7 +1105,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "no input can be left out",
         "no input holds numbers to compute with",
-        "Parts of inputs are left out to see whether the outputs notice.",
+        "This item leaves out parts of inputs and demands that outputs change. The task has no input of numbers.",
         "do nothing",
     ),
     "check_self_no_case": Message(
@@ -983,7 +1113,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "no case is long enough",
         "no timed case is long enough to compare the kernel with itself",
-        "Short calls say more of the launch than of the kernel.",
+        "The kernel is timed against itself, and the speedup must be 1. Short calls measure the launch, not the "
+        "kernel.",
         "add a longer timed case",
     ),
     "check_self_differs": Message(
@@ -991,7 +1122,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "the kernel is not as fast as itself",
         "worst deviation from 1 is {worst:.2%} over {cases} cases, less than {most:.0%} is allowed: {intervals}",
-        "Where a kernel differs from itself, so would a speedup.",
+        "The kernel was timed against itself, so that the speedup should be 1. Speedups of candidates are off by as "
+        "much.",
         "add longer cases; do not autotune",
     ),
     "check_headroom_unknown": Message(
@@ -999,7 +1131,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "unknown peaks of this device",
         "bandwidth and arithmetic rate of this device are not known",
-        "The roofline follows from the peaks.",
+        "The least time of a call follows from bandwidth and rate of the device, which are not in the project's table.",
         "check it on another GPU",
     ),
     "check_no_headroom": Message(
@@ -1007,7 +1139,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "the kernel is at the roofline",
         "{found:.2f} of the roofline in {case}, at most {most:g} is allowed",
-        "A task without anything left to gain tells agents apart by noise.",
+        "The baseline already takes little more than the least time for its work. No candidate can be much faster, "
+        "and agents differ by noise.",
         "declare `exceptions: headroom`",
     ),
     "check_kernel_slow": Message(
@@ -1015,7 +1148,8 @@ MESSAGES: dict[str, Message] = {
         (),
         "the baseline is very slow",
         "{found_ms:.3g} ms, {times:.1f} times the larger of roofline and launch floor, at most {most:g} is allowed",
-        "Speedups over a very slow baseline measure the baseline.",
+        "The baseline takes many times the least time for its work. Any kernel beats it, and speedups say nothing of "
+        "the candidate.",
         "write a better baseline",
     ),
     "check_cases_short": Message(
@@ -1023,7 +1157,7 @@ MESSAGES: dict[str, Message] = {
         (),
         "timed cases are too short",
         "{long} of {cases} timed cases take 20 µs or more ({short} do not)",
-        "Of short calls the launch is the largest part.",
+        "Below 20 µs the launch is the largest part of a call, and a faster kernel hardly shows.",
         "make them larger, or declare `latency_bound:`",
     ),
     "check_no_verdict": Message(
@@ -1031,7 +1165,7 @@ MESSAGES: dict[str, Message] = {
         _NO_VERDICT,
         "the check itself failed",
         "no verdict: {problem}",
-        _TRUSTED,
+        "The judge failed before it could tell. It says nothing about the task.",
         "repeat it with --resume",
     ),
     # Harness: no verdict on the candidate.

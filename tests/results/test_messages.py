@@ -13,8 +13,21 @@ from typer.testing import CliRunner
 import arena
 from arena.cli.app import app
 from arena.errors import UsageError
-from arena.results.messages import CONTEXTS, MESSAGES, bare, code_of, for_terminal, leading_to, message, within
+from arena.results.messages import (
+    CONTEXTS,
+    ITEMS,
+    MEANINGS,
+    MESSAGES,
+    bare,
+    code_of,
+    for_terminal,
+    item_of,
+    leading_to,
+    message,
+    within,
+)
 from arena.results.verdict import Status
+from arena.task.rules import RULES
 from tests.tools import load
 
 PACKAGE = Path(arena.__file__).parent
@@ -137,6 +150,34 @@ def test_explain_shows_messages_by_stage_by_status_and_alone() -> None:
     alone = CliRunner().invoke(app, ["explain", "prepares_too_long"]).output
     assert MESSAGES["prepares_too_long"].why in alone and "TOOK_MS ms to get ready" in alone
     assert "Examples" in CliRunner().invoke(app, ["explain", "--help"]).output
+
+
+def test_explain_knows_items_of_the_check() -> None:
+    assert {code for code in MESSAGES if code.startswith("check_")} <= {
+        one for codes in ITEMS.values() for one in codes
+    }
+    assert all({*codes} <= {*MESSAGES} for codes in ITEMS.values())
+    for rule in RULES:
+        assert rule.name in ITEMS, rule.name
+    page = (PACKAGE.parent / "docs/contribute/check-failures.md").read_text(encoding="utf-8")
+    for name in re.findall(r"^\| `([^`…]+)` \|", page.partition("## Bounds of speed")[0], re.MULTILINE):
+        assert name in ("schema",) or item_of(name), name
+    for typed, code in ((["arithmetic"], "check_arithmetic"), (["held-out", "kinds"], "check_few_kinds")):
+        assert f"{code}: " in CliRunner().invoke(app, ["explain", *typed]).output
+    assert (item_of("reach of M"), item_of("x matters"), item_of("nothing")) == ("reach of AXIS", "INPUT matters", "")
+    assert "exceptions: arithmetic:" in CliRunner().invoke(app, ["explain", "arithmetic"]).output
+
+
+def test_explain_says_what_a_status_means() -> None:
+    assert {*MEANINGS} == {*Status}
+    said = CliRunner().invoke(app, ["explain", "not_run"]).output
+    assert "not reached" in said and "emulator lacks an instruction" in said and "instruction_unknown" in said
+
+
+def test_values_that_are_texts_are_described() -> None:
+    for code, entry in MESSAGES.items():
+        assert re.search(r"[a-z]", entry.template), code
+    assert "<what the compiler" in CliRunner().invoke(app, ["explain", "compiler_refused"]).output
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def check_call(
     unwritten = sets.unwritten([0])
     if unwritten:  # among so many elements PyTorch locates nothing
         said = "not written" if large else locate(sets.held_poison(unwritten, 0), "not written")
-        return OutputCheck(Status.WRONG_RESULT, message("output_not_written", output=unwritten, found=said))
+        return OutputCheck(Status.WRONG_RESULT, message("output_not_written", output=unwritten, elements=said))
     if right is not None and all(same_bits(sets.view(name)[0], wanted) for name, wanted in right.items()):
         return GOOD
     if large:

@@ -89,7 +89,7 @@ def check_outputs(
             if not ratio <= 1:
                 said = describe_wrong(actual, wanted, tolerance, tensor.dtype, more, error)
         if not ratio <= 1:
-            return OutputCheck(Status.WRONG_RESULT, message("output_wrong", output=name, found=said), ratio)
+            return OutputCheck(Status.WRONG_RESULT, message("output_wrong", output=name, elements=said), ratio)
         worst = max(worst, ratio)
     return OutputCheck(Status.PASSED, error_ratio=worst)
 
