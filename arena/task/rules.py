@@ -29,7 +29,7 @@ class TaskRule:
     text: str = ""
 
 
-REACH, LEAST_HELDOUT, LEAST_HELDOUT_KINDS = 4, 8, 5
+REACH, LEAST_KINDS, LEAST_HELDOUT, LEAST_HELDOUT_KINDS = 4, 4, 8, 5
 STRUCTURAL = ("edge", "dtype", "structure")
 IGNORES = "OUTPUT ignores INPUTS"
 RULES = (

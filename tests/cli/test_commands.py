@@ -16,12 +16,15 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from arena import __version__, compare, load_run
+from arena.checks.tasks.rules import rule_items
 from arena.cli.app import app
 from arena.errors import UsageError
 from arena.runs import records
 from arena.runs.config import find_config, load_config
-from arena.task.corpus.task_folder import TASKS
+from arena.task.corpus.scaffolding import unfinished
+from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.definition import TaskType
+from arena.task.rules import LEAST_HELDOUT, LEAST_HELDOUT_KINDS, RuleLevel
 from tests.reports import builders
 from tests.task.corpus.folders import write_task
 
@@ -130,6 +133,19 @@ def test_the_hint_of_a_new_task_names_its_corpus(tmp_path: Path) -> None:
     assert hint == f"arena tasks check fresh --tasks-dir '{folder}'"
     shown = CliRunner().invoke(app, ["tasks", "show", *shlex.split(hint)[3:]])
     assert "triton2triton/modules/fresh" in shown.output
+
+
+@pytest.mark.parametrize("task_type", ["triton2triton", "hip2hip"])
+def test_a_new_task_keeps_the_strict_rules_but_for_its_todos(tmp_path: Path, task_type: str) -> None:
+    CliRunner().invoke(app, ["tasks", "new", task_type, "fresh", "--tasks-dir", str(tmp_path)])
+    task = load_task(tmp_path / task_type / "modules" / "fresh")
+    failed = {item.name: item.detail for item in rule_items(task, RuleLevel.STRICT) if item.outcome == "failed"}
+    assert set(failed) == {"finished"} and "arithmetic" in task.exceptions
+    lines = unfinished(task.path)
+    assert failed["finished"].startswith(f"{len(lines)} lines say TODO: ")
+    assert len(re.findall(r"[:,] ?\d+", failed["finished"])) == len(lines)
+    text = (task.path / "heldout.yaml").read_text(encoding="utf-8")
+    assert f"at least {LEAST_HELDOUT} cases of {LEAST_HELDOUT_KINDS} kinds" in text
 
 
 @pytest.mark.slow

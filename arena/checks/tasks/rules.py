@@ -13,12 +13,13 @@ from arena.platforms.peaks import find_peaks
 from arena.results.check import CheckItem, CheckOutcome
 from arena.results.messages import message, within
 from arena.results.record import LONG_MS, Split
-from arena.task.corpus.scaffolding import unfinished
+from arena.task.corpus.scaffolding import places, unfinished
 from arena.task.definition import FLOATING, Case, ScalarSpec, Task, TensorSpec, arguments
 from arena.task.options import CPU_MAX_WORK
 from arena.task.rules import (
     LEAST_HELDOUT,
     LEAST_HELDOUT_KINDS,
+    LEAST_KINDS,
     REACH,
     STRUCTURAL,
     RuleLevel,
@@ -26,7 +27,6 @@ from arena.task.rules import (
     reason_for,
 )
 
-LEAST_KINDS = 4
 LEAST_TIMED, MOST_TIMED = 2, 5
 _LEAST_SMALL = 2
 
@@ -64,7 +64,7 @@ def _item(task: Task, level: RuleLevel, name: str, problem: str) -> CheckItem:
 def _own_rules(task: Task, duplicate: str) -> Iterator[tuple[str, str]]:
     """Yield what every task is held to: the rule, and what breaks it, or an empty string."""
     left = unfinished(task.path)
-    yield "finished", message("check_unfinished", count=len(left), first=left[0]) if left else ""
+    yield "finished", message("check_unfinished", count=len(left), places=places(left)) if left else ""
     yield "kinds", _few_kinds(task)
     yield "timed cases", _timed(task)
     yield "axes vary", _pinned(task)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from arena.errors import UsageError
 from arena.task.corpus.task_folder import DEFINITION, HELDOUT, SHARED, TASKS
 from arena.task.definition import TaskType
+from arena.task.rules import LEAST_HELDOUT, LEAST_HELDOUT_KINDS, LEAST_KINDS
 
 TODO = "TODO"
 _TEMPLATES = Path(__file__).parent / "scaffold"
@@ -59,6 +61,15 @@ def unfinished(folder: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
+def places(lines: Sequence[str]) -> str:
+    """Return where lines of `unfinished` are: `seen.yaml:1; task.yaml:3, 7`."""
+    files: dict[str, list[str]] = {}
+    for line in lines:
+        name, number, _ = line.split(":", 2)
+        files.setdefault(name, []).append(number)
+    return "; ".join(f"{name}:{', '.join(numbers)}" for name, numbers in files.items())
+
+
 def _rendered(kind: TaskType, name: str) -> dict[str, str]:
     """The files of a task of its own, by name."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -67,4 +78,5 @@ def _rendered(kind: TaskType, name: str) -> dict[str, str]:
     files = [DEFINITION, *_CASES, "reference.py"]
     if not kind.from_pytorch:
         files.append(kind.kernel_file)
-    return {file: engine.get_template(f"{file}.j2").render(name=name) for file in files}
+    values = {"name": name, "kinds": LEAST_KINDS, "strict_cases": LEAST_HELDOUT, "strict_kinds": LEAST_HELDOUT_KINDS}
+    return {file: engine.get_template(f"{file}.j2").render(values) for file in files}
