@@ -66,8 +66,8 @@ class Binding:
             private.copy_(torch.from_numpy(self._views[name].cpu().numpy() + bases))
 
     @property
-    def parts(self) -> list[tuple[int, int]]:
-        """First address and end of every tensor of every set that lies in no other: what a kernel may touch."""
+    def parts(self) -> list[tuple[int, int, str]]:
+        """First address, end and name of every tensor of every set that lies in no other: what a kernel may touch."""
         base, found = self.extent[0], []
         for argument in self.message.arguments:
             if isinstance(argument, TensorArgument):
@@ -75,7 +75,7 @@ class Binding:
                 span = 1 + sum((n - 1) * s for n, s in zip(argument.shape, argument.strides, strict=True))
                 num_bytes = span * view.element_size() if 0 not in argument.shape else 0
                 starts = (base + argument.offset + k * argument.pitch for k in range(self.message.sets))
-                found += [(start, start + num_bytes) for start in starts]
+                found += [(start, start + num_bytes, argument.name) for start in starts]
         return outermost(found)
 
     @property
@@ -91,12 +91,12 @@ class Binding:
         self._buffer.close()
 
 
-def outermost(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the (first address, end) that lie in no other, sorted: a view has no memory of its own."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(ranges, key=lambda each: (each[0], -each[1])):
+def outermost(ranges: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Return the (first address, end, name) that lie in no other, sorted: a view has no memory of its own."""
+    found: list[tuple[int, int, str]] = []
+    for start, end, name in sorted(ranges, key=lambda each: (each[0], -each[1])):
         if not found or end > found[-1][1]:
-            found.append((start, end))
+            found.append((start, end, name))
     return found
 
 

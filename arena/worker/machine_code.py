@@ -125,5 +125,5 @@ def _tensors(binding: Binding) -> Iterator[tuple[int, int, str, object]]:
                 span = 1 + sum((n - 1) * s for n, s in zip(argument.shape, argument.strides, strict=True))
                 start = int(tensor.data_ptr())
                 found.setdefault((start, start + span * int(tensor.element_size())), (argument.name, tensor))
-        for start, end in outermost(list(found)):
+        for start, end, _ in outermost([(*place, name) for place, (name, _) in found.items()]):
             yield (start, end - start, *found[start, end])

@@ -22,12 +22,14 @@ class Fence:
     end: int
     starts: Array
     ends: Array
+    names: tuple[str, ...]
 
     @staticmethod
-    def around(first: int, num_bytes: int, parts: Sequence[tuple[int, int]]) -> Fence:
-        """A fence around a buffer with parts as (first address, end)."""
-        ordered = np.array(sorted(parts), np.uint64).reshape(-1, 2)
-        return Fence(first, first + num_bytes, ordered[:, 0], ordered[:, 1])
+    def around(first: int, num_bytes: int, parts: Sequence[tuple[int, int, str]]) -> Fence:
+        """A fence around a buffer with parts as (first address, end, name of the argument)."""
+        ordered = sorted(parts)
+        places = np.array([part[:2] for part in ordered], np.uint64).reshape(-1, 2)
+        return Fence(first, first + num_bytes, places[:, 0], places[:, 1], tuple(part[2] for part in ordered))
 
     def check(self, addresses: Array, mask: Array, item_bytes: int) -> None:
         """Raise `IndexError` where an element in the buffer, but in none of its parts, is read."""
@@ -38,10 +40,20 @@ class Fence:
         part = np.searchsorted(self.starts, inside, side="right").astype(np.int64) - 1
         beyond = (part < 0) | (inside + np.uint64(item_bytes) > self.ends[np.maximum(part, 0)])
         if beyond.any():
-            nearest = int(part[beyond][0])
-            past = int(inside[beyond][0]) - int(self.ends[nearest]) if nearest >= 0 else 0
-            where = f"the first {past} bytes past the end of an argument" if nearest >= 0 else "before every argument"
-            raise IndexError(f"{int(beyond.sum())} elements read outside of every argument, {where}")
+            first, nearest = int(inside[beyond][0]), int(part[beyond][0])
+            raise IndexError(
+                f"{int(beyond.sum())} elements of {item_bytes} bytes were read outside of every argument, the first "
+                f"{self._where(first, nearest, item_bytes)}; mask what a load may read"
+            )
+
+    def _where(self, address: int, nearest: int, item_bytes: int) -> str:
+        """Return where an element lies that is in no part, by the part before it or, if that is nearer, behind it."""
+        after = nearest + 1
+        before = int(self.starts[after]) - address if after < len(self.names) else self.end
+        if nearest >= 0 and address - int(self.ends[nearest]) < before:
+            ahead = (address - int(self.ends[nearest])) // item_bytes + 1
+            return f"{ahead} after the last element of `{self.names[nearest]}`"
+        return f"{before // item_bytes} before the first element of `{self.names[after]}`"
 
 
 _current: list[Fence] = []
