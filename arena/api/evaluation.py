@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,10 @@ class Judge:
             except KeyboardInterrupt:
                 self._client.kill()
                 raise
+            finally:
+                if checked.dump is not None:
+                    with suppress(OSError):  # there are files in it
+                        Path(checked.dump).rmdir()
         return result_of(evaluation, found, heldout=checked.heldout, named=checked.case)
 
     def close(self) -> None:
@@ -149,7 +154,10 @@ def evaluate(
 
 
 def _with_folder(options: Options) -> Options:
-    """Return options whose folder for a dump exists and is absolute; raises `UsageError` where it cannot be made."""
+    """Return options whose folder for a dump exists and is absolute; raises `UsageError` where it cannot be made.
+
+    It exists before the judge hides it from the candidate. One that stays empty is removed.
+    """
     if options.dump is None:
         return options
     folder = Path(options.dump).absolute()

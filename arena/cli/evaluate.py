@@ -15,7 +15,7 @@ from arena.cli.corpora import TasksDirs
 from arena.cli.devices import Platform, warn_before
 from arena.cli.options import chosen_options, takes_options
 from arena.results.effort import Effort
-from arena.results.verdict import Status
+from arena.results.verdict import Stage, Status
 from arena.task.options import EVALUATE
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from arena.api.result import Result
     from arena.judge.process.messages import Progress
+    from arena.results.record import Evaluation
     from arena.task.definition import Task
     from arena.task.options import Options
 
@@ -175,9 +176,17 @@ def _show(result: Result, options: Options) -> None:
             detail = "" if told or not verdict.detail else f": {for_terminal(verdict.detail)}"
             out.print(f"{verdict.stage}: {verdict.status}{detail}", markup=False, highlight=False, soft_wrap=True)
     if options.dump is not None:
-        place = f"{evaluation.dumped}: {Path(options.dump) / 'reproduce.py'}"
-        out.print(f"dump: {place if evaluation.dumped else 'nothing was written'}", markup=False, soft_wrap=True)
+        out.print(f"dump: {_dumped(evaluation, Path(options.dump))}", markup=False, soft_wrap=True)
     if evaluation.targets:
         out.print(render.targets_table(evaluation))
     out.print(f"platform {evaluation.environment.device.platform}, isolation {evaluation.environment.isolation}")
     out.print(result.summary, markup=False, highlight=False, soft_wrap=True)
+
+
+def _dumped(evaluation: Evaluation, folder: Path) -> str:
+    """Return where the script of a dumped call is, or why there is none."""
+    if evaluation.dumped:
+        return f"{evaluation.dumped}: {folder / 'reproduce.py'}"
+    if evaluation.failure is not None and evaluation.failure.stage is Stage.COMPILE:
+        return f"nothing was written, since the candidate was not called: {evaluation.status}"
+    return "nothing was written, since no call failed; `--case ID` writes one that passes"

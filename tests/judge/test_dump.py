@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import torch
 from msgspec import structs
+from typer.testing import CliRunner
 
 import arena
+from arena.cli.app import app
 from arena.errors import UsageError
 from arena.judge.correctness.dump import _Replaced
 from arena.judge.process.client import JudgeClient
@@ -99,6 +101,15 @@ def test_a_hip_kernel_that_crashes_says_how_to_compile_it(tmp_path: Path, cpu_ju
     cpu_judge.evaluate(SOFTMAX, SOFTMAX / "kernel.hip", structs.replace(QUICK, case=("seen-01",), dump=str(folder)))
     subprocess.run(command, shell=True, cwd=folder, check=True)
     assert re.search(SAID, ran(folder))
+
+
+def test_a_candidate_that_is_not_called_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, folder = tmp_path / "kernel.py", tmp_path / "new" / "dump"
+    kernel.write_text("def rms_norm(\n", encoding="utf-8")
+    typed = ["evaluate", "rms_norm", str(kernel), "--platform", "cpu", "--effort", "correctness", "--no-heldout"]
+    done = CliRunner().invoke(app, [*typed, "--max-work", "2e4", "--dump", str(folder)])
+    assert done.exit_code == 1 and not folder.exists()
+    assert "dump: nothing was written, since the candidate was not called: compile_error" in done.output
 
 
 def test_a_folder_that_takes_no_file_is_no_fault_of_the_candidate(tmp_path: Path, cpu_judge: JudgeClient) -> None:

@@ -18,7 +18,8 @@ for name, limit in allowed.items():
     over = torch.where(same, 0.0, ((got - wanted).abs() / limit).nan_to_num(torch.inf, torch.inf))
     if over.numel():
         at = tuple(int(i) for i in torch.unravel_index(over.argmax(), over.shape))
-        print(f"{name}{list(at)}: got {got[at]:.9g}, expected {wanted[at]:.9g} ± {limit[at]:.3g} ({over[at]:.3g} × tolerance)")
+        print(f"{name}{list(at)}: got {got[at]:.9g}, expected {wanted[at]:.9g} ± {limit[at]:.3g}", end=" ")
+        print(f"({over[at]:.3g} × tolerance)")
         wrong |= bool(over[at] > 1)
 sys.exit(wrong)
 """
