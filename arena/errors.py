@@ -47,6 +47,10 @@ class InfrastructureError(ArenaError):
     """The harness, the machine or the device failed: no verdict about the candidate can be given."""
 
 
+class MachineError(InfrastructureError):
+    """The machine is set up so that nothing can run, such as a cache that cannot be written: no retry helps."""
+
+
 class JudgeUnavailable(InfrastructureError):
     """No judge can be started, or none is wanted any more: no candidate has anything to do with it."""
 

@@ -12,6 +12,8 @@ from arena.extras import missing_package
 from arena.processes.printable import printable
 from arena.processes.python_child import leave_start_folder
 
+_TRACEBACK = "Traceback (most recent call last)"
+
 
 class Interrupted(ArenaError):
     """Ctrl-C ended a command. The message says what is left of its work."""
@@ -76,5 +78,10 @@ def _unforeseen(problem: Exception) -> int:
 
 
 def _told(problem: ArenaError) -> int:
-    streams.say(printable(f"arena: {problem}"))
+    said = str(problem)
+    if _TRACEBACK in said:
+        from arena.cli.crash import without_traceback
+
+        said = without_traceback(said)
+    streams.say(printable(f"arena: {said}"))
     return problem.exit_code

@@ -21,11 +21,25 @@ class InternalError(ArenaError):
     """The command failed in a way that nobody foresaw. The message names the file with the traceback."""
 
 
+def without_traceback(said: str) -> str:
+    """Return one line for an error of another process whose text holds a traceback, which goes to a file."""
+    from arena.processes.error_line import first_error_line
+
+    before = said.partition("Traceback (most recent call last)")[0].split("\n")[-1]
+    what = shortened(before + first_error_line(said, _CHARACTERS), _CHARACTERS)
+    file = _written(printable(f"{_machine()}\n{said}\n"))
+    return f"{what}; {'no file could be written' if file is None else f'please report it with the traceback in {file}'}"
+
+
+def _machine() -> str:
+    return f"arena {arena.__version__}, Python {platform.python_version()}, {platform.platform()}"
+
+
 def internal_error(problem: BaseException) -> InternalError:
     """Write down the traceback of the exception that is handled, and return the error to end with."""
     lines = str(problem).strip().splitlines()
     what = shortened(": ".join((type(problem).__name__, *lines[:1])), _CHARACTERS)
-    text = f"arena {arena.__version__}, Python {platform.python_version()}, {platform.platform()}\n{what_was_raised()}"
+    text = f"{_machine()}\n{what_was_raised()}"
     file = _written(printable(text))
     if file is None:
         return InternalError(f"internal error: {what}; no file could be written, please report this:\n{text}")

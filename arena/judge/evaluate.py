@@ -42,7 +42,7 @@ from arena.platforms.toolchains.same_program import same_program
 from arena.processes.scratch import prefix as scratch_prefix
 from arena.results.effort import Effort
 from arena.results.environment import Environment
-from arena.results.messages import message, within
+from arena.results.messages import bare, message, within
 from arena.results.portability import TargetBuild
 from arena.results.profile import Profile
 from arena.results.record import CaseResult, CaseTiming, Evaluation
@@ -262,8 +262,13 @@ class CandidateEvaluation:
         return self._over_cases(Stage.PERFORMANCE, timed, self._time, report)
 
     def _await_start(self, whose: str) -> None:
-        if whose in self._starting:
+        """Wait for a worker. Raises `InfrastructureError` where it did not start: it knows no candidate yet."""
+        if whose not in self._starting:
+            return
+        try:
             self._starting[whose].result()
+        except CandidateFailed as failure:
+            raise InfrastructureError(message("process_did_not_start", problem=bare(failure.detail))) from None
 
     def has_started(self) -> bool:
         """Wait for the workers that were started in advance; False where one could not be."""

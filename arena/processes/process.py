@@ -15,6 +15,7 @@ from pathlib import Path
 
 LOG_LIMIT_BYTES = 256 * 1024
 _READ_BYTES = 65536
+_ENDING_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,15 @@ def _limited(command: Sequence[str | Path], memory_bytes: int | None, file_bytes
     if shutil.which(program) is None:
         raise FileNotFoundError(2, "no such program", program)
     return ["/bin/sh", "-c", " && ".join([*limits, 'exec "$@"']), "sh", *map(str, command)]
+
+
+def how_it_ended(child: subprocess.Popen[bytes]) -> str:
+    """Return how a child ended whose connection is closed, such as `was ended by signal 9`."""
+    try:
+        code = child.wait(_ENDING_S)
+    except subprocess.TimeoutExpired:
+        return "closed its connection"
+    return f"was ended by signal {-code}" if code < 0 else f"ended (exit code {code})"
 
 
 def kill_group(pid: int) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+from arena.errors import MachineError
 from arena.processes.process_table import all_processes
 
 _NAME = re.compile(r"arena-[a-z]+-(?P<namespace>[0-9]+)-(?P<owner>[0-9]+)-")
@@ -25,6 +26,15 @@ def scratch(what: str) -> tempfile.TemporaryDirectory[str]:
 def prefix(what: str) -> str:
     """Return how the name of such a folder begins, for those who make and remove it themselves."""
     return f"arena-{what}-{_namespace()}-{os.getpid()}-"
+
+
+def require_executable(folder: Path) -> None:
+    """Raise `MachineError` where code below a folder for temporary files cannot be loaded."""
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise MachineError(
+            f"compiled kernels cannot be loaded from {folder}: its file system is mounted noexec; set TMPDIR to a "
+            "folder on another one"
+        )
 
 
 def sealed_memory(what: str, num_bytes: int) -> int:

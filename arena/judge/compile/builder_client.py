@@ -10,7 +10,7 @@ from pathlib import Path
 from arena.errors import InfrastructureError
 from arena.extras import require
 from arena.judge.process.messages import Compile, Compiled, FromBuilder, HarnessFailed
-from arena.processes.process import kill_group
+from arena.processes.process import how_it_ended, kill_group
 from arena.processes.python_child import python_environment, python_module
 from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.results.environment import Environment
@@ -78,7 +78,7 @@ class BuilderClient:
             answers.close()
         if isinstance(answer, HarnessFailed):
             self._replace(asked)
-            raise InfrastructureError(answer.detail)
+            raise answer.error()
         return answer.refused
 
     def _send(self, request: Compile, theirs: socket.socket) -> subprocess.Popen[bytes]:
@@ -101,7 +101,7 @@ class BuilderClient:
             kill_group(asked.pid)
             raise InfrastructureError(f"the builder said nothing for {_SILENCE_S:.0f} s") from None
         except ChannelClosed:
-            raise InfrastructureError(f"the builder ended (exit code {asked.poll()}); see above") from None
+            raise InfrastructureError(f"the builder {how_it_ended(asked)}; see above") from None
 
     def _replace(self, failed: subprocess.Popen[bytes]) -> None:
         """After a failure: let the old builder finish what others asked of it, and ask a new one from now on."""

@@ -11,13 +11,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from arena.errors import ArenaError, what_was_raised
 from arena.judge.compile.builder import Builder
 from arena.judge.process.fitting import fit
 from arena.judge.process.messages import Compile, Compiled, FromBuilder, HarnessFailed
 from arena.judge.workers import scheduling
-from arena.judge.workers.worker import DETAIL_CHARACTERS
-from arena.processes.printable import shortened
 from arena.processes.wire import Channel, ChannelClosed
 from arena.task.corpus.task_folder import load_task
 
@@ -63,10 +60,8 @@ def _answer(builder: Builder, request: Compile) -> FromBuilder:
         into = Path(request.into) if request.into else None
         refused = builder.compile(task, Path(request.candidate), request.options, request.environment, into)
         return Compiled(None if refused is None else fit(refused))
-    except ArenaError as problem:
-        return HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))
-    except Exception:
-        return HarnessFailed(shortened(what_was_raised(), DETAIL_CHARACTERS))
+    except Exception as problem:
+        return HarnessFailed.of(problem)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from arena.judge.process.messages import (
     ToJudge,
 )
 from arena.platforms import shares_by_socket
-from arena.processes.process import kill_group
+from arena.processes.process import how_it_ended, kill_group
 from arena.processes.python_child import python_environment, python_module
 from arena.processes.sandbox import network
 from arena.processes.scratch import sweep
@@ -179,7 +179,7 @@ class JudgeClient:
         while True:
             answer = self._receive(_SILENCE_S)
             if isinstance(answer, HarnessFailed):
-                raise InfrastructureError(answer.detail)
+                raise answer.error()
             if not isinstance(answer, Progress):
                 return answer
             on_progress(answer)
@@ -212,7 +212,7 @@ class JudgeClient:
         except ChannelTimeout:
             raise InfrastructureError(f"the judge said nothing for {timeout_s:.0f} s") from None
         except ChannelClosed:
-            raise InfrastructureError(f"the judge ended (exit code {self._process.poll()}); see above") from None
+            raise InfrastructureError(f"the judge {how_it_ended(self._process)}; see above") from None
 
 
 def _message(

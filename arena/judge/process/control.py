@@ -16,10 +16,11 @@ from typing import Protocol
 
 from msgspec import structs
 
-from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.errors import InfrastructureError, JudgeUnavailable, MachineError
 from arena.judge.compile.refusals import refusal
 from arena.judge.process.messages import Progress
 from arena.judge.selection import bounded, select_cases, with_made_up_case
+from arena.processes.error_line import first_error_line
 from arena.results.environment import Environment
 from arena.results.messages import message
 from arena.results.record import Evaluation
@@ -28,6 +29,7 @@ from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task
 from arena.task.options import Options
 
+_LINE_CHARACTERS = 300
 _PASSED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 """a control is there to show that the harness works, not that it is quiet enough to time things"""
 
@@ -65,11 +67,12 @@ def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress]
     while len(problems) < 2:
         try:
             return judge.evaluate_once(request, on_progress)
-        except JudgeUnavailable:
+        except (JudgeUnavailable, MachineError):
             raise
         except InfrastructureError as problem:
             problems.append(problem)
-            logging.getLogger(__name__).warning("the judge failed with %s: %s", request.candidate, problem)
+            said = first_error_line(str(problem), _LINE_CHARACTERS)
+            logging.getLogger(__name__).warning("the judge failed with %s: %s", request.candidate, said)
     task = with_made_up_case(load_task(request.task, request.heldout), request.options)
     if not _baseline_passes(judge, task, request):
         raise problems[-1]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+
 import msgspec
 
+from arena.errors import ArenaError, InfrastructureError, MachineError, what_was_raised
+from arena.processes.printable import shortened
 from arena.results.check import TaskCheck
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.task.options import Options
 
+_DETAIL_CHARACTERS = 8000
 SEEN, HELDOUT = "seen", "heldout"
 """folders of a candidate's compiled kernels, by split"""
 
@@ -103,9 +108,23 @@ class Compiled(JudgeMessage, frozen=True):
 
 
 class HarnessFailed(JudgeMessage, frozen=True):
-    """The harness failed; nothing is said about the candidate."""
+    """The harness failed; nothing is said about the candidate. `machine`: a retry on this machine fails too."""
 
     detail: str
+    machine: bool = False
+
+    def error(self, before: str = "") -> InfrastructureError:
+        """Return the exception to raise for it, with `before` in front of the detail."""
+        return (MachineError if self.machine else InfrastructureError)(before + self.detail)
+
+    @staticmethod
+    def of(problem: Exception) -> HarnessFailed:
+        """Return the message for an exception that is being handled; one that nobody foresaw brings its traceback."""
+        said = str(problem) if isinstance(problem, ArenaError) else what_was_raised()
+        if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            place = problem.filename2 or problem.filename or "a file"
+            said = f"{place} could not be written: {problem.strerror}; make room, or set TMPDIR to another folder"
+        return HarnessFailed(shortened(said, _DETAIL_CHARACTERS), isinstance(problem, MachineError))
 
 
 class BaselineChecked(JudgeMessage, frozen=True):

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import gettempdir
 
 from msgspec import structs
 
-from arena.errors import ArenaError, InfrastructureError, what_was_raised
+from arena.errors import InfrastructureError
 from arena.judge.compile.cross_compile import CrossCompilation
 from arena.judge.compile.stage import hip_compiler_version
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext, checks
@@ -32,13 +33,12 @@ from arena.judge.process.messages import (
     ToJudge,
 )
 from arena.judge.selection import bounded, select_cases, with_made_up_case
-from arena.judge.workers.worker import DETAIL_CHARACTERS, CandidateFailed, ForkServers, WorkerFolder
+from arena.judge.workers.worker import CandidateFailed, ForkServers, WorkerFolder
 from arena.platforms import here, show_only
 from arena.platforms.base import Platform
-from arena.processes.printable import shortened
 from arena.processes.protocol import Prepare
 from arena.processes.sandbox import compiling
-from arena.processes.scratch import scratch
+from arena.processes.scratch import require_executable, scratch
 from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.results.environment import Environment
 from arena.results.messages import bare, message
@@ -64,6 +64,7 @@ class JudgeService:
         self._fork_servers = ForkServers(device.name, spins=device.spins, interprets=device.name == "cpu")
         self._timer = Timer(device, device.facts())
         if not self._timer.facts.emulated:
+            require_executable(Path(gettempdir()))
             _share_processor()
             _load_linear_algebra(device.torch_device)
         device.wait_until_idle(_CALM_S)  # while no candidate exists: with which later waits are compared
@@ -169,22 +170,20 @@ def main(arguments: Sequence[str], kind: type[JudgeService] = JudgeService) -> N
     platform_name, descriptor, *device = arguments
     channel: Channel[FromJudge, ToJudge] = Channel(socket.socket(fileno=int(descriptor)), ToJudge)
     with suppress(ChannelClosed), closing(channel):
-        _serve(channel, platform_name, int(device[0]) if device else None, kind)
+        try:
+            _serve(channel, platform_name, int(device[0]) if device else None, kind)
+        except ChannelClosed:
+            raise
+        except Exception as problem:  # the runner shows it; nothing is printed here
+            channel.send(HarnessFailed.of(problem))
 
 
 def _serve(
     channel: Channel[FromJudge, ToJudge], platform_name: str, device: int | None, kind: type[JudgeService]
 ) -> None:
-    try:
-        if device is not None:
-            show_only(device)
-        judge = kind(here(platform_name))
-    except ArenaError as problem:
-        channel.send(HarnessFailed(str(problem)))
-        return
-    except Exception:
-        channel.send(HarnessFailed(what_was_raised()))
-        return
+    if device is not None:
+        show_only(device)
+    judge = kind(here(platform_name))
     try:
         channel.send(Hello(judge.environment()))
         while True:
@@ -242,12 +241,10 @@ def _release(text: str) -> tuple[int, ...]:
 def _answer(judge: JudgeService, request: ToJudge, channel: Channel[FromJudge, ToJudge]) -> FromJudge:
     try:
         return judge.answer(request, channel)
-    except ArenaError as problem:
-        return HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))
     except ChannelClosed:
         raise
-    except Exception:
-        return HarnessFailed(shortened(what_was_raised(), DETAIL_CHARACTERS))
+    except Exception as problem:
+        return HarnessFailed.of(problem)
 
 
 def _versions() -> dict[str, str]:

@@ -12,11 +12,12 @@ from arena.errors import InfrastructureError
 from arena.judge.workers.watchdog import WatchedWorker, memory_limit_bytes
 from arena.judge.workers.worker import ForkServers, WorkerFolder
 from arena.platforms.toolchains.base import NativeWorker
+from arena.platforms.toolchains.build_cache import make_folder
 from arena.platforms.toolchains.hip_build import default_cache_root
 from arena.platforms.toolchains.task_header import dtype_key
 from arena.processes.protocol import Language, Load, Prepare, Spawn
 from arena.processes.scratch import prefix as scratch_prefix
-from arena.processes.scratch import remove
+from arena.processes.scratch import remove, require_executable
 from arena.task.definition import Case, Task
 
 
@@ -119,6 +120,8 @@ class WorkerProgram:
 
     def ready(self, case: Case) -> WatchedWorker:
         """A live worker with what the case needs loaded. Raises `CandidateFailed` where that does not load."""
+        if self.program.language is Language.HIP:
+            require_executable(self._folder)
         worker = self._started()
         key = self.program.key(case)
         if self._loaded != key:
@@ -136,7 +139,7 @@ class WorkerProgram:
             native_worker = None if self._profiled else self._native_worker
             shared = self._cache == triton_cache()  # with others, whose kernels are not this worker's
             if shared:
-                self._cache.mkdir(parents=True, exist_ok=True)
+                make_folder(self._cache)
             worker = self._fork_servers.spawn(
                 WorkerFolder(self._home, self._cache, self._folder, native_worker), self._hide
             )

@@ -52,6 +52,12 @@ class BuildFailed:
     printed: str = ""
     """all that the compiler printed, where `log` is a shortened form of it"""
 
+    @property
+    def reason(self) -> str:
+        """Return what a person reads of it where no candidate is to blame."""
+        late = f"the compiler did not end within {self.seconds:.0f} s; repeat the command on a less busy machine"
+        return "\n".join(filter(None, (late if self.timed_out else "", self.log.strip())))
+
 
 @dataclass(frozen=True)
 class NativeWorker:

@@ -9,7 +9,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from arena.errors import MachineError
+
 STAGING = "staging"
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of the user's cache, with those above it. Raises `MachineError` where that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise _unwritable(problem) from None
+
+
+def _unwritable(problem: OSError) -> MachineError:
+    where = f"{problem.filename}: {problem.strerror}"
+    return MachineError(f"the cache cannot be written: {where}; set XDG_CACHE_HOME to a folder that can")
 
 
 def content_key(parts: Mapping[str, str]) -> str:
@@ -36,14 +51,23 @@ class BuildCache:
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """Give a private empty folder on the cache's own file system, and remove what is left of it afterwards."""
-        shelf = self.root / STAGING
-        shelf.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=shelf))
+        """Give a private empty folder on the cache's own file system, and remove what is left of it afterwards.
+
+        Raises `MachineError` where the cache cannot be written.
+        """
+        folder = self._new_folder()
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _new_folder(self) -> Path:
+        shelf = self.root / STAGING
+        make_folder(shelf)
+        try:
+            return Path(tempfile.mkdtemp(dir=shelf))
+        except OSError as problem:
+            raise _unwritable(problem) from None
 
     def publish(self, staged: Path, key: str) -> Path:
         """Move a finished folder into its place; where another process was faster, its entry stands."""

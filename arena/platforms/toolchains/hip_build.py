@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -20,6 +21,9 @@ from arena.platforms.toolchains.hip_resources import Resources, take_amd, take_n
 from arena.platforms.toolchains.hip_texts import note_odd_names
 from arena.processes import process
 
+_ANSWER_S = 60.0
+_LEAST_FREE_BYTES = 64 << 20
+"""with less, a compiler that finds no space is no fault of a candidate's"""
 KEPT_BYTES = 64 << 20
 """what the cache keeps of one build; a large kernel's files have some megabytes"""
 LOG_NAME = "build.log"
@@ -135,6 +139,10 @@ def build_cached(
             if not done.ok:
                 break
         log, kernels = take(printed)
+        if not done.ok and os.strerror(errno.ENOSPC) in printed and shutil.disk_usage(staging).free < _LEAST_FREE_BYTES:
+            raise InfrastructureError(
+                f"the cache {cache.root} is full; make room, or set XDG_CACHE_HOME to another folder"
+            )
         if not done.ok or not (result / recipe.output).is_file():
             return BuildFailed(log, time.monotonic() - started, done.timed_out)
         note_odd_names(result)
@@ -147,6 +155,15 @@ def build_cached(
         (result / LOG_NAME).write_text(printed, encoding="utf-8")
         entry = cache.publish(result, key)
     return Built(entry / recipe.output, log, time.monotonic() - started, cached=False, kernels=kernels)
+
+
+def answered(run: Runner, command: Sequence[str], scratch: Path) -> str:
+    """Return what a compiler prints of itself. Raises `InfrastructureError` where it does not end in time."""
+    done = run(command, timeout_s=_ANSWER_S, cwd=scratch, env=compiler_environment(scratch))
+    if done.timed_out:
+        asked = " ".join(map(str, command))
+        raise InfrastructureError(f"`{asked}` did not end within {_ANSWER_S:.0f} s; repeat on a less busy machine")
+    return done.output
 
 
 def _refused(result: Path) -> str:
@@ -208,8 +225,7 @@ class SdkToolchain:
     def _asked(self) -> str:
         """All that the compiler says of itself."""
         with self._cache.staging() as scratch:
-            environment = compiler_environment(scratch)
-            return self._run([self.compiler, "--version"], timeout_s=60.0, cwd=scratch, env=environment).output
+            return answered(self._run, [self.compiler, "--version"], scratch)
 
     def _built(
         self,

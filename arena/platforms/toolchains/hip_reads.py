@@ -130,7 +130,7 @@ def _readable(toolchain: HipToolchain, target: Target) -> Readable:
     """What the documented headers make a toolchain read. The build cache keeps the probe's build."""
     built = toolchain.build(Source(probe(), "#pragma once\n", "probe.hip"), target)
     if isinstance(built, BuildFailed):
-        raise InfrastructureError(f"the documented headers do not compile for {target.arch}:\n{built.log}")
+        raise InfrastructureError(f"the documented headers do not compile for {target.arch}:\n{built.reason}")
     return _readable_by(built.library)
 
 

@@ -49,7 +49,10 @@ def features() -> Features:
     program = shutil.which("bwrap")
     if program is None:
         return Features(False, "bwrap is not installed; the system's package is called bubblewrap")
-    text = process.run([program, "--help"], timeout_s=_PROBE_S).output
+    helped = process.run([program, "--help"], timeout_s=_PROBE_S)
+    if helped.timed_out:
+        return Features(False, f"{program} did not print its help within {_PROBE_S:.0f} s; is the machine busy?")
+    text = helped.output
     version = process.run([program, "--version"], timeout_s=_PROBE_S).output.strip()
     if "--info-fd" not in text or "--cap-drop" not in text or "--block-fd" not in text:
         return Features(False, f"{version} is too old: it lacks --info-fd, --cap-drop or --block-fd")
@@ -63,7 +66,8 @@ def features() -> Features:
         done = process.run([program, *_try_out(tried)], timeout_s=_PROBE_S, env={})
         if done.ok:
             return tried
-        problem = problem or done.output.strip()
+        late = f"it took longer than {_PROBE_S:.0f} s" if done.timed_out else ""
+        problem = problem or late or done.output.strip()
     return Features(False, f"{version} cannot make a box here: {problem}")
 
 

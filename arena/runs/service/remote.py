@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from arena.errors import ArenaError, FileError, InfrastructureError, JudgeLost, JudgeUnavailable, what_was_raised
+from arena.errors import FileError, InfrastructureError, JudgeLost, JudgeUnavailable
 from arena.judge.compile import rules
 from arena.judge.compile.refusals import refusal
 from arena.judge.process.messages import BaselineChecked, EvaluationAnswer, HarnessFailed, Progress
@@ -206,7 +206,7 @@ def asked(
         if isinstance(answer, Unfit):
             raise JudgeLost(answer.reason)
         if isinstance(answer, HarnessFailed):
-            raise InfrastructureError(answer.detail)
+            raise answer.error()
         if not isinstance(answer, expected):
             raise JudgeLost(_OF_ANOTHER_KIND)
         return answer
@@ -238,10 +238,8 @@ class RemoteJudge:
             said = self._answer(_requests.decode(request), on_progress)
         except (JudgeLost, JudgeUnavailable, msgspec.MsgspecError) as problem:
             said = Unfit(shortened(str(problem), DETAIL_CHARACTERS))
-        except ArenaError as problem:
-            said = HarnessFailed(shortened(str(problem), DETAIL_CHARACTERS))
-        except Exception:
-            said = HarnessFailed(shortened(what_was_raised(), DETAIL_CHARACTERS))
+        except Exception as problem:
+            said = HarnessFailed.of(problem)
         return msgspec.json.encode(said)
 
     def _answer(self, request: ToRemote, on_progress: Callable[[bytes], None]) -> FromRemote:

@@ -64,7 +64,7 @@ def build_runtime(cache: BuildCache) -> Path:
     recipe = Recipe({_SOURCE.name: text}, [compiler, *_FLAGS, _SOURCE.name], "libhost_runtime.so")
     built = build_cached(recipe, cache, timeout_s=60.0)
     if isinstance(built, BuildFailed):
-        raise InfrastructureError(f"the stand-in HIP runtime does not build:\n{built.log}")
+        raise InfrastructureError(f"the stand-in HIP runtime does not build:\n{built.reason}")
     return built.library
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from arena.errors import InfrastructureError
+from arena.errors import InfrastructureError, MachineError
 from arena.platforms.cpu.hip.diagnosis import explain
 from arena.platforms.cpu.hip.source import rewrite
 from arena.platforms.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
@@ -20,8 +20,8 @@ from arena.platforms.toolchains.hip_build import (
     UNIT,
     Recipe,
     Runner,
+    answered,
     build_cached,
-    compiler_environment,
     folder_texts,
     run_plainly,
 )
@@ -123,7 +123,7 @@ class HipCpuToolchain:
             path = shutil.which(name)
             if path is not None:
                 return path
-        raise InfrastructureError("no C++ compiler for HIP on the CPU: install the Debian package g++")
+        raise MachineError("no C++ compiler for HIP on the CPU: install the Debian package g++")
 
     @cached_property
     def _version(self) -> str:
@@ -146,7 +146,7 @@ class HipCpuToolchain:
         recipe = Recipe({}, command, RUNTIME_NAME, {"compiler": self._version, **self._headers})
         built = build_cached(recipe, self._cache, timeout_s=120.0, run=self._run)
         if isinstance(built, BuildFailed):
-            raise InfrastructureError(f"the HIP-on-CPU runtime does not build:\n{built.log}")
+            raise InfrastructureError(f"the HIP-on-CPU runtime does not build:\n{built.reason}")
         return built.library
 
     def native_worker(self, arch: str) -> NativeWorker:
@@ -161,16 +161,21 @@ class HipCpuToolchain:
     @cached_property
     def _boost(self) -> list[str]:
         """How to link Boost.Context: statically, so that a candidate needs nothing at run time, if that works."""
-        for flags in (["-l:libboost_context.a"], ["-lboost_context"]):
+        for flags in (["-l:libboost_context.a"], ["-lboost_context"]):  # of which the second says what is wrong
             command = [self.compiler, "-fPIC", "-shared", "-Wl,-z,defs", "-x", "c++", "probe.cpp", "-x", "none", *flags]
             recipe = Recipe({"probe.cpp": _PROBE}, command, "probe.so", {"compiler": self._version})
-            if isinstance(build_cached(recipe, self._cache, timeout_s=60.0, run=self._run), Built):
+            built = build_cached(recipe, self._cache, timeout_s=60.0, run=self._run)
+            if isinstance(built, Built):
                 return flags
-        raise InfrastructureError("Boost.Context is missing: install the Debian package libboost-context-dev")
+            if built.timed_out or "boost" not in built.log:
+                raise InfrastructureError(
+                    f"{self.compiler} does not build a program that asks for Boost:\n{built.reason}"
+                )
+        raise MachineError("Boost.Context is missing: install the Debian package libboost-context-dev")
 
     def _ask(self, *command: str) -> str:
         with self._cache.staging() as scratch:
-            return self._run(command, timeout_s=30.0, cwd=scratch, env=compiler_environment(scratch)).output
+            return answered(self._run, command, scratch)
 
 
 def _defined(target: Target) -> tuple[str, ...]:
