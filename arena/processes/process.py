@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import shutil
 import signal
@@ -80,14 +81,20 @@ def run(
 
 def _limited(command: Sequence[str | Path], memory_bytes: int | None, file_bytes: int | None) -> list[str]:
     """The command behind limits on address space and files, which are in force before the program begins and forks."""
-    limits = [f"ulimit -v {memory_bytes >> 10}"] if memory_bytes is not None else []
-    limits += [f"ulimit -f {file_bytes >> 9}"] if file_bytes is not None else []
+    limits = [] if memory_bytes is None else [f"ulimit -v {_within(resource.RLIMIT_AS, memory_bytes) >> 10}"]
+    limits += [] if file_bytes is None else [f"ulimit -f {_within(resource.RLIMIT_FSIZE, file_bytes) >> 9}"]
     if not limits:
         return list(map(str, command))
     program = str(command[0])
     if shutil.which(program) is None:
         raise FileNotFoundError(2, "no such program", program)
     return ["/bin/sh", "-c", " && ".join([*limits, 'exec "$@"']), "sh", *map(str, command)]
+
+
+def _within(limit: int, wanted: int) -> int:
+    """Return a limit that this process may set: nobody may raise what is lower already."""
+    _, hard = resource.getrlimit(limit)
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def how_it_ended(child: subprocess.Popen[bytes]) -> str:

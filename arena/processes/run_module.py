@@ -17,7 +17,24 @@ def main() -> None:
     package = sys.modules["arena"] = module_from_spec(spec)
     spec.loader.exec_module(package)
     del sys.argv[0]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    module = sys.argv[0]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except Exception as problem:
+        _tell(module, problem)
+        raise SystemExit(1) from None
+
+
+def _tell(module: str, problem: Exception) -> None:
+    """Print one line to stderr, and the traceback to a file: nobody who uses the command reads tracebacks."""
+    import traceback
+
+    from arena.processes import crash_file
+
+    text = "".join(traceback.format_exception(problem))
+    file = crash_file.write(text)
+    where = f"please report it with the traceback in {file}" if file else f"no file could be written:\n{text}"
+    sys.stderr.write(f"{module}: {crash_file.name_and_text(problem)}; {where}\n")
 
 
 if __name__ == "__main__":

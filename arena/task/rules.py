@@ -30,6 +30,8 @@ class TaskRule:
 
 
 REACH, LEAST_KINDS, LEAST_HELDOUT, LEAST_HELDOUT_KINDS = 4, 4, 8, 5
+LONGEST_NAME = 80
+"""characters of the name of a task or a suite: names of files hold both, and a file system takes 255"""
 STRUCTURAL = ("edge", "dtype", "structure")
 IGNORES = "OUTPUT ignores INPUTS"
 RULES = (

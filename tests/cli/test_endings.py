@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from arena.cli import crash, streams
+from arena.processes import crash_file
 from tests.task.corpus.folders import write_task
 
 ARENA = str(Path(sys.executable).with_name("arena"))
@@ -176,7 +177,7 @@ def test_the_traceback_goes_where_there_is_room(tmp_path: Path) -> None:
 
 
 def test_the_traceback_is_printed_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crash, "_folders", lambda: iter([Path("/proc/nowhere")]))
+    monkeypatch.setattr(crash_file, "_folders", lambda: iter([Path("/proc/nowhere")]))
     try:
         raise ValueError("three")
     except ValueError as problem:

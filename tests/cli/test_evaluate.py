@@ -185,5 +185,5 @@ def test_the_compilers_warnings_about_the_candidate_are_shown_once(monkeypatch: 
     found = replace(failed, compile_log=log)
     monkeypatch.setattr(FakeJudge, "finish", lambda *given: found)
     done = evaluated(monkeypatch, cases=[])
-    assert "compile: the compiler warns:\n  kernel.hip" in done.output and done.output.count("kernel.hip") == 1
+    assert "compile: warnings:\n  kernel.hip" in done.output and done.output.count("kernel.hip") == 1
     assert "matrix.h" not in done.output and "hip_runtime" not in done.output

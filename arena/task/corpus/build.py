@@ -29,6 +29,7 @@ from arena.task.definition import (
 )
 from arena.task.expression import Expression, ExpressionError
 from arena.task.fp8 import FP8
+from arena.task.rules import LONGEST_NAME
 
 _MEAN_AND_STD = ("normal", "normal_even", "equal_rows")
 _CODES = frozenset({"int8", "uint8", "int16", "int32", FP8, "float8_e4m3fn", "float8_e5m2"})
@@ -53,6 +54,12 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     """Turn three validated documents into a task; raises `FileError` for the first thing that does not fit."""
     data = document.data
     task_type, suite, name = identity.parts
+    if max(len(suite), len(name)) > LONGEST_NAME:
+        raise document.error(
+            ["name"],
+            f"the names of task and suite may have {LONGEST_NAME} characters, since names of files hold them; "
+            f"these have {len(name)} and {len(suite)}",
+        )
     if data["name"] != name:
         raise document.error(["name"], f"must be the folder's name, {name}")
     axes = tuple(_axis(document, name, spec) for name, spec in data["axes"].items())

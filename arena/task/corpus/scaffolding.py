@@ -10,7 +10,7 @@ from pathlib import Path
 from arena.errors import UsageError
 from arena.task.corpus.task_folder import DEFINITION, HELDOUT, SHARED, TASKS
 from arena.task.definition import TaskType
-from arena.task.rules import LEAST_HELDOUT, LEAST_HELDOUT_KINDS, LEAST_KINDS
+from arena.task.rules import LEAST_HELDOUT, LEAST_HELDOUT_KINDS, LEAST_KINDS, LONGEST_NAME
 
 TODO = "TODO"
 _TEMPLATES = Path(__file__).parent / "scaffold"
@@ -36,6 +36,8 @@ def scaffold(task_type: str, suite: str, name: str, root: Path = TASKS) -> Scaff
     for word in (suite, name):
         if not _NAME.fullmatch(word):
             raise UsageError(f"{word!r} is no name: lower-case letters, digits and underscores, as in C")
+        if len(word) > LONGEST_NAME:
+            raise UsageError(f"{word!r} has {len(word)} characters; a name may have {LONGEST_NAME}")
     folder = root / task_type / suite / name
     if folder.exists():
         raise UsageError(f"{folder} is there already")

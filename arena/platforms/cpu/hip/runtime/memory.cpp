@@ -60,6 +60,12 @@ void explain(int, siginfo_t* signal_info, void*) {
     static const char past[] =
         "HIP on CPU: a kernel reached past the end of a __shared__ variable. On a GPU this reads or changes another "
         "one.\n";
+    static const char misaligned[] =
+        "HIP on CPU: a vector access, such as one of float4, at an address that is no multiple of its size, or a wild "
+        "pointer. A GPU faults on it too. Check offsets and row strides, or access single elements.\n";
+    // x86 reports a misaligned access as a general protection fault, without its address.
+    const bool protection = signal_info->si_code == SI_KERNEL && signal_info->si_addr == nullptr;
+    if (protection && write(STDERR_FILENO, misaligned, sizeof misaligned - 1) < 0) _exit(1);
     if (Guarded::is_guard(signal_info->si_addr) && write(STDERR_FILENO, past, sizeof past - 1) < 0) _exit(1);
     if (holds(signal_info->si_addr) && write(STDERR_FILENO, words, sizeof words - 1) < 0) _exit(1);
     std::signal(SIGSEGV, SIG_DFL);
