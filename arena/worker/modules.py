@@ -154,7 +154,7 @@ def constructed(
     """Construct a module on the device of its constants.
 
     Its constructor may draw and scale weights, which is arithmetic of PyTorch's. Where that is refused, it runs on the
-    meta device, which computes nothing: the state has every value.
+    meta device, which computes nothing: the state has every value, and buffers that are only allocated are made again.
 
     Args:
         kind: the candidate's class.
@@ -169,13 +169,16 @@ def constructed(
     """
     import torch
 
+    from arena.worker.allocations import Allocations
+
     device = next((tensor.device for tensor in state.values()), torch.device("cpu"))
+    allocations = Allocations()
     try:
         module = kind(*how.init)
     except Exception as problem:
         if not _refused(problem):
             raise
-        with torch.device("meta"):
+        with torch.device("meta"), allocations:
             module = kind(*how.init)
     if not isinstance(module, torch.nn.Module):
         raise LoadError(f"{kind.__name__} is no torch.nn.Module")
@@ -187,9 +190,13 @@ def constructed(
             _place(module, name, torch.zeros(parameter.shape, dtype=parameter.dtype, device=device))
         elif name not in own_names.values():
             raise LoadError(f"{kind.__name__}.{name} is a parameter that the task does not give: {', '.join(state)}")
-    for name, buffer in module.named_buffers():
-        if buffer.is_meta:
+    for name, buffer in list(module.named_buffers()):
+        if not buffer.is_meta:
+            continue
+        again = allocations.again(buffer, device)
+        if again is None:
             raise LoadError(f"{kind.__name__}.{name} is computed by PyTorch in the constructor, and is no constant")
+        _place(module, name, again)
     return module.to(device), own_names
 
 
