@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,20 +13,25 @@ from arena.cli import Interrupted
 from arena.cli.console import err, examples, out, print_json
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import DEVICES, Platform, chosen_devices
+from arena.cli.options import chosen_options, takes_options
 from arena.errors import UsageError
+from arena.task.options import RUN
 
 if TYPE_CHECKING:
     from arena.results.verification import Verification
     from arena.runs.records import RunRecords
     from arena.runs.rejudge import TrialSelection
+    from arena.task.options import Options
 
 EXAMPLES = examples(
     "arena verify runs/quickstart --platform cpu",
     "arena verify submissions/monday --trials 40 --seed 1 --devices all   # forty trials drawn at random",
     "arena verify submissions/monday --tasks 'hip2hip/*' --agents codex --out checked",
 )
+OPTIONS = ("seeds", "max_work", "max_held", "call_timeout_s", "timing_budget_s", "graphs", "host_memory_bytes")
 
 
+@takes_options(RUN, names=OPTIONS)
 def verify(
     run: Annotated[Path, typer.Argument(help="The run folder to verify.", exists=True, file_okay=False)],
     trials: Annotated[
@@ -43,8 +48,12 @@ def verify(
     devices: Annotated[str, DEVICES] = "",
     tasks_dir: TasksDirs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print verification.json in place of the table.")] = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Judge the kernels of a run again, and say for each figure of its records whether it is reproduced.
+
+    The records are claims: cases, options and the release are those of this command, and nothing that the run says.
 
     Each kernel is also judged on held-out cases drawn for this verification. The same command resumes an interrupted
     verification. The output folder has verification.json and, in `run`, the records of the trials judged again.
@@ -57,13 +66,14 @@ def verify(
     from arena.runs.rejudge import Asked, chosen
     from arena.runs.submission import read_submission
 
+    options = chosen_options(given, RUN)
     recorded = read_submission(run)
     target = out_dir or run.resolve().with_name(f"{run.resolve().name}.verification")
     if target.resolve().is_relative_to(run.resolve()):
         raise UsageError(f"--out {target}: give a folder outside of the run, which is not changed")
     asked = Asked(trials, tuple(tasks or ()), tuple(agents or ()), seed, private_cases)
     choice = chosen(recorded, asked, target)
-    verification = _verified(recorded, choice, target, tuple(tasks_dir or ()), (platform, devices))
+    verification = _verified(recorded, choice, target, tuple(tasks_dir or ()), (platform, devices), options)
     if as_json:
         print_json(verification)
     else:
@@ -75,7 +85,12 @@ def verify(
 
 
 def _verified(
-    recorded: RunRecords, choice: TrialSelection, target: Path, corpora: tuple[Path, ...], where: tuple[str, str]
+    recorded: RunRecords,
+    choice: TrialSelection,
+    target: Path,
+    corpora: tuple[Path, ...],
+    where: tuple[str, str],
+    options: Options,
 ) -> Verification:
     """Judge again what is missing, compare, and write the file."""
     from arena.cli.progress import RunDisplay
@@ -91,7 +106,7 @@ def _verified(
     err.print(f"{len(choice.trials)} trials to judge again; starting a judge, platform {platform}", highlight=False)
     try:
         with RunDisplay(err) as display, started(platform, chosen_devices(devices)) as judges:
-            rejudging = rejudge.prepare(recorded, choice, corpus, target, judges, display.noted)
+            rejudging = rejudge.prepare(recorded, choice, corpus, target, judges, options, display.noted)
             repeated = runner.run(rejudging.plan, rejudging.folder, judges, display)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: `{shlex.join(['arena', *sys.argv[1:]])}` resumes") from None

@@ -28,8 +28,6 @@ def show(verification: Verification) -> None:
 
 def _notes(verification: Verification) -> Iterable[str]:
     yield from verification.notes
-    if not verification.options_known:
-        yield "the record does not say with which options it was made; today's defaults were used"
     changed = sum(trial.task_changed for trial in verification.trials)
     if changed:
         all_trials = len(verification.trials)

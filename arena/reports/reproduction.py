@@ -1,28 +1,33 @@
 """Compare the records of a run with those of the same kernels judged again: which figures are reproduced.
 
-The rule is in docs/evaluate/reading-a-report.md: words must be equal, intervals must overlap once the timing error of
-the clock is added to both.
+A record is what its author claims. Its speedups are computed again from its rounds, and a case that was not judged here
+is not reproduced. The rule is in docs/evaluate/reading-a-report.md: words must be equal, intervals must overlap once
+the timing error of the clock is added to both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from arena.reports.rows import combine
 from arena.results.environment import Environment
-from arena.results.outcome import HeldoutOutcome, heldout_outcome, heldout_ran
-from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, Split, Trial
+from arena.results.outcome import HeldoutOutcome, Outcome, calibrates, heldout_outcome, heldout_ran, outcome_of
+from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, RunInfo, Split, Trial
 from arena.results.verdict import CORRECT, Stage, Status
 from arena.results.verification import Figure, FigureKind, PrivateDraw, Reproduction, TrialVerification, Verification
+from arena.runs.recompute import contradiction, recomputed
 from arena.runs.records import RunRecords
 from arena.runs.rejudge import Rejudging, verifiable
 from arena.runs.runner import now
+from arena.task.corpus.release import last_release
+from arena.task.definition import Task
 
 CLOCK_ERROR = 0.007
 """a relative error that the clock may have; docs/develop/measurement.md has those of kernels of known duration"""
 _OTHER_DEVICE = "measured on another device"
 _NO_VERDICT = "the harness failed here"
+_SPEED_NAMES = {Split.SEEN: "speedup", Split.HELDOUT: "held-out speedup"}
 Pair = tuple[CaseResult, CaseResult]
 
 
@@ -31,25 +36,32 @@ def clock_error(environment: Environment) -> float | None:
     return None if environment.device.emulated else CLOCK_ERROR
 
 
-def compare_trial(recorded: Trial, repeated: Trial, *, task_changed: bool, own_heldout: int) -> TrialVerification:
+def compare_trial(
+    recorded: Trial, repeated: Trial, *, task_changed: bool, own_cases: Collection[str]
+) -> TrialVerification:
     """Compare the record of a trial with that of the same kernel judged again.
 
     Args:
         recorded: what the run folder says.
         repeated: what was found here, on the task's own held-out cases and then on the private ones.
         task_changed: whether the task differs from the one that was recorded.
-        own_heldout: how many held-out cases are the task's own; those behind are private.
+        own_cases: ids of the task's own cases; further held-out ones are private.
     """
     first, second = recorded.evaluation, repeated.evaluation
     assert first is not None  # nothing else is chosen to be judged again
-    own, private = (None, None) if second is None else _parted(second, own_heldout)
+    own, private = (None, None) if second is None else _parted(second, own_cases)
     if repeated.status is Status.HARNESS_ERROR:
         figures: tuple[Figure, ...] = (
             Figure(FigureKind.STATUS, "status", recorded.status, repeated.status, Reproduction.UNDECIDED, _NO_VERDICT),
         )
     else:
         same_device = recorded.environment.comparable_with(repeated.environment)
-        figures = (*_words(recorded, repeated, own), *_numbers(first, own, repeated.environment, same_device))
+        figures = (
+            *_words(recorded, repeated, own),
+            *_outcomes(recorded, own, same_device),
+            *_alone(first, own, own_cases, same_device),
+            *_numbers(first, own, repeated.environment, same_device),
+        )
     return TrialVerification(
         recorded.agent,
         recorded.task,
@@ -63,10 +75,9 @@ def compare_trial(recorded: Trial, repeated: Trial, *, task_changed: bool, own_h
     )
 
 
-def _parted(evaluation: Evaluation, own_heldout: int) -> tuple[Evaluation, tuple[CaseResult, ...]]:
-    """Return the evaluation without its private cases, and these. Ids of held-out cases are numbered in order."""
-    own = {f"{Split.HELDOUT}-{number:02d}" for number in range(1, own_heldout + 1)}
-    private = tuple(case for case in evaluation.split(Split.HELDOUT) if case.case not in own)
+def _parted(evaluation: Evaluation, own_cases: Collection[str]) -> tuple[Evaluation, tuple[CaseResult, ...]]:
+    """Return the evaluation without its private cases, and these."""
+    private = tuple(case for case in evaluation.split(Split.HELDOUT) if case.case not in own_cases)
     return replace(evaluation, cases=tuple(case for case in evaluation.cases if case not in private)), private
 
 
@@ -97,7 +108,11 @@ def _outcome(same: bool) -> Reproduction:
 
 def _held(evaluation: Evaluation, stage: Stage) -> str:
     """Return whether a stage was reached and passed."""
-    return "yes" if any(verdict.passed for verdict in evaluation.verdicts if verdict.stage is stage) else "no"
+    return _yes_no(any(verdict.passed for verdict in evaluation.verdicts if verdict.stage is stage))
+
+
+def _yes_no(holds: bool) -> str:
+    return "yes" if holds else "no"
 
 
 def _correct(case: CaseResult) -> bool:
@@ -120,12 +135,40 @@ def _pairs(first: Evaluation, own: Evaluation | None, split: Split) -> list[Pair
     return [(one, two) for one, two in both if one.label == two.label]
 
 
+def _outcomes(recorded: Trial, own: Evaluation | None, same_device: bool) -> Iterator[Figure]:
+    """The outcome of the trial, which rests on every case, also on those that the record leaves out."""
+    if own is None or not same_device:  # another device may have room for fewer cases
+        return
+    apart = calibrates(recorded.agent, recorded.used)
+    one, two = (outcome_of(each, calibration=apart) for each in (recorded.evaluation, own))
+    same = one is two or (one, two) == (Outcome.SEEN_ONLY, Outcome.SOLVED)
+    yield Figure(FigureKind.STATUS, "outcome", str(one), str(two), _outcome(same))
+
+
+def _alone(
+    first: Evaluation, own: Evaluation | None, own_cases: Collection[str], same_device: bool
+) -> Iterator[Figure]:
+    """Cases of the record that were not judged here: nothing speaks for what is said of them."""
+    judged = [one.case for split in Split for one, _ in _pairs(first, own, split)]
+    for case in first.cases:
+        if case.case in judged or case.candidate is Status.NOT_RUN:
+            continue
+        skipped = not same_device and case.case in own_cases
+        outcome = Reproduction.UNDECIDED if skipped else Reproduction.NOT_REPRODUCED
+        yield Figure(FigureKind.CASES, f"case {case.label}", case.candidate, None, outcome, "not judged here")
+
+
 def _numbers(
     first: Evaluation, own: Evaluation | None, environment: Environment, same_device: bool
 ) -> Iterator[Figure]:
-    """Speedups: of each case timed on both sides, and their geometric means over the same cases."""
+    """Speedups: of each case timed on both sides, and their geometric means over the same cases.
+
+    Those of the record are computed from its rounds.
+    """
     error = clock_error(environment)
-    for split, name in ((Split.SEEN, "speedup"), (Split.HELDOUT, "held-out speedup")):
+    yield from _contradictions(first)
+    first = replace(first, cases=tuple(_recomputed(first, case) for case in first.cases))
+    for split, name in _SPEED_NAMES.items():
         pairs = [pair for pair in _pairs(first, own, split) if pair[0].speedup is not None]
         timed = [pair for pair in pairs if pair[1].speedup is not None]
         for one, two in pairs:
@@ -139,6 +182,23 @@ def _numbers(
         if timed and first.status is Status.PASSED:
             found = _speed(timed, error, same_device, lambda timing: timing.credit)
             yield Figure(FigureKind.SPEEDUP, f"{name} over {len(timed)} cases", *found)
+
+
+def _contradictions(first: Evaluation) -> Iterator[Figure]:
+    """Timings of the record that contradict their own rounds."""
+    for case in first.cases:
+        found = _recomputed(first, case).timing
+        why = "" if case.timing is None else contradiction(case.timing, found)
+        if case.timing is not None and why:
+            label = f"{_SPEED_NAMES[case.split]} at {case.label} by its rounds"
+            here = None if found is None else found.speedup
+            yield Figure(FigureKind.CLAIM, label, case.timing.speedup, here, Reproduction.NOT_REPRODUCED, why)
+
+
+def _recomputed(evaluation: Evaluation, case: CaseResult) -> CaseResult:
+    if case.timing is None:
+        return case
+    return replace(case, timing=recomputed(case.timing, evaluation.environment.device, evaluation.effort))
 
 
 def _speed(
@@ -192,8 +252,10 @@ def verification(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudgin
     choice, compared = rejudging.choice, []
     for key in choice.trials:
         task, record = rejudging.tasks[key[1]], records[key]
-        changed = task.content_hash != record.task_hash
-        compared.append(compare_trial(record, here[key], task_changed=changed, own_heldout=len(task.heldout)))
+        claims = tuple(_claims(recorded.info, record, task))
+        changed = task.content_hash != record.task_hash and not claims
+        found = compare_trial(record, here[key], task_changed=changed, own_cases={case.id for case in task.cases})
+        compared.append(replace(found, figures=(*found.figures, *claims)))
     return Verification(
         run=recorded.info.run,
         records_hash=choice.records_hash,
@@ -202,11 +264,30 @@ def verification(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudgin
         recorded_on=recorded.info.environment,
         repeated_on=repeated.info.environment,
         clock_error=clock_error(repeated.info.environment),
-        options_known=bool(recorded.info.evaluation),
         selection_seed=choice.selection_seed,
         draw_seed=choice.draw_seed,
         private_cases=choice.asked.private_cases,
         verifiable=len(verifiable(recorded)),
         trials=tuple(compared),
         notes=rejudging.notes,
+        options=repeated.info.evaluation,
     )
+
+
+def _claims(info: RunInfo, record: Trial, task: Task) -> Iterator[Figure]:
+    """Yield wrong claims of a run about a task: its content in the release, its family, whether latency bounds it."""
+    release = last_release()
+    if task.content_hash != record.task_hash:
+        known = release.tasks.get(task.id) if release and info.corpus and info.corpus.hash == release.hash else None
+        if known not in (None, record.task_hash):
+            yield _claim("task in its release", record.task_hash[:12], str(known)[:12])
+        return
+    bound, is_bound = task.id in info.latency_bound, bool(task.latency_bound)
+    if bound is not is_bound:
+        yield _claim("bound by latency", _yes_no(bound), _yes_no(is_bound))
+    if info.families and info.families.get(task.id) != task.family:
+        yield _claim("family", info.families.get(task.id, ""), task.family)
+
+
+def _claim(name: str, recorded: str, here: str) -> Figure:
+    return Figure(FigureKind.CLAIM, name, recorded, here, Reproduction.NOT_REPRODUCED)

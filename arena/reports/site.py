@@ -62,14 +62,17 @@ METHOD: tuple[Part, ...] = (
         (
             "Records only: the numbers are those of the submitted records, checked for form alone.",
             "Re-judged by us: kernels were judged again with `arena verify`. The board says how many trials, and how "
-            "many of their figures are reproduced. The others are not, or are undecided where the board says so.",
+            "many of their figures are reproduced. The others are undecided.",
+            "Claims not reproduced: what the records say is not what we found. The count stands beside the agent's "
+            "name, and a trial with such a claim is not credited.",
             "Transcript audited: somebody, whom the agent's page names, read the transcripts of the sessions.",
         ),
     ),
     (
         "When a figure is reproduced",
         (
-            "A status or a count of cases is reproduced where both are equal.",
+            "A status or a count of cases is reproduced where both are equal. A case that we did not judge is not "
+            "reproduced, and neither is a figure that contradicts the recorded rounds.",
             "A speedup is reproduced where both 95 % intervals, widened by the documented timing error of the clock, "
             "overlap. It is undecided where they overlap and a timing is noisy.",
             "Figures of tasks that changed since the record are compared, but do not count.",
@@ -194,8 +197,9 @@ def board_texts(entries: Sequence[BoardEntry]) -> tuple[str, ...]:
 
 def _cells(entry: BoardEntry, group: Group, texts: Sequence[str], up: str) -> tuple[Cell, ...]:
     chosen = None if group.task_type == ALL else group.task_type
+    flag = entry.flag(group.label, chosen)
     return (
-        Cell(name(group.label), f"{up}agents/{slug(group.label)}.html"),
+        Cell(name(group.label) + (f" ({flag})" if flag else ""), f"{up}agents/{slug(group.label)}.html"),
         *map(Cell, texts),
         Cell(formats.counted(entry.private_drop(group.label, chosen), Unit.SHARE)),
         Cell(entry.level(group.label, chosen)),

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from arena.reports.intervals import Quantity, Tally, estimate
 from arena.reports.report_warnings import mixture
 from arena.reports.rows import TrialRow, trial_rows
 from arena.results.effort import Effort
+from arena.results.outcome import Outcome
 from arena.results.verification import FILE, Reproduction, TrialVerification, Verification
 from arena.runs import records
 from arena.runs.records import RunRecords
@@ -27,6 +28,7 @@ from arena.runs.submission import read_submission, records_hash
 from arena.task.corpus import strict_yaml
 
 RECORDS_ONLY, REJUDGED, AUDITED = "records only", "re-judged by us", "transcript audited"
+NOT_REPRODUCED = "claims not reproduced"
 UNKNOWN_RELEASE = "release unknown"
 _SLUG = re.compile(r"[^a-z0-9]+")
 _SLUG_CHARACTERS, _SLUG_DIGITS = 48, 8
@@ -44,7 +46,10 @@ class Audit:
 
 @dataclass(frozen=True)
 class BoardEntry:
-    """One run of the board. `notes`: what lies beside it and does not count, and why."""
+    """One run of the board. `notes`: what does not count, and why.
+
+    `rows`: a trial with a claim that was not reproduced is not credited.
+    """
 
     run: RunRecords
     rows: tuple[TrialRow, ...]
@@ -97,15 +102,23 @@ class BoardEntry:
         """Return the verification level of an agent's row, with how many trials and figures it is about."""
         levels, trials = [], self.verified(agent, task_type)
         outcomes = Counter(figure.outcome for trial in trials for figure in trial.figures)
-        decided = outcomes[Reproduction.REPRODUCED] + outcomes[Reproduction.NOT_REPRODUCED]
-        if decided:
-            undecided = outcomes[Reproduction.UNDECIDED]
-            figures = f"{outcomes[Reproduction.REPRODUCED]} of {decided + undecided} figures reproduced"
+        reproduced, undecided = outcomes[Reproduction.REPRODUCED], outcomes[Reproduction.UNDECIDED]
+        wrong = outcomes[Reproduction.NOT_REPRODUCED]
+        if reproduced or wrong:
+            kept = [row for row in self.rows if row.agent == agent and task_type in (None, row.task_type)]
+            of = f"{len(trials)} of {sum(row.status is not None for row in kept)} trials"
+            figures = f"{reproduced} of {reproduced + wrong + undecided} figures reproduced"
             figures += f", {undecided} undecided" if undecided else ""
-            levels.append(f"{REJUDGED} ({len(trials)} trials, {figures})")
+            levels.append(f"{NOT_REPRODUCED if wrong else REJUDGED} ({of}, {figures})")
         if self.audit is not None and agent in self.audit.agents:
             levels.append(f"{AUDITED} ({self.audit.date})")
         return ", ".join(levels) or RECORDS_ONLY
+
+    def flag(self, agent: str, task_type: str | None = None) -> str:
+        """Return what stands beside an agent's name: how many of its claims were not reproduced; empty: none."""
+        trials = self.verified(agent, task_type)
+        wrong, claims = sum(trial.not_reproduced for trial in trials), sum(len(trial.figures) for trial in trials)
+        return f"{wrong} of {claims} {NOT_REPRODUCED}" if wrong else ""
 
     def private_drop(self, agent: str, task_type: str | None = None) -> Quantity | None:
         """Return the share of trials, correct on seen cases, that fail a private held-out case."""
@@ -156,10 +169,24 @@ def _entry(path: Path) -> BoardEntry:
         if data["records_hash"] != digest:
             notes.append("The records changed after the audit: the audit does not count.")
             audit = None
+    judged = () if verification is None else verification.trials
+    wrong = [(one.agent, one.task, one.attempt) for one in judged if one.not_reproduced and not one.task_changed]
+    rows = tuple(_credited(rows, wrong))
+    notes += [f"Not credited, since claims were not reproduced: {one[0]}, {one[1]}, attempt {one[2]}." for one in wrong]
     mixed = mixture(run)
     if mixed:
         notes.append(f"Mixed: {'; '.join(mixed)}.")
     return BoardEntry(run, rows, verification, audit, tuple(notes))
+
+
+def _credited(rows: Iterable[TrialRow], wrong: Container[tuple[str, str, int]]) -> Iterator[TrialRow]:
+    """Yield the rows of a run, those of trials with a wrong claim without what they claim."""
+    for row in rows:
+        if (row.agent, row.task, row.attempt) not in wrong:
+            yield row
+            continue
+        row = replace(row, outcome=Outcome.NOT_CREDITED, performed=False, heldout_ran=False, cases=())
+        yield replace(row, speedup=None, heldout_speedup=None, roofline=None, sol=None)
 
 
 def out_of_range(run: Path, problem: Exception) -> RecordError:

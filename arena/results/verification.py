@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from arena.results.environment import Environment
 from arena.results.record import SCHEMA_VERSION, Estimate
@@ -33,6 +34,8 @@ class FigureKind(StrEnum):
     CASES = "cases passed"
     CASE_SPEEDUP = "speedups of cases"
     SPEEDUP = "speedups of trials"
+    CLAIM = "claims that contradict the record or the task"
+    """recorded only where there is one"""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,11 @@ class TrialVerification:
     """whether the harness failed in this trial here"""
 
     @property
+    def not_reproduced(self) -> int:
+        """Return how many figures are not reproduced."""
+        return sum(figure.outcome is Reproduction.NOT_REPRODUCED for figure in self.figures)
+
+    @property
     def outcome(self) -> Reproduction:
         """That of the worst figure."""
         outcomes = {figure.outcome for figure in self.figures}
@@ -96,8 +104,6 @@ class Verification:
     repeated_on: Environment
     clock_error: float | None
     """by how much each interval is widened on either side, relative: the documented timing error of the device"""
-    options_known: bool
-    """whether the record says with which options it was made; else those of today's default were used"""
     selection_seed: int | None
     """seed of the choice of trials; None where all were chosen that fit the names asked for"""
     draw_seed: int
@@ -107,6 +113,8 @@ class Verification:
     """trials of the run in which a kernel was handed in and judged"""
     trials: tuple[TrialVerification, ...] = ()
     notes: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    """the evaluation options of the verifier; those of the record have no effect"""
     schema_version: int = field(default=SCHEMA_VERSION)
 
     def counts(self, *, task_changed: bool, kind: FigureKind | None = None) -> Counter[Reproduction]:

@@ -1,6 +1,7 @@
 """Judge the kernels of a recorded run again: an ordinary run of `replay` agents over some of its trials.
 
-Its held-out cases are the task's own, followed by a fresh private draw. `arena verify` compares the records.
+A record may come from anybody: names of trials and kernels are taken from it, and nothing else. Held-out cases are the
+task's own, followed by a fresh private draw. `arena verify` compares the records.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
+from msgspec import structs
 
 from arena.agents import make_agent
 from arena.agents.base import AgentSpec
 from arena.errors import UsageError
 from arena.processes.scratch import scratch
-from arena.results.record import SCHEMA_VERSION, RunInfo, Split, Trial
+from arena.results.record import SCHEMA_VERSION, Split, Trial
 from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.config import RunConfig
-from arena.runs.identity import described, recorded
 from arena.runs.runner import RunPlan, TrialKey
 from arena.runs.service.judge_pool import JudgePool
 from arena.runs.sharing import share_out
@@ -31,7 +31,7 @@ from arena.task.corpus.sampling import sample_cases, to_yaml
 from arena.task.corpus.selection import select
 from arena.task.corpus.task_folder import HELDOUT
 from arena.task.definition import Case, Task
-from arena.task.options import RUN, Options, specs
+from arena.task.options import Options
 
 CHOICE = "selection.json"
 REJUDGED = "run"
@@ -117,15 +117,26 @@ def prepare(
     corpora: Corpora,
     out: Path,
     judges: JudgePool,
+    options: Options | None = None,
     noted: Callable[[str], None] = lambda text: None,
 ) -> Rejudging:
-    """Draw the private cases, and plan the run that judges the chosen trials again; `noted` is told how far it is.
+    """Draw the private cases, and plan the run that judges the chosen trials again.
+
+    Args:
+        run: the records; nothing of their options is taken.
+        choice: the trials.
+        corpora: where the tasks are.
+        out: the folder of the verification.
+        judges: who judge.
+        options: the verifier's; None: the defaults.
+        noted: is told how far it is.
 
     Raises:
         UsageError: a task of the run is not in the corpus, or an agent's kernels are not in the run folder.
         InfrastructureError: a judge failed while it checked the baseline on private cases.
     """
-    options, keys, drawn = _options(run.info), choice.trials, out / _DRAWS
+    options = structs.replace(options or Options(), heldout=True)
+    keys, drawn = choice.trials, out / _DRAWS
     tasks = {name: _task(corpora, name) for name in dict.fromkeys(key[1] for key in keys)}
     agents = tuple(dict.fromkeys(key[0] for key in keys))
     specs = [AgentSpec(name, "replay", folder=run.path.resolve() / SUBMISSIONS / name) for name in agents]
@@ -160,26 +171,6 @@ def _task(corpora: Corpora, name: str) -> Task:
     if name not in corpora.folders:
         raise UsageError(f"{name} is not in this corpus: name its folder with --tasks-dir, or exclude it with --tasks")
     return corpora.load(name)
-
-
-def _options(info: RunInfo) -> Options:
-    """Return the options of the record; today's defaults where it does not say, without what changes no verdict.
-
-    A record may come from anybody: nothing that no run has, such as a folder to write to, is taken from it.
-
-    Raises:
-        UsageError: an option is unknown to this version, out of bounds, or none of a run.
-    """
-    defaults = described(Options())
-    given = recorded(info.evaluation)
-    for name in [name for name in given if name in specs() and RUN not in specs()[name].commands]:
-        if given.pop(name) != defaults[name] and name != "profile":
-            raise UsageError(f"the run was recorded with the option `{name}`, which no run has")
-    try:
-        options = msgspec.convert(given, Options)
-    except msgspec.ValidationError as problem:
-        raise UsageError(f"the run was recorded with options that this arena does not have: {problem}") from None
-    return msgspec.structs.replace(options, heldout=True, targets=())
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -14,8 +15,9 @@ from arena.reports.reproduction import CLOCK_ERROR, compare_trial, decide
 from arena.results.record import CaseResult, Estimate, Split, Trial
 from arena.results.verdict import Status
 from arena.results.verification import Figure, FigureKind, Reproduction, TrialVerification, Verification
-from tests.reports.builders import CPU, case, environment, heldout, timing, trial
+from tests.reports.builders import CPU, case, environment, heldout, rounds_of, timing, trial
 
+OWN = ("seen-01", "heldout-01", "heldout-02")
 YES, NO, UNDECIDED = Reproduction.REPRODUCED, Reproduction.NOT_REPRODUCED, Reproduction.UNDECIDED
 
 
@@ -49,7 +51,7 @@ def passed(*extra: CaseResult, speed: float = 2.0, candidate: Status = Status.PA
 
 
 def compared(recorded: Trial, repeated: Trial, *, changed: bool = False) -> TrialVerification:
-    return compare_trial(recorded, repeated, task_changed=changed, own_heldout=2)
+    return compare_trial(recorded, repeated, task_changed=changed, own_cases=OWN)
 
 
 def outcomes(found: TrialVerification) -> dict[str, Reproduction]:
@@ -65,6 +67,7 @@ def test_the_same_results_are_reproduced_figure_by_figure() -> None:
         "correct",
         "seen cases passed",
         "held-out cases passed",
+        "outcome",
         "speedup at seen-01 M=4 N=256 float32",
         "speedup over 1 cases",
         "held-out speedup at heldout-01 M=4 N=256 float32",
@@ -106,7 +109,7 @@ def test_a_harness_that_fails_and_another_device_decide_nothing_about_speed() ->
     assert found["status"] is YES and found["speedup over 1 cases"] is UNDECIDED
 
 
-def test_cases_of_other_sizes_are_not_compared_and_untimed_ones_have_no_figure() -> None:
+def test_a_case_of_other_sizes_is_not_reproduced_and_untimed_ones_have_no_figure() -> None:
     here = passed()
     assert here.evaluation is not None
     cases = [
@@ -115,7 +118,70 @@ def test_cases_of_other_sizes_are_not_compared_and_untimed_ones_have_no_figure()
     ]
     changed = replace(here, evaluation=replace(here.evaluation, cases=tuple(cases)))
     found = compared(passed(), changed, changed=True)
-    assert found.task_changed and list(outcomes(found)) == ["status", "compiled", "correct", "held-out cases passed"]
+    names = ["status", "compiled", "correct", "held-out cases passed", "outcome", "case seen-01 M=4 N=256 float32"]
+    assert found.task_changed and list(outcomes(found)) == names
+    assert outcomes(found)[names[-1]] is NO
+
+
+@pytest.mark.parametrize("change", [{"case": "heldout-03"}, {"label": "M=1"}, {"split": Split.SEEN}, {"case": "h"}])
+def test_a_claimed_case_that_was_not_judged_here_is_not_reproduced(change: dict[str, Any]) -> None:
+    here = passed(candidate=Status.WRONG_RESULT)
+    forged = replace(passed().evaluation.cases[1], **change)  # type: ignore[union-attr]
+    recorded = trial(cases=[case("seen-01"), forged, heldout("heldout-02", 2.0)])
+    found = compared(recorded, here)
+    assert outcomes(found)[f"case {forged.label}"] is NO and outcomes(found)["outcome"] is NO
+    elsewhere = compared(recorded, replace(here, environment=environment(CPU)))
+    expected = UNDECIDED if forged.case == "heldout-01" else NO
+    assert outcomes(elsewhere)[f"case {forged.label}"] is expected
+
+
+def test_a_case_that_the_record_leaves_out_counts_in_the_outcome() -> None:
+    without = trial(cases=[case("seen-01"), heldout("heldout-02", 2.0)])
+    assert outcomes(compared(without, passed(candidate=Status.WRONG_RESULT)))["outcome"] is NO
+    assert compared(without, passed()).outcome is YES
+    assert compared(trial(cases=[case("seen-01")]), passed()).outcome is YES  # no unseen case was to be tried
+    assert outcomes(compared(trial(cases=[case("seen-01")]), passed(candidate=Status.CRASH)))["outcome"] is NO
+
+
+def forged_timing(**changes: Any) -> Trial:
+    first = case("seen-01")
+    assert first.timing is not None
+    return trial(cases=[replace(first, timing=replace(first.timing, **changes)), *passed().evaluation.cases[1:]])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"speedup": Estimate(40.0, 39.5, 40.5)},
+        {"speedup": Estimate(2.0, 0.5, 100.0)},
+        {"speedup": Estimate(2.0, 2.0, 2.0)},
+        {"candidate_ms": Estimate(0.025, 0.025, 0.025)},
+        {"baseline_ms": Estimate(20.0, 20.0, 20.0)},
+        {"rounds": ()},
+        {"calls_long": 10},
+        {"rounds": rounds_of(2.0, 1e-6)},
+        {"rounds": rounds_of(2.0, 1.0)[::8]},
+    ],
+)
+def test_a_timing_that_contradicts_its_rounds_is_not_reproduced(changes: dict[str, Any]) -> None:
+    found = compared(forged_timing(**changes), passed())
+    claims = [figure for figure in found.figures if figure.kind is FigureKind.CLAIM]
+    assert [figure.outcome for figure in claims] == [NO] and "rounds" in claims[0].reason
+
+
+def test_speedups_of_a_record_are_those_of_its_rounds() -> None:
+    """An interval from 0.5 to 100 that is said not to be noisy would overlap with any other."""
+    found = compared(forged_timing(speedup=Estimate(40.0, 0.5, 100.0)), passed(speed=1.0))
+    speed = next(figure for figure in found.figures if figure.name == "speedup at seen-01 M=4 N=256 float32")
+    assert speed.outcome is NO and isinstance(speed.recorded, Estimate)
+    assert speed.recorded.value == pytest.approx(2.0) and speed.recorded.high < 2.1
+
+
+def test_rounds_that_are_noisy_decide_nothing_whatever_the_record_says() -> None:
+    rounds = enumerate(rounds_of(2.0, 1.0))
+    wild = tuple(replace(one, candidate_long_s=one.candidate_long_s * (1 + place / 4)) for place, one in rounds)
+    found = compared(forged_timing(rounds=wild), passed())
+    assert outcomes(found)["speedup at seen-01 M=4 N=256 float32"] is not YES
 
 
 def test_a_noisy_case_is_undecided() -> None:
@@ -144,5 +210,5 @@ def test_the_schema_is_that_of_the_file() -> None:
     figure = Figure(FigureKind.SPEEDUP, "speedup", estimate(1.0, 1.2), None, NO)
     found = TrialVerification("a", "t", "hip2hip", 1, False, (figure,))
     here = environment()
-    file = Verification("r", "0", "", "", here, here, None, True, None, 1, 8, 1, (found,))
+    file = Verification("r", "0", "", "", here, here, None, None, 1, 8, 1, (found,))
     jsonschema.validate(json.loads(msgspec.json.encode(file)), kept)

@@ -58,7 +58,7 @@ def verification_of(folder: Path, *, outcome: Reproduction = Reproduction.REPROD
     judged = TrialVerification("alpha", first.task, first.task_type, 1, False, (figure,), private)
     found = Verification(
         read.info.run, records_hash(folder), "", "", read.info.environment, read.info.environment,
-        0.004, True, None, 1, 8, 2, (judged,),
+        0.004, None, 1, 8, 2, (judged,),
     )  # fmt: skip
     path = folder.with_name(f"{folder.name}.verification") / FILE
     records.write(path, found)
@@ -88,10 +88,10 @@ def test_the_level_follows_from_what_lies_beside_the_run_alone(tmp_path: Path) -
     assert "records only" in index_of(folder, out=tmp_path / "site")
     (inside / FILE).write_bytes(verification_of(folder).read_bytes())
     page = index_of(folder, out=tmp_path / "site")
-    assert "re-judged by us (1 trials, 1 of 1 figures reproduced)" in page and "records only" not in page
+    assert "re-judged by us (1 of 2 trials, 1 of 1 figures reproduced)" in page and "records only" not in page
     assert "100.0 % [20.7 %, 100.0 %] of 1" in page  # the private drop
     audit_of(folder)
-    assert "re-judged by us (1 trials, 1 of 1 figures reproduced), transcript audited (2026-01-02)" in index_of(
+    assert "re-judged by us (1 of 2 trials, 1 of 1 figures reproduced), transcript audited (2026-01-02)" in index_of(
         folder, out=tmp_path / "site"
     )
     agent = (tmp_path / "site" / "agents" / f"{slug('alpha')}.html").read_text()
@@ -101,7 +101,13 @@ def test_the_level_follows_from_what_lies_beside_the_run_alone(tmp_path: Path) -
 def test_what_was_not_reproduced_or_not_decided_is_said(tmp_path: Path) -> None:
     folder = kept(tmp_path, simple([2.0, 3.0]))
     verification_of(folder, outcome=Reproduction.NOT_REPRODUCED)
-    assert "0 of 1 figures reproduced" in index_of(folder, out=tmp_path / "site")
+    page = index_of(folder, out=tmp_path / "site")
+    assert "claims not reproduced (1 of 2 trials, 0 of 1 figures reproduced)" in page and "re-judged by us" not in page
+    assert "alpha (1 of 1 claims not reproduced)" in page
+    assert "Not credited, since claims were not reproduced: alpha, triton2triton/norm/t00, attempt 1." in page
+    assert "1/2" in page and "3.00×" in page and "2.00×" not in page  # what is credited is the other trial alone
+    task = (tmp_path / "site" / "tasks" / f"{slug('triton2triton/norm/t00')}.html").read_text()
+    assert "2.00×" not in task
     path = verification_of(folder)
     file = records.read(path, Verification)
     doubtful = Figure(FigureKind.SPEEDUP, "speedup", None, None, Reproduction.UNDECIDED)

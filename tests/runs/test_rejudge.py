@@ -14,12 +14,19 @@ from arena.agents.base import AgentSpec
 from arena.cli.app import app
 from arena.errors import UsageError
 from arena.reports.reproduction import verification
+from arena.results.record import Estimate, Evaluation, Split
+from arena.results.release import Corpus
+from arena.results.verdict import Status
 from arena.results.verification import FILE, Verification
 from arena.runs import records, runner
+from arena.runs.identity import described
 from arena.runs.rejudge import CHOICE, Asked, chosen, prepare
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.corpora import open_corpora
+from arena.task.corpus.release import CorpusRelease
+from arena.task.options import Options
 from tests.fakes import FakeEvaluator, planned
+from tests.reports.builders import case, heldout, timing
 from tests.runs.test_runner import SCALE, TWICE, config
 from tests.task.corpus.folders import HELDOUT, TASK, write_task
 
@@ -57,7 +64,7 @@ def test_kernels_handed_in_are_judged_again_on_own_and_private_cases(
         ("noop", SCALE, 1), ("noop", TWICE, 1), ("noop", SCALE, 2), ("noop", TWICE, 2)
     ]  # fmt: skip
     assert found.complete and set(found.counts(task_changed=False)) == {"reproduced"}
-    assert not found.counts(task_changed=True) and found.notes == () and found.options_known
+    assert not found.counts(task_changed=True) and found.notes == ()
     own = yaml.safe_load(HELDOUT)
     for name, text, file in evaluator.seen:
         kernel = open_corpora([tasks]).find(name).baseline_kernel
@@ -170,12 +177,90 @@ def test_the_command_writes_the_file_and_exits_by_what_was_found(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("dump", "/etc"), ("like", "M=4"), ("case", ["heldout-01"]), ("seeds", 10**12), ("only", ["x"])]
+    ("name", "value"),
+    [
+        ("dump", "/etc"),
+        ("like", "M=4"),
+        ("case", ["heldout-01"]),
+        ("only", ["heldout-01"]),
+        ("seeds", 10**12),
+        ("seeds", 0),
+        ("call_timeout_s", 1e12),
+        ("host_memory_bytes", 2**60),
+        ("effort", "correctness"),
+        ("heldout", False),
+        ("unknown", {"a": 1}),
+    ],
 )
-def test_options_that_no_run_has_are_not_taken_from_a_record(
+def test_options_of_a_record_have_no_effect(
     recorded: records.RunRecords, tasks: Path, tmp_path: Path, name: str, value: object
 ) -> None:
     """A record may come from anybody, who could have the judge write files, or judge fewer cases."""
     info = replace(recorded.info, evaluation={**recorded.info.evaluation, name: value})
-    with pytest.raises(UsageError, match="the run was recorded with"):
-        verified(replace(recorded, info=info), tasks, tmp_path / "out", FakeEvaluator())
+    evaluator = FakeEvaluator()
+    found = verified(replace(recorded, info=info), tasks, tmp_path / "out", evaluator)
+    assert set(evaluator.options) == {Options()} and found.options == described(Options())
+
+
+class Cases(FakeEvaluator):
+    """A judge with two cases a split, of which a kernel that says `OVERFIT` fails every second held-out one."""
+
+    def finish(self, found: Evaluation, text: str) -> Evaluation:
+        wrong = Status.WRONG_RESULT if "OVERFIT" in text else Status.PASSED
+        cases = [case("seen-01"), case("seen-02"), heldout("heldout-01", 2.0), heldout("heldout-02", candidate=wrong)]
+        return replace(found, cases=tuple(cases))
+
+
+def test_a_forged_run_is_not_reproduced_and_its_figures_are_on_no_board(
+    tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = tmp_path / "kernels" / SCALE
+    kernels.mkdir(parents=True)
+    (kernels / "kernel.py").write_text("# OVERFIT\n")
+    forger = AgentSpec("forger", "replay", folder=tmp_path / "kernels")
+    made = runner.run(planned(config(forger), tasks), tmp_path / "demo", JudgePool([Cases()]))
+    (honest,) = [trial for trial in made.trials if trial.evaluation is not None]
+    assert honest.evaluation is not None
+    lies = [
+        replace(one, candidate=Status.PASSED, label=f"{one.label} forged", timing=timing(40.0))
+        if one.split is Split.HELDOUT
+        else replace(one, timing=replace(timing(40.0), speedup=Estimate(40.0, 0.5, 100.0)))
+        for one in honest.evaluation.cases
+    ]
+    records.write_trial(made.path, replace(honest, evaluation=replace(honest.evaluation, cases=tuple(lies))))
+    records.write_head(made.path, replace(made.info, evaluation={"case": ["seen-01"], "seeds": 0}))
+    code, text = invoke(monkeypatch, Cases(), made.path, "--tasks-dir", tasks, "--private-cases", "0")
+    assert code == 1
+    for claim in ("case heldout-01", "case heldout-02", "outcome: recorded solved, here overfit", "its rounds give"):
+        assert claim in text
+    shown = CliRunner().invoke(app, ["site", str(made.path), "--out", str(tmp_path / "site")])
+    assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert "re-judged by us" not in page and "40.00" not in page and "claims not reproduced" in page
+
+
+def test_options_of_the_command_line_are_the_verifiers(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator = FakeEvaluator()
+    asked = (recorded.path, "--tasks-dir", tasks, "--private-cases", "0")
+    assert invoke(monkeypatch, evaluator, *asked, "--seeds", "5")[0] == 0
+    assert {one.seeds for one in evaluator.options} == {5}
+    refused = CliRunner().invoke(app, ["verify", str(recorded.path), "--seeds", "1000000000000"])
+    assert isinstance(refused.exception, UsageError) and "--seeds" in str(refused.exception)
+
+
+def test_what_a_run_says_of_its_tasks_is_compared_with_the_corpus(
+    recorded: records.RunRecords, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = replace(recorded.info, latency_bound=(SCALE,), families={SCALE: "easy"})
+    found = verified(replace(recorded, info=info), tasks, tmp_path / "out", FakeEvaluator())
+    wrong = {figure.name for trial in found.trials for figure in trial.figures if figure.outcome == "not reproduced"}
+    assert wrong == {"bound by latency", "family"}
+    release = CorpusRelease(7, False, {SCALE: "a" * 64})
+    monkeypatch.setattr("arena.reports.reproduction.last_release", lambda: release)
+    trials = tuple(replace(trial, task_hash="b" * 64) for trial in recorded.trials)
+    forged = replace(recorded, info=replace(recorded.info, corpus=Corpus(7, release.hash)), trials=trials)
+    found = verified(forged, tasks, tmp_path / "again", FakeEvaluator())
+    by_task = {trial.task: trial for trial in found.trials}
+    assert not by_task[SCALE].task_changed and by_task[SCALE].not_reproduced and by_task[TWICE].task_changed

@@ -77,6 +77,13 @@ _CPU = TimingConfig(
     clock_slack_ms=0.5,
     baseline_drift=1.5,
 )
+
+
+def config_of(facts: DeviceFacts) -> TimingConfig:
+    """Return the settings for a device."""
+    return _CPU if facts.emulated else _GPU
+
+
 _LEAST_CALLS = 8  # where the time depends on the data, a pass over few sets depends on which
 _LONGEST_PASS_S = 20e-3
 _SLOW_PASS_S = 100e-3  # of a candidate: by how much it is slower than this tells, nobody needs to know exactly
@@ -101,7 +108,7 @@ class Timer:
 
     def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
         self.platform, self.facts = platform, facts
-        self.timing_config = _CPU if facts.emulated else _GPU
+        self.timing_config = config_of(facts)
 
     def calibrate(self) -> None:
         """Measure what bounds a timing while no candidate exists that could disturb it."""
