@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from arena.api.arguments import device_number, listed
 from arena.errors import UsageError
-from arena.runs.records import RunRecords, read_run
+from arena.runs.records import RunRecords
+from arena.runs.submission import read_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +101,7 @@ def load_run(path: str | PathLike[str]) -> Run:
     Raises:
         RecordError: no run folder, or a record that does not belong to it.
     """
-    return Run(read_run(Path(path)))
+    return Run(read_folder(Path(path)))
 
 
 def run(

@@ -30,9 +30,9 @@ def compare(
     """Compare two runs, or two agents of one, paired by task and case, with intervals and paired tests."""
     from arena.reports.compare import compare_runs, only_agent
     from arena.reports.tables import comparison_markdown
-    from arena.runs.records import read_run
+    from arena.runs.submission import read_folder
 
-    one, two = read_run(first), read_run(second)
+    one, two = read_folder(first), read_folder(second)
     agents = only_agent(one, first_agent, "--first-agent"), only_agent(two, second_agent, "--second-agent")
     comparison = compare_runs(one, two, *agents)
     if as_json:

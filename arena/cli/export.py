@@ -47,9 +47,9 @@ def parquet(
         from arena.integrations.parquet import write_parquet
     except ImportError as problem:
         raise lacks_extra("export", problem) from None
-    from arena.runs.records import read_run
+    from arena.runs.submission import read_folder
 
-    out.print(f"data set: {write_parquet(read_run(run), out_dir)}", highlight=False, soft_wrap=True)
+    out.print(f"data set: {write_parquet(read_folder(run), out_dir)}", highlight=False, soft_wrap=True)
 
 
 @app.command("submission", epilog=SUBMISSION_EXAMPLES)

@@ -23,9 +23,10 @@ def portability(
 ) -> None:
     """Compare how much of the roofline agents reach on several kinds of GPU: efficiency and performance portability."""
     from arena.reports.performance_portability import portability_markdown, portability_table
-    from arena.runs.records import by_device, read_run
+    from arena.runs.records import by_device
+    from arena.runs.submission import read_folder
 
-    table = portability_table([part for path in runs for part in by_device(read_run(path))])
+    table = portability_table([part for path in runs for part in by_device(read_folder(path))])
     if as_json:
         print_json(table)
     else:

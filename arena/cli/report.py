@@ -26,9 +26,9 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write the report of one or more runs: index.html, summary.md, CSV, JSON and figures. Needs no GPU, no torch."""
-    from arena.runs.records import read_run
+    from arena.runs.submission import read_folder
 
-    read = [read_run(path) for path in runs]
+    read = [read_folder(path) for path in runs]
     target = out_dir or Path("reports") / "+".join(run.info.run for run in read)
     write_and_show(read, target, as_json=as_json)
 
@@ -45,6 +45,8 @@ def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = Tr
         _show(summaries)
     if not write:
         return
+    from rich.markup import escape
+
     from arena.reports.pages import write_report
 
     for group in per_device:
@@ -52,7 +54,8 @@ def write_and_show(runs: Sequence[RunRecords], target: Path, *, write: bool = Tr
         written = write_report(group, target if len(per_device) == 1 else target / f"{device.platform}-{device.arch}")
         if not as_json:
             for warning in written.warnings:
-                err.print(f"[yellow]warning[/yellow]: {warning.problem}; {warning.next_step}", highlight=False)
+                text = escape(f"{warning.problem}; {warning.next_step}")
+                err.print(f"[yellow]warning[/yellow]: {text}", highlight=False)
             out.print(f"report: {written.index}", highlight=False)
 
 

@@ -26,6 +26,8 @@ def site(
 
     Exit code 3: a run folder is malformed.
     """
+    from rich.markup import escape
+
     from arena.reports.site import write_site
     from arena.reports.site_entries import read_entries
 
@@ -33,5 +35,5 @@ def site(
     index = write_site(entries, out_dir)
     for entry in entries:
         for note in entry.notes:
-            err.print(f"[yellow]warning[/yellow]: {entry.name}: {note}", highlight=False, soft_wrap=True)
+            err.print(f"[yellow]warning[/yellow]: {escape(f'{entry.name}: {note}')}", highlight=False, soft_wrap=True)
     out.print(f"site: {index}", highlight=False, soft_wrap=True)

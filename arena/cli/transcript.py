@@ -115,9 +115,9 @@ def _row(place: _Place) -> TrialRow:
     """The trial's record; the run is read whole, so that a record that does not belong to it is an error."""
     from arena.reports.rows import trial_rows
     from arena.results.transcripts import transcript_path
-    from arena.runs.records import read_run
+    from arena.runs.submission import read_folder
 
-    run = read_run(place.run)
+    run = read_folder(place.run)
     for row in trial_rows([run]):
         if transcript_path(run.path, row.agent, row.task, row.attempt) == place.folder:
             return row

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow  # noqa: F401  # pandas writes Parquet with it
 
+from arena.reports.plain import markdown_line
 from arena.reports.rows import trial_rows
 from arena.reports.tables import cases_frame, trials_frame
 from arena.results.record import RunInfo, Trial
@@ -82,10 +83,10 @@ def _card(run: RunRecords) -> str:
     device = info.environment.device
     return _CARD.format(
         name=info.run,
-        version=info.arena_version,
+        version=markdown_line(info.arena_version),
         trials=TRIALS,
         cases=CASES,
-        device=f"{device.name} ({device.arch})",
+        device=markdown_line(f"{device.name} ({device.arch})").replace("|", "&#124;"),
         tasks=len(info.tasks),
         corpus=info.corpus or "release unknown",
         agents=", ".join(info.agents),
@@ -93,6 +94,6 @@ def _card(run: RunRecords) -> str:
         recorded=len(run.trials),
         planned=len(info.planned),
         effort=info.effort,
-        began=info.started_at,
+        began=markdown_line(info.started_at).replace("|", "&#124;"),
         emulated=_EMULATED if device.emulated else "",
     )

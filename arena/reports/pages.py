@@ -13,6 +13,7 @@ from arena.processes.printable import write_printable
 from arena.reports import formats, tables, views
 from arena.reports.answers import answers
 from arena.reports.groups import ALL, Group, groups
+from arena.reports.plain import markdown_line
 from arena.reports.plots import PLOTS
 from arena.reports.png import png
 from arena.reports.report_warnings import ReportWarning, warnings
@@ -142,11 +143,13 @@ def _summary(
         environment = run.info.environment
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
         where = f"{formats.device_line(environment)}; isolation {environment.isolation}; {versions}"
-        lines.append(f"- {run.info.run}: {where}; {len(run.trials)} of {len(run.info.planned)} trials recorded")
+        recorded = f"{len(run.trials)} of {len(run.info.planned)} trials recorded"
+        lines.append(f"- {markdown_line(f'{run.info.run}: {where}; {recorded}')}")
     emulated = runs[0].info.environment.device.emulated
     if emulated:
         lines += ["", f"**Speedups below are ratios of {formats.EMULATED}.**"]
-    lines += [f"**{one.question}** {one.lead.removesuffix('.')}. {one.rest}" for one in answers(ordered, emulated)]
+    found_answers = answers(ordered, emulated)
+    lines += [markdown_line(f"**{one.question}** {one.lead.removesuffix('.')}. {one.rest}") for one in found_answers]
     results = results_frame(ordered, emulated)
     lines += ["", tables.markdown(results) if ordered else "No trials were planned.\n"]
     lines += [tables.markdown(tables.statuses_frame([one.group for one in ordered]))] if ordered else []
@@ -156,7 +159,7 @@ def _summary(
     lines += sessions_markdown(rows)
     if found:
         lines += ["", "## Warnings", ""]
-        lines += [f"- {warning.problem}. Next: {warning.next_step}" for warning in found]
+        lines += [f"- {markdown_line(f'{warning.problem}. Next: {warning.next_step}')}" for warning in found]
     return "\n".join(lines) + "\n"
 
 

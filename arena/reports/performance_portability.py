@@ -17,6 +17,7 @@ from arena.reports import formats
 from arena.reports.groups import ALL
 from arena.reports.intervals import Quantity, Tally, estimate
 from arena.reports.measure import Unit
+from arena.reports.plain import markdown_line
 from arena.reports.rows import TrialRow, trial_rows
 from arena.reports.tables import markdown
 from arena.results.environment import DeviceFacts
@@ -86,7 +87,7 @@ def portability_markdown(table: PortabilityTable) -> str:
         }
         for row in table.rows
     ]
-    return "\n".join([*(f"- Note: {note}." for note in table.notes), "", markdown(pd.DataFrame(cells))])
+    return "\n".join([*(f"- Note: {markdown_line(note)}." for note in table.notes), "", markdown(pd.DataFrame(cells))])
 
 
 def _name(device: DeviceFacts) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from typing import NamedTuple
 
 from arena.processes.printable import printable
@@ -29,6 +30,12 @@ def plain(text: str) -> str:
     if "\r" in text:
         text = "\n".join(_last_written(line) for line in text.split("\n"))
     return printable(text)
+
+
+def markdown_line(text: str) -> str:
+    """Return text on one line of Markdown in which it is neither HTML nor a link nor a picture."""
+    line = escape(" ".join(plain(text).split()), quote=False)
+    return line.replace("](", "]\\(").replace("][", "]\\[").replace("]:", "]\\:")
 
 
 def cut(text: str, limit: int) -> Cut:

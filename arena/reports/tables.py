@@ -18,6 +18,7 @@ from arena.reports.groups import ALL, CURVE, MISSING, Group, evaluate
 from arena.reports.intervals import Quantity
 from arena.reports.measure import Unit, by_task
 from arena.reports.measures import BY_NAME, bounded, relative
+from arena.reports.plain import markdown_line
 from arena.reports.report_warnings import ReportWarning
 from arena.reports.results import gain_heading, gain_text
 from arena.reports.rows import CaseRow, TrialRow
@@ -91,7 +92,7 @@ def write_csv(frame: pd.DataFrame, path: Path) -> Path:
 
 
 def markdown(frame: pd.DataFrame) -> str:
-    """A frame as a markdown table; pipes in cells are escaped."""
+    """A frame as a markdown table; cells hold neither HTML nor links, and no cell ends early."""
     rows = [list(map(str, frame.columns)), *frame.astype(object).to_numpy().tolist()]
     lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
     return "\n".join([lines[0], "| " + " | ".join("---" for _ in rows[0]) + " |", *lines[1:]]) + "\n"
@@ -162,8 +163,8 @@ def comparison_markdown(comparison: Comparison) -> str:
     lines += [f"First: {comparison.first}. Second: {comparison.second}. Ratios above 1 speak for the second."]
     lines += ["Seen: right on every seen case. Solved: on every unseen one too, with a valid timing.", ""]
     results = (comparison.seen, comparison.solved, comparison.speed)
-    lines += [f"- {result.conclusion}" for result in results]
-    lines += [f"- Note: {note}." for note in comparison.notes]
+    lines += [f"- {markdown_line(result.conclusion)}" for result in results]
+    lines += [f"- Note: {markdown_line(note)}." for note in comparison.notes]
     if comparison.speed.latency_ratio is not None:
         ratio = comparison.speed.latency_ratio.value
         lines.append(
@@ -305,4 +306,4 @@ def _is_number(text: str) -> bool:
 
 
 def _markdown_cell(cell: object) -> str:
-    return printable(str(cell)).replace("|", "\\|").replace("\n", " ")
+    return markdown_line(str(cell)).replace("|", "&#124;")

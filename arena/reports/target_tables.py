@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from arena.processes.error_line import first_error_line
+from arena.reports.plain import markdown_line
 from arena.reports.rows import TrialRow
 from arena.reports.target_views import TargetsView
 from arena.results.portability import KernelUse, TargetBuild, vendor_of
@@ -62,7 +63,7 @@ def target_cells(row: TrialRow) -> list[dict[str, Cell]]:
 def targets_markdown(view: TargetsView) -> Iterator[str]:
     """The section on targets in `summary.md`, line by line."""
     yield from ("## Targets", "")
-    yield f"| Agent | {' | '.join(view.names)} | Everywhere |"
+    yield f"| Agent | {' | '.join(markdown_line(name).replace('|', ' ') for name in view.names)} | Everywhere |"
     yield "| --- " * (len(view.names) + 2) + "|"
     for agent in view.agents:
         counts = (f"{cell.text} ({cell.rest})" if cell.rest else cell.text for cell in agent.cells)
@@ -74,11 +75,12 @@ def targets_markdown(view: TargetsView) -> Iterator[str]:
         yield from ("", "### Builds only where it was written", "")
     for entry in view.tied:
         where = f"builds for {entry.builds_for}, fails for {entry.fails_for}"
-        yield f"- **{entry.word}**: {entry.agent}, {entry.task}: {where}: `{entry.said.replace('`', chr(39))}`"
+        said = markdown_line(entry.said).replace("`", "'")
+        yield f"- **{entry.word}**: {entry.agent}, {entry.task}: {markdown_line(where)}: `{said}`"
     if view.waves:
         yield from ("", "### Right at one wave size only", "")
     for wave in view.waves:
-        yield f"- {wave.agent}, {wave.task}: {first_error_line(wave.detail)}"
+        yield f"- {wave.agent}, {wave.task}: {markdown_line(first_error_line(wave.detail))}"
 
 
 def _machine_code(build: TargetBuild) -> dict[str, Cell]:

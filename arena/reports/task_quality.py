@@ -13,6 +13,7 @@ from arena.reports.formats import NONE
 from arena.results.check import CheckOutcome, MutantFate, TaskCheck
 from arena.results.record import LONG_MS, CaseTiming, Trial
 from arena.runs import records
+from arena.runs.submission import read_folder
 from arena.task.definition import Task, TaskType
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -112,7 +113,7 @@ def gather(tasks: Iterable[Task], folder: Path, run: Path | None = None) -> tupl
     found = {kind: _read(folder / kind) for kind in ("cpu/items", "cpu/mutants")}
     if not any(found.values()):
         raise UsageError(f"{folder} holds no checks; `arena tasks check` and `arena tasks check --mutants` make some")
-    kept = None if run is None else records.read_run(run)
+    kept = None if run is None else read_folder(run)
     trials = () if kept is None else kept.trials
     device = "" if kept is None else kept.info.environment.device.name
     timings = {(one.task, one.task_hash, one.agent): _timings(one) for one in trials}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from arena.results.bounds import Count, DeviceName, NotNegative
+
 _SPLIT = 3
 """products of a shorter format that make one of float32"""
 
@@ -12,16 +14,16 @@ _SPLIT = 3
 class DeviceFacts:
     """What is known of one device. Sizes in bytes, bandwidth in GB/s, peaks in TFLOP/s by number format."""
 
-    platform: str
+    platform: DeviceName
     vendor: str
-    arch: str
+    arch: DeviceName
     name: str
-    wave_size: int
-    memory_bytes: int
-    last_level_cache_bytes: int
+    wave_size: Count
+    memory_bytes: Count
+    last_level_cache_bytes: Count
     driver: str = ""
-    peak_bandwidth_gbs: float | None = None
-    peak_tflops: dict[str, float] = field(default_factory=dict)
+    peak_bandwidth_gbs: NotNegative | None = None
+    peak_tflops: dict[str, NotNegative] = field(default_factory=dict)
     peak_source: str = ""
 
     @property

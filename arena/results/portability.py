@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from arena.results.bounds import Count, Number, Seconds, Whole
+
 
 class BuildOutcome(StrEnum):
     """How building for one target ended."""
@@ -38,7 +40,7 @@ class MachineCode:
     outcome: MachineCodeOutcome
     detail: str
     case: str
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,11 @@ class KernelUse:
     """
 
     kernel: str
-    registers: int
-    shared_bytes: int = 0
-    spill_bytes: int = 0
-    scalar_registers: int = 0
-    occupancy: float | None = None
+    registers: Whole
+    shared_bytes: Whole = 0
+    spill_bytes: Whole = 0
+    scalar_registers: Whole = 0
+    occupancy: Number | None = None
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,9 @@ class TargetBuild:
     target: str
     outcome: BuildOutcome
     detail: str = ""
-    seconds: float = 0.0
-    builds: int = 0
-    asked: int = 0
+    seconds: Seconds = 0.0
+    builds: Count = 0
+    asked: Count = 0
     kernels: tuple[KernelUse, ...] = ()
     machine_code: MachineCode | None = None
     """None where it was not asked for, or nothing was built"""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from arena.results.bounds import Number, Whole
 from arena.results.portability import KernelUse
 
 
@@ -18,10 +19,10 @@ class KernelTime:
     """
 
     kernel: str
-    calls: int
-    device_us: float
-    grid: tuple[int, ...] = ()
-    block: tuple[int, ...] = ()
+    calls: Whole
+    device_us: Number
+    grid: tuple[Whole, ...] = ()
+    block: tuple[Whole, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,21 +32,21 @@ class Counters:
     Percentages are means weighted by the kernels' times. AMD's and NVIDIA's counters of one row are alike, not equal.
     """
 
-    kernel_us: float | None = None
+    kernel_us: Number | None = None
     """microseconds of the kernels, under the tool, which may lock clocks or flush caches"""
-    occupancy_pct: float | None = None
+    occupancy_pct: Number | None = None
     """resident waves or warps, of the most that fit"""
-    lds_conflict_pct: float | None = None
+    lds_conflict_pct: Number | None = None
     """of the cycles in which shared memory (LDS) worked, those that bank conflicts added"""
-    memory_gbs: float | None = None
+    memory_gbs: Number | None = None
     """read from and written to device memory, in 10^9 bytes a second"""
-    l2_gbs: float | None = None
+    l2_gbs: Number | None = None
     """requested of the L2, in 10^9 bytes a second"""
-    matrix_pct: float | None = None
+    matrix_pct: Number | None = None
     """of the time, matrix units (MFMA, tensor cores) busy"""
-    vector_pct: float | None = None
+    vector_pct: Number | None = None
     """of the time, vector units (VALU; the busier of NVIDIA's FMA and ALU pipes) busy"""
-    scalar_pct: float | None = None
+    scalar_pct: Number | None = None
     """of the time, the scalar unit (SALU, uniform pipe) busy"""
 
 
@@ -73,8 +74,8 @@ class CounterTable:
     baseline: Counters | None = None
     candidate: Counters | None = None
     detail: str = ""
-    baseline_roofline: float | None = None
-    candidate_roofline: float | None = None
+    baseline_roofline: Number | None = None
+    candidate_roofline: Number | None = None
 
     def rows(self) -> list[tuple[str, float | None, float | None]]:
         """Return name, baseline and candidate of each counter, and last the percentages of the roofline."""

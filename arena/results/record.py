@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import geometric_mean
 
+from arena.results.bounds import Attempt, Calls, Kind, Name, Number, Positive, Seconds, TaskId
 from arena.results.effort import Effort
 from arena.results.environment import Environment
 from arena.results.portability import TargetBuild
@@ -20,6 +21,8 @@ VAGUE = 1.5
 LONG_MS = 0.02
 """what a timed case takes at least: below it the resolution of clocks counts, a constant tenth of a microsecond"""
 
+_MOST_TRIALS = 1_000_000
+"""of one run"""
 _TIMED = (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
 
@@ -42,9 +45,9 @@ class Mode(StrEnum):
 class Estimate:
     """A value with its 95 % confidence interval, in the unit of the field that holds it."""
 
-    value: float
-    low: float
-    high: float
+    value: Number
+    low: Number
+    high: Number
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
@@ -60,13 +63,13 @@ class Estimate:
 class Round:
     """One round of interleaved passes: seconds on the judge's clock, and on the host's own for the long pass."""
 
-    baseline_short_s: float
-    candidate_short_s: float
-    baseline_long_s: float
-    candidate_long_s: float
-    candidate_host_s: float = 0.0
-    baseline_single_s: float = 0.0
-    candidate_single_s: float = 0.0
+    baseline_short_s: Seconds
+    candidate_short_s: Seconds
+    baseline_long_s: Seconds
+    candidate_long_s: Seconds
+    candidate_host_s: Number = 0.0
+    baseline_single_s: Seconds = 0.0
+    candidate_single_s: Seconds = 0.0
     swapped: bool = False
     """whether the two sides had changed buffers: two places in memory are not equally fast"""
 
@@ -79,19 +82,23 @@ class CaseTiming:
     candidate_ms: Estimate
     speedup: Estimate
     mode: Mode
-    calls_short: int
-    calls_long: int
+    calls_short: Calls
+    calls_long: Calls
     cache: str
     rounds: tuple[Round, ...]
-    roofline_ms: float | None = None
+    roofline_ms: Positive | None = None
     noisy: bool = False
-    other_baselines_ms: dict[str, float] = field(default_factory=dict)
+    other_baselines_ms: dict[str, Number] = field(default_factory=dict)
     alone_ms: Estimate | None = None
     """the baseline before there was a candidate, where it lies in the rounds that are not swapped"""
     doubted: str = ""
     """why an earlier measurement of the case was not believed; this one was made after it, and alone counts"""
     undecided: str = ""
     """what a plausibility check saw that noise may explain; such a timing is noisy"""
+
+    def __post_init__(self) -> None:
+        if self.speedup.value <= 0 or self.speedup.low < 0:
+            raise ValueError(f"speedup: {self.speedup.value} [{self.speedup.low}, …] is no quotient of times")
 
     @property
     def credit(self) -> Estimate:
@@ -111,17 +118,19 @@ class CaseTiming:
 
     @property
     def roofline_fraction(self) -> float | None:
-        """Least possible time over measured time, or None where the device's peaks are unknown."""
-        return self.roofline_ms / self.candidate_ms.value if self.roofline_ms is not None else None
+        """Least possible time over measured time; None for unknown peaks, and a latency lost in noise."""
+        if self.roofline_ms is None or self.candidate_ms.value <= 0:
+            return None
+        return self.roofline_ms / self.candidate_ms.value
 
 
 @dataclass(frozen=True)
 class CaseResult:
     """How baseline and candidate did on one case."""
 
-    case: str
+    case: Name
     split: Split
-    kind: str
+    kind: Kind
     label: str
     baseline: Status
     candidate: Status
@@ -159,7 +168,7 @@ class Evaluation:
     verdicts: tuple[Verdict, ...]
     cases: tuple[CaseResult, ...]
     compile_log: str = ""
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, Seconds] = field(default_factory=dict)
     targets: tuple[TargetBuild, ...] = ()
     profile: Profile | None = None
     effort: Effort = Effort.FULL
@@ -214,16 +223,16 @@ class Trial:
     agents that only copy a file.
     """
 
-    run: str
-    task: str
+    run: Name
+    task: TaskId
     task_type: str
     task_hash: str
-    agent: str
-    attempt: int
+    agent: Name
+    attempt: Attempt
     status: Status
     environment: Environment
     started_at: str
-    seconds: float
+    seconds: Seconds
     detail: str = ""
     evaluation: Evaluation | None = None
     session: Session | None = None
@@ -261,7 +270,7 @@ class DeviceTasks:
     """The tasks of a run that are measured on one device."""
 
     environment: Environment
-    tasks: tuple[str, ...]
+    tasks: tuple[TaskId, ...]
 
 
 @dataclass(frozen=True)
@@ -271,12 +280,12 @@ class RunInfo:
     `config` is the configuration's path as it was typed, `config_text` what the file said.
     """
 
-    run: str
+    run: Name
     started_at: str
     environment: Environment
-    agents: tuple[str, ...]
-    tasks: tuple[str, ...]
-    attempts: int
+    agents: tuple[Name, ...]
+    tasks: tuple[TaskId, ...]
+    attempts: Attempt
     config: str
     arena_version: str
     config_text: str = ""
@@ -286,7 +295,7 @@ class RunInfo:
     """the tasks of the run that no size makes long: their speeds are never averaged with others"""
     families: dict[str, str] = field(default_factory=dict)
     """the family of every task of the run; empty in heads of versions that did not store them"""
-    selected: tuple[tuple[str, str, int], ...] = ()
+    selected: tuple[tuple[Name, TaskId, Attempt], ...] = ()
     """the only trials of the run, where it is a selection; empty: every agent on every task, every attempt"""
     corpus: Corpus | None = None
     """the release of the tasks; None in heads of versions that did not store it"""
@@ -297,6 +306,14 @@ class RunInfo:
     used: dict[str, AgentUsed] = field(default_factory=dict)
     """the agents as the run began with them, by name; empty in heads of versions that did not store them"""
     schema_version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        if not self.selected and len(self.agents) * len(self.tasks) * self.attempts > _MOST_TRIALS:
+            raise ValueError(f"agents, tasks, attempts: more than {_MOST_TRIALS} trials")
+        if len(set(self.planned)) != len(self.planned):
+            raise ValueError("agents, tasks, selected: a trial is planned twice")
+        if self.evaluation.get("effort", Effort.FULL) not in list(Effort):
+            raise ValueError(f"evaluation.effort: expected one of {', '.join(Effort)}")
 
     @property
     def effort(self) -> Effort:

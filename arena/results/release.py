@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from arena.results.bounds import Count
 
 _DIGITS = 12
 
@@ -14,8 +19,8 @@ class Corpus:
     `hash`: of that release, or else over ids and hashes of the tasks at hand.
     """
 
-    release: int | None
-    hash: str
+    release: Count | None
+    hash: Annotated[str, Meta(pattern=r"^[0-9a-zA-Z]{1,64}\Z")]
 
     def __str__(self) -> str:
         """Return `release 3 (0123456789ab)` or `unreleased (0123456789ab)`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from arena.results.bounds import Count, NotNegative, Number, Positive, Seconds, Whole
 from arena.results.verdict import Status
 
 KERNEL_LIMIT_BYTES = 1 << 20
@@ -34,9 +35,9 @@ class EventKind(StrEnum):
 class Tokens:
     """Tokens of a model: `input` includes those read from the provider's cache, which `cached` counts once more."""
 
-    input: int = 0
-    output: int = 0
-    cached: int = 0
+    input: Whole = 0
+    output: Whole = 0
+    cached: Whole = 0
 
     @property
     def total(self) -> int:
@@ -88,25 +89,25 @@ class Ending(StrEnum):
 class Limits:
     """What one trial of an agent may use up; None is no limit. Enforced by the harness."""
 
-    wall_clock_s: float = 1800.0
+    wall_clock_s: Seconds = 1800.0
     """time in which the agent was not stopped for a measurement"""
-    evaluations: int = 50
-    tokens: int | None = None
-    cost_usd: float | None = None
-    disk_bytes: int = 2 << 30
+    evaluations: Count = 50
+    tokens: Count | None = None
+    cost_usd: NotNegative | None = None
+    disk_bytes: Count = 2 << 30
 
 
 @dataclass(frozen=True)
 class Evaluated:
     """One call of `./evaluate`: a point of the curve "speedup over evaluations and minutes"."""
 
-    number: int
-    at_s: float
+    number: Count
+    at_s: Seconds
     """seconds since the agent started, without the pauses"""
-    seconds: float
+    seconds: Seconds
     """how long the evaluation took, waiting included"""
     status: Status
-    speedup: float | None
+    speedup: Positive | None
     """geometric mean over the seen cases; None unless all passed"""
     candidate_hash: str
 
@@ -115,7 +116,7 @@ class Evaluated:
 class Flag:
     """A place where an agent reaches for what it must not see; for a person to read, never a verdict."""
 
-    event: int
+    event: Count
     """index of the event"""
     reaches_for: str
     excerpt: str
@@ -131,16 +132,16 @@ class Session:
     """what the agent's program says of its version"""
     ending: Ending
     detail: str
-    active_s: float
-    paused_s: float
+    active_s: Seconds
+    paused_s: Seconds
     isolation: str
     model: str = ""
     evaluations: tuple[Evaluated, ...] = ()
-    refused: int = 0
+    refused: Count = 0
     """calls of `./evaluate` beyond the limit"""
     tokens: Tokens = Tokens()
-    cost_usd: float = 0.0
-    events: int = 0
+    cost_usd: Number = 0.0
+    events: Count = 0
     flags: tuple[Flag, ...] = field(default_factory=tuple)
 
     @property

@@ -32,6 +32,7 @@ LINE_LIMIT = 256 << 10
 FILE_LIMIT = 64 << 20
 """Bytes that `raw.jsonl` and `events.jsonl` may grow to, each."""
 _EXACT = 2**53
+_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ def read_transcript(folder: Path) -> Transcript:
     """Read a transcript; raises `RecordError` where there is none. A last line that was cut off is left out."""
     if not (folder / EVENTS).is_file():
         raise RecordError(f"{folder}: no transcript here (no {EVENTS}); a run of a coding agent writes one")
-    places = sorted((folder / EVALUATIONS).glob("[0-9]*"), key=lambda place: int(place.name))
+    numbered = (place for place in (folder / EVALUATIONS).glob("[0-9]*") if place.name.isdecimal())
+    places = sorted(numbered, key=lambda place: int(place.name[:_DIGITS]))
     return Transcript(folder, tuple(_lines(folder / EVENTS, Event)), tuple(_evaluation(place) for place in places))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from arena.results.bounds import Seconds
+
 
 class Stage(StrEnum):
     """The gates of an evaluation, in order."""
@@ -67,7 +69,7 @@ class Verdict:
     stage: Stage
     status: Status
     detail: str = ""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
 
     @property
     def passed(self) -> bool:

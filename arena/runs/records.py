@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +22,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from arena.errors import BrokenRecord, RecordError, StorageError, UsageError
+from arena.results.bounds import spelled
 from arena.results.record import SCHEMA_VERSION, RunInfo, Trial
+from arena.task.definition import TaskType
 
 T = TypeVar("T")
 HEAD = "run.json"
@@ -55,7 +58,11 @@ def submission_folder(run: Path, agent: str, task: str, attempt: int) -> Path:
 
 
 def write_head(run: Path, info: RunInfo) -> None:
-    """Write the head of a run folder."""
+    """Write the head of a run folder; raises `RecordError` where `read_head` would refuse it."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(info), type=RunInfo)
+    except msgspec.ValidationError as problem:
+        raise RecordError(f"{run / HEAD}: {spelled(problem)}; rename what this names") from problem
     write(run / HEAD, info)
 
 
@@ -79,7 +86,10 @@ def read_trial(path: Path) -> Trial:
 
 
 def read_run(run: Path) -> RunRecords:
-    """Read a run folder; a record that no one planned, or of another run, is an error, not a surprise."""
+    """Read a run folder, which anybody may have written; a record that no one planned, or of another run, is an error.
+
+    `arena.runs.submission.read_folder` also checks its files.
+    """
     info, read = read_head(run), [(path, read_trial(path)) for path in _trial_files(run)]
     info = _as_recorded(info, [trial for _, trial in read]) if info.open_ended else info
     planned = set(info.planned)
@@ -87,13 +97,34 @@ def read_run(run: Path) -> RunRecords:
     for path, trial in read:
         if trial.run != info.run or trial.key not in planned:
             raise RecordError(f"{path}: record of {trial.key} in run {trial.run!r} does not belong to {info.run!r}")
+        if path != trial_path(run, *trial.key):
+            raise RecordError(f"{path}: a record under another trial's name, of {trial.key}; {WHOLE}")
         if not trial.environment.comparable_with(info.environment_of(trial.task)):
             raise RecordError(f"{path}: measured on {trial.environment.device.name}, the run on another device")
         if trial.evaluation is not None and trial.evaluation.effort is not info.effort:
             raise RecordError(f"{path}: effort {trial.evaluation.effort}, but the run's is {info.effort}")
+        _require_consistent(path, trial)
         trials.append(trial)
     order = {key: place for place, key in enumerate(info.planned)}
     return RunRecords(run, info, tuple(sorted(trials, key=lambda trial: order[trial.key])))
+
+
+def _require_consistent(path: Path, trial: Trial) -> None:
+    """Raise `RecordError` where parts of a record contradict each other, or a case has two results."""
+    if trial.task_type != trial.task.split("/")[0] or trial.task_type not in TaskType.__members__.values():
+        raise RecordError(f"{path}: task_type: {trial.task_type!r} is no task type of {trial.task!r}; {WHOLE}")
+    evaluation = trial.evaluation
+    if evaluation is None:
+        return
+    for name in ("task", "task_type", "task_hash"):
+        one, two = getattr(trial, name), getattr(evaluation, name)
+        if one != two:
+            raise RecordError(f"{path}: evaluation.{name}: {two!r}, but the trial's is {one!r}; {WHOLE}")
+    if not evaluation.environment.comparable_with(trial.environment):
+        raise RecordError(f"{path}: evaluation.environment: another device than the trial's; {WHOLE}")
+    names = Counter(case.case for case in evaluation.cases)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise RecordError(f"{path}: evaluation.cases: two results of {twice[0]!r}; {WHOLE}")
 
 
 def _as_recorded(info: RunInfo, trials: Sequence[Trial]) -> RunInfo:
@@ -155,6 +186,7 @@ def write_bytes(path: Path, data: bytes) -> None:
             staged.unlink(missing_ok=True)
 
 
+WHOLE = "hand in the folder as `arena run` wrote it"
 _ADVICE = "make room, then the same command goes on where the run stopped"
 
 
@@ -237,6 +269,8 @@ def read(path: Path, kind: type[T]) -> T:
     try:
         data = path.read_bytes()
         version = _version(data)
+    except RecursionError as problem:
+        raise RecordError(f"{path}: unreadable record ({problem}); {WHOLE}") from problem
     except ValueError as problem:  # also where the bytes are no UTF-8
         again = "the same `arena run` puts it aside and runs the trial again"
         raise BrokenRecord(f"{path}: unreadable record ({problem}); {again}") from problem
@@ -246,8 +280,10 @@ def read(path: Path, kind: type[T]) -> T:
         raise RecordError(f"{path}: schema version {version}, this arena reads {SCHEMA_VERSION}")
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as problem:
-        raise RecordError(f"{path}: unreadable record ({problem}); delete it and start again") from problem
+    except (msgspec.ValidationError, RecursionError) as problem:
+        raise RecordError(
+            f"{path}: unreadable record ({spelled(problem)}); {WHOLE}, or delete it and start again"
+        ) from problem
 
 
 class _Versioned(msgspec.Struct):

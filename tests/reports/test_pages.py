@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -258,6 +259,20 @@ def test_markdown_holds_no_control_codes() -> None:
 
 
 def test_markdown_escapes_pipes() -> None:
-    assert markdown(pd.DataFrame([{"a|b": "x|y\nz"}])).splitlines()[2] == "| x\\|y z |"
+    assert markdown(pd.DataFrame([{"a|b": "x|y\nz"}])).splitlines()[2] == "| x&#124;y z |"
     rows = trial_rows([b.simple([2.0])])
     assert markdown(results_frame(standings(rows, groups(rows)), emulated=False)).count("\n") == 4
+
+
+def test_the_summary_holds_no_html_and_no_links_of_a_record(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script> ![x](https://evil/x.png) [a][b] | end\n# Heading"
+    device = replace(b.GPU, name=evil, driver=evil)
+    made = b.simple([2.0, None], env=replace(b.environment(device, torch=evil), isolation=evil))
+    info = replace(made.info, config=evil, arena_version=evil, started_at=evil)
+    trials = [replace(one, detail=evil, session=replace(b.session(), model=evil, version=evil)) for one in made.trials]
+    broken = replace(trials[-1], status=Status.HARNESS_ERROR, evaluation=None)
+    report = write_report([replace(made, info=info, trials=(*trials[:-1], broken))], tmp_path)
+    text = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "&lt;script&gt;" in text and "<script" not in text and "](" not in text and "\n# Heading" not in text
+    for page in (path for path in (*report.files, report.index) if path.suffix == ".html"):
+        assert "alert(1)</script>" not in page.read_text(encoding="utf-8"), page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from arena.cli.app import app
 from arena.errors import FileError, RecordError, UsageError
 from arena.reports.site import MARK, write_site
 from arena.reports.site_entries import read_entries, slug
-from arena.results.record import Split, Trial
+from arena.results.record import Trial
 from arena.results.release import Corpus
 from arena.results.session import Event, EventKind
 from arena.results.transcripts import TranscriptWriter, transcript_path
@@ -43,7 +44,7 @@ FORMULAS = ("=HYPERLINK(1)", "+1+A1", "-1+A1", "@SUM(1)", "\t=1", "\r=1")
 def kept(root: Path, made: RunRecords, **changes: object) -> Path:
     """Write a run folder as `arena run` does."""
     folder = root / made.info.run
-    records.write_head(folder, replace(made.info, **changes))  # type: ignore[arg-type]
+    records.write(folder / records.HEAD, replace(made.info, **changes))  # type: ignore[arg-type]
     for one in made.trials:
         records.write_trial(folder, one)
     return folder
@@ -247,10 +248,12 @@ def test_names_that_would_leave_the_folder_or_collide_do_not(tmp_path: Path) -> 
 
 
 def test_numbers_that_no_measurement_has_are_refused(tmp_path: Path) -> None:
-    negative = replace(timing(2.0), speedup=replace(timing(2.0).speedup, value=-1.0, low=-2.0))
-    bad = replace(case("s", 2.0), split=Split.SEEN, timing=negative)
-    folder = kept(tmp_path, run([trial(cases=[bad])]))
-    with pytest.raises(RecordError, match="out of range"):
+    folder = kept(tmp_path, run([trial(cases=[case("s", 2.0)])]))
+    (path,) = (folder / "trials" / "alpha").iterdir()
+    record = json.loads(path.read_text())
+    record["evaluation"]["cases"][0]["timing"]["speedup"] = {"value": -1.0, "low": -2.0, "high": 1.0}
+    path.write_text(json.dumps(record))
+    with pytest.raises(RecordError, match=r"no quotient of times.*cases\[0\]\.timing"):
         read_entries([folder])
 
 

@@ -61,7 +61,7 @@ def test_a_row_holds_what_was_kept(task: Task, tmp_path: Path) -> None:
 
 
 def timed(speedup: float, baseline_ms: float, *, noisy: bool = False) -> CaseResult:
-    return builders.case(f"at {baseline_ms}", speedup, baseline_ms=baseline_ms, noisy=noisy, roofline_ms=0.1)
+    return builders.case(f"at-{baseline_ms}", speedup, baseline_ms=baseline_ms, noisy=noisy, roofline_ms=0.1)
 
 
 def keep_run(folder: Path, task: Task, own: list[CaseResult], expert: list[CaseResult], version: str = "") -> None:

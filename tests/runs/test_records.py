@@ -88,7 +88,7 @@ def trial(agent: str = "noop", task: str = TASKS[0], attempt: int = 1) -> Trial:
     return Trial(
         run="demo",
         task=task,
-        task_type="hip2hip",
+        task_type=task.split("/")[0],
         task_hash="t",
         agent=agent,
         attempt=attempt,
@@ -96,7 +96,7 @@ def trial(agent: str = "noop", task: str = TASKS[0], attempt: int = 1) -> Trial:
         environment=HERE,
         started_at="2025-01-01T00:00:00+00:00",
         seconds=1.5,
-        evaluation=evaluation(),
+        evaluation=replace(evaluation(), task=task, task_type=task.split("/")[0]),
     )
 
 

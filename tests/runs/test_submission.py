@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from arena.cli.app import app
 from arena.errors import RecordError
 from arena.results.record import Trial
 from arena.runs import records, submission
-from arena.runs.submission import check_files, read_submission, records_hash
+from arena.runs.submission import check_files, read_folder, read_submission, records_hash
 from tests.reports.builders import case, run, simple, trial
 
 
 def written(folder: Path, *trials: Trial, **changes: object) -> Path:
     made = run(trials) if trials else simple([2.0, None])
-    records.write_head(folder, replace(made.info, **changes))  # type: ignore[arg-type]
+    records.write(folder / records.HEAD, replace(made.info, **changes))  # type: ignore[arg-type]
     for one in made.trials:
         records.write_trial(folder, one)
     return folder
@@ -68,16 +71,16 @@ def test_files_that_are_too_large_or_too_many_are_refused(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("name", ["../../up", "", ".hidden", "a/b", "<script>", "x" * 101, "‮gnp", "a\n"])
 def test_names_that_are_no_names_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(RecordError, match="is no name"):
+    with pytest.raises(RecordError, match=r"run\.json.*is no name.*\$\.agents\[1\]"):
         read_submission(written(tmp_path / "r1", agents=("alpha", name)))
-    with pytest.raises(RecordError, match=r"belong|is no name"):
+    with pytest.raises(RecordError, match=r"is no name.*\$\.run"):
         read_submission(written(tmp_path / "r2", run=name))
 
 
 @pytest.mark.parametrize("task", ["..", "a/b", "../../../etc", "triton2triton/../x", "a/b/c/d"])
 def test_tasks_that_are_no_ids_are_refused(tmp_path: Path, task: str) -> None:
     made = simple([2.0])
-    with pytest.raises(RecordError, match=r"no task id|is no name"):
+    with pytest.raises(RecordError, match=r"no task id.*\$\.tasks\[1\]"):
         read_submission(written(tmp_path / "r1", *made.trials, tasks=(*made.info.tasks, task)))
 
 
@@ -86,7 +89,7 @@ def test_a_record_under_another_name_or_type_is_refused(tmp_path: Path) -> None:
     first = next((folder / "trials" / "alpha").glob("*.json"))
     copy = first.with_name("twice.1.json")
     copy.write_bytes(first.read_bytes())
-    with pytest.raises(RecordError, match=r"names of other trials.*twice"):
+    with pytest.raises(RecordError, match=r"twice.*under another trial's name"):
         read_submission(folder)
     strange = [replace(one, task_type="<b>") for one in simple([2.0]).trials]
     with pytest.raises(RecordError, match="no task type"):
@@ -94,3 +97,96 @@ def test_a_record_under_another_name_or_type_is_refused(tmp_path: Path) -> None:
     kinds = [trial(cases=[replace(case(), kind="$x$")])]
     with pytest.raises(RecordError, match="no kind of case"):
         read_submission(written(tmp_path / "r3", *kinds))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "key"),
+    [
+        (("attempts",), 10**12, r"\$\.attempts"),
+        (("attempts",), 99_999, "more than 1000000 trials"),
+        (("agents",), ["alpha"] * 2, "planned twice"),
+        (("tasks",), ["triton2triton/norm/t00"] * 2, "planned twice"),
+        (("evaluation",), {"effort": "none"}, "evaluation.effort"),
+        (("environment", "device", "arch"), "../../x", r"\$\.environment\.device\.arch"),
+        (("environment", "device", "platform"), "/etc", r"\$\.environment\.device\.platform"),
+        (("environment", "device", "memory_bytes"), -1, r"\$\.environment\.device\.memory_bytes"),
+        (("selected",), [["../x", "triton2triton/norm/t00", 1]], r"\$\.selected\[0\]"),
+        (("corpus",), {"release": 1, "hash": "<script>"}, r"\$\.corpus\.hash"),
+    ],
+)
+def test_a_head_out_of_bounds_names_file_and_key(
+    tmp_path: Path, place: tuple[str, ...], value: object, key: str
+) -> None:
+    folder = written(tmp_path / "r1", *simple([2.0] * 11).trials)
+    edit(folder / "run.json", place, value)
+    with pytest.raises(RecordError, match=rf"run\.json.*{key}.*hand in"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "key"),
+    [
+        (("attempt",), -1, r"\$\.attempt"),
+        (("seconds",), -0.5, r"\$\.seconds"),
+        (("seconds",), 1e300, r"\$\.seconds"),
+        (("evaluation", "cases", 0, "case"), "<script>", r"cases\[0\]\.case"),
+        (("evaluation", "cases", 0, "timing", "rounds", 0, "baseline_long_s"), -1.0, "baseline_long_s"),
+        (("evaluation", "cases", 0, "timing", "rounds", 0, "candidate_long_s"), 1e12, "candidate_long_s"),
+        (("evaluation", "cases", 0, "timing", "calls_long"), 10**12, "calls_long"),
+        (("evaluation", "cases", 0, "timing", "roofline_ms"), 0, "roofline_ms"),
+        (("evaluation", "cases", 0, "timing", "speedup", "value"), 1e17, "speedup"),
+        (("evaluation", "cases", 1, "case"), "s1", "two results of 's1'"),
+        (("evaluation", "task_hash"), "other", "evaluation.task_hash"),
+        (("evaluation", "task"), "triton2triton/norm/other", "evaluation.task"),
+        (("evaluation", "environment", "device", "name"), "other", "evaluation.environment"),
+    ],
+)
+def test_a_record_out_of_bounds_names_file_and_key(
+    tmp_path: Path, place: tuple[str | int, ...], value: object, key: str
+) -> None:
+    folder = written(tmp_path / "r1", *simple([2.0]).trials)
+    edit(folder / "trials" / "alpha" / "triton2triton.norm.t00.1.json", place, value)
+    with pytest.raises(RecordError, match=rf"triton2triton\.norm\.t00\.1\.json.*{key}.*hand in"):
+        read_folder(folder)
+
+
+def edit(path: Path, place: tuple[str | int, ...], value: object) -> None:
+    """Change one value of a JSON file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    inner = content
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_what_could_not_be_read_is_not_begun(tmp_path: Path) -> None:
+    info = replace(simple([2.0]).info, tasks=("triton2triton/norm/a b",))
+    with pytest.raises(RecordError, match=r"no task id.*rename"):
+        records.write_head(tmp_path / "r1", info)
+    assert not (tmp_path / "r1").exists()
+
+
+@pytest.mark.parametrize("name", ["/tmp/elsewhere", "../../x", "..", "a/b"])
+@pytest.mark.parametrize("command", [("report",), ("export", "submission")])
+def test_no_command_writes_where_a_run_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: tuple[str, ...]
+) -> None:
+    made = simple([2.0])
+    trials = [replace(one, run=name) for one in made.trials]
+    folder = written(tmp_path / "in" / "r1", *trials, run=name)
+    (tmp_path / "work" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work" / "here")
+    before = sorted(tmp_path.rglob("*"))
+    out = [] if command == ("report",) else ["--out", "out"]
+    done = CliRunner().invoke(app, [*command, str(folder), *out])
+    assert isinstance(done.exception, RecordError) and "$.run" in str(done.exception)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_every_reader_of_finished_runs_refuses_links(tmp_path: Path) -> None:
+    folder = written(tmp_path / "r1")
+    (folder / "submissions").symlink_to("/etc")
+    for command in (["report"], ["compare", str(folder)], ["portability"], ["site", "--out", "x"]):
+        done = CliRunner().invoke(app, [*command, str(folder)])
+        assert isinstance(done.exception, RecordError) and "submissions" in str(done.exception), command
