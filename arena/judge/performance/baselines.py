@@ -57,6 +57,8 @@ class Baselines:
     correctness: CorrectnessCheck
     performance: PerformanceCheck
     cache: BaselineCache
+    _failed: BaselineCache = field(default_factory=dict)
+    """results of this evaluation alone: the next one tries again, so that a hiccup does not last"""
 
     @cached_property
     def worker_program(self) -> WorkerProgram:
@@ -84,13 +86,16 @@ class Baselines:
 
     def known(self, case: Case) -> BaselineResult:
         """Return what is known of the baseline on a case; measured now if it never was."""
+        key = self._key(case)
         if not self.is_known(case):
-            self.cache[self._key(case)] = self._measure(case)
-        return self.cache[self._key(case)]
+            found = self._measure(case)
+            kept = self.cache if found.finding.status is Status.PASSED else self._failed
+            kept[key] = found
+        return self.cache[key] if key in self.cache else self._failed[key]
 
     def is_known(self, case: Case) -> bool:
         """Return whether nothing of the baseline is left to measure on a case."""
-        return self._key(case) in self.cache
+        return self._key(case) in self.cache or self._key(case) in self._failed
 
     def _key(self, case: Case) -> tuple[str, str, Options]:
         return self.task.content_hash, case.id, self.options

@@ -9,15 +9,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import msgspec
 
-from arena.errors import ArenaError, JudgeUnavailable
+from arena.errors import ArenaError, JudgeUnavailable, what_was_raised
 from arena.judge.compile.builder_client import BuilderClient
 from arena.judge.process.client import JudgeClient
 from arena.processes.scratch import sweep
-from arena.runs.service.judge_pool import Evaluator, KernelBuilder
+from arena.runs.service.judge_pool import STALLED_S, Evaluator, KernelBuilder
 from arena.runs.service.remote import RemoteJudge, Unfit
 from arena.task.corpus.corpora import Corpora, open_corpora
 from arena.task.corpus.task_folder import HIDE
@@ -36,6 +36,9 @@ class JudgeActor:
     Ray calls its methods in several threads. On a GPU it has a builder, too, which compiles on the node's processors.
     """
 
+    silent_s = STALLED_S
+    """how long a judge may say nothing"""
+
     def __init__(self, platform: str, folders: list[str]) -> None:
         self.platform, self._folders = platform, folders
         self._client: Evaluator | None = None
@@ -52,17 +55,24 @@ class JudgeActor:
         try:
             judge = self._started()
         except ArenaError as problem:
-            yield ANSWER + msgspec.json.encode(Unfit(str(problem)))
+            yield _unfit(str(problem))
             return
         said: SimpleQueue[bytes] = SimpleQueue()
 
         def answer() -> None:
-            said.put(ANSWER + judge.answer(request, lambda step: said.put(PROGRESS + step)))
+            try:
+                said.put(ANSWER + judge.answer(request, lambda step: said.put(PROGRESS + step)))
+            except BaseException:  # nobody else sees it, and whoever asked would wait for good
+                said.put(_unfit(what_was_raised()))
 
         threading.Thread(target=answer, daemon=True).start()
-        while not (one := said.get()).startswith(ANSWER):
+        one = PROGRESS
+        while not one.startswith(ANSWER):
+            try:
+                one = said.get(timeout=self.silent_s)
+            except Empty:
+                one = _unfit(f"waited for the judge, which said nothing for {self.silent_s:.0f} s")
             yield one
-        yield one
 
     def close(self) -> bytes:
         """End the judge, which takes its workers with it."""
@@ -92,6 +102,10 @@ class JudgeActor:
                     self._client, self._builder = self.start_judge(), self.start_builder()
                 self.judge = RemoteJudge(self._client, corpora, self._builder)
             return self.judge
+
+
+def _unfit(reason: str) -> bytes:
+    return ANSWER + msgspec.json.encode(Unfit(reason))
 
 
 def _require_priority() -> None:

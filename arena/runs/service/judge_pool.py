@@ -30,6 +30,8 @@ from arena.task.options import Options
 _GIVEN_UP = "the run was given up"
 QUEUED_A_GPU = 3
 """requests for each GPU at once: one is measured, while others are compiled or wait"""
+STALLED_S = 6 * 3600.0
+"""after so long in which no judge was given back, whoever waits for one gets an error"""
 _MOST_MOVES = 2
 """to other judges, of one evaluation whose judge was lost"""
 
@@ -106,12 +108,15 @@ class JudgePool:
         replace: Callable[[Evaluator], Evaluator] | None = None,
         *,
         queued: int = 1,
+        stalled_s: float = STALLED_S,
     ) -> None:
         self._evaluators = list(evaluators)
         self._queue = JudgeQueue(self._evaluators, queued)
         self._told: list[Evaluator] = []
         self._builder = builder
         self._replace = replace
+        self._stalled_s = stalled_s
+        self._given_back = 0
         self._lock = threading.Lock()
         self._present: list[Attended] = []
         self._measuring = 0
@@ -252,7 +257,7 @@ class JudgePool:
                 raise InfrastructureError(self._over)
             self._queue.take(request, told)
         if request.judge is None:
-            request.called.wait()
+            self._wait(request)
         if request.judge is None:
             raise InfrastructureError(self._over)
         try:
@@ -268,18 +273,39 @@ class JudgePool:
             raise
         self._give_back(request.judge, baseline)
 
+    def _wait(self, request: QueuedRequest[Evaluator]) -> None:
+        """Wait for a turn; raises `InfrastructureError` where no judge comes back for `stalled_s`."""
+        before = self._given_back
+        while not request.called.wait(self._stalled_s):
+            with self._lock:
+                if request.called.is_set():
+                    return
+                if self._given_back == before:
+                    waiting = len(self._queue)
+                    self._queue.leave(request)
+                    raise InfrastructureError(
+                        f"waited for a judge: none of {len(self._evaluators)} came back in {self._stalled_s:.0f} s, "
+                        f"and {waiting} requests wait; stop the run, and the same command goes on"
+                    )
+                before = self._given_back
+
     def _give_back(self, evaluator: Evaluator, baseline: Hashable | None = None) -> None:
         with self._lock:
+            self._given_back += 1
             self._queue.give_back(evaluator, baseline)
 
     def _replace_lost(self, lost: Evaluator, problem: InfrastructureError) -> None:
         """Look for a judge in place of one that was lost; where none is left, whoever waits gets an error."""
-        lost.kill()
+        try:
+            lost.kill()
+        except Exception:
+            logging.getLogger(__name__).exception("a lost judge could not be killed")
         try:
             if self._replace is None or self._closed:
                 raise problem
             fresh = self._replace(lost)
-        except InfrastructureError as reason:
+        except Exception as raised:  # nobody else sees it: without an answer, whoever waits would wait for good
+            reason = str(raised) if isinstance(raised, InfrastructureError) else f"{type(raised).__name__}: {raised}"
             with self._lock:
                 self._expected -= 1
                 none_left = not self._expected
@@ -290,6 +316,7 @@ class JudgePool:
             return
         with self._lock:
             self._evaluators.append(fresh)
+            self._given_back += 1
             over = self._over
             if not over:
                 self._queue.add(fresh)

@@ -86,6 +86,14 @@ class JudgeQueue(Generic[J]):
         self._free = deque(one for one in self._free if one is not judge)
         return self._known.pop(id(judge), None) is not None
 
+    def leave(self, request: QueuedRequest[J]) -> None:
+        """Take a request that waits out of the queue."""
+        self._waiting.remove(request)
+
+    def __len__(self) -> int:
+        """Return how many requests wait."""
+        return len(self._waiting)
+
     def end(self) -> None:
         """Whoever waits is called without a judge."""
         while self._waiting:

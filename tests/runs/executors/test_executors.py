@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -90,6 +91,30 @@ def test_a_judge_gets_neither_token_nor_thread_limit(monkeypatch: pytest.MonkeyP
     assert "RAY_AUTH_TOKEN" not in Quick.seen and "RAY_AUTH_TOKEN_PATH" not in Quick.seen
     assert ("OMP_NUM_THREADS" in Quick.seen) is (b"\0OMP_NUM_THREADS=" in b"\0" + given)
     assert os.environ["RAY_AUTH_TOKEN"] == os.environ["OMP_NUM_THREADS"] == "1"
+
+
+class Broken:
+    """In place of a judge: raises, or never says anything."""
+
+    def __init__(self, problem: BaseException | None) -> None:
+        self._problem = problem
+
+    def answer(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
+        if self._problem is not None:
+            raise self._problem
+        threading.Event().wait()
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"), [(ValueError("odd"), "odd"), (SystemExit("end"), "end"), (None, "said nothing for 0 s")]
+)
+def test_whoever_asks_an_actor_gets_an_answer(problem: BaseException | None, said: str) -> None:
+    """A thread that had ended left its asker waiting."""
+    actor: Any = Quick("cpu", [])
+    actor.judge, actor.silent_s = Broken(problem), 0.2
+    (answer,) = actor.ask(b"{}")
+    assert answer.startswith(ANSWER) and said in answer.decode() and b"Unfit" in answer
 
 
 class Ending(JudgeClient):

@@ -76,6 +76,64 @@ def test_where_no_judge_is_left_nobody_waits(task: Task, tmp_path: Path) -> None
             judge_pool.evaluate(task, kernel(tmp_path, "k"), Options())
 
 
+@pytest.mark.parametrize("raised", [OSError("no descriptor"), ValueError("odd"), JudgeUnavailable("no room")])
+def test_where_replacing_fails_in_any_way_nobody_waits(task: Task, tmp_path: Path, raised: Exception) -> None:
+    def replace(judge: Evaluator) -> Evaluator:
+        raise raised
+
+    with pytest.raises(InfrastructureError, match=f"no judge is left: .*{raised}"):
+        in_time(JudgePool([Lost()], replace=replace), task, tmp_path)
+
+
+@dataclass
+class Unkillable(Lost):
+    """A judge that is gone, and whose end cannot be seen to."""
+
+    def kill(self) -> None:
+        raise OSError("no such process")
+
+
+def test_a_lost_judge_that_cannot_be_killed_is_replaced(task: Task, tmp_path: Path) -> None:
+    fresh = FakeEvaluator()
+    assert in_time(JudgePool([Unkillable()], replace=lambda lost: fresh), task, tmp_path) is Status.PASSED
+
+
+def in_time(judge_pool: JudgePool, task: Task, tmp_path: Path) -> Status:
+    """Evaluate, and fail where that takes for good."""
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(judge_pool.evaluate, task, kernel(tmp_path, "k"), Options())
+        try:
+            return asked.result(timeout=30).status
+        except TimeoutError:
+            judge_pool.cancel()
+            raise
+
+
+@dataclass
+class Slow(FakeEvaluator):
+    """A judge that is busy until it is let go."""
+
+    begun: threading.Event = field(default_factory=threading.Event)
+    free: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self) -> None:
+        self.begun.set()
+        assert self.free.wait(60)
+
+
+def test_whoever_waits_for_a_judge_that_never_comes_back_is_told(task: Task, tmp_path: Path) -> None:
+    slow = Slow()
+    judge_pool = JudgePool([slow], stalled_s=0.2)
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(judge_pool.evaluate, task, kernel(tmp_path, "k"), Options())
+        assert slow.begun.wait(30)
+        with pytest.raises(InfrastructureError, match=r"waited for a judge: none of 1 came back in 0 s, and 1 req"):
+            judge_pool.evaluate(task, kernel(tmp_path, "l"), Options())
+        slow.free.set()
+        assert first.result().status is Status.PASSED
+    assert judge_pool.evaluate(task, kernel(tmp_path, "m"), Options()).status is Status.PASSED
+
+
 def test_a_judge_that_comes_after_the_end_is_killed(task: Task, tmp_path: Path) -> None:
     lost, late = Lost(), Lost()
     asked, closed, done = threading.Event(), threading.Event(), threading.Event()
