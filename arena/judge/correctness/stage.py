@@ -116,15 +116,11 @@ class CorrectnessCheck:
             sets.close()
         return OutputCheck(Status.PASSED)
 
-    def _over_seeds(
-        self, worker: Worker, sets: Sets, constants: Tensors, draws: Sequence[SecretDraw]
-    ) -> OutputCheck:
+    def _over_seeds(self, worker: Worker, sets: Sets, constants: Tensors, draws: Sequence[SecretDraw]) -> OutputCheck:
         worst, began, device = 0.0, time.monotonic(), self.platform.torch_device
         for draw in draws:
             generator = draw.generator(device)
-            drawn = draw_secret(
-                sets.arguments, self.reference, 1, device, constants=constants, generator=generator
-            )
+            drawn = draw_secret(sets.arguments, self.reference, 1, device, constants=constants, generator=generator)
             inputs = {name: values[0] for name, values in drawn.items()}
             finding = self._once(worker, sets, inputs, draw)
             if finding.status is not Status.PASSED:
