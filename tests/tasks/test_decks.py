@@ -55,7 +55,7 @@ def test_the_interface_is_the_published_one(name: str) -> None:
     module = decks()[name].module
     assert module is not None
     init, forward, state = (text.split() for text in INTERFACES[name])
-    assert [expression.text for expression in module.init] == init
+    assert [expression.text for expression in module.expressions] == init
     assert list(module.forward) == forward
     assert list(module.state) == state
 
