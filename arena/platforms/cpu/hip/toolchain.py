@@ -112,7 +112,7 @@ class HipCpuToolchain:
         command = [
             *(self.compiler, *CODE_FLAGS, "-g", "-shared", "-pthread", *_defined(target)),
             *(f"-I{FOLDER / 'include'}", "-I.", "rewritten.cpp", "-o", "kernel.so"),
-            *(str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}"),
+            *(str(self.runtime), *_found_in(self.runtime.parent)),
         ]
         return {"rewritten.cpp": rewrite(source.kernel, source.name)}, shlex.join(command)
 
@@ -153,7 +153,7 @@ class HipCpuToolchain:
         """The program that loads candidates on the CPU: built once."""
         command = [
             *(self.compiler, *WORKER_FLAGS, "-DARENA_WORKER_CPU", f"-I{FOLDER / 'runtime'}", "-x", "c++"),
-            *(str(WORKER_SOURCE), "-x", "none", str(self.runtime), f"-Wl,-rpath,{self.runtime.parent}", "-ldl"),
+            *(str(WORKER_SOURCE), "-x", "none", str(self.runtime), *_found_in(self.runtime.parent), "-ldl"),
         ]
         built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
         return NativeWorker(built, (built.parent, self.runtime.parent))
@@ -181,3 +181,8 @@ class HipCpuToolchain:
 def _defined(target: Target) -> tuple[str, ...]:
     """Return the macros of a target: its wave size first, then those of a vendor."""
     return (f"-DHIP_CPU_WAVE_SIZE={target.wave_size}", *(_OF_AMD if target.wave_size == 64 else ()))
+
+
+def _found_in(folder: Path) -> list[str]:
+    """Return the options with which a program finds its libraries in a folder; `-Wl` would split it at commas."""
+    return ["-Xlinker", "-rpath", "-Xlinker", str(folder)]
