@@ -11,14 +11,10 @@ PAGE = "docs/contribute/messages.md"
 _HEAD = (
     "# Messages of the judge",
     "",
-    "This page is for authors of candidates and of tasks. It is written by `make claims` from "
-    "`arena/results/messages.py`.",
+    "This page is for authors of candidates and tasks.",
     "",
     "A detail of a verdict ends in a code in brackets, such as `[prepares_too_long]`. On a terminal it ends in "
-    "`(arena explain CODE)`. That command prints the message in full and why it matters.",
-    "",
-    "Messages of correctness and performance also come from held-out cases. Records from before the codes keep their "
-    "texts.",
+    "`(arena explain CODE)`, which says more.",
 )
 _NOTES = {
     MessageSection.TARGETS: "These change no verdict.",
