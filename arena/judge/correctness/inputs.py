@@ -116,12 +116,13 @@ def draw_secret(
 
 
 def draw_constants(
-    arguments: Arguments, reference: Reference, device: str, generator: torch.Generator | None = None
+    arguments: Arguments, reference: Reference, device: str, draw: SecretDraw | None = None
 ) -> dict[str, torch.Tensor]:
     """Return secret values of the constant inputs by name, each of the input's shape; nothing where there is none."""
     names = [name for name in arguments.task.constants if arguments.tensors[name] is not None]
     if not names:
         return {}
+    generator = draw.generator_of_constants(device) if draw is not None else None
     drawn = draw_secret(arguments, reference, 1, device, generator=generator)
     return {name: drawn[name][0] for name in names}
 

@@ -86,7 +86,7 @@ class CorrectnessCheck:
             self.platform.release_cached_memory()
             worker.ask(sets.bind_message(), self.timeout_s, sets.files)
             device = self.platform.torch_device
-            constants = draw_constants(arguments, self.reference, device, draws[0].generator_of_constants(device))
+            constants = draw_constants(arguments, self.reference, device, draws[0])
             load_constants(worker, sets, constants, self.platform, self.timeout_s)
             finding = self._over_seeds(worker, sets, constants, draws)
             worker.release(self.timeout_s)
