@@ -226,7 +226,7 @@ def test_an_abandoned_builder_answers_nobody(tmp_path: Path) -> None:
         time.sleep(1.0)
         builder.kill()
         thread.join(10)
-        assert not thread.is_alive() and "builder ended" in str(problems[0])
+        assert not thread.is_alive() and "builder was ended" in str(problems[0])
         with pytest.raises(InfrastructureError, match="closed"):
             builder.compile(RMS_NORM, file, QUICK, CPU)
 
