@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Literal
@@ -40,7 +41,8 @@ class FakeJudge(FakeEvaluator):
         self.started.append(self)
 
     def finish(self, found: Evaluation, text: str) -> Evaluation:
-        return evaluation(self.status)
+        fixed = evaluation(self.status)
+        return replace(fixed, task=found.task, task_type=found.task_type, task_hash=found.task_hash)
 
     def close(self) -> None:
         """Nothing was started."""
