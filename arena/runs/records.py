@@ -43,12 +43,12 @@ class RunRecords:
 
     @property
     def missing(self) -> int:
-        """Return the number of planned trials without a record."""
+        """How many planned trials have no record yet."""
         return len(self.info.planned) - len(self.trials)
 
 
 def trial_path(run: Path, agent: str, task: str, attempt: int) -> Path:
-    """Return the file of one trial's record."""
+    """Where the record of one trial lives."""
     return run / "trials" / agent / f"{task.replace('/', '.')}.{attempt}.json"
 
 
@@ -191,7 +191,7 @@ _ADVICE = "make room, then the same command goes on where the run stopped"
 
 
 def storage_error(problem: OSError) -> StorageError | None:
-    """Return what to raise for an error that says a disk is full or broken; None for any other."""
+    """What to raise for an error of the operating system that says a disk is full or broken; None for any other."""
     if problem.errno not in _NO_ROOM:
         return None
     return StorageError(f"{problem.filename or 'the disk'}: {problem.strerror}; {_ADVICE}")
