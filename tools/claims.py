@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import corpus, drawings, full_run, kept, messages, options, quickstart, runs_on, tables
+from figures import corpus, drawings, full_run, kept, messages, options, published, quickstart, runs_on, tables
 
 ROOT = kept.ROOT
 LIST = "reports/tables/claims.md"
@@ -52,6 +52,7 @@ FIGURES: Mapping[str, Figure] = {
     "mutants": Figure(corpus.mutants, [kept.CHECKS]),
     "options": Figure(options.table, [options.SOURCE], block=True),
     "production": Figure(corpus.engines, [_PRODUCTION]),
+    "published": Figure(published.survival, [published.SURVIVAL]),
     "quickstart-answers": Figure(quickstart.answers, [kept.QUICKSTART], block=True),
     "quickstart-evaluation": Figure(quickstart.evaluation, [kept.QUICKSTART], block=True),
     "quickstart-table": Figure(quickstart.table, [kept.QUICKSTART], block=True),

@@ -16,7 +16,7 @@ from arena.integrations.published.sources import PublishedKernel
 from arena.reports.intervals import wilson
 from arena.reports.plain import plain
 from arena.results.failures import FailureClass, failure_class
-from arena.results.messages import code_of
+from arena.results.messages import bare, code_of
 from arena.results.outcome import Outcome, outcome_of_trial
 from arena.results.record import CaseResult, Split, Trial
 from arena.results.verdict import CORRECT, Status
@@ -85,7 +85,7 @@ def _row(kernel: PublishedKernel, trial: Trial | None) -> SurvivalRow:
         unseen_judged=len(unseen),
         failure=str(worst[0]) if worst is not None else "",
         cause=code_of(worst[1].detail) if worst is not None else _cause(trial),
-        detail=plain(detail.strip().splitlines()[-1] if detail.strip() else "")[:200],
+        detail=_last_line(detail),
         claimed_correct=kernel.claim.correct,
         claimed_speedup=kernel.claim.speedup,
         claimed_peak_fraction=kernel.claim.peak_fraction,
@@ -114,6 +114,12 @@ def _detail(trial: Trial | None, case: CaseResult | None) -> str:
         return case.detail
     verdicts = trial.evaluation.verdicts if trial is not None and trial.evaluation is not None else ()
     return next((one.detail for one in verdicts if one.status is not Status.PASSED), "")
+
+
+def _last_line(detail: str) -> str:
+    """Return the last line of what happened, where a traceback names the error."""
+    lines = bare(detail.strip()).strip().splitlines()
+    return plain(lines[-1])[:200] if lines else ""
 
 
 def _cause(trial: Trial | None) -> str:
