@@ -21,5 +21,6 @@ def survival() -> str:
     return (
         f"{len({row['agent'] for row in rows})} agent configurations published {len(rows)} Triton kernels for "
         f"KernelBench-Hard's H100 deck that the CPU platform can judge. {len(right)} are right on our small seen "
-        f"cases. {len(kept_up)} of these are right on unseen ones too, and {len(silent)} are wrong there without an error."
+        f"cases. {len(kept_up)} of these are right on unseen ones too, and {len(silent)} are wrong there without "
+        "an error."
     )
