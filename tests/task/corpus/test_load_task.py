@@ -68,7 +68,7 @@ def test_a_family_is_the_tasks_own_name_unless_it_has_another(tmp_path: Path) ->
     ("old", "new", "line", "key", "says"),
     [
         ("summary:", "sumary:", 2, "sumary", "unknown key; expected one of: arithmetic, axes, constraints"),
-        ("fill: normal", "fil: normal", 13, "inputs.x.fil", "expected one of: compare, doc, dtype, fill"),
+        ("fill: normal", "fil: normal", 13, "inputs.x.fil", "expected one of: compare, constant, doc, dtype, fill"),
         ("fill: normal", "fill: gauss", 13, "inputs.x.fill", "'gauss' is not one of normal, permutation"),
         ("fill: normal", "fill: gauss", 13, "inputs.x.fill", "nor a mapping such as {uniform: [0, 1]}"),
         ("[N], dtype: float32", "[N], dtype: float23", 14, "inputs.bias.dtype", "not one of float64, float32, float16"),
