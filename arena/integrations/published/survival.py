@@ -5,16 +5,17 @@ In: the records of a run of `arena regrade`, and the kernels it judged. Out: a r
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from arena.integrations.published.sources import PublishedKernel
 from arena.reports.intervals import wilson
 from arena.reports.plain import plain
+from arena.reports.tables import markdown, write_csv
 from arena.results.failures import FailureClass, failure_class
 from arena.results.messages import bare, code_of
 from arena.results.outcome import Outcome, outcome_of_trial
@@ -129,11 +130,7 @@ def _cause(trial: Trial | None) -> str:
 def write(run: RunRecords, kernels: Sequence[PublishedKernel], folder: Path) -> list[SurvivalRow]:
     """Write the rows as CSV and the page of counts; returns the rows."""
     rows = survival(run, kernels)
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(SurvivalRow.__annotations__), lineterminator="\n")
-    table.writeheader()
-    table.writerows(asdict(row) for row in rows)
-    write_bytes(folder / ROWS, text.getvalue().encode())
+    write_csv(pd.DataFrame([asdict(row) for row in rows], dtype=object), folder / ROWS)
     write_bytes(folder / PAGE, page(run, rows).encode())
     return rows
 
@@ -235,5 +232,4 @@ def _counted(texts: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
+    return markdown(pd.DataFrame(list(rows), columns=list(head), dtype=object)).splitlines()
