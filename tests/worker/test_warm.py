@@ -13,6 +13,7 @@ from arena.task.corpus.task_folder import TASKS
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm/kernel.py"
 FIRST_LAUNCH = """
 import subprocess, sys, torch, triton.language
+from types import SimpleNamespace
 from arena.platforms.cross import triton as triton_cross
 from arena.processes.protocol import Language, Load
 from arena.worker.loaders import load
@@ -23,7 +24,10 @@ known, asked, ask = set(sys.modules), [], subprocess.check_output
 subprocess.check_output = lambda command, *others, **named: asked.append(command[0]) or ask(command, *others, **named)
 entry = load(Load(Language.TRITON, {path!r}, "rms_norm", target="sm_90"), "cpu")
 x, weight = torch.empty(4, 64), torch.empty(64)
-entry._function(x, weight, 1e-6, torch.empty_like(x))
+values = {{"x": x, "weight": weight, "eps": 1e-6, "y": torch.empty_like(x)}}
+arguments = [SimpleNamespace(name=name) for name in values]
+entry.bind(SimpleNamespace(message=SimpleNamespace(arguments=arguments), values=[list(values.values())]))
+entry.call(0)
 assert entry.kernels()
 print(sum("gluon" in name for name in set(sys.modules) - known), len(asked))
 """
