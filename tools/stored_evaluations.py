@@ -20,12 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from arena import Client  # noqa: E402
-from arena.processes.http_server import EvaluationServer  # noqa: E402
 from arena.results.record import Evaluation  # noqa: E402
 from arena.results.session import Limits  # noqa: E402
 from arena.runs import records  # noqa: E402
 from arena.runs.serve.episodes import ServeSettings, opened  # noqa: E402
-from arena.runs.serve.routes import Routes  # noqa: E402
+from arena.runs.serve.routes import EpisodeServer  # noqa: E402
 from arena.runs.service.judge_pool import started  # noqa: E402
 from arena.task.corpus.corpora import open_corpora  # noqa: E402
 from arena.task.options import Options  # noqa: E402
@@ -60,7 +59,7 @@ def real_server(run: Path) -> Iterator[Client]:
     with (
         started("cpu", builds=True) as pool,
         opened(settings, pool) as episodes,
-        EvaluationServer(Routes(episodes).table()) as server,
+        EpisodeServer(episodes) as server,
         Client(server.address, server.token) as client,
     ):
         yield client

@@ -45,7 +45,9 @@ class WorkspaceServer:
         self._failure: Exception | None = None
         self.waiting = 0
         """requests that wait for their turn or their answer"""
-        self._server = EvaluationServer({("POST", PATH): self._evaluate}, path=path, mode=0o666, head_s=request_s)
+        self._server = EvaluationServer(
+            {("POST", PATH): self._evaluate}, path=path, mode=0o666, head_s=request_s, most_silent=MAX_WAITING
+        )
 
     @property
     def failure(self) -> Exception | None:

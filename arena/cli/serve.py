@@ -19,19 +19,21 @@ from arena.cli.console import err, examples
 from arena.cli.corpora import TasksDirs
 from arena.cli.devices import ACCELERATOR, ADDRESS, ALLOW_MIXED, DEVICES, EXECUTOR, Platform, chosen_devices
 from arena.cli.options import chosen_options, takes_options
+from arena.errors import UsageError
 from arena.processes.printable import printable
 from arena.task.corpus.split import TaskSplit
 from arena.task.options import SERVE
 
 if TYPE_CHECKING:
-    from arena.processes.http_server import EvaluationServer
     from arena.runs.serve.episodes import Episodes, ServeSettings
+    from arena.runs.serve.routes import EpisodeServer
     from arena.runs.service.judge_pool import JudgePool
 
 EXAMPLES = examples(
     "arena serve                                       # every task, on any free port of 127.0.0.1",
     "arena serve rms_norm hip2hip/modules/softmax --platform cpu --evaluations 20 --minutes 15",
     "arena serve --split train --effort screen --devices all --name policy-7    # again: goes on with its episodes",
+    "arena serve --clients clients.yaml                # several clients: a token, limits and episodes for each",
     "arena serve --socket /tmp/arena.sock              # curl --unix-socket /tmp/arena.sock http://arena/status",
 )
 _INTERRUPTED = 130
@@ -54,6 +56,12 @@ def serve(
     evaluations: Annotated[int, typer.Option(help="Evaluations in one episode.", min=1)] = 50,
     minutes: Annotated[float, typer.Option(help="Minutes of one episode, without evaluations.", min=0.01)] = 30.0,
     capacity: Annotated[int, typer.Option(help="Evaluations that are judged or wait; more are refused.", min=1)] = 256,
+    clients: Annotated[
+        Path | None, typer.Option(help="File of clients, each with tokens and limits of its own; else there is one.")
+    ] = None,
+    agent_episodes: Annotated[
+        int, typer.Option(help="Episodes that may be begun by the agents' token, of the one client.", min=0)
+    ] = 0,
     tasks_dir: TasksDirs = None,
     allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
     *,
@@ -62,49 +70,57 @@ def serve(
     """Serve tasks over HTTP to training and tool-calling loops: many episodes at once, each with a record.
 
     One line of JSON on stdout says where. Ctrl-C ends it, and the same command goes on with unfinished episodes.
-    ARENA_TOKEN and ARENA_AGENT_TOKEN set the tokens, which are random otherwise. The second one gives no verdicts.
+    ARENA_TOKEN and ARENA_AGENT_TOKEN set the tokens, which are random otherwise. The second one gives no verdicts,
+    and begins as many episodes as --agent-episodes says.
     """
-    from arena.processes.http_server import EvaluationServer
     from arena.results.session import Limits
     from arena.runs.executors import executor as executor_called
     from arena.runs.executors.base import JudgesWanted
+    from arena.runs.serve.clients import local, read_clients
     from arena.runs.serve.episodes import ServeSettings, served
+    from arena.runs.serve.routes import EpisodeServer
     from arena.task.corpus.corpora import open_corpora
 
     corpora, patterns = open_corpora(tasks_dir or ()).including(tasks or ())
     options = chosen_options({"heldout": True, **given}, "")
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
     chosen = served(corpora, patterns, split)
-    settings = ServeSettings(runs_dir / name, corpora, chosen, options, limits, capacity, allow_mixed)
+    token, agent_token = (os.environ.pop(name, "") for name in (_TOKEN, _AGENT_TOKEN))  # kept from judges
+    if clients is not None and (token or agent_token or socket or agent_episodes):
+        raise UsageError(
+            f"--clients has the tokens and limits: leave out {_TOKEN}, {_AGENT_TOKEN}, --socket and --agent-episodes"
+        )
+    known = read_clients(clients) if clients else (local(capacity, token, agent_token, agent_episodes),)
+    settings = ServeSettings(runs_dir / name, corpora, chosen, options, limits, capacity, known, allow_mixed)
     folders = {task: corpora.folders[task] for task in chosen}
     wanted = JudgesWanted(platform, chosen_devices(devices), True, tuple(tasks_dir or ()), folders)
     judges = executor_called(executor, address, accelerator).judges(wanted)
-    token, agent_token = (os.environ.pop(name, "") for name in (_TOKEN, _AGENT_TOKEN))  # kept from judges
-    listen = partial(EvaluationServer, port=port, path=socket, token=token, agent_token=agent_token)
-    _serve(settings, judges, listen)
+    _serve(settings, judges, partial(EpisodeServer, port=port, path=socket))
 
 
 def _serve(
-    settings: ServeSettings, judges: AbstractContextManager[JudgePool], listen: Callable[..., EvaluationServer]
+    settings: ServeSettings, judges: AbstractContextManager[JudgePool], listen: Callable[[Episodes], EpisodeServer]
 ) -> None:
     """Start judges, go on with what the run folder holds, and listen."""
     from arena.runs.serve.episodes import opened
-    from arena.runs.serve.routes import VERDICTS, Routes
 
     with _terminated_as_interrupted(), ExitStack() as stack:
         pool = stack.enter_context(judges)
         with err.status("waiting for the judge"):
             _ = pool.environments
         episodes = stack.enter_context(opened(settings, pool))
-        server = stack.enter_context(listen(Routes(episodes).table(), withheld=VERDICTS))
+        server = stack.enter_context(listen(episodes))
         stack.callback(pool.cancel)
         _wait(server, episodes, settings.folder)
 
 
-def _wait(server: EvaluationServer, episodes: Episodes, folder: Path) -> None:
+def _wait(server: EpisodeServer, episodes: Episodes, folder: Path) -> None:
     """Serve until interrupted, which is an error only while an episode is unfinished."""
+    from arena.runs.serve.clients import LOCAL
+
     view = episodes.overview()
-    tokens = {"token": server.token, "agent_token": server.agent_token}
+    is_local = episodes.clients.known[0].name == LOCAL  # the tokens of a file are known to whoever wrote it
+    tokens = {"token": server.token, "agent_token": server.agent_token} if is_local else {}
     line = {"address": server.address, **tokens, "run": str(folder), "tasks": view.tasks}
     typer.echo(printable(msgspec.json.encode(line).decode()))
     resumed = f", {view.open} unfinished episodes" if view.open else ""

@@ -10,10 +10,11 @@ import asyncio
 import hmac
 import logging
 import os
-import secrets
+import re
+import resource
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -32,12 +33,18 @@ LOOPBACK = "127.0.0.1"
 MAX_BODY_BYTES = 4 << 20
 MAX_KERNEL_BYTES = 1 << 20
 MAX_SILENT = 256
-"""connections that have sent no request; the oldest is closed for the next"""
-_HEAD_S = 2.0
+HEAD_S = 2.0
 _ANSWER_S = 60.0
+_MOST_OPEN = 2048
+_SILENT_S = 0.2
+_BEARER = re.compile(rb"\r\nauthorization: *bearer +([^\r\n]+)\r\n", re.IGNORECASE)
+_BUSY_TEXT = b'{"error": "as many requests at once as may be: wait for answers"}'
+_BUSY = (
+    b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(_BUSY_TEXT), _BUSY_TEXT)
+)
 _CLOSE_S = 1.0
 _MAX_PATH_BYTES = 107
-_TOKEN_BYTES = 24
 _Body = TypeVar("_Body")
 Answer = Callable[["Request"], Awaitable[object]]
 """answers a request with what can be encoded as JSON; raises `Refused`"""
@@ -56,12 +63,14 @@ class EvaluationServer:
 
     Args:
         routes: by method and path, such as `("POST", "/episodes/{episode}/evaluate")`.
-        path: the Unix socket; None: a port of the loopback address, for which requests need `token`.
+        path: the Unix socket; None: a port of the loopback address.
         mode: of the socket's file.
         port: of the loopback address; 0: any that is free.
-        token: opens every route; made up where it is empty.
-        agent_token: opens every route that is not `withheld`; made up where it is empty.
-        withheld: routes for the holder of `token` alone.
+        holders: by token, what routes find in `request.state.holder`; without one a request is refused. Empty: nobody
+            needs a token, and `holder` is None.
+        head_s: how long a request's head may take.
+        most_silent: connections that have sent no request; the oldest is closed for the next.
+        is_busy: whether the holder of a token makes as many requests at once as it may.
     """
 
     def __init__(
@@ -71,14 +80,12 @@ class EvaluationServer:
         path: Path | None = None,
         mode: int = 0o600,
         port: int = 0,
-        token: str = "",
-        agent_token: str = "",
-        withheld: Collection[tuple[str, str]] = (),
-        head_s: float = _HEAD_S,
+        holders: Mapping[str, object] | None = None,
+        head_s: float = HEAD_S,
+        most_silent: int = MAX_SILENT,
+        is_busy: Callable[[str], bool] = lambda token: False,
     ) -> None:
-        self.token = "" if path else token or secrets.token_urlsafe(_TOKEN_BYTES)
-        self.agent_token = "" if path else agent_token or secrets.token_urlsafe(_TOKEN_BYTES)
-        self._withheld = frozenset(withheld)
+        self._holders, self._most_silent, self._is_busy = dict(holders or {}), most_silent, is_busy
         self._routes, self._path, self._mode, self._port, self._head_s = routes, path, mode, port, head_s
 
     @property
@@ -90,11 +97,12 @@ class EvaluationServer:
         """Listen. Raises `UsageError` where that is not possible."""
         import uvicorn
 
+        most_open = min(_MOST_OPEN, _raised_limit_of_descriptors() // 2)
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # malformed requests are no news
         listener = self._listen()
         self._config = uvicorn.Config(
-            _application(self._routes, self._tokens),
-            http=_connections(self._head_s),
+            _application(self._routes, self._holders),
+            http=_connections(self._head_s, self._most_silent, most_open, self._is_busy),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -116,12 +124,6 @@ class EvaluationServer:
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
-    def _tokens(self, route: tuple[str, str]) -> tuple[str, ...]:
-        """Return the tokens that open a route; none: it is open to everyone."""
-        if not self.token:
-            return ()
-        return (self.token,) if route in self._withheld else (self.token, self.agent_token)
-
     def _listen(self) -> socket.socket:
         if self._path is not None and len(str(self._path).encode()) > _MAX_PATH_BYTES:
             raise UsageError(f"{self._path}: too long for a Unix socket; set TMPDIR to a shorter path")
@@ -141,6 +143,13 @@ class EvaluationServer:
         if self._path is None:
             self._port = listener.getsockname()[1]
         return listener
+
+
+def _raised_limit_of_descriptors() -> int:
+    """Let this process have as many descriptors as it may: each connection is one. Returns how many."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most
 
 
 async def body_of(request: Request, kind: type[_Body], default: _Body | None = None, within_s: float = 30.0) -> _Body:
@@ -179,9 +188,7 @@ def kernel_bytes(kernel: str) -> bytes:
     return data
 
 
-def _application(
-    routes: Mapping[tuple[str, str], Answer], tokens: Callable[[tuple[str, str]], tuple[str, ...]]
-) -> Starlette:
+def _application(routes: Mapping[tuple[str, str], Answer], holders: Mapping[str, object]) -> Starlette:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -190,22 +197,16 @@ def _application(
         there = ", ".join(f"{method} {path}" for method, path in routes)
         return _reply({"error": f"{status.phrase}; there is {there}"}, status)
 
-    made = [Route(route[1], _guarded(answer, tokens(route)), methods=[route[0]]) for route, answer in routes.items()]
+    made = [Route(route[1], _guarded(answer, holders), methods=[route[0]]) for route, answer in routes.items()]
     return Starlette(routes=made, exception_handlers={404: unknown, 405: unknown})
 
 
-def _guarded(answer: Answer, tokens: tuple[str, ...]) -> Callable[[Request], Awaitable[Response]]:
+def _guarded(answer: Answer, holders: Mapping[str, object]) -> Callable[[Request], Awaitable[Response]]:
     """Answer those who have one of the tokens; what goes wrong becomes an error with a message."""
 
     async def respond(request: Request) -> Response:
         try:
-            given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-            given = given or request.query_params.get("token", "")
-            if tokens and not any(
-                hmac.compare_digest(given.encode("utf-8", "replace"), one.encode()) for one in tokens
-            ):
-                which = "" if len(tokens) > 1 else " with `token`; `agent_token` does not open this"
-                raise Refused(HTTPStatus.UNAUTHORIZED, f"wrong or no token: send `Authorization: Bearer TOKEN`{which}")
+            request.state.holder = _holder(request, holders)
             return _reply(await answer(request))
         except Refused as problem:
             return _reply({"error": str(problem)}, problem.status, problem.headers)
@@ -221,34 +222,74 @@ def _guarded(answer: Answer, tokens: tuple[str, ...]) -> Callable[[Request], Awa
     return respond
 
 
+def _holder(request: Request, holders: Mapping[str, object]) -> object:
+    """Return the holder of a request's token; every token is compared, so that time tells nothing. Raises `Refused`."""
+    if not holders:
+        return None
+    given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+    given = given or request.query_params.get("token", "")
+    found = [
+        one for token, one in holders.items() if hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
+    ]
+    if not found:
+        raise Refused(HTTPStatus.UNAUTHORIZED, "wrong or no token: send `Authorization: Bearer TOKEN`")
+    return found[0]
+
+
 def _reply(content: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
     from starlette.responses import Response
 
     return Response(msgspec.json.encode(content), status, headers, "application/json")
 
 
-def _connections(head_s: float) -> type[H11Protocol]:
-    """Return uvicorn's protocol with limits on peers that send no request or take no answer."""
+def _connections(head_s: float, most_silent: int, most_open: int, is_busy: Callable[[str], bool]) -> type[H11Protocol]:
+    """Return uvicorn's protocol with limits on peers that send no request or take no answer, and on all together.
+
+    The holder of a token who is busy is refused before its request is looked at, which costs a tenth of an answer.
+    """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
+    quiet: dict[Connection, None] = {}
+    """those that have sent no request yet, oldest first"""
     silent: dict[Connection, None] = {}
+    """of these, those from which nothing came in `_SILENT_S`"""
+    every: set[Connection] = set()
 
     class Connection(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if len(silent) >= MAX_SILENT:
-                next(iter(silent)).transport.abort()
-            silent[self] = None
+            every.add(self)
+            quiet[self] = None
+            if len(every) > most_open:
+                next(iter(quiet)).transport.abort()
+            self._silence = self.loop.call_later(_SILENT_S, self._is_silent)
             self._deadline = self.loop.call_later(head_s, transport.abort)
 
+        def _is_silent(self) -> None:
+            silent[self] = None
+            if len(silent) > most_silent:
+                next(iter(silent)).transport.abort()
+
+        def _is_heard(self) -> None:
+            self._silence.cancel()
+            quiet.pop(self, None)
+            silent.pop(self, None)
+
         def data_received(self, data: bytes) -> None:
+            token = _BEARER.search(data) if self in quiet else None
+            if token is not None and is_busy(token[1].decode("latin-1").strip()):
+                self._is_heard()
+                self.transport.write(_BUSY)
+                self.transport.close()
+                return
             super().data_received(data)
             if self.cycle is not None:
-                silent.pop(self, None)
+                self._is_heard()
                 self._deadline.cancel()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            silent.pop(self, None)
+            self._is_heard()
+            every.discard(self)
             self._deadline.cancel()
             super().connection_lost(exc)
 

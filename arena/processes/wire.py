@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from typing import Generic, TypeVar, cast
 
 import msgspec
@@ -98,7 +99,7 @@ class Channel(Generic[Out, In]):
 
     def has_next(self) -> bool:
         """Return whether more has come than was received, or the other end has closed."""
-        return self.holds_more or bool(select.select([self._socket], [], [], 0)[0])
+        return self.holds_more or self._is_ready(select.POLLIN, 0.0)
 
     def close(self) -> None:
         """Close this end."""
@@ -166,6 +167,11 @@ class Channel(Generic[Out, In]):
             raise ChannelTimeout
         if self._spins and not write:
             return
-        reading, writing = ([], [self._socket]) if write else ([self._socket], [])
-        if not any(select.select(reading, writing, [], left)):
+        if not self._is_ready(select.POLLOUT if write else select.POLLIN, left):
             raise ChannelTimeout
+
+    def _is_ready(self, event: int, within_s: float | None) -> bool:
+        """Wait for an event of the socket, or its end; `poll` takes any descriptor, `select` those below 1024."""
+        ends = select.poll()
+        ends.register(self._socket, event)
+        return bool(ends.poll(None if within_s is None else ceil(1000 * within_s)))

@@ -15,7 +15,7 @@ from arena.task.numerics.reference import FUNCTION, load_module, results
 from arena.worker.binding import Binding
 from arena.worker.c_values import c_value
 from arena.worker.modules import LoadError, WrongTensors, callee
-from arena.worker.operators import Operators, RuleViolation
+from arena.worker.operators import Operators, breaks_a_rule
 
 if TYPE_CHECKING:
     from arena.platforms.cpu.triton.device_memory import Region
@@ -245,7 +245,7 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
 
     if isinstance(problem, MemoryError | torch.cuda.OutOfMemoryError):
         return Blame.OUT_OF_MEMORY
-    if _is_of_a_rule(problem):
+    if breaks_a_rule(problem):
         return Blame.RULE_VIOLATION
     if isinstance(problem, LoadError):
         return Blame.LOAD_ERROR
@@ -262,15 +262,6 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
     if loading:
         return Blame.COMPILE_ERROR if isinstance(problem, SyntaxError) else Blame.LOAD_ERROR
     return Blame.LAUNCH_ERROR
-
-
-def _is_of_a_rule(problem: BaseException | None) -> bool:
-    """Return whether a broken rule is at the bottom of it."""
-    while problem is not None:
-        if isinstance(problem, RuleViolation) or type(problem).__name__ == "HostAccess":
-            return True
-        problem = problem.__cause__ or problem.__context__
-    return False
 
 
 def _blame_of_interpreted(problem: BaseException) -> Blame:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from arena.processes.protocol import Load, ModuleCall
 from arena.results.messages import message
 from arena.worker.binding import Binding
-from arena.worker.operators import RuleViolation
+from arena.worker.operators import breaks_a_rule
 
 if TYPE_CHECKING:
     import torch
@@ -176,7 +176,7 @@ def constructed(
     try:
         module = kind(*how.init)
     except Exception as problem:
-        if not _refused(problem):
+        if not breaks_a_rule(problem):
             raise
         with torch.device("meta"), allocations:
             module = kind(*how.init)
@@ -258,11 +258,3 @@ def _other(found: str, expected: str) -> str:
 
 def _of(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)} on {tensor.device.type}"
-
-
-def _refused(problem: BaseException | None) -> bool:
-    while problem is not None:
-        if isinstance(problem, RuleViolation):
-            return True
-        problem = problem.__cause__ or problem.__context__
-    return False

@@ -41,6 +41,15 @@ class RuleViolation(Exception):
     """The candidate did what the rules forbid."""
 
 
+def breaks_a_rule(problem: BaseException | None) -> bool:
+    """Return whether a broken rule is among the causes of an exception, which a candidate may have caught."""
+    while problem is not None:
+        if isinstance(problem, RuleViolation) or type(problem).__name__ == "HostAccess":
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
 class Operators:
     """The operators of one device, restricted from here on."""
 

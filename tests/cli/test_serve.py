@@ -79,7 +79,7 @@ def test_an_episode_then_ctrl_c_then_a_report(tmp_path: Path) -> None:
     chosen = {"ARENA_TOKEN": "t" * 32, "ARENA_AGENT_TOKEN": "a" * 32}
     with serving("--evaluations", "2", "--runs-dir", str(tmp_path), **chosen) as (process, server):
         assert (server["token"], server["agent_token"]) == ("t" * 32, "a" * 32)
-        with pytest.raises(urllib.error.HTTPError, match="401"):
+        with pytest.raises(urllib.error.HTTPError, match="403"):
             ask({**server, "token": server["agent_token"]}, "/episodes/any/finish", kernel="")
         task = ask(server, "/tasks/rms_norm")
         assert task["emulated"] and task["evaluations"] == 2

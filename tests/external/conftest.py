@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from arena.processes.http_server import EvaluationServer
-from arena.runs.serve.routes import Routes
+from arena.runs.serve.routes import EpisodeServer
 from tests.runs.serve.serving import Judge, served
 
 TASK = "triton2triton/normalization/rms_norm"
@@ -37,7 +36,7 @@ def serving(folder: Path, judge: Judge) -> Iterator[Address]:
     """Two tasks, three evaluations."""
     with (
         served(folder, judge, evaluations=3) as (episodes, _),
-        EvaluationServer(Routes(episodes).table()) as server,
+        EpisodeServer(episodes) as server,
     ):
         yield Address(server.address, server.token)
 

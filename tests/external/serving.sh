@@ -4,7 +4,7 @@
 unset PYTHONPATH  # Inspect looks for the package where it is installed
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 WORK="$(mktemp -d)"
-QUICK=(--platform cpu --max-work 2e4 --seeds 1)
+QUICK=(--platform cpu --max-work 2e4 --seeds 1 --agent-episodes 100)
 
 serve() {  # TASK…
     mkfifo "$WORK/line"

@@ -21,6 +21,7 @@ from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.corpora import open_corpora
 from arena.task.options import Options
 from tests.faults.runs import RMS_NORM, Faulty, check, in_python, start
+from tests.runs.serve.serving import me
 
 FRAGILE = Path(__file__).parent / "fragile"
 QUICK = Options(seeds=1, max_work=2e4, timing_budget_s=0.02, call_timeout_s=20.0)
@@ -57,13 +58,13 @@ def test_an_episode_counts_it(tmp_path: Path, judge: JudgeClient) -> None:
     corpora = open_corpora()
     settings = ServeSettings(tmp_path / "run", corpora, (RMS_NORM,), QUICK, Limits(evaluations=3), 4)
     with BuilderClient() as builder, opened(settings, JudgePool([judge], builder)) as episodes:
-        one = episodes.begin(RMS_NORM, "client", None, None).episode
-        step = episodes.evaluate(one, HOSTILE.encode(), False)
+        one = episodes.begin(me(episodes), RMS_NORM, "client", None, None).episode
+        step = episodes.evaluate(me(episodes), one, HOSTILE.encode(), False)
         assert (step.reward, step.evaluation, step.left) == (-3.0, 1, 2) and message("judge_failed_twice") in step.text
-        final = episodes.finish(one, HOSTILE.encode())
+        final = episodes.finish(me(episodes), one, HOSTILE.encode())
         assert (final.stage_status, final.reward, final.done) == (Status.CRASH, -3.0, True)
-        another = episodes.begin(RMS_NORM, "client", None, None).episode
-        assert episodes.evaluate(another, start(RMS_NORM).encode(), False).left == 2
+        another = episodes.begin(me(episodes), RMS_NORM, "client", None, None).episode
+        assert episodes.evaluate(me(episodes), another, start(RMS_NORM).encode(), False).left == 2
 
 
 @pytest.mark.slow

@@ -11,8 +11,7 @@ import pytest
 from arena import AsyncClient, Client
 from arena.errors import NotServed
 from arena.integrations.asking import RewardScheme, facts, is_refusal, purpose, tasks_by_split, when_free
-from arena.processes.http_server import EvaluationServer
-from arena.runs.serve.routes import Routes
+from arena.runs.serve.routes import EpisodeServer
 from arena.runs.serve.views import ServedTask
 from arena.task.corpus.split import TaskSplit
 from tests.runs.serve.serving import served
@@ -21,7 +20,7 @@ from tests.runs.serve.serving import served
 def test_schemes_and_refusals_of_a_server(tmp_path: Path) -> None:
     with (
         served(tmp_path, evaluations=1) as (episodes, _),
-        EvaluationServer(Routes(episodes).table()) as server,
+        EpisodeServer(episodes) as server,
         Client(server.address, server.token) as client,
     ):
         one = client.begin("scale").episode
@@ -64,7 +63,7 @@ def test_many_rollouts_wait_for_a_place(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("arena.runs.serve.episodes._FIRST_GUESS_S", 0.5)
     with (
         served(tmp_path, capacity=1) as (episodes, _),
-        EvaluationServer(Routes(episodes).table()) as server,
+        EpisodeServer(episodes) as server,
     ):
         assert asyncio.run(rollouts(server.address, server.token)) == [1.0] * 4
 

@@ -23,10 +23,11 @@ from arena.errors import UsageError
 from arena.integrations.harbor import HarborSettings, Layout
 from arena.integrations.harbor.folder import CLIENT, export, folder_name
 from arena.integrations.harbor.inside import judge as client
-from arena.processes.http_server import MAX_KERNEL_BYTES, EvaluationServer
+from arena.processes.http_server import MAX_KERNEL_BYTES
 from arena.results.session import Limits
 from arena.runs import records
-from arena.runs.serve.routes import VERDICTS, Routes
+from arena.runs.serve.clients import local
+from arena.runs.serve.routes import EpisodeServer
 from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task
 from tests.external.rewards import SPEEDUPS, WRONG, expected
@@ -142,7 +143,7 @@ def test_the_client_runs_with_old_and_small_pythons() -> None:
 class Container:
     """The folders of an exported task as its two containers have them, and a server."""
 
-    def __init__(self, root: Path, server: EvaluationServer) -> None:
+    def __init__(self, root: Path, server: EpisodeServer) -> None:
         self.folder, self.task = exported(root)
         self.app = self.folder / "environment" / "workspace"
         self.verdicts = root / "logs"
@@ -172,8 +173,8 @@ class Container:
 @contextmanager
 def container(root: Path) -> Iterator[tuple[Container, Judge]]:
     with (
-        served(root) as (episodes, judge),
-        EvaluationServer(Routes(episodes).table(), withheld=VERDICTS) as server,
+        served(root, clients=[local(8, agent_episodes=2)]) as (episodes, judge),
+        EpisodeServer(episodes) as server,
     ):
         yield Container(root, server), judge
 

@@ -24,6 +24,7 @@ from tests.reports import builders as b
 SEED, TRIALS, ROUNDS, CASES = 20_261_128, 10_000, 8, 3
 WIDE = 0.05
 """half of an interval, relative, from which a timing is noisy"""
+STUDENT = float(student.ppf(0.975, ROUNDS - 1))
 Draw = Callable[[np.random.Generator, float], NDArray[np.float64]]
 TIMING = b.timing(1.0)
 
@@ -49,7 +50,7 @@ def baseline_slowed(rng: np.random.Generator, scale: float) -> NDArray[np.float6
 
 def timed(logs: NDArray[np.float64]) -> CaseTiming:
     middle = float(logs.mean())
-    half = float(student.ppf(0.975, ROUNDS - 1)) * float(logs.std(ddof=1)) / math.sqrt(ROUNDS)
+    half = STUDENT * float(logs.std(ddof=1)) / math.sqrt(ROUNDS)
     estimate = Estimate(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
     return replace(TIMING, speedup=estimate, noisy=estimate.half_width > WIDE)
 

@@ -14,12 +14,11 @@ from pathlib import Path
 import msgspec
 
 from arena.judge.process.messages import Progress
-from arena.processes.http_server import EvaluationServer
 from arena.results.outcome import Outcome
 from arena.results.record import Evaluation, Split
 from arena.results.reward import bounded_reward, reward
 from arena.results.verdict import Stage, Status
-from arena.runs.serve.routes import Routes
+from arena.runs.serve.routes import EpisodeServer
 from arena.runs.serve.views import Final
 from arena.task.corpus.task_folder import TASKS
 from arena.task.options import Options
@@ -109,12 +108,12 @@ class StoredJudge(Judge):
 
 
 @contextmanager
-def serving(root: Path) -> Iterator[EvaluationServer]:
+def serving(root: Path) -> Iterator[EpisodeServer]:
     """Serve the stored evaluations; records are below `root/run`."""
     if not (root / "tasks").is_dir():
         shutil.copytree(TASKS / TASK, root / "tasks" / TASK)
     with (
         served(root, StoredJudge(read())) as (episodes, _),
-        EvaluationServer(Routes(episodes).table()) as server,
+        EpisodeServer(episodes) as server,
     ):
         yield server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
@@ -14,10 +14,14 @@ from arena.results.record import Evaluation
 from arena.results.reward import bounded_reward, reward
 from arena.results.session import Evaluated, Limits
 from arena.runs.serve.views import Final, Step, final_of, nothing_submitted
+from arena.runs.service.judge_queue import Owner
 from arena.runs.service.trial import TrialService
 
-Judged = Callable[[bytes], Evaluation]
+Judged = Callable[[bytes, Owner], Evaluation]
 """The final verdict on a kernel: every gate, held-out cases included."""
+Place = Callable[[], AbstractContextManager[None]]
+"""what an evaluation holds while it is judged or waits for a judge"""
+_LOOKS_EVERY_S = 0.5
 
 
 class EpisodeOver(Exception):
@@ -76,14 +80,21 @@ class Episode:
         self.evaluations.append(evaluated)
         self._service.restore(kernel, evaluated)
 
-    def evaluate(self, kernel: bytes, profile: bool, keep: Callable[[Evaluated], None]) -> Step:
-        """Evaluate a kernel on the seen cases; `keep` writes it down. Raises `EpisodeOver` or `NoVerdict`."""
-        with self._one_at_a_time:
+    def evaluate(
+        self, kernel: bytes, profile: bool, owner: Owner, place: Place, keep: Callable[[Evaluated], None]
+    ) -> Step:
+        """Evaluate a kernel on the seen cases; `keep` writes it down.
+
+        Raises:
+            EpisodeOver: it takes no more evaluations.
+            NoVerdict: the harness failed, or whoever asked is gone.
+        """
+        with self._turn(owner):
             over = self._over or self._limit()
             if over:
                 raise EpisodeOver(over)
-            with self.clock.stopped():
-                answer = self._service.evaluate(kernel, profile)
+            with place(), self.clock.stopped():
+                answer = self._service.evaluate(kernel, profile, owner)
                 if answer.evaluated is None:
                     raise NoVerdict(answer.text.strip())
                 self.evaluations.append(answer.evaluated)
@@ -101,15 +112,21 @@ class Episode:
                 left=left,
             )
 
-    def finish(self, kernel: bytes | None, keep: Callable[[bytes | None, Evaluation | None], None]) -> Final:
-        """Judge this kernel, else the best one so far, and end the episode. Raises `EpisodeOver` or `NoVerdict`."""
-        with self._one_at_a_time:
+    def finish(
+        self,
+        kernel: bytes | None,
+        owner: Owner,
+        place: Place,
+        keep: Callable[[bytes | None, Evaluation | None], None],
+    ) -> Final:
+        """Judge this kernel, else the best one so far, and end the episode. Raises as `evaluate` does."""
+        with self._turn(owner):
             if self._over:
                 raise EpisodeOver(self._over)
-            with self.clock.stopped():
+            with place(), self.clock.stopped():
                 try:
                     chosen = kernel if kernel is not None else self._service.choose(None)[0]
-                    evaluation = None if chosen is None else self._judged(chosen)
+                    evaluation = None if chosen is None else self._judged(chosen, owner)
                 except InfrastructureError as problem:
                     raise NoVerdict(f"no verdict, and the episode goes on: {problem}") from None
             keep(chosen, evaluation)
@@ -124,6 +141,17 @@ class Episode:
     def finished(self) -> bool:
         """Return whether it takes no more calls."""
         return bool(self._over)
+
+    @contextmanager
+    def _turn(self, owner: Owner) -> Iterator[None]:
+        """Wait until no other call of this episode is judged. Raises `NoVerdict` where whoever asked is gone."""
+        while not self._one_at_a_time.acquire(timeout=_LOOKS_EVERY_S):
+            if owner.is_gone():
+                raise NoVerdict("the request was given up while it waited for another one of its episode")
+        try:
+            yield
+        finally:
+            self._one_at_a_time.release()
 
     def _limit(self) -> str:
         """Return the limit that is reached, if one is."""

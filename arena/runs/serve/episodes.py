@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,10 +23,12 @@ from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.identity import described, differences, mixing, require_same
 from arena.runs.runner import now
+from arena.runs.serve.clients import Caller, Client, Clients, local, recorded_name
 from arena.runs.serve.episode import Episode, EpisodeClock
 from arena.runs.serve.journal import EpisodeJournal, EpisodeState
 from arena.runs.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView, task_view
 from arena.runs.service.judge_pool import JudgePool
+from arena.runs.service.judge_queue import Owner
 from arena.runs.service.trial import TrialService
 from arena.task.corpus.corpora import Corpora
 from arena.task.corpus.split import TaskSplit, tasks_of
@@ -35,6 +37,8 @@ from arena.task.options import Options
 from arena.version import version
 
 _FIRST_GUESS_S = 10.0
+IsGone = Callable[[], bool]
+"""whether whoever asked waits no more"""
 
 
 class UnknownName(Exception):
@@ -54,7 +58,7 @@ class ServeSettings:
     """What a server offers.
 
     `options` are those of final verdicts, and of steps but for their effort; `capacity`: evaluations that are judged or
-    wait at once.
+    wait at once, of all clients together.
     """
 
     folder: Path
@@ -63,6 +67,8 @@ class ServeSettings:
     options: Options
     limits: Limits
     capacity: int
+    clients: tuple[Client, ...] = ()
+    """none: one, whose tokens are made up"""
     allow_mixed: bool = False
     """go on with a folder that another judge began"""
 
@@ -84,6 +90,7 @@ class Episodes:
     pool: JudgePool
     info: RunInfo
     journal: EpisodeJournal
+    clients: Clients
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _tasks: dict[str, Task] = field(default_factory=dict)
     _views: dict[str, TaskView] = field(default_factory=dict)
@@ -91,7 +98,7 @@ class Episodes:
     _finished: dict[str, EpisodeState] = field(default_factory=dict)
     _attempts: dict[tuple[str, str], int] = field(default_factory=dict)
     _named: dict[tuple[str, str, int], str] = field(default_factory=dict)
-    """episodes by agent, task and seed"""
+    """episodes by agent, as records name it, task and seed"""
     _waiting: int = 0
     _judged: int = 0
     _judged_s: float = 0.0
@@ -101,10 +108,17 @@ class Episodes:
         """Go on with the episodes that an earlier server left in this folder."""
         for state in self.journal.states():
             self._index(state)
+            self._count(state)
             if self.journal.is_recorded(state):
                 self._finished[state.episode] = state
                 continue
-            task = self._task(state.task)
+            try:
+                task = self._task(state.task)
+            except UnknownName:
+                raise UsageError(
+                    f"{self.settings.folder} has an unfinished episode of {state.task}, which is not served now: "
+                    "serve that task too, or under another --name"
+                ) from None
             if task.content_hash != state.task_hash:
                 raise UsageError(
                     f"{state.task} has changed since episode {state.episode} began; serve under another --name"
@@ -131,43 +145,58 @@ class Episodes:
                 self._views[task.id] = task_view(task, self.pool.environment, self.settings.limits)
             return self._views[task.id]
 
-    def begin(self, task_name: str, agent: str, seed: int | None, effort: Effort | None) -> EpisodeView:
-        """Begin an episode, or return the one of this agent, task and seed. Raises `UnknownName` or `StorageError`."""
-        task = self._task(task_name)
+    def begin(self, caller: Caller, task_name: str, agent: str, seed: int | None, effort: Effort | None) -> EpisodeView:
+        """Begin an episode, or return the client's one of this agent, task and seed.
+
+        Raises:
+            UnknownName: no such task is served.
+            OverLimit: the client, or its agents, may begin no more.
+            StorageError: the episode could not be stored.
+        """
+        task, client = self._task(task_name), caller.client
+        agent = recorded_name(client, agent)
         with self._lock:
             known = self._named.get((agent, task.id, seed)) if seed is not None else None
             if known is not None:
-                return self.status(known)
+                return self.status(caller, known)
+            self.clients.spend(client, episodes=1, **({"agent_episodes": 1} if caller.is_agent else {}))
             attempt = self._attempts.get((agent, task.id), 0) + 1
             state = EpisodeState(
                 secrets.token_hex(8), task.id, task.content_hash, agent, attempt, seed,
-                effort or self.settings.options.effort, now(),
+                effort or self.settings.options.effort, now(), client=client.name, by_agent=caller.is_agent,
             )  # fmt: skip
             self.journal.write(state)
             self._index(state)
             self._begun(state, task)
-        return self.status(state.episode)
+        return self.status(caller, state.episode)
 
-    def evaluate(self, episode: str, kernel: bytes, profile: bool) -> Step:
-        """Evaluate a kernel on seen cases. Raises `UnknownName`, `EpisodeOver`, `NoVerdict`, `Busy`."""
-        one = self._find(episode)
-        with self._place():
-            return one.episode.evaluate(kernel, profile, partial(self._keep_step, one, kernel))
+    def evaluate(self, caller: Caller, episode: str, kernel: bytes, profile: bool, is_gone: IsGone = bool) -> Step:
+        """Evaluate a kernel on seen cases.
 
-    def finish(self, episode: str, kernel: bytes | None) -> Final:
-        """Give the final verdict, and write the record. Raises `UnknownName`, `EpisodeOver`, `NoVerdict`, `Busy`."""
-        one = self._find(episode)
-        with self._place():
-            final = one.episode.finish(kernel, partial(self._keep_final, one))
+        Raises:
+            UnknownName: the client has no such episode.
+            EpisodeOver, OverLimit: a limit is reached.
+            NoVerdict: the harness failed, or whoever asked is gone.
+            Busy, TooMany: too much is judged or waits already.
+        """
+        one, client = self._find(caller, episode), caller.client
+        owner, place = Owner(client.name, is_gone), partial(self._place, client, len(kernel))
+        return one.episode.evaluate(kernel, profile, owner, place, partial(self._keep_step, one, kernel))
+
+    def finish(self, caller: Caller, episode: str, kernel: bytes | None, is_gone: IsGone = bool) -> Final:
+        """Give the final verdict, and write the record. Raises as `evaluate` does."""
+        one, client = self._find(caller, episode), caller.client
+        owner, place = Owner(client.name, is_gone), partial(self._place, client, len(kernel or b""))
+        final = one.episode.finish(kernel, owner, place, partial(self._keep_final, one))
         with self._lock:
             self._finished[episode] = self._open.pop(episode).state
         return final
 
-    def status(self, episode: str) -> EpisodeView:
+    def status(self, caller: Caller, episode: str) -> EpisodeView:
         """Return where an episode is. Raises `UnknownName`."""
+        state = self._find(caller, episode).state
         with self._lock:
-            finished = self._finished.get(episode)
-        state = finished or self._find(episode).state
+            finished = episode in self._finished
         speedups = [one.speedup for one in state.evaluations if one.speedup is not None]
         limits = self.settings.limits
         return EpisodeView(
@@ -181,11 +210,11 @@ class Episodes:
             left=0 if finished else max(0, limits.evaluations - len(state.evaluations)),
             best_speedup=max(speedups, default=None),
             minutes=limits.wall_clock_s / 60,
-            finished=finished is not None,
+            finished=finished,
         )
 
-    def overview(self) -> ServerView:
-        """Return what the server is doing."""
+    def overview(self, caller: Caller | None = None) -> ServerView:
+        """Return what the server is doing, and what the caller has used of its limits."""
         device = self.pool.environment.device
         with self._lock:
             return ServerView(
@@ -198,6 +227,7 @@ class Episodes:
                 waiting=self._waiting,
                 capacity=self.settings.capacity,
                 evaluations_an_hour=round(3600 * self._judged / max(time.monotonic() - self._began, 1e-9), 1),
+                used=None if caller is None else self.clients.usage(caller.client),
             )
 
     def _task(self, name: str) -> Task:
@@ -209,12 +239,13 @@ class Episodes:
                 self._tasks[name] = self._tasks.get(found[0]) or self.settings.corpora.load(found[0])
             return self._tasks[name]
 
-    def _find(self, episode: str) -> _Open:
+    def _find(self, caller: Caller, episode: str) -> _Open:
+        """Return an episode of the caller's; another client's is as unknown as one that never was."""
         with self._lock:
-            if episode in self._open:
-                return self._open[episode]
-            if episode in self._finished:
-                return self._ended(self._finished[episode])
+            found = self._open.get(episode)
+            state = found.state if found else self._finished.get(episode)
+            if state is not None and state.client == caller.client.name:
+                return found or self._ended(state)
         raise UnknownName(f"there is no episode {episode[:80]!r}; POST /episodes begins one")
 
     def _ended(self, state: EpisodeState) -> _Open:
@@ -233,11 +264,11 @@ class Episodes:
         service = TrialService(task, options, self.pool, settings.limits, clock.active_s)
         return _Open(state, Episode(service, partial(self._final, task), settings.limits, clock), task)
 
-    def _final(self, task: Task, kernel: bytes) -> Evaluation:
+    def _final(self, task: Task, kernel: bytes, owner: Owner) -> Evaluation:
         with scratch("episode") as place:
             file = Path(place) / task.task_type.kernel_file
             file.write_bytes(kernel)
-            return self.pool.evaluate(task, file, structs.replace(self.settings.options, heldout=True))
+            return self.pool.evaluate(task, file, structs.replace(self.settings.options, heldout=True), owner=owner)
 
     def _keep_step(self, one: _Open, kernel: bytes, evaluated: Evaluated) -> None:
         self.journal.write_kernel(one.state.episode, evaluated.number, kernel)
@@ -280,9 +311,19 @@ class Episodes:
         if state.seed is not None:
             self._named[(*place, state.seed)] = state.episode
 
+    def _count(self, state: EpisodeState) -> None:
+        """Count what an episode of before a restart has used."""
+        self.clients.count(
+            state.client,
+            episodes=1,
+            agent_episodes=int(state.by_agent),
+            evaluations=len(state.evaluations) + int(self.journal.is_recorded(state)),
+            kernel_bytes=self.journal.kernel_bytes(state),
+        )
+
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        """Hold a place among those who are judged or wait."""
+    def _place(self, client: Client, kernel_bytes: int) -> Iterator[None]:
+        """Hold a place among those who are judged or wait for a judge; count the evaluation and its kernel."""
         with self._lock:
             if self._waiting >= self.settings.capacity:
                 mean_s = self._judged_s / self._judged if self._judged else _FIRST_GUESS_S
@@ -290,7 +331,11 @@ class Episodes:
             self._waiting += 1
         began = time.monotonic()
         try:
-            yield
+            with (
+                self.clients.held(client, "places"),
+                self.clients.spent(client, evaluations=1, kernel_bytes=kernel_bytes),
+            ):
+                yield
             with self._lock:
                 self._judged += 1
                 self._judged_s += time.monotonic() - began
@@ -323,7 +368,8 @@ def opened(settings: ServeSettings, pool: JudgePool) -> Iterator[Episodes]:
             info = _same(records.read_head(settings.folder), info, settings.folder, allow_mixed=settings.allow_mixed)
         else:
             records.write_head(settings.folder, info)
-        episodes = Episodes(settings, pool, info, EpisodeJournal(settings.folder))
+        clients = Clients(settings.clients or (local(settings.capacity),))
+        episodes = Episodes(settings, pool, info, EpisodeJournal(settings.folder), clients)
         episodes.restore()
         yield episodes
 

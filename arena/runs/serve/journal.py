@@ -12,6 +12,7 @@ from arena.errors import RecordError
 from arena.results.effort import Effort
 from arena.results.session import Evaluated
 from arena.runs import records
+from arena.runs.serve.clients import LOCAL
 
 FOLDER = "episodes"
 _STATE = "state.json"
@@ -30,6 +31,9 @@ class EpisodeState(msgspec.Struct, forbid_unknown_fields=True):
     started_at: str
     active_s: float = 0.0
     evaluations: list[Evaluated] = []
+    client: str = LOCAL
+    by_agent: bool = False
+    """whether the holder of an `agent_token` began it"""
     schema_version: int = 1
 
     @property
@@ -58,6 +62,10 @@ class EpisodeJournal:
             return self._kernel(episode, number).read_bytes()
         except OSError as problem:
             raise RecordError(f"{self._kernel(episode, number)}: {problem.strerror}") from None
+
+    def kernel_bytes(self, state: EpisodeState) -> int:
+        """Return how many bytes the kept kernels of an episode have. Raises `RecordError`."""
+        return sum(len(self.kernel(state.episode, one.number)) for one in state.evaluations)
 
     def states(self) -> Iterator[EpisodeState]:
         """Read every state, oldest first. Raises `RecordError` where one is no such record."""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import cache, partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 import arena
 from arena.errors import StorageError
-from arena.processes.http_server import Answer, Refused, body_of, kernel_bytes
+from arena.processes.http_server import HEAD_S, Answer, EvaluationServer, Refused, body_of, kernel_bytes
 from arena.runs.serve import requests
+from arena.runs.serve.clients import Caller, OverLimit, TooMany
 from arena.runs.serve.episode import EpisodeOver, NoVerdict
-from arena.runs.serve.episodes import Busy, Episodes, UnknownName
+from arena.runs.serve.episodes import Busy, Episodes, IsGone, UnknownName
 from arena.runs.serve.requests import (
     MOST_BATCH,
     BatchAnswer,
@@ -37,10 +41,11 @@ _VERSION = "3.1.0"
 _ERRORS = {
     "400": "not the JSON that is expected",
     "401": "wrong or no token",
-    "404": "no such task or episode",
+    "403": "a limit of the client is used up, or the route is not for agents",
+    "404": "no such task, or no such episode of this client",
     "409": "the episode is finished, or a limit is reached and only finish is left",
     "413": "the body or the kernel is too large",
-    "429": "as many evaluations wait as may; Retry-After holds seconds",
+    "429": "as many requests or evaluations at once as may be; Retry-After holds seconds",
     "503": "no verdict, since the judge fails with the baseline too: not counted, may be repeated",
 }
 _OPERATIONS: tuple[tuple[str, str, str, type | None, Any], ...] = (
@@ -94,8 +99,9 @@ def _responses(answer: Any) -> dict[str, Any]:
 
 
 T = TypeVar("T")
-VERDICTS = frozenset({("POST", "/episodes/{episode}/finish")})
-"""routes whose answers count held-out cases: not for agents"""
+Handler = Callable[["Request", Caller], Awaitable[object]]
+_SOON_S = 1
+"""after which a request that was one too many may be made again"""
 
 
 class Routes:
@@ -103,11 +109,11 @@ class Routes:
 
     def __init__(self, episodes: Episodes) -> None:
         self._episodes = episodes
-        self._threads: CapacityLimiter | None = None
+        self._threads: dict[str, CapacityLimiter] = {}
 
     def table(self) -> Mapping[tuple[str, str], Answer]:
-        """Return what `EvaluationServer` serves."""
-        return {
+        """Return what `EvaluationServer` serves. Its `holders` are `Clients.callers`."""
+        handlers: dict[tuple[str, str], Handler] = {
             ("GET", "/openapi.json"): self._describe,
             ("GET", "/status"): self._overview,
             ("GET", "/tasks"): self._tasks,
@@ -118,66 +124,134 @@ class Routes:
             ("POST", "/episodes/{episode}/finish"): self._finish,
             ("POST", "/batch"): self._batch,
         }
+        return {route: self._admitted(handler) for route, handler in handlers.items()}
 
-    async def _describe(self, request: Request) -> object:
+    def _admitted(self, handler: Handler) -> Answer:
+        """Answer as many requests of a client at once as it may make, the wait for a body included."""
+
+        async def answer(request: Request) -> object:
+            clients = self._episodes.clients
+            caller: Caller = request.state.holder or Caller(clients.known[0])
+            try:
+                with clients.held(caller.client, "requests"):
+                    return await handler(request, caller)
+            except TooMany as problem:
+                raise _later(problem, _SOON_S) from None
+
+        return answer
+
+    async def _describe(self, request: Request, caller: Caller) -> object:
         return description()
 
-    async def _overview(self, request: Request) -> object:
-        return self._episodes.overview()
+    async def _overview(self, request: Request, caller: Caller) -> object:
+        return self._episodes.overview(caller)
 
-    async def _tasks(self, request: Request) -> object:
+    async def _tasks(self, request: Request, caller: Caller) -> object:
         split = request.query_params.get("split", TaskSplit.ALL)
         if split not in list(TaskSplit):
             raise Refused(HTTPStatus.BAD_REQUEST, f"split: expected one of {', '.join(TaskSplit)}, not {split[:40]!r}")
         return self._episodes.tasks(TaskSplit(split))
 
-    async def _task(self, request: Request) -> object:
-        return await self._done(self._episodes.task, request.path_params["task"])
+    async def _task(self, request: Request, caller: Caller) -> object:
+        return await self._done(caller, self._episodes.task, request.path_params["task"])
 
-    async def _begin(self, request: Request) -> object:
+    async def _begin(self, request: Request, caller: Caller) -> object:
         asked = await body_of(request, BeginRequest)
-        return await self._done(self._episodes.begin, asked.task, asked.agent, asked.seed, asked.effort)
+        return await self._done(caller, self._episodes.begin, caller, asked.task, asked.agent, asked.seed, asked.effort)
 
-    async def _status(self, request: Request) -> object:
-        return await self._done(self._episodes.status, request.path_params["episode"])
+    async def _status(self, request: Request, caller: Caller) -> object:
+        return await self._done(caller, self._episodes.status, caller, request.path_params["episode"])
 
-    async def _evaluate(self, request: Request) -> object:
+    async def _evaluate(self, request: Request, caller: Caller) -> object:
         asked = await body_of(request, StepRequest)
-        kernel = kernel_bytes(asked.kernel)
-        return await self._done(self._episodes.evaluate, request.path_params["episode"], kernel, asked.profile)
+        kernel, episode = kernel_bytes(asked.kernel), request.path_params["episode"]
+        async with _listening(request) as is_gone:
+            return await self._done(caller, self._episodes.evaluate, caller, episode, kernel, asked.profile, is_gone)
 
-    async def _finish(self, request: Request) -> object:
+    async def _finish(self, request: Request, caller: Caller) -> object:
+        if caller.is_agent:
+            raise Refused(HTTPStatus.FORBIDDEN, "`agent_token` does not open this: a verdict counts held-out cases")
         asked = await body_of(request, FinishRequest, FinishRequest())
         kernel = None if asked.kernel is None else kernel_bytes(asked.kernel)
-        return await self._done(self._episodes.finish, request.path_params["episode"], kernel)
+        async with _listening(request) as is_gone:
+            return await self._done(
+                caller, self._episodes.finish, caller, request.path_params["episode"], kernel, is_gone
+            )
 
-    async def _batch(self, request: Request) -> object:
+    async def _batch(self, request: Request, caller: Caller) -> object:
         asked = await body_of(request, BatchRequest)
-        return await asyncio.gather(*(self._item(item) for item in asked.items))
+        async with _listening(request) as is_gone:
+            return await asyncio.gather(*(self._item(caller, item, is_gone) for item in asked.items))
 
-    async def _item(self, item: BatchItem) -> BatchAnswer:
+    async def _item(self, caller: Caller, item: BatchItem, is_gone: IsGone) -> BatchAnswer:
         try:
             kernel = kernel_bytes(item.kernel)
-            return BatchAnswer(200, await self._done(self._episodes.evaluate, item.episode, kernel, False))
+            step = await self._done(caller, self._episodes.evaluate, caller, item.episode, kernel, False, is_gone)
+            return BatchAnswer(200, step)
         except Refused as problem:
             return BatchAnswer(problem.status, {"error": str(problem)})
 
-    async def _done(self, call: Callable[..., T], *arguments: object) -> T:
-        """Call in a thread; what the episodes raise becomes an error with its status."""
+    async def _done(self, caller: Caller, call: Callable[..., T], *arguments: object) -> T:
+        """Call in one of the client's threads; what the episodes raise becomes an error with its status."""
         from anyio import CapacityLimiter
         from anyio.to_thread import run_sync
 
-        self._threads = self._threads or CapacityLimiter(self._episodes.settings.capacity + MOST_BATCH)
+        client = caller.client
+        threads = self._threads.setdefault(client.name, CapacityLimiter(client.requests + MOST_BATCH))
         try:
-            return await run_sync(partial(call, *arguments), abandon_on_cancel=True, limiter=self._threads)
+            return await run_sync(partial(call, *arguments), abandon_on_cancel=True, limiter=threads)
         except UnknownName as problem:
             raise Refused(HTTPStatus.NOT_FOUND, str(problem)) from None
+        except OverLimit as problem:
+            raise Refused(HTTPStatus.FORBIDDEN, str(problem)) from None
         except EpisodeOver as problem:
             raise Refused(HTTPStatus.CONFLICT, str(problem)) from None
         except Busy as problem:
-            hint = {"Retry-After": str(problem.retry_after_s)}
-            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, str(problem), hint) from None
+            raise _later(problem, problem.retry_after_s) from None
+        except TooMany as problem:
+            raise _later(problem, _SOON_S) from None
         except NoVerdict as problem:
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, str(problem)) from None
         except StorageError as problem:
             raise Refused(HTTPStatus.INSUFFICIENT_STORAGE, str(problem)) from None
+
+
+def _later(problem: Exception, after_s: int) -> Refused:
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, str(problem), {"Retry-After": str(after_s)})
+
+
+@asynccontextmanager
+async def _listening(request: Request) -> AsyncIterator[IsGone]:
+    """Notice when the peer of a request, whose body was read, closes its connection."""
+    gone = threading.Event()
+
+    async def notice() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    listener = asyncio.ensure_future(notice())
+    try:
+        yield gone.is_set
+    finally:
+        listener.cancel()
+
+
+class EpisodeServer(EvaluationServer):
+    """Serves episodes to the holders of clients' tokens; at a Unix socket, as the first client, to whoever may open it.
+
+    `token` and `agent_token` are those of the first client; empty at a Unix socket.
+    """
+
+    def __init__(self, episodes: Episodes, *, path: Path | None = None, port: int = 0, head_s: float = HEAD_S) -> None:
+        holders = None if path else episodes.clients.callers
+        super().__init__(
+            Routes(episodes).table(),
+            path=path,
+            port=port,
+            holders=holders,
+            head_s=head_s,
+            is_busy=episodes.clients.is_busy,
+        )
+        first = episodes.clients.known[0]
+        self.token, self.agent_token = ("", "") if path else (first.token, first.agent_token or "")

@@ -17,6 +17,7 @@ from arena.results.record import Evaluation, Split
 from arena.results.reward import rewards_of
 from arena.results.session import Limits
 from arena.results.verdict import Stage, Status
+from arena.runs.serve.clients import Usage
 from arena.runs.service.workspace import COMMAND, TEXT, prepare, prompt_text
 from arena.task.corpus.split import TaskSplit
 from arena.task.definition import Task
@@ -97,6 +98,8 @@ class ServerView(msgspec.Struct, frozen=True):
     capacity: int
     evaluations_an_hour: float
     """since the server began, of every kind"""
+    used: Usage | None = None
+    """by the client that asks, and its limits"""
 
 
 class ServedTask(msgspec.Struct, frozen=True):

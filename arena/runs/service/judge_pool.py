@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from arena.judge.process.messages import HELDOUT, SEEN, Progress
 from arena.processes.scratch import prefix, remove
 from arena.results.environment import Environment
 from arena.results.record import Evaluation
-from arena.runs.service.judge_queue import JudgeQueue, QueuedRequest
+from arena.runs.service.judge_queue import JudgeQueue, Owner, QueuedRequest
 from arena.task.definition import Task
 from arena.task.options import Options
 
@@ -34,6 +35,10 @@ STALLED_S = 6 * 3600.0
 """after so long in which no judge was given back, whoever waits for one gets an error"""
 _MOST_MOVES = 2
 """to other judges, of one evaluation whose judge was lost"""
+
+_LOOKS_EVERY_S = 0.5
+"""how often a request that waits asks whether its owner is gone"""
+_NOBODY = Owner()
 
 T = TypeVar("T")
 
@@ -141,11 +146,14 @@ class JudgePool:
         options: Options,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         heldout: Path | None = None,
+        owner: Owner = _NOBODY,
     ) -> Evaluation:
         """Compile without a device where there is a builder, wait for a turn, and evaluate."""
         baseline = _baseline(task, options)
         if self._builder is None:
-            return self._asked(lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout), baseline)
+            return self._asked(
+                lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout), baseline, owner=owner
+            )
         compiled = Path(tempfile.mkdtemp(prefix=prefix("kernels")))
         for split in (SEEN, HELDOUT):
             (compiled / split).mkdir()
@@ -158,6 +166,7 @@ class JudgePool:
                 lambda one: one.evaluate(task.path, candidate, options, on_progress, heldout, compiled),
                 baseline,
                 told,
+                owner,
             )
         finally:
             self._forget(told)
@@ -187,19 +196,25 @@ class JudgePool:
             self._told = [one for one in self._told if one is not told]
 
     def _asked(
-        self, ask: Callable[[Evaluator], T], baseline: Hashable | None = None, told: Evaluator | None = None
+        self,
+        ask: Callable[[Evaluator], T],
+        baseline: Hashable | None = None,
+        told: Evaluator | None = None,
+        owner: Owner = _NOBODY,
     ) -> T:
         """Wait for a turn and ask; where the judge is lost meanwhile, ask another one, at most twice."""
         for _ in range(_MOST_MOVES):
             try:
-                return self._asked_once(ask, baseline, told)
+                return self._asked_once(ask, baseline, told, owner)
             except JudgeLost as problem:
                 if not self._closed:
                     logging.getLogger(__name__).warning("a judge is lost, another one is asked: %s", problem)
-        return self._asked_once(ask, baseline)
+        return self._asked_once(ask, baseline, None, owner)
 
-    def _asked_once(self, ask: Callable[[Evaluator], T], baseline: Hashable | None, told: Evaluator | None = None) -> T:
-        with self._turn(baseline, told) as evaluator, self._silence(evaluator):
+    def _asked_once(
+        self, ask: Callable[[Evaluator], T], baseline: Hashable | None, told: Evaluator | None, owner: Owner
+    ) -> T:
+        with self._turn(baseline, told, owner) as evaluator, self._silence(evaluator):
             return ask(evaluator)
 
     def _refused(
@@ -250,14 +265,14 @@ class JudgePool:
             self._builder.kill()
 
     @contextmanager
-    def _turn(self, baseline: Hashable | None, told: Evaluator | None) -> Iterator[Evaluator]:
-        request: QueuedRequest[Evaluator] = QueuedRequest(baseline)
+    def _turn(self, baseline: Hashable | None, told: Evaluator | None, owner: Owner) -> Iterator[Evaluator]:
+        request: QueuedRequest[Evaluator] = QueuedRequest(baseline, owner.name)
         with self._lock:
             if self._over:
                 raise InfrastructureError(self._over)
             self._queue.take(request, told)
         if request.judge is None:
-            self._wait(request)
+            self._wait(request, owner)
         if request.judge is None:
             raise InfrastructureError(self._over)
         try:
@@ -273,21 +288,26 @@ class JudgePool:
             raise
         self._give_back(request.judge, baseline)
 
-    def _wait(self, request: QueuedRequest[Evaluator]) -> None:
-        """Wait for a turn; raises `InfrastructureError` where no judge comes back for `stalled_s`."""
-        before = self._given_back
-        while not request.called.wait(self._stalled_s):
+    def _wait(self, request: QueuedRequest[Evaluator], owner: Owner) -> None:
+        """Wait for a turn. Raises `InfrastructureError` where its owner is gone, or no judge is given back any more."""
+        before, since = self._given_back, time.monotonic()
+        while not request.called.wait(min(_LOOKS_EVERY_S, self._stalled_s)):
             with self._lock:
                 if request.called.is_set():
                     return
-                if self._given_back == before:
-                    waiting = len(self._queue)
-                    self._queue.leave(request)
-                    raise InfrastructureError(
-                        f"waited for a judge: none of {len(self._evaluators)} came back in {self._stalled_s:.0f} s, "
-                        f"and {waiting} requests wait; stop the run, and the same command goes on"
-                    )
-                before = self._given_back
+                if self._given_back != before:
+                    before, since = self._given_back, time.monotonic()
+                is_gone, waited_s = owner.is_gone(), time.monotonic() - since
+                if not is_gone and waited_s < self._stalled_s:
+                    continue
+                waiting = len(self._queue)
+                self._queue.leave(request)
+            if is_gone:
+                raise InfrastructureError("the request was given up while it waited for a judge")
+            raise InfrastructureError(
+                f"waited for a judge: none of {len(self._evaluators)} came back in {waited_s:.0f} s, "
+                f"and {waiting} requests wait; stop the run, and the same command goes on"
+            )
 
     def _give_back(self, evaluator: Evaluator, baseline: Hashable | None = None) -> None:
         with self._lock:

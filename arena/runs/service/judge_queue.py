@@ -1,4 +1,4 @@
-"""Give requests to judges: first come, first served, but rather to one that knows the request's baseline.
+"""Give requests to judges: owners in turn, and of each the oldest first, but rather to a judge that knows its baseline.
 
 A judge measures a baseline once. Where that is done, an evaluation takes it a quarter less time. Whether it is done is
 guessed from what the judge was asked before, and decides no verdict.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
-from itertools import islice
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Generic, TypeVar
 
 _TURNS_EACH = 2
@@ -18,11 +19,19 @@ _TURNS_EACH = 2
 J = TypeVar("J")
 
 
+@dataclass(frozen=True)
+class Owner:
+    """Whose request it is. `is_gone`: whether nobody waits for the answer any more."""
+
+    name: str = ""
+    is_gone: Callable[[], bool] = lambda: False
+
+
 class QueuedRequest(Generic[J]):
     """A request's place in the queue. `baseline`: what its judge should know afterwards; None: nothing."""
 
-    def __init__(self, baseline: Hashable | None = None) -> None:
-        self.baseline = baseline
+    def __init__(self, baseline: Hashable | None = None, owner: str = "") -> None:
+        self.baseline, self.owner = baseline, owner
         self.called = threading.Event()
         self.judge: J | None = None
         self.passed_over = 0
@@ -39,6 +48,9 @@ class JudgeQueue(Generic[J]):
         self._free = deque(list(judges) * queued)
         self._waiting: deque[QueuedRequest[J]] = deque()
         self._known: dict[int, set[Hashable]] = {id(one): set() for one in judges}
+        self._turns = count(1)
+        self._last_turn: dict[str, int] = {}
+        """of each owner"""
 
     def take(self, request: QueuedRequest[J], told: J | None) -> None:
         """Give a free judge to a request, best the one that was told of it; where none is free, it waits."""
@@ -105,12 +117,17 @@ class JudgeQueue(Generic[J]):
         return judge
 
     def _next(self, judge: J) -> QueuedRequest[J]:
-        """The oldest request that need not wait for another judge; where all do, the oldest of all."""
-        place = next((place for place, one in enumerate(self._waiting) if not self._may_wait(judge, one)), 0)
-        for earlier in islice(self._waiting, place):
+        """The oldest request that need not wait for another judge; where all do, the oldest of all.
+
+        All are those of the owner whose last turn is the longest ago.
+        """
+        owner = min((one.owner for one in self._waiting), key=lambda name: self._last_turn.get(name, 0))
+        of_owner = [one for one in self._waiting if one.owner == owner]
+        request = next((one for one in of_owner if not self._may_wait(judge, one)), of_owner[0])
+        for earlier in of_owner[: of_owner.index(request)]:
             earlier.passed_over += 1
-        request = self._waiting[place]
-        del self._waiting[place]
+        self._waiting.remove(request)
+        self._last_turn[owner] = next(self._turns)
         return request
 
     def _may_wait(self, judge: J, request: QueuedRequest[J]) -> bool:

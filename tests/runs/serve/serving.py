@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from arena.results.effort import Effort
 from arena.results.record import Evaluation
 from arena.results.session import Limits
+from arena.runs.serve.clients import Caller, Client
 from arena.runs.serve.episodes import Episodes, ServeSettings, opened
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.corpora import open_corpora
@@ -19,6 +20,11 @@ from tests.task.corpus.folders import TASK as DEFINITION
 from tests.task.corpus.folders import write_task
 
 TASK = "triton2triton/suite/scale"
+
+
+def me(episodes: Episodes) -> Caller:
+    """The first client, which is the only one where none is given."""
+    return Caller(episodes.clients.known[0])
 
 
 class Judge(Timing):
@@ -47,6 +53,8 @@ def served(
     minutes: float = 10.0,
     effort: Effort = Effort.FULL,
     capacity: int = 8,
+    clients: Sequence[Client] = (),
+    tasks: Sequence[str] = (),
 ) -> Iterator[tuple[Episodes, Judge]]:
     """Open the run folder `root/run`, which goes on where an earlier one stopped."""
     if not (root / "tasks").is_dir():
@@ -55,7 +63,8 @@ def served(
     judge = judge or Judge()
     corpora = open_corpora([root / "tasks"])
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
-    settings = ServeSettings(root / "run", corpora, corpora.ids, Options(effort=effort), limits, capacity)
+    options, chosen = Options(effort=effort), tuple(tasks) or corpora.ids
+    settings = ServeSettings(root / "run", corpora, chosen, options, limits, capacity, tuple(clients))
     pool = JudgePool([judge])
     try:
         with opened(settings, pool) as episodes:

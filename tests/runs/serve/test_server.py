@@ -26,7 +26,8 @@ from arena.processes import http_server
 from arena.processes.http_server import MAX_BODY_BYTES, MAX_KERNEL_BYTES, MAX_SILENT, EvaluationServer
 from arena.results.reward import REWARDS
 from arena.results.session import KERNEL_LIMIT_BYTES
-from arena.runs.serve.routes import VERDICTS, Routes, description
+from arena.runs.serve.clients import local
+from arena.runs.serve.routes import EpisodeServer, Routes, description
 from arena.runs.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView
 from tests.runs.serve.serving import TASK, Judge, served
 
@@ -37,21 +38,20 @@ MEASURES = (Path(__file__).parents[3] / "docs" / "evaluate" / "measures.md").rea
 @contextmanager
 def listening(
     root: Path, judge: Judge | None = None, path: Path | None = None, **settings: Any
-) -> Iterator[tuple[EvaluationServer, Judge]]:
-    access = {name: settings.pop(name) for name in ("token", "agent_token", "withheld") if name in settings}
+) -> Iterator[tuple[EpisodeServer, Judge]]:
     with (
         served(root, judge, **settings) as (episodes, used),
-        EvaluationServer(Routes(episodes).table(), path=path, **access) as server,
+        EpisodeServer(episodes, path=path) as server,
     ):
         yield server, used
 
 
-def port(server: EvaluationServer) -> int:
+def port(server: EpisodeServer) -> int:
     return int(server.address.rsplit(":", 1)[1])
 
 
 def ask(
-    server: EvaluationServer, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    server: EpisodeServer, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
 ) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=60)
     try:
@@ -64,16 +64,16 @@ def ask(
         connection.close()
 
 
-def posted(server: EvaluationServer, path: str, **content: object) -> tuple[int, Any]:
+def posted(server: EpisodeServer, path: str, **content: object) -> tuple[int, Any]:
     return ask(server, "POST", path, json.dumps(content).encode())
 
 
-def begun(server: EvaluationServer) -> str:
+def begun(server: EpisodeServer) -> str:
     """The path of a new episode."""
     return f"/episodes/{posted(server, '/episodes', task='scale')[1]['episode']}"
 
 
-def raw(server: EvaluationServer, data: bytes) -> bytes:
+def raw(server: EpisodeServer, data: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port(server)), timeout=60) as connection:
         connection.sendall(data)
         return b"".join(iter(lambda: connection.recv(4096), b""))
@@ -110,7 +110,7 @@ def test_many_episodes_at_once_and_a_batch(tmp_path: Path) -> None:
         await client.evaluate(episode, "fast")
         return float((await client.finish(episode)).reward)
 
-    async def all_of_them(server: EvaluationServer) -> tuple[list[float], list[Any]]:
+    async def all_of_them(server: EpisodeServer) -> tuple[list[float], list[Any]]:
         async with AsyncClient(server.address, server.token) as client:
             rewards = await asyncio.gather(*(one(client, seed) for seed in range(24)))
             names = [(await client.begin("scale_too", seed=seed)).episode for seed in range(2)]
@@ -154,20 +154,20 @@ def test_nobody_without_the_token(tmp_path: Path, headers: dict[str, str]) -> No
 
 
 def test_an_agent_gets_everything_but_a_verdict(tmp_path: Path) -> None:
-    with listening(tmp_path, withheld=VERDICTS) as (server, judge):
+    with listening(tmp_path, clients=[local(8, agent_episodes=1)]) as (server, judge):
         assert server.agent_token != server.token
         agent = {"Authorization": f"Bearer {server.agent_token}"}
         one = "/episodes/" + ask(server, "POST", "/episodes", b'{"task": "scale"}', agent)[1]["episode"]
         assert ask(server, "POST", one + "/evaluate", b'{"kernel": "fast"}', agent)[1]["reward"] == 1.0
         assert ask(server, "GET", one + "/status", None, agent)[1]["evaluations"] == 1
         status, answer = ask(server, "POST", one + "/finish", b"", agent)
-        assert status == 401 and "`agent_token` does not open this" in answer["error"]
+        assert status == 403 and "`agent_token` does not open this" in answer["error"]
         assert not any(options.heldout for options in judge.options)
         assert posted(server, one + "/finish")[0] == 200 and judge.options[-1].heldout
 
 
 def test_chosen_tokens_are_kept(tmp_path: Path) -> None:
-    with listening(tmp_path, token="a" * 32, agent_token="b" * 32) as (server, _):
+    with listening(tmp_path, clients=[local(8, "a" * 32, "b" * 32)]) as (server, _):
         assert (server.token, server.agent_token) == ("a" * 32, "b" * 32)
         assert ask(server, "GET", "/status")[0] == 200
 
@@ -232,13 +232,13 @@ def test_other_paths_and_methods(tmp_path: Path, method: str, path: str, status:
     "data", [b"\r\n", b"\x00\xff\x16\x03\r\n\r\n", b"GET\r\n\r\n", b"GET /" + b"a" * 70_000 + b"\r\n"]
 )
 def test_what_is_no_http(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "_HEAD_S", 0.2)
+    monkeypatch.setattr(http_server, "HEAD_S", 0.2)
     with listening(tmp_path) as (server, _):
         raw(server, data)
         assert ask(server, "GET", "/tasks")[0] == 200
 
 
-def idle(server: EvaluationServer, count: int) -> list[socket.socket]:
+def idle(server: EpisodeServer, count: int) -> list[socket.socket]:
     return [socket.create_connection(("127.0.0.1", port(server)), timeout=60) for _ in range(count)]
 
 
@@ -253,7 +253,7 @@ def test_peers_that_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
 
 
 def test_heads_and_bodies_that_drip_are_cut_off(tmp_path: Path) -> None:
-    with served(tmp_path) as (episodes, judge), EvaluationServer(Routes(episodes).table(), head_s=0.2) as server:
+    with served(tmp_path) as (episodes, judge), EpisodeServer(episodes, head_s=0.2) as server:
         dripping = idle(server, 8)
         for connection in dripping:
             connection.sendall(b"GET /tasks HTTP/1.1\r\nAuthorization: Bear")

@@ -16,6 +16,7 @@ from arena.results.environment import Environment
 from arena.results.record import Evaluation
 from arena.results.verdict import Stage, Status, Verdict
 from arena.runs.service.judge_pool import JudgePool, started
+from arena.runs.service.judge_queue import Owner
 from arena.task.definition import Task
 from arena.task.options import Options
 from tests.fakes import HERE, FakeEvaluator
@@ -217,7 +218,7 @@ def expected_folder(place: Path) -> Path:
 def test_a_judge_that_is_at_work_is_told_nothing(task: Task, tmp_path: Path) -> None:
     judge, compiling = Told(), Compiling()
     judge_pool = JudgePool([judge], compiling)
-    with judge_pool._turn(None, None):  # somebody else's
+    with judge_pool._turn(None, None, Owner()):  # somebody else's
         thread = threading.Thread(target=judge_pool.evaluate, args=(task, kernel(tmp_path, "one"), Options()))
         thread.start()
         assert compiling.asked.wait(10)
