@@ -110,6 +110,8 @@ _PLACE_S = 60.0
 """for a judge at the start: others hold the device of one that takes longer"""
 _RETURN_S = 600.0
 """for a judge in place of a lost one: a node may be starting again"""
+SILENCE_S = 3600.0
+"""a judge that says nothing for so long, no progress of an evaluation either, counts as lost"""
 _CLOSE_S = 10.0
 _PROBE_S = 60.0
 _REASON_CHARACTERS = 200
@@ -209,16 +211,26 @@ class RayTransport:
             raise NotPlaced(str(_gone(problem))) from None
 
     def ask(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
-        """Return the answer; raises `JudgeLost` where the actor, its node, or the way to it is gone."""
+        """Return the answer; raises `JudgeLost` where the actor, its node, or the way to it is gone or silent."""
         said = b""
         try:
-            for reference in self._actor.ask.options(num_returns="streaming").remote(request):
-                said = self._ray.get(reference)
+            for reference in self._streamed(self._actor.ask.options(num_returns="streaming").remote(request)):
+                said = self._ray.get(reference, timeout=SILENCE_S)
                 if said.startswith(PROGRESS):
                     on_progress(said[1:])
         except self._ray.exceptions.RayError as problem:
             raise _gone(problem) from None
         return said[1:]
+
+    def _streamed(self, references: Any) -> Iterator[Any]:
+        """Yield what an actor streams as it comes. Raises `JudgeLost` where nothing comes for `SILENCE_S`."""
+        while self._ray.wait([references], timeout=SILENCE_S)[0]:
+            try:
+                reference = next(references)
+            except StopIteration:
+                return
+            yield reference
+        raise JudgeLost(f"the judge on {self.where or 'a node'} has said nothing for {SILENCE_S:.0f} s")
 
     def close(self) -> None:
         """End the judge, and let its device go."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from arena.errors import UsageError
+from arena.errors import JudgeLost, UsageError
+from arena.runs.executors import ray_cluster
 from arena.runs.executors.ray_cluster import JudgePlaces, judge_places
 
 MI300X = "AMD-Instinct-MI300X-OAM"
@@ -67,3 +69,27 @@ def test_the_cpu_platform_goes_by_a_resource() -> None:
 def test_nothing_is_guessed(nodes: list[dict[str, Any]], platform: str, accelerator: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         judge_places(nodes, platform, accelerator)
+
+
+def test_a_judge_that_streams_nothing_more_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two references come, both progress; then there is silence, and no call without a limit."""
+    answers, limits = iter([b"Pone", b"Ptwo"]), []
+
+    def wait(references: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        limits.append(timeout)
+        return ([], references) if len(limits) > 4 else (references, [])
+
+    def get(reference: bytes, timeout: float) -> bytes:
+        limits.append(timeout)
+        return reference
+
+    streaming = SimpleNamespace(remote=lambda request: answers)
+    fake = SimpleNamespace(wait=wait, get=get, exceptions=SimpleNamespace(RayError=ZeroDivisionError))
+    transport = object.__new__(ray_cluster.RayTransport)
+    transport._ray, transport.where = fake, "node-7"
+    transport._actor = SimpleNamespace(ask=SimpleNamespace(options=lambda num_returns: streaming))
+    heard: list[bytes] = []
+    monkeypatch.setattr(ray_cluster, "PROGRESS", b"P")
+    with pytest.raises(JudgeLost, match="node-7 has said nothing for 3600 s"):
+        transport.ask(b"", heard.append)
+    assert heard == [b"one", b"two"] and set(limits) == {ray_cluster.SILENCE_S}
