@@ -226,11 +226,13 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "scale_up case": ("check_kind_missing",),
     "long structural case": ("check_no_long_case",),
     "values case": ("check_no_fills",),
+    "unstable FORM": ("check_unstable_form",),
     "harness": ("check_no_verdict",),
 }
 """items of `arena tasks check`, each with the messages that it fails with; capitals stand for names of a task"""
 _NAMED_ITEMS = {
     r"reach of \w+": "reach of AXIS",
+    r"unstable \w+": "unstable FORM",
     r"\S+ matters": "INPUT matters",
     r"\S+ ignores .+": "OUTPUT ignores INPUTS",
     r"builds for \w+": "builds for TARGET",
@@ -921,6 +923,16 @@ MESSAGES: dict[str, Message] = {
         "Each input is drawn from one distribution. A kernel may be wrong for other values, such as large ones whose "
         "exponentials overflow.",
         "add `fills` to one",
+    ),
+    "check_unstable_form": Message(
+        MessageSection.CHECK,
+        (),
+        "an unstable form is accepted",
+        "no case makes `{words}` wrong by {least:g} times the tolerance in each draw; it reached {reached}",
+        "The reference computed in float32 with this form of an operation, and its outputs were close to the right "
+        "ones. A kernel that overflows or cancels for other values would be accepted.",
+        "give a held-out case `fills` that reach it; where the definition excludes such values, a reason under "
+        "`exceptions`",
     ),
     "check_exception_unneeded": Message(
         MessageSection.CHECK,

@@ -34,6 +34,11 @@ LONGEST_NAME = 80
 """characters of the name of a task or a suite: names of files hold both, and a file system takes 255"""
 STRUCTURAL = ("edge", "dtype", "structure")
 IGNORES = "OUTPUT ignores INPUTS"
+UNSTABLE_FORMS = (
+    "softmax", "logsumexp", "softplus", "sigmoid", "tanh", "difference", "variance", "square", "cumprod", "expm1",
+    "log1p",
+)  # fmt: skip
+"""`arena/task/numerics/unstable_forms.py` says what each is"""
 RULES = (
     TaskRule("finished"),
     TaskRule("kinds"),
@@ -66,9 +71,15 @@ RULES = (
         RuleLevel.STRICT,
         "where an input is floating, a held-out case with [fills of its own](task-format.md#another-fill-in-one-case)",
     ),
+    TaskRule(
+        "unstable FORM",
+        RuleLevel.STRICT,
+        "a small case makes each [unstable form](#unstable-forms) of an operation wrong by 10 times the tolerance",
+    ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}
 _REACH = re.compile(r"^reach of \w+$")
+_UNSTABLE = re.compile(rf"^unstable ({'|'.join(UNSTABLE_FORMS)})$")
 
 
 def reason_for(exceptions: Mapping[str, str], rule: str) -> str:
@@ -82,8 +93,8 @@ def reason_for(exceptions: Mapping[str, str], rule: str) -> str:
 
 
 def level_of_rule(name: str) -> RuleLevel:
-    """Return the level of a rule by its name, with the name of an axis in place. Raises `KeyError`."""
-    return _LEVELS[_REACH.sub("reach of AXIS", name)]
+    """Return the level of a rule by its name, with the name of an axis or a form in place. Raises `KeyError`."""
+    return _LEVELS[_UNSTABLE.sub("unstable FORM", _REACH.sub("reach of AXIS", name))]
 
 
 def exception_problem(
@@ -103,6 +114,6 @@ def exception_problem(
             return f"`{output}` is not a result of this task", [f"{one}{ignores}{ignored}" for one in results]
         unknown = [part.strip() for part in ignored.split(",") if part.strip() not in inputs]
         return (f"`{unknown[0]}` is not an input of this task", list(inputs)) if unknown else None
-    known = [rule.name for rule in RULES if rule.name not in (IGNORES, "reach of AXIS")]
-    known += [f"reach of {axis}" for axis in axes]
+    known = [rule.name for rule in RULES if rule.name not in (IGNORES, "reach of AXIS", "unstable FORM")]
+    known += [f"reach of {axis}" for axis in axes] + [f"unstable {form}" for form in UNSTABLE_FORMS]
     return None if name in known else ("is not a rule of `arena tasks check`", known)

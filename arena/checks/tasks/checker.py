@@ -14,6 +14,7 @@ from pathlib import Path
 from arena.checks.tasks.arithmetic import arithmetic_item
 from arena.checks.tasks.self_timing import SelfTiming
 from arena.checks.tasks.soundness import Draw, check_definition, unless_declared
+from arena.checks.tasks.stability import stability_items
 from arena.checks.tasks.work import work_items
 from arena.errors import FileError
 from arena.judge.compile.cross_compile import Limit
@@ -33,6 +34,7 @@ from arena.results.messages import message, within
 from arena.results.portability import BuildOutcome, MachineCodeOutcome
 from arena.results.verdict import Status
 from arena.runs.sharing import share_out
+from arena.task.corpus.level import level_of
 from arena.task.definition import LARGE, Case, Task, arguments
 from arena.task.numerics.reference import Reference
 from arena.task.options import Options
@@ -114,6 +116,7 @@ class TaskChecker:
         if told_apart is not None:
             yield unless_declared(self._task, told_apart)
         yield from work_items(self._task, reference, small, generator)
+        yield from stability_items(self._task, reference, level_of(self._task), generator)
         kernel = self._task.trusted_kernel
         if kernel is None:
             yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, message("check_no_kernel"))

@@ -41,7 +41,7 @@ def rule_items(task: Task, level: RuleLevel, duplicate: str = "") -> Iterator[Ch
     """
     problems = {**dict(_own_rules(task, duplicate)), **dict(_strict_rules(task))}
     for name, problem in problems.items():
-        yield _item(task, level, name, problem)
+        yield rule_item(task, level, name, problem)
     kept = [name for name, problem in problems.items() if not problem and name in task.exceptions]
     if kept:
         detail = message("check_exception_unneeded", names=", ".join(map(repr, kept)))
@@ -50,9 +50,18 @@ def rule_items(task: Task, level: RuleLevel, duplicate: str = "") -> Iterator[Ch
         yield CheckItem("exceptions", CheckOutcome.PASSED)
 
 
-def _item(task: Task, level: RuleLevel, name: str, problem: str) -> CheckItem:
+def rule_item(task: Task, level: RuleLevel, name: str, problem: str, seen: str = "") -> CheckItem:
+    """Return the item of one rule.
+
+    Args:
+        task: The task.
+        level: Of its corpus.
+        name: The rule.
+        problem: What breaks it, or an empty string.
+        seen: What was seen where nothing does.
+    """
     if not problem:
-        return CheckItem(name, CheckOutcome.PASSED)
+        return CheckItem(name, CheckOutcome.PASSED, seen)
     reason = reason_for(task.exceptions, name)
     if reason:
         return CheckItem(name, CheckOutcome.DECLARED, reason)

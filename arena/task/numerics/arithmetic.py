@@ -110,7 +110,7 @@ def _moved(values: torch.Tensor, number_format: str, seed: int) -> torch.Tensor:
     return torch.where(exact, values, values + unit * (chance - 0.5))
 
 
-class _UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode whose operators nobody compiles: PyTorch's compiler, which takes seconds to import, is left alone."""
 
     @classmethod
@@ -118,7 +118,7 @@ class _UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
 
-class RoundedProducts(_UncompiledMode):
+class RoundedProducts(UncompiledMode):
     """Rounds the floating-point operands of every matrix product, and adds up as a matrix unit; `products` counts.
 
     `dither`: the seed by which operands are first moved, and so rounded as in some other kernel; None: they are not.
@@ -150,7 +150,7 @@ class RoundedProducts(_UncompiledMode):
         return truncated(product, self._sums.lost(last[0].numel() if name == "convolution" else first.shape[-1]))
 
 
-class RoundedResults(_UncompiledMode):
+class RoundedResults(UncompiledMode):
     """Rounds the floating-point result of every operator: intermediate values that are kept in a shorter format."""
 
     def __init__(self, number_format: str) -> None:

@@ -21,6 +21,8 @@ from arena.task.numerics.dtypes import torch_dtype
 if TYPE_CHECKING:
     import torch
 
+    from arena.task.numerics.unstable_forms import UnstableForm
+
 FUNCTION = "reference"
 INPUT_BUILDER = "make_inputs"
 REGRET = "regret"
@@ -120,6 +122,31 @@ class Reference:
         with products, RoundedResults(number_format) if everywhere else nullcontext():
             results = self._results(arguments, {name: _in_float32(tensor) for name, tensor in inputs.items()})
         return results, products.products
+
+    def unstable_forms(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> list[UnstableForm]:
+        """Return the operations of one call that have an unstable form, in the order in which they first occur."""
+        from arena.task.numerics.unstable_forms import UnstableMode
+
+        with UnstableMode(str(self._path), None, float16=_has_float16(inputs)) as mode:
+            self._results(arguments, self._in_kernels_arithmetic(arguments, inputs))
+        return list(mode.found)
+
+    def in_unstable_form(
+        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], chosen: UnstableForm | None
+    ) -> dict[str, torch.Tensor]:
+        """Return the results in float32 with one operation in its unstable form; with None, with each in its own."""
+        from arena.task.numerics.unstable_forms import UnstableMode
+
+        with UnstableMode(str(self._path), chosen, float16=_has_float16(inputs)):
+            return self._results(arguments, self._in_kernels_arithmetic(arguments, inputs))
+
+    def _in_kernels_arithmetic(
+        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
+        """Return copies in float32; in the inputs' own dtypes where the definition computes in these."""
+        if arguments.task.precision is Precision.NATIVE:
+            return {name: tensor.clone() for name, tensor in inputs.items()}
+        return {name: _in_float32(tensor) for name, tensor in inputs.items()}
 
     def make_inputs(self, arguments: Arguments, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
         """`count` draws of the inputs whose fill is `custom`: each of shape (count, *shape)."""
@@ -278,6 +305,12 @@ def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.shape != second.shape or first.dtype != second.dtype:
         return False
     return torch.equal(*(one.contiguous().flatten().view(torch.uint8) for one in (first, second)))
+
+
+def _has_float16(inputs: Mapping[str, torch.Tensor]) -> bool:
+    import torch
+
+    return any(tensor.dtype == torch.float16 for tensor in inputs.values())
 
 
 def _in_float32(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,136 @@
+"""Check that a task's values reject unstable forms: the same formulas, but overflowing or cancelling in float32.
+
+No kernel is built. The reference computes in float32 with one operation in its unstable form
+(`arena/task/numerics/unstable_forms.py`); the judge must reject that in some case that the CPU platform can run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from arena.checks.tasks.rules import rule_item
+from arena.checks.tasks.soundness import Draw
+from arena.judge.correctness.verify import check_outputs
+from arena.judge.selection import emulation_work
+from arena.results.check import CheckItem
+from arena.results.messages import message
+from arena.results.verdict import Status
+from arena.task.definition import Case, Task, arguments
+from arena.task.numerics.reference import Reference
+from arena.task.options import CPU_MAX_WORK
+from arena.task.rules import RuleLevel
+
+if TYPE_CHECKING:
+    import torch
+
+    from arena.task.numerics.unstable_forms import UnstableForm
+
+LEAST_ERROR = 10.0
+"""times the tolerance: what is wrong by less may be right on another GPU, with another order of sums"""
+_SMALL_WORK, _LEAST_CASES = 3e5, 4
+_DRAWS = 3
+"""as many as an evaluation has; a case counts if all of them are wrong, so that no single spike decides"""
+
+
+@dataclass
+class Reach:
+    """How wrong an operation's unstable form was: in the case `where`, error over tolerance of the mildest draw."""
+
+    where: str = ""
+    error: float = 0.0
+
+    @property
+    def rejected(self) -> bool:
+        """Return whether a case rejects the form."""
+        return self.error >= LEAST_ERROR
+
+
+def stability_items(
+    task: Task, reference: Reference, level: RuleLevel, generator: torch.Generator
+) -> Iterator[CheckItem]:
+    """Yield an item `unstable FORM` for each form that some operation of the reference has."""
+    from arena.task.numerics.unstable_forms import WORDS
+
+    found = find_reach(task, reference, generator)
+    for form in sorted({operation.form for operation in found}):
+        lines = {operation.line: reach for operation, reach in found.items() if operation.form == form}
+        missed = {line: reach for line, reach in lines.items() if not reach.rejected}
+        problem = ""
+        if missed:
+            reached = "; ".join(f"line {line}: {_figure(reach)}" for line, reach in missed.items())
+            problem = message("check_unstable_form", words=WORDS[form], reached=reached, least=LEAST_ERROR)
+        seen = "; ".join(f"line {line}: {_figure(reach)}" for line, reach in lines.items())
+        yield rule_item(task, level, f"unstable {form}", problem, f"wrong by {seen} times the tolerance")
+
+
+def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> dict[UnstableForm, Reach]:
+    """Return the operations that have an unstable form, each with how wrong that is in the case that shows it best.
+
+    Cases with fills of their own come first, and no case is tried for an operation that an earlier one rejects.
+    """
+    found: dict[UnstableForm, Reach] = {}
+    for case in _cases(task):
+        first = Draw.of(reference, arguments(task, case), generator)
+        operations = reference.unstable_forms(first.arguments, first.inputs)
+        for operation in operations:
+            found.setdefault(operation, Reach())
+        left = [operation for operation in operations if not found[operation].rejected]
+        if not left:
+            continue
+        draws = [first]
+        for operation in left:
+            least = _least_error(draws, operation, generator)
+            if not found[operation].where or least > found[operation].error:
+                found[operation] = Reach(case.id, least)
+    return found
+
+
+def _cases(task: Task) -> list[Case]:
+    """Return the small cases, with fills of their own also larger ones, and of few no less than `_LEAST_CASES`."""
+    work = {case.id: emulation_work(arguments(task, case)) for case in task.cases}
+    ordered = sorted(task.cases, key=lambda case: work[case.id])
+    small = [case for case in ordered if work[case.id] <= (CPU_MAX_WORK if case.fills else _SMALL_WORK)]
+    few = [case for case in ordered[:_LEAST_CASES] if case not in small and work[case.id] <= CPU_MAX_WORK]
+    return sorted([*small, *few], key=lambda case: (not case.fills, work[case.id]))
+
+
+def _least_error(draws: list[Draw], operation: UnstableForm, generator: torch.Generator) -> float:
+    """Return the error of the mildest draw, and no further one once it passes; adds to `draws` those that it makes."""
+    least = math.inf
+    for number in range(_DRAWS):
+        if number == len(draws):
+            draws.append(Draw.of(draws[0].reference, draws[0].arguments, generator))
+        least = min(least, unstable_error(draws[number], operation))
+        if least < LEAST_ERROR:
+            break
+    return least
+
+
+def unstable_error(draw: Draw, operation: UnstableForm) -> float:
+    """Return the worst error over tolerance of any output where one operation has its unstable form.
+
+    Infinite where the outcome is not finite and should be. 0 where float32 alone fails: that draw says nothing.
+    """
+    error = _error(draw, operation)
+    return error if error < LEAST_ERROR or _error(draw, None) <= 1 else 0.0
+
+
+def _error(draw: Draw, operation: UnstableForm | None) -> float:
+    try:
+        results = draw.reference.in_unstable_form(draw.arguments, draw.inputs, operation)
+    except Exception:  # what is not finite may be no index, whatever the reference then raises
+        return math.inf
+    worst = 0.0
+    for name, right in draw.answers.items():
+        answers = {**draw.answers, name: results[name].to(right.dtype)}
+        checked = check_outputs(draw.arguments, draw.reference, draw.inputs, answers, draw.expected)
+        wrong = math.inf if checked.status is not Status.PASSED else 0.0
+        worst = max(worst, wrong if checked.error_ratio is None else checked.error_ratio)
+    return worst
+
+
+def _figure(reach: Reach) -> str:
+    return f"{reach.error:.2g} in {reach.where}"
