@@ -21,7 +21,7 @@ from arena.task.numerics.dtypes import torch_dtype
 if TYPE_CHECKING:
     import torch
 
-    from arena.task.numerics.unstable_forms import UnstableForm
+    from arena.task.numerics.unstable_forms import UnstableForm, UnstableMode
 
 FUNCTION = "reference"
 INPUT_BUILDER = "make_inputs"
@@ -125,28 +125,25 @@ class Reference:
 
     def unstable_forms(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> list[UnstableForm]:
         """Return the operations of one call that have an unstable form, in the order in which they first occur."""
-        from arena.task.numerics.unstable_forms import UnstableMode
-
-        with UnstableMode(str(self._path), None, float16=_has_float16(inputs)) as mode:
-            self._results(arguments, self._in_kernels_arithmetic(arguments, inputs))
-        return list(mode.found)
+        return list(self._in_mode(arguments, inputs, None)[1].found)
 
     def in_unstable_form(
-        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], chosen: UnstableForm | None
+        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], chosen: UnstableForm
     ) -> dict[str, torch.Tensor]:
-        """Return the results in float32 with one operation in its unstable form; with None, with each in its own."""
+        """Return the results with one operation in its unstable form, in float32; all others as they are."""
+        return self._in_mode(arguments, inputs, chosen)[0]
+
+    def _in_mode(
+        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], chosen: UnstableForm | None
+    ) -> tuple[dict[str, torch.Tensor], UnstableMode]:
+        import torch
+
         from arena.task.numerics.unstable_forms import UnstableMode
 
-        with UnstableMode(str(self._path), chosen, float16=_has_float16(inputs)):
-            return self._results(arguments, self._in_kernels_arithmetic(arguments, inputs))
-
-    def _in_kernels_arithmetic(
-        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]
-    ) -> dict[str, torch.Tensor]:
-        """Return copies in float32; in the inputs' own dtypes where the definition computes in these."""
-        if arguments.task.precision is Precision.NATIVE:
-            return {name: tensor.clone() for name, tensor in inputs.items()}
-        return {name: _in_float32(tensor) for name, tensor in inputs.items()}
+        float16 = any(tensor.dtype == torch.float16 for tensor in inputs.values())
+        given = {name: _widen(tensor, arguments.task.precision) for name, tensor in inputs.items()}
+        with UnstableMode(str(self._path), chosen, float16=float16) as mode:
+            return self._results(arguments, given), mode
 
     def make_inputs(self, arguments: Arguments, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
         """`count` draws of the inputs whose fill is `custom`: each of shape (count, *shape)."""
@@ -305,12 +302,6 @@ def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.shape != second.shape or first.dtype != second.dtype:
         return False
     return torch.equal(*(one.contiguous().flatten().view(torch.uint8) for one in (first, second)))
-
-
-def _has_float16(inputs: Mapping[str, torch.Tensor]) -> bool:
-    import torch
-
-    return any(tensor.dtype == torch.float16 for tensor in inputs.values())
 
 
 def _in_float32(tensor: torch.Tensor) -> torch.Tensor:
