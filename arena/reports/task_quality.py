@@ -15,6 +15,7 @@ from arena.results.record import LONG_MS, CaseTiming, Trial
 from arena.runs import records
 from arena.runs.submission import read_folder
 from arena.task.definition import Task, TaskType
+from arena.task.rules import UNSTABLE
 
 TEMPLATES = Path(__file__).parent / "templates"
 BASELINE, EXPERT = "noop", "expert"
@@ -140,6 +141,7 @@ def render(rows: Sequence[Checks], device: str = "") -> str:
         declared=[(row, row.declared) for row in rows if row.declared],
         suites=_suites(rows),
         operators=_operators(rows, by_type),
+        forms=_unstable_forms(rows),
         survivors=[(row, fate) for row in rows for fate in row.counted if fate.survived],
     )
 
@@ -162,6 +164,20 @@ def _operators(
         ]
         fates = [fate for group in groups for fate in group]
         lines.append((operator, [_score(group) if group else NONE for group in groups], _score(fates), _share(fates)))
+    return lines
+
+
+def _unstable_forms(rows: Sequence[Checks]) -> Sequence[tuple[str, int, int, int, int]]:
+    """Per form of some kept check: tasks that have it, and in how many it is rejected, declared and accepted."""
+    outcomes: dict[str, list[CheckOutcome]] = {}
+    for row in rows:
+        for item in row.items.items if row.items is not None else ():
+            if item.name.startswith(UNSTABLE):
+                outcomes.setdefault(item.name.removeprefix(UNSTABLE), []).append(item.outcome)
+    lines = []
+    for form, found in sorted(outcomes.items()):
+        rejected, declared = found.count(CheckOutcome.PASSED), found.count(CheckOutcome.DECLARED)
+        lines.append((form, len(found), rejected, declared, len(found) - rejected - declared))
     return lines
 
 

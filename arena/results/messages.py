@@ -1037,7 +1037,7 @@ MESSAGES: dict[str, Message] = {
         "declared {declared:.4g} bytes, counted {counted:.4g} in {case}; the quotient may be {low:g} to {high:g}",
         "The least time of a call, by which impossible timings are refused, follows from `work`. The reference moves "
         "another amount of memory than declared.",
-        "declare the least that must be moved as `work.bytes`",
+        "correct `work.bytes`",
     ),
     "check_bytes_over_arguments": Message(
         MessageSection.CHECK,
@@ -1047,7 +1047,7 @@ MESSAGES: dict[str, Message] = {
         "allowed",
         "The least time of a call, by which impossible timings are refused, follows from `work`. More bytes are "
         "declared than all arguments hold.",
-        "declare the least that must be moved as `work.bytes`",
+        "correct `work.bytes`",
     ),
     "check_operations_wrong": Message(
         MessageSection.CHECK,

@@ -34,6 +34,8 @@ LONGEST_NAME = 80
 """characters of the name of a task or a suite: names of files hold both, and a file system takes 255"""
 STRUCTURAL = ("edge", "dtype", "structure")
 IGNORES = "OUTPUT ignores INPUTS"
+UNSTABLE = "unstable "
+"""begins the name of an item for an unstable form"""
 UNSTABLE_FORMS = (
     "softmax", "logsumexp", "softplus", "sigmoid", "tanh", "difference", "variance", "square", "cumprod", "expm1",
     "log1p",
@@ -79,7 +81,7 @@ RULES = (
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}
 _REACH = re.compile(r"^reach of \w+$")
-_UNSTABLE = re.compile(rf"^unstable ({'|'.join(UNSTABLE_FORMS)})$")
+_UNSTABLE = re.compile(rf"^{UNSTABLE}({'|'.join(UNSTABLE_FORMS)})$")
 
 
 def reason_for(exceptions: Mapping[str, str], rule: str) -> str:
@@ -115,5 +117,5 @@ def exception_problem(
         unknown = [part.strip() for part in ignored.split(",") if part.strip() not in inputs]
         return (f"`{unknown[0]}` is not an input of this task", list(inputs)) if unknown else None
     known = [rule.name for rule in RULES if rule.name not in (IGNORES, "reach of AXIS", "unstable FORM")]
-    known += [f"reach of {axis}" for axis in axes] + [f"unstable {form}" for form in UNSTABLE_FORMS]
+    known += [f"reach of {axis}" for axis in axes] + [f"{UNSTABLE}{form}" for form in UNSTABLE_FORMS]
     return None if name in known else ("is not a rule of `arena tasks check`", known)

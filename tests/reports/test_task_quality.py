@@ -60,6 +60,17 @@ def test_a_row_holds_what_was_kept(task: Task, tmp_path: Path) -> None:
     assert f"| {task.task_type}/{task.suite} | 1 | 1 of 2 | 50.0 % | 0.41 % |" in page
 
 
+def test_unstable_forms_are_counted_by_their_items(task: Task, tmp_path: Path) -> None:
+    names = {"unstable tanh": CheckOutcome.PASSED, "unstable square": CheckOutcome.DECLARED, "unstable exp": "failed"}
+    items = tuple(CheckItem(name, CheckOutcome(outcome)) for name, outcome in names.items())
+    keep(tmp_path, "cpu/items", TaskCheck(task.id, task.content_hash, "cpu", items))
+    page = render(*gather([task], tmp_path))
+    assert "| tanh | 1 | 1 | 0 | 0 |\n" in page and "| square | 1 | 0 | 1 | 0 |\n" in page
+    assert "| exp | 1 | 0 | 0 | 1 |\n\n## Suites\n" in page
+    keep(tmp_path, "cpu/items", TaskCheck(task.id, task.content_hash, "cpu", ()))
+    assert "Unstable forms" not in render(*gather([task], tmp_path))
+
+
 def timed(speedup: float, baseline_ms: float, *, noisy: bool = False) -> CaseResult:
     return builders.case(f"at-{baseline_ms}", speedup, baseline_ms=baseline_ms, noisy=noisy, roofline_ms=0.1)
 

@@ -21,7 +21,7 @@ from arena.results.verdict import Status
 from arena.task.definition import Case, Task, arguments
 from arena.task.numerics.reference import Reference
 from arena.task.options import CPU_MAX_WORK
-from arena.task.rules import RuleLevel
+from arena.task.rules import UNSTABLE, RuleLevel, reason_for
 
 if TYPE_CHECKING:
     import torch
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 LEAST_ERROR = 10.0
 """times the tolerance: what is wrong by less may be right on another GPU, with another order of sums"""
-_SMALL_WORK, _LEAST_CASES = 3e5, 4
+_SMALL_WORK = 3e5
 _DRAWS = 3
 """as many as an evaluation has; a case counts if all of them are wrong, so that no single spike decides"""
 
 
-@dataclass
-class Reach:
-    """How wrong an operation's unstable form was: in the case `where`, error over tolerance of the mildest draw."""
+@dataclass(frozen=True)
+class FormReach:
+    """The error of an operation's unstable form over the tolerance: of the mildest draw, in the case `where`."""
 
     where: str = ""
     error: float = 0.0
@@ -63,38 +63,44 @@ def stability_items(
             reached = "; ".join(f"line {line}: {_figure(reach)}" for line, reach in missed.items())
             problem = message("check_unstable_form", words=WORDS[form], reached=reached, least=LEAST_ERROR)
         seen = "; ".join(f"line {line}: {_figure(reach)}" for line, reach in lines.items())
-        yield rule_item(task, level, f"unstable {form}", problem, f"wrong by {seen} times the tolerance")
+        yield rule_item(task, level, f"{UNSTABLE}{form}", problem, f"wrong by {seen} times the tolerance")
 
 
-def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> dict[UnstableForm, Reach]:
+def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> dict[UnstableForm, FormReach]:
     """Return the operations that have an unstable form, each with how wrong that is in the case that shows it best.
 
     Cases with fills of their own come first, and no case is tried for an operation that an earlier one rejects.
     """
-    found: dict[UnstableForm, Reach] = {}
-    for case in _cases(task):
-        first = Draw.of(reference, arguments(task, case), generator)
-        operations = reference.unstable_forms(first.arguments, first.inputs)
-        for operation in operations:
-            found.setdefault(operation, Reach())
-        left = [operation for operation in operations if not found[operation].rejected]
-        if not left:
-            continue
-        draws = [first]
-        for operation in left:
+    found: dict[UnstableForm, FormReach] = {}
+    small, larger = _cases(task)
+    for case in [*small, *larger]:
+        if case in larger and not any(_is_wanted(task, *item) for item in found.items()):
+            break
+        draws = [Draw.of(reference, arguments(task, case), generator)]
+        for operation in reference.unstable_forms(draws[0].arguments, draws[0].inputs):
+            reach = found.setdefault(operation, FormReach())
+            if reach.rejected or (case in larger and not _is_wanted(task, operation, reach)):
+                continue
             least = _least_error(draws, operation, generator)
-            if not found[operation].where or least > found[operation].error:
-                found[operation] = Reach(case.id, least)
+            if not reach.where or least > reach.error:
+                found[operation] = FormReach(case.id, least)
     return found
 
 
-def _cases(task: Task) -> list[Case]:
-    """Return the small cases, with fills of their own also larger ones, and of few no less than `_LEAST_CASES`."""
+def _is_wanted(task: Task, operation: UnstableForm, reach: FormReach) -> bool:
+    """Return whether larger cases are tried: where no small one rejects the form, and no reason is given."""
+    return not reach.rejected and not reason_for(task.exceptions, f"{UNSTABLE}{operation.form}")
+
+
+def _cases(task: Task) -> tuple[list[Case], list[Case]]:
+    """Return the small cases, and larger ones that the CPU platform can run; those with fills of their own first."""
     work = {case.id: emulation_work(arguments(task, case)) for case in task.cases}
-    ordered = sorted(task.cases, key=lambda case: work[case.id])
-    small = [case for case in ordered if work[case.id] <= (CPU_MAX_WORK if case.fills else _SMALL_WORK)]
-    few = [case for case in ordered[:_LEAST_CASES] if case not in small and work[case.id] <= CPU_MAX_WORK]
-    return sorted([*small, *few], key=lambda case: (not case.fills, work[case.id]))
+    ordered = sorted(
+        (case for case in task.cases if work[case.id] <= CPU_MAX_WORK),
+        key=lambda case: (not case.fills, work[case.id]),
+    )
+    small = [case for case in ordered if case.fills or work[case.id] <= _SMALL_WORK] or ordered[:1]
+    return small, [case for case in ordered if case not in small]
 
 
 def _least_error(draws: list[Draw], operation: UnstableForm, generator: torch.Generator) -> float:
@@ -127,5 +133,5 @@ def unstable_error(draw: Draw, operation: UnstableForm) -> float:
     return worst
 
 
-def _figure(reach: Reach) -> str:
+def _figure(reach: FormReach) -> str:
     return f"{reach.error:.2g} in {reach.where}"

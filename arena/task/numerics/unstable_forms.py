@@ -33,7 +33,7 @@ WORDS = {
     "tanh": "(exp(2 x) - 1) / (exp(2 x) + 1)",
     "difference": "exp(a - b) as exp(a) * exp(-b)",
     "variance": "mean(x²) - mean(x)²",
-    "square": "squares in float16",
+    "square": "a sum of squares in float16",
     "cumprod": "exp(cumsum(log(x)))",
     "expm1": "exp(x) - 1",
     "log1p": "log(1 + x)",
@@ -173,6 +173,7 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         self._path, self._chosen, self._float16 = path, chosen, float16
         self._differences: dict[int, _Difference] = {}
         self._means: dict[int, Tensor] = {}
+        self._squares: dict[int, tuple[Tensor, Tensor]] = {}
         self.found: dict[UnstableForm, None] = {}
 
     def __torch_dispatch__(
@@ -181,7 +182,7 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         """Call the operator, or compute its unstable form where it is the chosen one."""
         name = func.overloadpacket.__name__.rstrip("_")
         given = dict(kwargs or {})
-        unstable = self._unstable(name, args, given)
+        unstable = self._unstable(name, func, args, given)
         if unstable is not None:
             return args[0].copy_(unstable) if func._schema.is_mutable else unstable
         result = func(*args, **given)
@@ -189,7 +190,7 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
             self._note(name, func, args, given, result)
         return result
 
-    def _unstable(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def _unstable(self, name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the result in the chosen form; None where this is another operation."""
         first = args[0] if args else None
         if not isinstance(first, Tensor) or not first.is_floating_point() or not first.numel():
@@ -200,14 +201,12 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         difference = self._differences.get(id(first))
         if name in ("exp", "exp2") and difference is not None:
             return self._replace("difference", partial(_split, first, difference, name), first.dtype)
-        if name == "pow" and isinstance(args[1], (int, float)) and args[1] == 2:
-            if difference is not None and difference.of_mean:
-                left, right = _single(difference.left), _single(difference.right)
-                made = self._replace("variance", lambda: left.square() - right.square(), first.dtype)
-                if made is not None:
-                    return made
-            if self._float16:
-                return self._replace("square", lambda: first.to(torch.float16).square(), first.dtype)
+        if _is_square(name, args) and difference is not None and difference.of_mean:
+            left, right = _single(difference.left), _single(difference.right)
+            return self._replace("variance", lambda: left.square() - right.square(), first.dtype)
+        if name in ("sum", "mean") and self._float16 and id(first) in self._squares:
+            halves = self._squares[id(first)][1].to(torch.float16)
+            return self._replace("square", lambda: func(_single(halves.square()), *args[1:], **kwargs), first.dtype)
         if name == "linalg_vector_norm" and self._float16 and (args[1:] or (2,))[0] == 2:
             return self._replace("square", lambda: _norm_of_squares(*args, **kwargs), first.dtype)
         return None
@@ -231,6 +230,8 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         """Keep what is known of the result: a mean, or a difference. Tensors are held, so that no id is used twice."""
         if name == "mean":
             self._means[id(result)] = result
+        elif _is_square(name, args):
+            self._squares[id(result)] = (result, args[0])
         elif name == "sub" and not kwargs and all(isinstance(one, Tensor) and one.ndim for one in args):
             left, right = (one.expand(result.shape) for one in args)
             of_mean = id(args[1]) in self._means
@@ -261,6 +262,10 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         else:
             left, right = (func(*args[:place], side, *args[place + 1 :], **kwargs) for side in known[1:3])
         self._differences[id(result)] = _Difference(result, left, right, known.of_mean and name in _MOVED)
+
+
+def _is_square(name: str, args: Sequence[Any]) -> bool:
+    return name == "pow" and isinstance(args[1], (int, float)) and args[1] == 2
 
 
 def _single(value: Any) -> Any:
