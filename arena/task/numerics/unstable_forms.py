@@ -201,14 +201,25 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         difference = self._differences.get(id(first))
         if name in ("exp", "exp2") and difference is not None:
             return self._replace("difference", partial(_split, first, difference, name), first.dtype)
-        if _is_square(name, args) and difference is not None and difference.of_mean:
-            left, right = _single(difference.left), _single(difference.right)
-            return self._replace("variance", lambda: left.square() - right.square(), first.dtype)
-        if name in ("sum", "mean") and self._float16 and id(first) in self._squares:
-            halves = self._squares[id(first)][1].to(torch.float16)
-            return self._replace("square", lambda: func(_single(halves.square()), *args[1:], **kwargs), first.dtype)
+        if name in ("sum", "mean") and id(first) in self._squares:
+            return self._sum_of_squares(partial(func, **kwargs), self._squares[id(first)][1], args)
         if name == "linalg_vector_norm" and self._float16 and (args[1:] or (2,))[0] == 2:
             return self._replace("square", lambda: _norm_of_squares(*args, **kwargs), first.dtype)
+        return None
+
+    def _sum_of_squares(self, compute: Callable[..., Tensor], root: Tensor, args: Sequence[Any]) -> Any:
+        """Return a sum or mean of squares in the chosen form; None where this is another operation."""
+        difference, dtype = self._differences.get(id(root)), args[0].dtype
+        if difference is not None and difference.of_mean:
+            left, right = _single(difference.left), _single(difference.right)
+            made = self._replace(
+                "variance", lambda: compute(left.square(), *args[1:]) - compute(right.square(), *args[1:]), dtype
+            )
+            if made is not None:
+                return made
+        if self._float16:
+            halves = root.to(torch.float16).square()
+            return self._replace("square", lambda: compute(_single(halves), *args[1:]), dtype)
         return None
 
     def _replace(self, form: str, compute: Callable[[], Any], dtype: torch.dtype) -> Any:
