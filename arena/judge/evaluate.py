@@ -24,6 +24,7 @@ from arena.judge.compile.cross_compile import CrossCompilation, Limit
 from arena.judge.compile.signature import other_names
 from arena.judge.compile.stage import build_program, hip_worker
 from arena.judge.correctness.dump import CallDump
+from arena.judge.correctness.launches import check_launches
 from arena.judge.correctness.machine_code import executed
 from arena.judge.correctness.stage import CorrectnessCheck
 from arena.judge.correctness.verify import OutputCheck
@@ -254,7 +255,8 @@ class CandidateEvaluation:
             self._targets = executed(cross.fork_servers, self._task, self._file, self._targets, limit)
 
     def _check_correctness(self, report: Report) -> OutputCheck:
-        return self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
+        finding = self._over_cases(Stage.CORRECTNESS, self._seen, self._check, report)
+        return self._with_launches(finding, self._task.seen)
 
     def _check_performance(self, report: Report) -> OutputCheck:
         self._await_start(_BASELINE)
@@ -284,7 +286,8 @@ class CandidateEvaluation:
             self._of_candidate.discard()
             self._candidate = self._worker_program(HELDOUT).adopt(program)
         self._measure_baseline(self._heldout)
-        return self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
+        finding = self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
+        return self._with_launches(finding, self._task.heldout)
 
     def _measure_baseline(self, cases: tuple[Case, ...]) -> None:
         """Measure what is not known of the baseline, in a worker that has ended when anything else begins."""
@@ -292,6 +295,13 @@ class CandidateEvaluation:
         for case in cases:
             self._baselines.known(case)
         self._baselines.end_measuring()
+
+    def _with_launches(self, finding: OutputCheck, cases: tuple[Case, ...]) -> OutputCheck:
+        """Where all is right in an emulation, check also the launches of the cases that it leaves out as too large."""
+        if finding.status is not Status.PASSED or not self._timer.facts.emulated or self._options.case:
+            return finding
+        left_out = [case for case in cases if case.id not in self._results]
+        return check_launches(self._timer.platform, self._of_candidate, left_out, self._options.call_timeout_s)
 
     def _over_cases(
         self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], OutputCheck], report: Report

@@ -70,8 +70,8 @@ class Ended(WorkerMessage, frozen=True):
 
 # --- judge → worker
 
-ASCENDING, DESCENDING = 0, 1
-"""orders of blocks and programs; a GPU may choose any"""
+ASCENDING, DESCENDING, LAUNCH_ONLY = 0, 1, 2
+"""orders of blocks and programs, of which a GPU may choose any; with the last, launches are checked and run none"""
 
 
 class Language(StrEnum):
@@ -173,7 +173,7 @@ class Call(WorkerMessage, frozen=True):
 
     set: int
     order: int = ASCENDING
-    """of blocks and programs in an emulation: `ASCENDING`, `DESCENDING`, or the seed of a shuffle, below 2^64"""
+    """of blocks and programs in an emulation: one of the three above, or the seed of a shuffle, below 2^64"""
 
 
 class Arrange(WorkerMessage, frozen=True):
@@ -257,6 +257,8 @@ class Blame(StrEnum):
     LAUNCH_ERROR = "launch_error"
     REFUSED = "refused"
     """its own host code raised an error"""
+    GRID_LIMIT = "grid_limit"
+    """an emulated launch of more blocks than a GPU's grid has"""
     OUT_OF_MEMORY = "out_of_memory"
     NOT_CAPTURABLE = "not_capturable"
     RULE_VIOLATION = "rule_violation"

@@ -255,6 +255,8 @@ def blame(problem: BaseException, *, loading: bool) -> Blame:
     for name, said in _OF_MACHINE_CODE.items():
         if name in names:
             return said
+    if "GridLimit" in names:
+        return Blame.GRID_LIMIT
     if names & {"CompilationError", "CompileTimeAssertionFailure"}:
         return Blame.COMPILE_ERROR
     if "InterpreterError" in names:

@@ -16,7 +16,7 @@ from arena.judge.workers.program import WorkerProgram
 from arena.judge.workers.watchdog import WatchedWorker
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.base import Platform, SharedBuffer
-from arena.processes.protocol import Arrange, Call, CopyBack, Pass, Prepare
+from arena.processes.protocol import Arrange, Blame, Call, CopyBack, Pass, Prepare
 from arena.results.record import Mode
 from arena.task.definition import Arguments
 from arena.task.numerics.reference import Reference
@@ -110,7 +110,7 @@ class TimedProgram:
         try:
             self._bind(arguments, reference, passes, arena)
         except CandidateFailed as failure:
-            if not failure.capture:
+            if failure.blame is not Blame.NOT_CAPTURABLE:
                 raise
             self.mode = Mode.STREAM
             self.kill()

@@ -63,6 +63,7 @@ _BLAMED = {
     Blame.COMPILE_ERROR: (Status.COMPILE_ERROR, "triton_refused"),
     Blame.LOAD_ERROR: (Status.LOAD_ERROR, "load_failed"),
     Blame.LAUNCH_ERROR: (Status.LAUNCH_ERROR, "launch_failed"),
+    Blame.GRID_LIMIT: (Status.LAUNCH_ERROR, "grid_too_large"),
     Blame.REFUSED: (Status.LAUNCH_ERROR, "kernel_refuses"),
     Blame.WRONG_RESULT: (Status.WRONG_RESULT, "returns_other_tensors"),
     Blame.OUT_OF_MEMORY: (Status.OUT_OF_MEMORY, "device_memory_full"),
@@ -80,12 +81,13 @@ class CandidateFailed(Exception):
     The detail may quote a candidate, its compiler or its log: it is made printable and cut here.
     """
 
-    def __init__(self, status: Status, detail: str, *, capture: bool = False) -> None:
+    def __init__(self, status: Status, detail: str, blame: Blame | None = None) -> None:
+        """`blame`: what the worker reported, where that is how it is known."""
         detail = shortened(detail, DETAIL_CHARACTERS)
         super().__init__(f"{status}: {detail}")
         self.status = status
         self.detail = detail
-        self.capture = capture
+        self.blame = blame
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ class Worker:
             self._unexpected_answer()
         if isinstance(answer, Failed):
             status, detail = _failure(answer)
-            raise CandidateFailed(status, detail, capture=answer.blame is Blame.NOT_CAPTURABLE)
+            raise CandidateFailed(status, detail, answer.blame)
         return answer
 
     def _answered(self, command: ToWorker, timeout_s: float, *, timed: bool) -> FromWorker:

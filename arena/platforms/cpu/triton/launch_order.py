@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from arena.platforms.cpu.triton.internals import Internals
-from arena.processes.protocol import ASCENDING, DESCENDING
+from arena.processes.protocol import ASCENDING, DESCENDING, LAUNCH_ONLY
 
 _current = [ASCENDING]
 
@@ -22,6 +22,11 @@ def launch_order(order: int) -> Iterator[None]:
         yield
     finally:
         _current[0] = before
+
+
+def runs_nothing() -> bool:
+    """Return whether launches are checked only."""
+    return _current[0] == LAUNCH_ONLY
 
 
 @lru_cache(maxsize=8)

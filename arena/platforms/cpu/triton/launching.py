@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from arena.platforms.cpu.triton.internals import Internals
+from arena.platforms.cpu.triton.launch_order import runs_nothing
 from arena.platforms.cpu.triton.rewriting import counting_range
+
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+"""of a grid, along x, y and z: what GPUs of both vendors launch"""
+
+
+class GridLimit(Exception):
+    """A launch of more programs than a GPU's grid has."""
 
 
 def mend(at: Internals) -> None:
@@ -83,6 +91,11 @@ def _mend_grid(at: Internals) -> None:
             bound.apply_defaults()
             grid = grid(dict(bound.arguments))
         self.grid = tuple(int(size) for size in grid)
+        if any(size > most for size, most in zip(self.grid, MOST_BLOCKS, strict=False)):
+            said = " × ".join(map(str, self.grid))
+            raise GridLimit(f"a grid of {said} programs; at most 2147483647 × 65535 × 65535 are launched")
+        if runs_nothing():
+            return None
         with np.errstate(all="ignore"):
             return original(self, *args, **kwargs)
 

@@ -72,6 +72,9 @@ class Device {
         const int code = entry.call(frame);
         const char* const elsewhere = hip_cpu_worker_end_streams();
         const std::size_t copied = hip_cpu_worker_end_call();
+        if (const char* const limit = hip_cpu_worker_grid_limit()) {
+            throw Failure("grid_limit", "`" + entry.name() + "` " + limit);
+        }
         if (elsewhere) {
             throw Failure("rule_violation",
                           "`" + entry.name() + "` " + elsewhere +

@@ -9,6 +9,7 @@
 
 namespace hip_cpu {
 hipError_t& last_error();
+bool runs_nothing() noexcept;
 
 hipError_t device_properties(hipDeviceProp_t* properties, int device, int wave_size) {
     if (!properties) return hipErrorInvalidValue;
@@ -93,6 +94,7 @@ hipError_t hipFree(void* pointer) {
 }
 
 hipError_t hipMemset(void* to, int value, std::size_t bytes) {
+    if (hip_cpu::runs_nothing()) return hipSuccess;
     const hip_cpu::DeviceMemory::InReach reachable;
     std::memset(to, value, bytes);
     return hipSuccess;
@@ -100,6 +102,7 @@ hipError_t hipMemset(void* to, int value, std::size_t bytes) {
 
 hipError_t hipMemcpy(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind) {
     if (hip_cpu::DeviceMemory::refuses_copy(to, from, bytes, kind == hipMemcpyDeviceToHost)) return hipErrorNotSupported;
+    if (hip_cpu::runs_nothing()) return hipSuccess;
     const hip_cpu::DeviceMemory::InReach reachable;
     std::memmove(to, from, bytes);
     return hipSuccess;

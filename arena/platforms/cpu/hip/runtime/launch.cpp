@@ -18,6 +18,8 @@ hipError_t& last_error() {
 
 namespace {
 
+bool exceeds(const dim3& grid) { return grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535; }
+
 hipError_t check(const Config& config) {
     const dim3 &g = config.grid, &b = config.block;
     const std::uint64_t threads = static_cast<std::uint64_t>(b.x) * b.y * b.z;
@@ -26,7 +28,7 @@ hipError_t check(const Config& config) {
     }
     if (threads == 0 || threads > max_block_threads) return hipErrorInvalidConfiguration;
     if (g.x == 0 || g.y == 0 || g.z == 0) return hipErrorInvalidConfiguration;
-    if (g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535) return hipErrorInvalidConfiguration;
+    if (exceeds(g)) return hipErrorInvalidConfiguration;
     return config.shared_bytes > max_shared_bytes ? hipErrorInvalidValue : hipSuccess;
 }
 
@@ -44,14 +46,24 @@ struct OffStream {
     std::string text;
 } off_stream;
 
+// The first grid of the call that no GPU launches, in words.
+std::string grid_limit;
+
+// The name of a file without its folders.
+const char* bare(const char* file) {
+    const char* const folder = std::strrchr(file, '/');
+    return folder ? folder + 1 : file;
+}
+
 }  // namespace
+
+bool runs_nothing() noexcept { return order.runs_nothing(); }
 
 void note_stream(hipStream_t stream, const char* what, const char* file, unsigned line) noexcept {
     if (!in_call || reinterpret_cast<char*>(stream) == &the_stream) return;
     if (off_stream.count++ != 0) return;
-    const char* const folder = std::strrchr(file, '/');
     std::snprintf(off_stream.what, sizeof off_stream.what, "%s", what);
-    std::snprintf(off_stream.file, sizeof off_stream.file, "%s", folder ? folder + 1 : file);
+    std::snprintf(off_stream.file, sizeof off_stream.file, "%s", bare(file));
     off_stream.line = line;
 }
 
@@ -61,11 +73,17 @@ void launch_threads(const Config& config, void (*thread)(void*), void* argument,
         std::abort();
     }
     note_stream(config.stream, "launches a kernel", config.file, config.line);
+    if (exceeds(config.grid) && grid_limit.empty()) {
+        grid_limit = "launches a grid of " + std::to_string(config.grid.x) + " x " + std::to_string(config.grid.y) +
+                     " x " + std::to_string(config.grid.z) + " blocks at " + bare(config.file) + ":" +
+                     std::to_string(config.line) + "; at most 2147483647 x 65535 x 65535 are launched";
+    }
     const hipError_t refused = check(config);
     if (refused != hipSuccess) {
         last_error() = refused;
         return;
     }
+    if (order.runs_nothing()) return;
     const DeviceMemory::InReach reachable;
     Launch launch{thread, argument, config.grid, config.block, config.shared_bytes, wave_size, order};
     const std::uint64_t blocks = static_cast<std::uint64_t>(config.grid.x) * config.grid.y * config.grid.z;
@@ -78,7 +96,12 @@ void launch_threads(const Config& config, void (*thread)(void*), void* argument,
 
 }  // namespace hip_cpu
 
-void hip_cpu_worker_order(std::uint64_t seed) { hip_cpu::order = hip_cpu::Order(seed); }
+void hip_cpu_worker_order(std::uint64_t seed) {
+    hip_cpu::order = hip_cpu::Order(seed);
+    hip_cpu::grid_limit.clear();
+}
+
+const char* hip_cpu_worker_grid_limit() { return hip_cpu::grid_limit.empty() ? nullptr : hip_cpu::grid_limit.c_str(); }
 
 void* hip_cpu_worker_stream() { return &hip_cpu::the_stream; }
 

@@ -20,6 +20,9 @@ std::size_t hip_cpu_worker_end_call();
 // In which order the blocks and threads of launches begin from here on: see `Order`.
 void hip_cpu_worker_order(std::uint64_t seed);
 
+// Of the launches since then, the first whose grid exceeds the limits of GPUs, in words; null where there was none.
+const char* hip_cpu_worker_grid_limit();
+
 // The stream that a worker gives to calls. Between these two, other work is noted: `launches a kernel at kernel.hip:28`,
 // or null where all was on that stream.
 void* hip_cpu_worker_stream();
