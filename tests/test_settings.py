@@ -250,7 +250,7 @@ def test_a_misaligned_vector_access_is_named(tmp_path: Path) -> None:
     done = ran("", tmp_path, ["evaluate", HIP, "kernel.hip", *QUICK])
     assert (
         done.returncode == 1
-        and "SIGSEGV; it printed: HIP on CPU: a vector access, such as one of float4" in done.stdout
+        and "SIGILL; it printed: HIP on CPU: a vector access, such as one of float4" in done.stdout
     )
 
 

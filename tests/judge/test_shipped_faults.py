@@ -2,14 +2,19 @@
 
 A file of `tests/shipped_faults/<task>/` is a whole candidate and begins with `expect: STATUS[ or STATUS]. Why.`
 Those of `tests/honest_styles/<task>/` must pass.
+
+With `ARENA_REPEATS=20` every fault is judged twenty times, after the first time on the case that rejected it.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from arena.judge.process.client import JudgeClient
 from arena.results.effort import Effort
@@ -32,6 +37,7 @@ _QUICK = {
     "silu-exponential_overflows",
 }
 """what no other test would find; the others are slow"""
+REPEATS = int(os.environ.get("ARENA_REPEATS", "1"))
 OPTIONS = Options(effort=Effort.CORRECTNESS, seeds=3, call_timeout_s=60.0, max_work=1e7)
 
 
@@ -40,6 +46,24 @@ def task_of(path: Path) -> Path:
     language = "triton2triton" if path.suffix == ".py" else "hip2hip"
     (found,) = TASKS.glob(f"{language}/*/{path.parent.name}")
     return found
+
+
+def narrowed(evaluation: Evaluation) -> Options:
+    """Options with the case that was wrong, and one seen case; without such a case, as few cases as there may be."""
+    wrong = [one.case for one in evaluation.cases if one.candidate not in (Status.PASSED, Status.NOT_RUN)]
+    if not wrong:
+        return structs.replace(OPTIONS, max_work=1.0)
+    return structs.replace(OPTIONS, case=(evaluation.cases[0].case, wrong[0]))
+
+
+def judged(judge: JudgeClient, path: Path, times: int) -> Iterator[Evaluation]:
+    """Judge a candidate in full, then narrowed to what rejected it, so many times in all."""
+    options = OPTIONS
+    for _ in range(times):
+        evaluation = judge.evaluate(task_of(path), path, options)
+        if options is OPTIONS:
+            options = narrowed(evaluation)
+        yield evaluation
 
 
 def last_word(evaluation: Evaluation) -> tuple[Status, str]:
@@ -66,7 +90,8 @@ def test_a_fault_is_rejected(cpu_judge: JudgeClient, path: Path) -> None:
     header = _HEADER.match(path.read_text(encoding="utf-8"))
     assert header is not None, "a fault begins with the status that is expected"
     wanted = tuple(Status(status) for status in header.group(1).split(" or "))
-    status, why = last_word(cpu_judge.evaluate(task_of(path), path, OPTIONS))
-    assert status in wanted, why
-    if "Overlapping" in path.read_text(encoding="utf-8").splitlines()[0]:
-        assert "[wrong_in_order]" in why
+    overlapping = "Overlapping" in path.read_text(encoding="utf-8").splitlines()[0]
+    for evaluation in judged(cpu_judge, path, REPEATS):
+        status, why = last_word(evaluation)
+        assert status in wanted, why
+        assert not overlapping or "[wrong_in_order]" in why

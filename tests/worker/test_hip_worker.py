@@ -24,6 +24,7 @@ from arena.processes.flags import new_flags
 from arena.processes.protocol import (
     ASCENDING,
     DESCENDING,
+    LAUNCH_ONLY,
     Argument,
     Arrange,
     Bind,
@@ -70,6 +71,17 @@ extern "C" int orders(double* y, hipStream_t s) {
     turns<<<5, 1, 0, s>>>(y, next, 0);
     turns<<<dim3(1), dim3(100), 0, s>>>(y, next + 1, 8);
     return 0;
+}
+extern "C" int deep(double* y, int64_t blocks, hipStream_t s) {
+    put<<<dim3(1, 1, static_cast<unsigned>(blocks)), 1, 0, s>>>(y, 0, 3.0);
+    (void)hipMemsetAsync(y + 1, 0, 8, s);
+    return hipGetLastError();
+}
+struct alignas(8) Pair { float a, b; };
+__global__ void pair(float* y, int at) { *reinterpret_cast<Pair*>(y + at) = {1.0f, 1.0f}; }
+extern "C" int pairs(double* y, int64_t at, hipStream_t s) {
+    pair<<<1, 1, 0, s>>>(reinterpret_cast<float*>(y), static_cast<int>(at));
+    return hipGetLastError();
 }
 extern "C" int probes(double* y, hipStream_t s) {
     setvbuf(stdout, nullptr, _IONBF, 0);
@@ -213,6 +225,30 @@ def test_blocks_and_threads_begin_in_the_order_of_the_call(kit: Kit) -> None:
         assert worker.ask(Arrange("one", (0,), graph=False)) == Done(0.0)
         assert isinstance(worker.ask(Pass("one")), Done)
         assert (worker.values(5), worker.values(20, 64)) == ascending, "timed calls ascend"
+
+
+def test_grids_are_checked_also_where_nothing_runs(kit: Kit) -> None:
+    with started(kit) as worker:
+        before = worker.values(2)
+        worker.bind("deep", axes=(65535,))
+        assert worker.ask(Call(0, LAUNCH_ONLY)) == Done(0.0)
+        assert worker.values(2) == before
+        worker.bind("deep", axes=(65536,))
+        for order in (LAUNCH_ONLY, ASCENDING):
+            blame, said = failure(worker.ask(Call(0, order)))
+            assert blame is Blame.GRID_LIMIT and "a grid of 1 x 1 x 65536 blocks at " in said
+        worker.bind("deep", axes=(2,))
+        assert worker.ask(Call(0)) == Done(0.0)
+        assert worker.values(2) == [3.0, 0.0]
+
+
+def test_a_misaligned_pair_ends_the_process(kit: Kit) -> None:
+    with started(kit) as worker:
+        worker.bind("pairs", axes=(2,))
+        assert worker.ask(Call(0)) == Done(0.0)
+        worker.bind("pairs", axes=(3,))
+        with pytest.raises(ChannelClosed):
+            worker.ask(Call(0))
 
 
 def test_codes_and_missing_things_are_told_apart(kit: Kit) -> None:

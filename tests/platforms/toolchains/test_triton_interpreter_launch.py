@@ -16,7 +16,8 @@ from arena.errors import InfrastructureError
 from arena.platforms.cpu.triton import MENDS, describe, install, installer
 from arena.platforms.cpu.triton.internals import Internals
 from arena.platforms.cpu.triton.launch_order import launch_order
-from arena.processes.protocol import ASCENDING, DESCENDING
+from arena.platforms.cpu.triton.launching import GridLimit
+from arena.processes.protocol import ASCENDING, DESCENDING, LAUNCH_ONLY
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
@@ -229,6 +230,19 @@ def test_programs_run_in_the_order_that_is_asked_for():
     assert ascending == list(range(24)) == seen(DESCENDING)[::-1]
     assert seen(5) == seen(5) != seen(6)
     assert sorted(seen(5)) == ascending
+
+
+@pytest.mark.parametrize("grid", [(1, 65536), (1, 1, 65536), (2**31,), lambda meta: (1, 65536)])
+def test_a_grid_that_no_gpu_launches_is_an_error(grid):
+    with pytest.raises(GridLimit, match="at most 2147483647 x 65535 x 65535"):
+        grid_kernel[grid](torch.zeros(1, dtype=torch.int32))
+
+
+def test_where_nothing_runs_a_launch_leaves_all_as_it_is():
+    out = torch.zeros(24, dtype=torch.int32)
+    with launch_order(LAUNCH_ONLY):
+        grid_kernel[(2**31 - 1, 65535, 65535)](out)
+    assert not bool(out.any())
 
 
 def test_a_grid_function_sees_plain_numbers():

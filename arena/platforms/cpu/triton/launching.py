@@ -92,8 +92,8 @@ def _mend_grid(at: Internals) -> None:
             grid = grid(dict(bound.arguments))
         self.grid = tuple(int(size) for size in grid)
         if any(size > most for size, most in zip(self.grid, MOST_BLOCKS, strict=False)):
-            said = " × ".join(map(str, self.grid))
-            raise GridLimit(f"a grid of {said} programs; at most 2147483647 × 65535 × 65535 are launched")
+            said = " x ".join(map(str, self.grid))
+            raise GridLimit(f"a grid of {said} programs; at most 2147483647 x 65535 x 65535 are launched")
         if runs_nothing():
             return None
         with np.errstate(all="ignore"):

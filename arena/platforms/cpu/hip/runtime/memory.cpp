@@ -53,7 +53,7 @@ std::size_t bytes_held(const void* address, std::size_t bytes) {
 }
 
 // The access is made again after this, and ends the process as it would have done.
-void explain(int, siginfo_t* signal_info, void*) {
+void explain(int number, siginfo_t* signal_info, void*) {
     static const char words[] =
         "HIP on CPU: host code touched device memory; only kernels, hipMemcpy and hipMemset can. A GPU has no such "
         "memory on the host either.\n";
@@ -63,12 +63,14 @@ void explain(int, siginfo_t* signal_info, void*) {
     static const char misaligned[] =
         "HIP on CPU: a vector access, such as one of float4, at an address that is no multiple of its size, or a wild "
         "pointer. A GPU faults on it too. Check offsets and row strides, or access single elements.\n";
-    // x86 reports a misaligned access as a general protection fault, without its address.
+    // The compiler puts a trap before accesses that may be misaligned. Where it expects none, x86 reports those of 16 bytes
+    // as a general protection fault, without an address.
     const bool protection = signal_info->si_code == SI_KERNEL && signal_info->si_addr == nullptr;
-    if (protection && write(STDERR_FILENO, misaligned, sizeof misaligned - 1) < 0) _exit(1);
-    if (Guarded::is_guard(signal_info->si_addr) && write(STDERR_FILENO, past, sizeof past - 1) < 0) _exit(1);
-    if (holds(signal_info->si_addr) && write(STDERR_FILENO, words, sizeof words - 1) < 0) _exit(1);
-    std::signal(SIGSEGV, SIG_DFL);
+    if ((protection || number == SIGILL) && write(STDERR_FILENO, misaligned, sizeof misaligned - 1) < 0) _exit(1);
+    const void* const at = number == SIGSEGV ? signal_info->si_addr : nullptr;
+    if (at && Guarded::is_guard(at) && write(STDERR_FILENO, past, sizeof past - 1) < 0) _exit(1);
+    if (at && holds(at) && write(STDERR_FILENO, words, sizeof words - 1) < 0) _exit(1);
+    std::signal(number, SIG_DFL);
 }
 
 void have_it_explained() {
@@ -77,6 +79,7 @@ void have_it_explained() {
     action.sa_sigaction = explain;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, nullptr);
+    sigaction(SIGILL, &action, nullptr);
 }
 
 std::size_t whole_pages(std::size_t bytes) {
