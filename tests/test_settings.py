@@ -249,8 +249,7 @@ def test_a_misaligned_vector_access_is_named(tmp_path: Path) -> None:
     (tmp_path / "kernel.hip").write_text(MISALIGNED, encoding="utf-8")
     done = ran("", tmp_path, ["evaluate", HIP, "kernel.hip", *QUICK])
     assert (
-        done.returncode == 1
-        and "SIGILL; it printed: HIP on CPU: a vector access, such as one of float4" in done.stdout
+        done.returncode == 1 and "SIGILL; it printed: HIP on CPU: a vector access, such as one of float4" in done.stdout
     )
 
 

@@ -301,7 +301,7 @@ class CandidateEvaluation:
         if finding.status is not Status.PASSED or not self._timer.facts.emulated or self._options.case:
             return finding
         left_out = [case for case in cases if case.id not in self._results]
-        return check_launches(self._timer.platform, self._of_candidate, left_out, self._options.call_timeout_s)
+        return check_launches(self._timer.platform, self._of_candidate, self._correctness.reference, left_out)
 
     def _over_cases(
         self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], OutputCheck], report: Report

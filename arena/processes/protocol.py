@@ -70,8 +70,9 @@ class Ended(WorkerMessage, frozen=True):
 
 # --- judge → worker
 
-ASCENDING, DESCENDING, LAUNCH_ONLY = 0, 1, 2
-"""orders of blocks and programs, of which a GPU may choose any; with the last, launches are checked and run none"""
+ASCENDING, DESCENDING, LAUNCH_ONLY, ENDS_ONLY = 0, 1, 2, 3
+"""orders of blocks and programs, of which a GPU may choose any; or a launch is checked and runs none of them, or, of
+Triton's, the first and the last"""
 
 
 class Language(StrEnum):
@@ -173,7 +174,7 @@ class Call(WorkerMessage, frozen=True):
 
     set: int
     order: int = ASCENDING
-    """of blocks and programs in an emulation: one of the three above, or the seed of a shuffle, below 2^64"""
+    """of blocks and programs in an emulation: one of those above, or the seed of a shuffle, below 2^64"""
 
 
 class Arrange(WorkerMessage, frozen=True):

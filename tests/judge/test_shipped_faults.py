@@ -49,11 +49,11 @@ def task_of(path: Path) -> Path:
 
 
 def narrowed(evaluation: Evaluation) -> Options:
-    """Options with the case that was wrong, and one seen case; without such a case, as few cases as there may be."""
+    """Options with the first and the last case that was wrong, and a seen one; without one, as few as there may be."""
     wrong = [one.case for one in evaluation.cases if one.candidate not in (Status.PASSED, Status.NOT_RUN)]
     if not wrong:
         return structs.replace(OPTIONS, max_work=1.0)
-    return structs.replace(OPTIONS, case=(evaluation.cases[0].case, wrong[0]))
+    return structs.replace(OPTIONS, case=(evaluation.cases[0].case, wrong[0], wrong[-1]))
 
 
 def judged(judge: JudgeClient, path: Path, times: int) -> Iterator[Evaluation]:

@@ -39,8 +39,8 @@ class Place:
     pitch: int
 
 
-def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
-    """Places of all tensors for `count` sets, and the buffer's size in bytes."""
+def lay_out(arguments: Arguments, count: int, apart: int = 0) -> tuple[dict[str, Place], int]:
+    """Places of all tensors for `count` sets, with `apart` bytes more between two, and the buffer's size in bytes."""
     places: dict[str, Place] = {}
     at = _EDGE_BYTES
     tensors = (*arguments.inputs, *arguments.outputs)
@@ -49,7 +49,7 @@ def lay_out(arguments: Arguments, count: int) -> tuple[dict[str, Place], int]:
             before = tensor.offset * tensor.item_bytes
             pitch = -(-(before + tensor.span * tensor.item_bytes) // _ALIGN) * _ALIGN + _ALIGN
             places[tensor.name] = Place(at + before, pitch)
-            at += pitch * count
+            at += pitch * count + apart
     for tensor in tensors:
         if tensor.base:
             place = places[tensor.base]
@@ -72,9 +72,11 @@ class Sets:
         arguments: Arguments,
         count: int,
         arena: SharedBuffer | None = None,
+        apart: int = 0,
     ) -> None:
+        """`apart`: bytes between two tensors, which take no memory where nothing is written to them."""
         self.arguments, self.count = arguments, count
-        self._places, num_bytes = lay_out(arguments, count)
+        self._places, num_bytes = lay_out(arguments, count, apart)
         self._owned = arena is None or arena.handle.num_bytes < num_bytes
         self._buffer = platform.allocate(num_bytes) if arena is None or self._owned else arena
         self._poison: dict[str, Poison] = {}

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from arena.errors import FileError
-from arena.processes.protocol import ASCENDING, DESCENDING, LAUNCH_ONLY
+from arena.processes.protocol import ASCENDING, DESCENDING, ENDS_ONLY
 from arena.task.definition import FLOATING, Arguments, Tensor
 from arena.task.numerics.dtypes import torch_dtype
 from arena.task.numerics.fills import draw, is_custom, zeros_will_do
@@ -94,7 +94,7 @@ def _state() -> bytes:
 
 def _shuffle() -> int:
     """Return the seed of an order of blocks that is neither ascending nor descending."""
-    return LAUNCH_ONLY + 1 + secrets.randbelow(1 << 62)
+    return ENDS_ONLY + 1 + secrets.randbelow(1 << 62)
 
 
 def draw_secret(

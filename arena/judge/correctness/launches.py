@@ -1,4 +1,7 @@
-"""Launches of cases that are too large to emulate: the candidate's host code runs, its kernels do not."""
+"""Launches of cases that are too large to emulate: the candidate's host code runs, its kernels hardly do.
+
+Buffers are zeros that take no memory, so a case of many gigabytes costs next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +9,74 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from arena.judge.correctness.buffers import Sets
+from arena.judge.correctness.inputs import draw_secret
 from arena.judge.correctness.verify import OutputCheck
 from arena.judge.workers.program import WorkerProgram
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.base import Platform
-from arena.processes.protocol import LAUNCH_ONLY, Blame, Call, Prepare
+from arena.processes.protocol import ENDS_ONLY, LAUNCH_ONLY, Blame, Call, Prepare
 from arena.results.messages import within
 from arena.results.verdict import Status
-from arena.task.definition import Case, arguments
+from arena.task.definition import FLOATING, Arguments, Case, arguments
+from arena.task.numerics.fills import is_custom
+from arena.task.numerics.reference import Reference
+
+_ADDRESSED = 2**31
+"""elements that an offset of 32 bits reaches"""
+_APART = 8 * _ADDRESSED
+"""bytes between two tensors: an offset that wraps ends in no other tensor"""
+_TIMEOUT_S = 5.0
+_MOST_CUSTOM_BYTES = 1 << 26
 
 
 def check_launches(
-    platform: Platform, worker_program: WorkerProgram, cases: Sequence[Case], timeout_s: float
+    platform: Platform, worker_program: WorkerProgram, reference: Reference, cases: Sequence[Case]
 ) -> OutputCheck:
-    """Call on each of these cases, whose buffers are zeros that take no memory, and look at the grids alone.
+    """Call on each of these cases and look at grids; where offsets need 64 bits, also at where the kernels' ends reach.
 
-    Host code may stumble over the zeros: another failure ends the check and says nothing. Cases for which nothing has
-    been built are left out.
+    Host code may stumble over zeros: another failure ends the check and says nothing. Cases for which nothing has been
+    built are left out.
 
     Args:
         platform: the CPU platform.
         worker_program: the candidate.
+        reference: of the task, for valid indices.
         cases: cases that are not emulated.
-        timeout_s: seconds of one call.
 
     Returns:
-        `launch_error` for the first case with a grid that no GPU launches, else `passed`.
+        `launch_error` for the first case with a grid that no GPU launches, or whose first or last program uses memory
+        outside of every argument; else `passed`.
     """
     program = worker_program.program
-    most = platform.memory().total_bytes
-    for case in cases:
-        worked_out = arguments(program.task, case)
-        if program.key(case) not in program.files or worked_out.held_bytes > most:
-            continue
-        with closing(Sets(platform, worked_out, 1)) as sets:
+    built = [arguments(program.task, case) for case in cases if program.key(case) in program.files]
+    run = {one.case.id for one in built if program.task.task_type.triton and _needs_64_bits(one)}
+    for worked_out in sorted(built, key=lambda one: one.case.id in run):
+        case, ends = worked_out.case, worked_out.case.id in run
+        with closing(Sets(platform, worked_out, 1, apart=_APART if ends else 0)) as sets:
+            if ends and _has_indices(worked_out):
+                sets.write(draw_secret(worked_out, reference, 1, platform.torch_device, data=False))
             try:
                 worker = worker_program.ready(case)
-                worker.ask(sets.bind_message(), timeout_s, sets.files)
-                worker.ask(Prepare(), timeout_s)
-                worker.ask(Call(0, LAUNCH_ONLY), timeout_s)
-                worker.release(timeout_s)
+                worker.ask(sets.bind_message(), _TIMEOUT_S, sets.files)
+                worker.ask(Prepare(), _TIMEOUT_S)
+                worker.ask(Call(0, ENDS_ONLY if ends else LAUNCH_ONLY), _TIMEOUT_S)
+                worker.release(_TIMEOUT_S)
             except CandidateFailed as failure:
                 worker_program.close()
-                if failure.blame is Blame.GRID_LIMIT:
+                if failure.blame is Blame.GRID_LIMIT or (ends and failure.blame is Blame.LAUNCH_ERROR):
                     return OutputCheck(failure.status, within("in_case", failure.detail, case=case.label))
                 break
     return OutputCheck(Status.PASSED)
+
+
+def _needs_64_bits(worked_out: Arguments) -> bool:
+    """Return whether a tensor has more elements than 32 bits count, and the case's indices are drawn in little time."""
+    tensors = (*worked_out.inputs, *worked_out.outputs)
+    custom = sum(one.numel * one.item_bytes for one in worked_out.inputs if is_custom(one.spec.fill))
+    drawable = custom <= _MOST_CUSTOM_BYTES or not _has_indices(worked_out)
+    return drawable and any(one.offset + one.span > _ADDRESSED for one in tensors)
+
+
+def _has_indices(worked_out: Arguments) -> bool:
+    """Return whether an input may be something else than zeros: where there is none, nothing needs to be drawn."""
+    return any(one.dtype not in FLOATING for one in worked_out.inputs)

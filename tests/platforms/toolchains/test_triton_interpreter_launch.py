@@ -17,7 +17,7 @@ from arena.platforms.cpu.triton import MENDS, describe, install, installer
 from arena.platforms.cpu.triton.internals import Internals
 from arena.platforms.cpu.triton.launch_order import launch_order
 from arena.platforms.cpu.triton.launching import GridLimit
-from arena.processes.protocol import ASCENDING, DESCENDING, LAUNCH_ONLY
+from arena.processes.protocol import ASCENDING, DESCENDING, ENDS_ONLY, LAUNCH_ONLY
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
@@ -243,6 +243,16 @@ def test_where_nothing_runs_a_launch_leaves_all_as_it_is():
     with launch_order(LAUNCH_ONLY):
         grid_kernel[(2**31 - 1, 65535, 65535)](out)
     assert not bool(out.any())
+
+
+@pytest.mark.parametrize(
+    ("grid", "ran"), [((1,), [0]), ((9,), [0, 96]), ((2, 1 << 15), [0, 131080]), ((2, 3, 4), [0, 23])]
+)
+def test_the_first_and_the_last_program_run_alone(grid, ran):
+    out, turn = torch.zeros(24, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    with launch_order(ENDS_ONLY):
+        turn_kernel[grid](out, turn)
+    assert out[: int(turn)].tolist() == ran
 
 
 def test_a_grid_function_sees_plain_numbers():

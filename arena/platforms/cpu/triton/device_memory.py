@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arena.platforms.cpu.triton.internals import Array
-from arena.platforms.cpu.triton.launch_order import runs_nothing
+from arena.platforms.cpu.triton.launch_order import runs_ends, runs_nothing
 from arena.results.messages import message
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def allocate(num_bytes: int, dtype: torch.dtype) -> torch.Tensor:
     whole = max(1, -(-num_bytes // mmap.PAGESIZE)) * mmap.PAGESIZE
     own = mmap.mmap(-1, whole)  # shared, and anonymous
     region = mirror(_address(own), whole)
-    if not runs_nothing():  # else it may be as large as a GPU's
+    if not runs_nothing() and not runs_ends():  # else it may be as large as a GPU's
         ctypes.memset(region.behind, _TRUE if dtype == torch.bool else _POISON, whole)
     held = (ctypes.c_char * whole).from_address(region.first)
     weakref.finalize(held, _give_back, region, own)

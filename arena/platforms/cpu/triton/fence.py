@@ -1,4 +1,4 @@
-"""Where loads may read: between the arguments of a call lies memory that belongs to nobody.
+"""Where loads may read, and sometimes stores write: between the arguments of a call lies memory of nobody.
 
 A load out of bounds is an error on a device too, though often a silent one. Memory that a candidate allocated itself is
 not looked after.
@@ -31,8 +31,8 @@ class Fence:
         places = np.array([part[:2] for part in ordered], np.uint64).reshape(-1, 2)
         return Fence(first, first + num_bytes, places[:, 0], places[:, 1], tuple(part[2] for part in ordered))
 
-    def check(self, addresses: Array, mask: Array, item_bytes: int) -> None:
-        """Raise `IndexError` where an element in the buffer, but in none of its parts, is read."""
+    def check(self, addresses: Array, mask: Array, item_bytes: int, *, stores: bool = False) -> None:
+        """Raise `IndexError` where an element in the buffer, but in none of its parts, is read, or stored."""
         wanted = np.broadcast_to(addresses, mask.shape)[mask].astype(np.uint64)
         inside = wanted[(wanted >= self.first) & (wanted < self.end)]
         if not inside.size:
@@ -41,9 +41,10 @@ class Fence:
         beyond = (part < 0) | (inside + np.uint64(item_bytes) > self.ends[np.maximum(part, 0)])
         if beyond.any():
             first, nearest = int(inside[beyond][0]), int(part[beyond][0])
+            done, todo = ("stored", "store may write") if stores else ("read", "load may read")
             raise IndexError(
-                f"{int(beyond.sum())} elements of {item_bytes} bytes were read outside of every argument, the first "
-                f"{self._where(first, nearest, item_bytes)}; mask what a load may read"
+                f"{int(beyond.sum())} elements of {item_bytes} bytes were {done} outside of every argument, the first "
+                f"{self._where(first, nearest, item_bytes)}; mask what a {todo}"
             )
 
     def _where(self, address: int, nearest: int, item_bytes: int) -> str:
@@ -64,7 +65,7 @@ def put_up(fence: Fence | None) -> None:
     _current[:] = [] if fence is None else [fence]
 
 
-def check(addresses: Array, mask: Array, item_bytes: int) -> None:
-    """Hold a load against the fence, if there is one."""
+def check(addresses: Array, mask: Array, item_bytes: int, *, stores: bool = False) -> None:
+    """Hold a load, or a store, against the fence, if there is one."""
     for fence in _current:
-        fence.check(addresses, mask, item_bytes)
+        fence.check(addresses, mask, item_bytes, stores=stores)

@@ -11,6 +11,7 @@ from arena.platforms.cpu.triton.casting import convert
 from arena.platforms.cpu.triton.device_memory import translated
 from arena.platforms.cpu.triton.formats import bits, special_types
 from arena.platforms.cpu.triton.internals import Array, Internals
+from arena.platforms.cpu.triton.launch_order import runs_ends
 
 
 def mend(at: Internals) -> None:
@@ -55,7 +56,12 @@ def read(at: Internals, addresses: Array, mask: Array, instead: Array) -> Array:
 
 
 def write(at: Internals, addresses: Array, values: Array, mask: Array) -> None:
-    """Store `values` at `addresses` where `mask` holds."""
+    """Store `values` at `addresses` where `mask` holds.
+
+    What is stored elsewhere changes canaries; where no one looks at these, it is told as of a load.
+    """
+    if runs_ends():
+        fence.check(addresses, np.broadcast_to(mask, values.shape), values.dtype.itemsize, stores=True)
     at.interpreter._interpreter.store(addresses, bits(values), mask)
 
 

@@ -1,6 +1,7 @@
 // The CPU as a device: memory that a file holds, out of the host's reach but for kernels; nothing is captured.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <sys/mman.h>
@@ -30,7 +31,7 @@ class Device {
     static char* allocate(std::size_t bytes, int fill) {
         void* const first = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (first == MAP_FAILED) throw Failure("out_of_memory", "no memory is left for scratch");
-        std::memset(first, fill, bytes);
+        fill_lazily(static_cast<char*>(first), fill, bytes);
         protect(first, bytes);
         return static_cast<char*>(first);
     }
@@ -111,6 +112,24 @@ class Device {
     }
 
   private:
+    // Beyond the first piece, pages take memory when they are written to: until then they are those of one file.
+    static void fill_lazily(char* first, int fill, std::size_t bytes) {
+        constexpr std::size_t piece = 16u << 20;
+        std::memset(first, fill, std::min(bytes, piece));
+        if (bytes <= piece) return;
+        const int file = memfd_create("fill", MFD_CLOEXEC);
+        const bool written = file >= 0 && ::write(file, first, piece) == static_cast<ssize_t>(piece);
+        for (std::size_t at = piece; at < bytes; at += piece) {
+            const std::size_t length = std::min(piece, bytes - at);
+            constexpr int how = MAP_PRIVATE | MAP_FIXED;
+            if (!written) std::memset(first + at, fill, length);
+            else if (mmap(first + at, length, PROT_READ | PROT_WRITE, how, file, 0) == MAP_FAILED) {
+                throw Failure("out_of_memory", "no memory is left for scratch");
+            }
+        }
+        if (file >= 0) ::close(file);
+    }
+
     static void protect(void* first, std::size_t bytes) {
         if (!hip_cpu_worker_add(first, bytes)) throw Failure("launch_error", "device memory cannot be protected");
     }

@@ -7,7 +7,7 @@ namespace hip_cpu {
 
 class Order {
   public:
-    // `seed`: 0 for ascending order, 1 for descending order, 2 where nothing runs, else that of a shuffle. Mirrors `Call.order` of
+    // `seed`: 0 for ascending order, 1 for descending order, 2 and 3 where nothing runs, else that of a shuffle. Mirrors `Call.order` of
     // `arena/processes/protocol.py`.
     explicit Order(std::uint64_t seed = 0) : seed_(seed) {
         for (std::uint64_t& key : keys_) {
@@ -29,7 +29,7 @@ class Order {
         return turn;
     }
 
-    bool runs_nothing() const { return seed_ == 2; }
+    bool runs_nothing() const { return seed_ == 2 || seed_ == 3; }
 
     bool lanes_descend() const { return seed_ == 1 || (seed_ != 0 && (keys_[0] >> 63) != 0); }
 
