@@ -452,14 +452,6 @@ MESSAGES: dict[str, Message] = {
         "An entry that raises, returns an error code or leaves one on the device has no result.",
         "correct the call that failed",
     ),
-    "grid_too_large": Message(
-        MessageSection.RUN,
-        (Status.LAUNCH_ERROR,),
-        "a grid that no GPU launches",
-        "{log}",
-        "The limits of a launch hold on the CPU, too. Cases too large to emulate are launched there without running.",
-        "count what can be many along x, or loop over it in the kernel",
-    ),
     "gluon_not_emulated": Message(
         MessageSection.RUN,
         (Status.LAUNCH_ERROR,),

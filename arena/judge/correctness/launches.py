@@ -1,4 +1,4 @@
-"""Launches of cases that are too large to emulate: the candidate's host code runs, its kernels hardly do.
+"""Launches of cases that are too large to emulate: host code of the candidate runs, its kernels hardly do.
 
 Buffers are zeros that take no memory, so a case of many gigabytes costs next to nothing.
 """
@@ -32,7 +32,7 @@ _MOST_CUSTOM_BYTES = 1 << 26
 def check_launches(
     platform: Platform, worker_program: WorkerProgram, reference: Reference, cases: Sequence[Case]
 ) -> OutputCheck:
-    """Call on each of these cases and look at grids; where offsets need 64 bits, also at where the kernels' ends reach.
+    """Call on each of these cases and check the grids; where offsets need 64 bits, also the ends of each launch.
 
     Host code may stumble over zeros: another failure ends the check and says nothing. Cases for which nothing has been
     built are left out.

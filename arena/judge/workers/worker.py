@@ -63,7 +63,7 @@ _BLAMED = {
     Blame.COMPILE_ERROR: (Status.COMPILE_ERROR, "triton_refused"),
     Blame.LOAD_ERROR: (Status.LOAD_ERROR, "load_failed"),
     Blame.LAUNCH_ERROR: (Status.LAUNCH_ERROR, "launch_failed"),
-    Blame.GRID_LIMIT: (Status.LAUNCH_ERROR, "grid_too_large"),
+    Blame.GRID_LIMIT: (Status.LAUNCH_ERROR, "launch_failed"),
     Blame.REFUSED: (Status.LAUNCH_ERROR, "kernel_refuses"),
     Blame.WRONG_RESULT: (Status.WRONG_RESULT, "returns_other_tensors"),
     Blame.OUT_OF_MEMORY: (Status.OUT_OF_MEMORY, "device_memory_full"),

@@ -58,7 +58,7 @@ def read(at: Internals, addresses: Array, mask: Array, instead: Array) -> Array:
 def write(at: Internals, addresses: Array, values: Array, mask: Array) -> None:
     """Store `values` at `addresses` where `mask` holds.
 
-    What is stored elsewhere changes canaries; where no one looks at these, it is told as of a load.
+    A store elsewhere changes canaries. Where the judge does not check them, it is an error as of a load.
     """
     if runs_ends():
         fence.check(addresses, np.broadcast_to(mask, values.shape), values.dtype.itemsize, stores=True)
