@@ -49,19 +49,19 @@ def task_of(path: Path) -> Path:
 
 
 def narrowed(evaluation: Evaluation) -> Options:
-    """Options with the first and the last case that was wrong, and a seen one; without one, as few as there may be."""
+    """Options with the first and the last case that was wrong, and a seen one; all where none that was run is wrong."""
     wrong = [one.case for one in evaluation.cases if one.candidate not in (Status.PASSED, Status.NOT_RUN)]
     if not wrong:
-        return structs.replace(OPTIONS, max_work=1.0)
+        return OPTIONS
     return structs.replace(OPTIONS, case=(evaluation.cases[0].case, wrong[0], wrong[-1]))
 
 
 def judged(judge: JudgeClient, path: Path, times: int) -> Iterator[Evaluation]:
     """Judge a candidate in full, then narrowed to what rejected it, so many times in all."""
     options = OPTIONS
-    for _ in range(times):
+    for turn in range(times):
         evaluation = judge.evaluate(task_of(path), path, options)
-        if options is OPTIONS:
+        if turn == 0:
             options = narrowed(evaluation)
         yield evaluation
 
