@@ -205,7 +205,7 @@ class CandidateEvaluation:
         self.start_workers()
         cases = (*self._seen, *self._heldout)
         try:
-            rules.check(self._task.task_type, self._file)
+            rules.check(self._task, self._file)
             baseline = self._task.baseline_kernel
             self._unchanged = baseline is not None and same_program(self._file, baseline)
             build = build_program(self._task, self._file, cases, self._timer.facts)

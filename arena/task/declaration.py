@@ -60,6 +60,10 @@ class ViewOf:
     when: Expression | None = None
 
 
+MODULE_CLASSES = ("ModelNew", "Model")
+"""names of a module in the order of preference: KernelBench's candidates, and those of kernelbench.com"""
+
+
 @dataclass(frozen=True)
 class ModuleInterface:
     """The interface of a module, `ModelNew` or `Model`, that a candidate may define in place of the entry function."""

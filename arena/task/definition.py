@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from arena.results.record import Split
+from arena.task.declaration import MODULE_CLASSES as MODULE_CLASSES
 from arena.task.declaration import Arithmetic as Arithmetic
 from arena.task.declaration import Axis as Axis
 from arena.task.declaration import Fill as Fill
@@ -212,6 +213,11 @@ class Task:
     def takes_modules(self) -> bool:
         """Return whether a candidate may be a module, which is a file of Python."""
         return self.module is not None and self.task_type.triton
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names that the judge looks up in a file of Python."""
+        return (self.entry, *(MODULE_CLASSES if self.takes_modules else ()))
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:

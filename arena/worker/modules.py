@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from arena.processes.protocol import Load, ModuleCall
 from arena.results.messages import message
+from arena.task.declaration import MODULE_CLASSES
 from arena.worker.binding import Binding
 from arena.worker.operators import breaks_a_rule
 
 if TYPE_CHECKING:
     import torch
 
-CLASSES = ("ModelNew", "Model")
-"""names of a module in the order of preference: KernelBench's candidates, and those of kernelbench.com"""
 _SIGNATURE_CHARACTERS = 1000
 
 
@@ -51,11 +50,11 @@ def callee(module: ModuleType, message: Load, file: str) -> Callee:
     if callable(function):
         return _Function(function, message.entry)
     if message.modules:
-        for name in CLASSES:
+        for name in MODULE_CLASSES:
             found = getattr(module, name, None)
             if isinstance(found, type):
                 return _Modules(found)
-    others = f", and no class {' or '.join(CLASSES)}" if message.modules else ""
+    others = f", and no class {' or '.join(MODULE_CLASSES)}" if message.modules else ""
     raise LoadError(f"{file} defines no function `{message.entry}`{others}")
 
 

@@ -11,8 +11,15 @@ from arena.judge.compile import rules
 from arena.judge.workers.worker import CandidateFailed
 from arena.results.session import KERNEL_LIMIT_BYTES
 from arena.results.verdict import Status
+from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.definition import TaskType
 from tests.shipped import shipped_tasks
+
+_TASKS = {
+    TaskType.TRITON2TRITON: load_task(TASKS / "triton2triton/normalization/rms_norm"),
+    TaskType.HIP2HIP: load_task(TASKS / "hip2hip/modules/softmax"),
+    TaskType.TORCH2HIP: load_task(TASKS / "torch2hip/modules/softmax"),
+}
 
 
 def refusal(task_type: TaskType, text: str, folder: Path) -> str:
@@ -20,7 +27,7 @@ def refusal(task_type: TaskType, text: str, folder: Path) -> str:
     file = folder / task_type.kernel_file
     file.write_text(text, encoding="utf-8")
     try:
-        rules.check(task_type, file)
+        rules.check(_TASKS[task_type], file)
     except CandidateFailed as failure:
         assert failure.status is Status.RULE_VIOLATION
         return failure.detail
@@ -31,7 +38,7 @@ def refusal(task_type: TaskType, text: str, folder: Path) -> str:
     ("text", "said"),
     [
         ("import triton\nimport flash_attn\n", "kernel.py:2: imports `flash_attn`"),
-        ("def f():\n    import numpy as np\n", "kernel.py:2: imports `numpy`"),
+        ("def rms_norm():\n    import cupy as cp\n", "kernel.py:2: imports `cupy`"),
         ("from xformers.ops import rmsnorm\n", "imports `xformers.ops.rmsnorm`"),
         ("from torch.utils import cpp_extension\n", "kernel.py:1: `torch.utils.cpp_extension` compiles"),
         (
@@ -44,6 +51,51 @@ def refusal(task_type: TaskType, text: str, folder: Path) -> str:
 )
 def test_foreign_imports_are_named(text: str, said: str, tmp_path: Path) -> None:
     assert said in refusal(TaskType.TRITON2TRITON, text, tmp_path)
+
+
+UNUSED = "def check():\n    import cupy\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        UNUSED,
+        "def get_inputs():\n    from reference import shapes\n\ndef main():\n    get_inputs()\n",
+        "if __name__ == '__main__':\n    import flash_attn\n",
+        "import typing as t\nif t.TYPE_CHECKING:\n    from jaxtyping import Float\n",
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        import einops\n",
+        "import torch\ndef benchmark():\n    return torch.compile(torch.exp)\n",
+        "import numpy as np\ndef rms_norm():\n    return np.prod((1, 2))\n",
+    ],
+)
+def test_code_that_the_judge_never_runs_may_import(text: str, tmp_path: Path) -> None:
+    assert refusal(TaskType.TRITON2TRITON, text, tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{UNUSED}check()\n",
+        f"{UNUSED}def rms_norm():\n    helper()\ndef helper():\n    check()\n",
+        f"{UNUSED}def other(x=check()):\n    pass\n",
+        f"{UNUSED}@check\ndef other():\n    pass\n",
+        f"{UNUSED}if True:\n    rms_norm = check\n",
+        f"{UNUSED}class Other:\n    value = check()\n",
+        f"{UNUSED}rms_norm = globals()['ch' + 'eck']\n",
+        f"{UNUSED}import sys\nrms_norm = getattr(sys.modules[__name__], 'ch' + 'eck')\n",
+        f"{UNUSED}import sys\nrms_norm = getattr(sys, 'x', 'check')\n",
+        f"import atexit\n@atexit.register\n{UNUSED}",
+        "class Other:\n    def __init__(self):\n        import cupy\ndef rms_norm():\n    Other()\n",
+        "class A:\n    def __init_subclass__(cls):\n        cls().f()\n"
+        "class B(A):\n    def f(self):\n        import cupy\n",
+        "__name__ = '__main__'\nif __name__ == '__main__':\n    import cupy\n",
+        "if __name__ != '__main__':\n    import cupy\n",
+        "if __name__ == '__main__':\n    pass\nelse:\n    import cupy\n",
+        "import typing\ntyping.TYPE_CHECKING = 1\nif typing.TYPE_CHECKING:\n    import cupy\n",
+    ],
+)
+def test_code_that_may_run_may_not(text: str, tmp_path: Path) -> None:
+    assert "imports `cupy`" in refusal(TaskType.TRITON2TRITON, text, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +143,7 @@ def test_every_kernel_of_the_corpus_keeps_the_rules() -> None:
     kernels = [(task, file) for task in tasks for file in (task.baseline_kernel, task.expert) if file is not None]
     assert len(kernels) > len(tasks)
     for task, file in kernels:
-        rules.check(task.task_type, file)
+        rules.check(task, file)
 
 
 BOMBS = {

@@ -77,7 +77,7 @@ class Builder:
 
     def _failure(self, job: _Job, file: Path) -> CandidateFailed | None:
         try:
-            rules.check(job.task.task_type, file)
+            rules.check(job.task, file)
         except CandidateFailed as broken:
             return broken
         if job.facts.emulated:

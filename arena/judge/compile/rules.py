@@ -11,17 +11,18 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from arena.judge.compile.live_code import live_nodes
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.toolchains.hip_scan import mask
 from arena.results.messages import message
 from arena.results.session import KERNEL_LIMIT_BYTES
 from arena.results.verdict import Status
-from arena.task.definition import TaskType
+from arena.task.definition import Task
 
-_ALLOWED = frozenset({"torch", "triton", "__future__", *sys.stdlib_module_names})
+_ALLOWED = frozenset({"torch", "triton", "numpy", "__future__", *sys.stdlib_module_names})
 _GENERATORS = (
     *("torch.utils.cpp_extension", "torch._inductor", "torch._dynamo", "torch.compile"),
     *("torch.cuda.jiterator", "torch.cuda._compile_kernel"),
@@ -37,19 +38,20 @@ _MOST_TO_COPY = 20_000 << 20
 _INCLUDE = re.compile(r"^[ \t]*(?P<sign>#)[ \t]*include[ \t]*([<\"])(?P<name>[^>\"\n]+)[>\"]", re.MULTILINE)
 
 
-def check(task_type: TaskType, candidate: Path) -> None:
+def check(task: Task, candidate: Path) -> None:
     """Raise `CandidateFailed` with `rule_violation` where the text of a candidate breaks a rule."""
     size = candidate.stat().st_size
     if size > KERNEL_LIMIT_BYTES:  # what reads it, here and in compilers, is bounded by its length
         detail = message("file_too_large", file=candidate.name, found=size, allowed=KERNEL_LIMIT_BYTES)
         raise CandidateFailed(Status.RULE_VIOLATION, detail)
     text = candidate.read_text(encoding="utf-8", errors="replace")
-    for detail in (_imports if task_type.triton else _includes)(text, candidate.name):
+    found = _imports(text, candidate.name, task.called) if task.task_type.triton else _includes(text, candidate.name)
+    for detail in found:
         raise CandidateFailed(Status.RULE_VIOLATION, detail)
 
 
-def _imports(text: str, file: str) -> Iterator[str]:
-    """Yield a message for each module that is neither Python's, PyTorch's nor Triton's; none if it does not parse.
+def _imports(text: str, file: str, called: Collection[str]) -> Iterator[str]:
+    """Yield a message for each module in live code that may not be imported; none if the text does not parse.
 
     A text that takes long to parse is refused: Python copies what is left of an f-string at each of its braces.
     """
@@ -64,7 +66,7 @@ def _imports(text: str, file: str) -> Iterator[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     inner: set[ast.AST] = set()
-    for node in ast.walk(tree):  # outer nodes first
+    for node in live_nodes(tree, called):  # outer nodes first
         if not isinstance(node, ast.stmt | ast.expr):
             continue
         if isinstance(node, ast.Attribute):

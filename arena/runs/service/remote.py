@@ -336,7 +336,7 @@ def _too_large(task: Task, candidate: Path, options: Options, environment: Envir
     heldout = select_cases(task, task.heldout, options) if options.heldout else ()
     cases = (*select_cases(task, task.seen, options), *heldout)
     try:
-        rules.check(task.task_type, candidate)
+        rules.check(task, candidate)
     except CandidateFailed as failure:
         return refusal(task, candidate, cases, environment, Verdict(Stage.COMPILE, failure.status, failure.detail, 0.0))
     raise InfrastructureError(f"{candidate} has changed while it was read")

@@ -28,6 +28,10 @@ _INLINE_TWICE = re.compile(
     r"|(?<=__forceinline__)\s+inline\b"
 )
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b(?=(?:volatile|__volatile__|goto|inline|\s)*\()")
+_UNTYPED_KERNEL = re.compile(
+    r"(?P<call>\bhipLaunchKernel\s*\(\s*)"
+    r"(?:\(\s*(?:const\s+)?void\s*\*\s*\)|(?:reinterpret|static)_cast\s*<\s*(?:const\s+)?void\s*\*\s*>)"
+)
 _EMPTY_ASSEMBLY = re.compile(r'[^(]*\(\s*"\s*"')
 _VECTOR = re.compile(r"__attribute__\s*\(\(\s*(?:__)?ext_vector_type(?:__)?\s*\((?P<count>[^();]*)\)\s*\)\)")
 _ALIAS = re.compile(
@@ -82,6 +86,8 @@ def _keywords(text: str, masked: str) -> Iterator[Edit]:
         yield Edit(*match.span(), "__attribute__((noinline))")
     for match in _INLINE_TWICE.finditer(masked):
         yield Edit(*match.span(), _newlines(match.group()) or " ")
+    for match in _UNTYPED_KERNEL.finditer(masked):  # the header needs the parameters, which the cast hides
+        yield Edit(match.end("call"), match.end(), _newlines(text[match.end("call") : match.end()]) or " ")
     for match in _ASSEMBLY.finditer(masked):
         if not _EMPTY_ASSEMBLY.match(text, match.end()):
             yield Edit(match.start(), match.start(), "HIP_CPU_NO_INLINE_ASSEMBLY ")

@@ -195,6 +195,7 @@ void hip_cpu_call(void (*kernel)(P...), void** arguments, std::index_sequence<I.
     kernel(*static_cast<std::remove_reference_t<P>*>(arguments[I])...);
 }
 // Only for a kernel passed as what it is: behind a `const void*` its parameters are unknown to a C++ compiler.
+// `hip/source.py` removes such a cast that is written in the call.
 template <class... P>
 hipError_t hipLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
                            hipStream_t stream, unsigned line = __builtin_LINE(), const char* file = __builtin_FILE()) {
