@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _TOUCHING = ("fill_.Scalar", "fill_.Tensor", "zero_", "_local_scalar_dense")
 _ARANGE = "arange.start_out"
+_NAMED = ("empty.memory_format", "empty_strided")
+"""what makes tensors where `device="cuda"` is asked for"""
 _MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor")
 _READERS = ("numpy", "tolist", "__array__", "__dlpack__")
 
@@ -54,17 +56,19 @@ class EmulatedDevice:
                 "copy_": self._copy,
                 **{name: self._touching(name) for name in _TOUCHING},
             }
-            if self._own:
-                library = torch._C._dispatch_library("IMPL", "aten", "CPU", __file__, 0)
-                # When the last reference goes, so do the replacements: there shall be none that can be found.
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
-            else:
+            if not self._own:
                 self._library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
-            for name, function in {**making, **touching}.items():
+            named = {name: making[name] for name in _NAMED}
+            for key, functions in (("CPU", {**making, **touching}), ("CUDA", named)):
                 if self._own:
-                    library.impl(name, "CPU", function)
-                else:
-                    self._library.impl(name, function, "CPU")  # type: ignore[no-untyped-call]
+                    library = torch._C._dispatch_library("IMPL", "aten", key, __file__, 0)
+                    # When the last reference goes, so do the replacements: there shall be none that can be found.
+                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
+                for name, function in functions.items():
+                    if self._own:
+                        library.impl(name, key, function)
+                    else:
+                        self._library.impl(name, function, key)  # type: ignore[no-untyped-call]
 
     def _empty(self, size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:
         return self._empty_strided(size, _contiguous(size, memory_format), dtype=dtype)
@@ -148,6 +152,10 @@ class EmulatedDevice:
 
     def _maker(self, original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         def make(*args: Any, **kwargs: Any) -> torch.Tensor:
+            import torch
+
+            if original.__name__ != "from_numpy" and torch.device(kwargs.get("device") or "cuda").type == "cuda":
+                kwargs["device"] = "cpu"
             with self.on_the_host():
                 made = original(*args, **kwargs)
             return made.clone() if device_memory.find(made.data_ptr()) is None else made

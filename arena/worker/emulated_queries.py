@@ -8,6 +8,7 @@ from typing import Any
 
 from arena.platforms.cpu.triton import device_memory
 
+DEVICE = "cuda:0"
 _PROCESSORS = 3
 """few, so that a grid of so many programs has several tiles for each"""
 _SHARED_BYTES = 64 << 10
@@ -74,15 +75,19 @@ class _EmulatedDriver:
         """Return PyTorch's word for where tensors are."""
         import torch
 
-        return torch.device("cpu")
+        return torch.device(DEVICE)
 
 
 def answer_queries() -> None:
-    """Have PyTorch and Triton answer for the emulated device; `torch.cuda.is_available` stays False."""
+    """Have PyTorch and Triton answer for the emulated device as for a GPU."""
     import torch
     import triton
 
     answers: dict[str, Any] = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "_lazy_init": lambda: None,
+        "empty_cache": lambda: None,
         "current_device": lambda: 0,
         "device_count": lambda: 1,
         "set_device": lambda device: None,
@@ -99,7 +104,12 @@ def answer_queries() -> None:
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
+    for name in ("range_push", "range_pop", "mark"):
+        setattr(torch.cuda.nvtx, name, _nothing)
     torch.Tensor.is_cuda = property(_is_on_device)  # type: ignore[assignment]
+    torch.Tensor.device = property(_device_of(torch.Tensor.device))  # type: ignore[assignment]
+    torch.Tensor.cuda = _moved(torch.Tensor.cuda)  # type: ignore[method-assign]
+    torch.Tensor.to = _moved(torch.Tensor.to)  # type: ignore[method-assign]
     triton.runtime.driver.set_active(_EmulatedDriver())
 
 
@@ -109,3 +119,37 @@ def _entered(what: object) -> AbstractContextManager[object]:
 
 def _is_on_device(tensor: Any) -> bool:
     return device_memory.find(tensor.data_ptr()) is not None
+
+
+def _nothing(*_: object, **__: object) -> int:
+    return 0
+
+
+def _device_of(own: Any) -> Any:
+    """Return the getter of a tensor's device, which is `DEVICE` for those in device memory."""
+    import torch
+
+    emulated = torch.device(DEVICE)
+
+    def device(tensor: Any) -> Any:
+        return emulated if _is_on_device(tensor) else own.__get__(tensor)
+
+    return device
+
+
+def _moved(original: Any) -> Any:
+    """Return `Tensor.to` or `Tensor.cuda`, by which a tensor that is in device memory already stays where it is."""
+    import torch
+
+    def real(value: object) -> object:
+        named = isinstance(value, torch.device | str) and torch.device(value).type == "cuda"
+        return torch.device("cpu") if named else value
+
+    def move(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_on_device(tensor):
+            return original(tensor, *args, **kwargs)
+        if original.__name__ == "cuda":
+            return tensor
+        return original(tensor, *map(real, args), **{name: real(value) for name, value in kwargs.items()})
+
+    return move

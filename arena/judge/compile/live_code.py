@@ -23,8 +23,8 @@ _Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 def live_nodes(tree: ast.Module, called: Collection[str]) -> Iterator[ast.AST]:
     """Yield each node of the code that may run, outer nodes first.
 
-    A function or class at the top of the file is live if it is called by the judge, decorated, or named in live code. So are
-    methods of a live class. The blocks under `if __name__ == "__main__"` and `if TYPE_CHECKING` are not live.
+    A function or class at the top of the file is live if the judge calls it, it is decorated, or live code names it.
+    So are methods of a live class. The blocks under `if __name__ == "__main__"` and `if TYPE_CHECKING` are not live.
 
     Args:
         tree: the file
