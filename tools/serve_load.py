@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from arena import Client
 from arena.errors import NotServed
-from arena.runs.serve.clients import Client as Known
+from arena.runs.serve.clients import ClientAccount as Known
 from arena.runs.serve.routes import EpisodeServer
 from tests.runs.serve.serving import Judge, served
 

@@ -297,7 +297,7 @@ class CandidateEvaluation:
         self._baselines.end_measuring()
 
     def _with_launches(self, finding: OutputCheck, cases: tuple[Case, ...]) -> OutputCheck:
-        """Where all is right in an emulation, check also the launches of the cases that it leaves out as too large."""
+        """Check, where all is right in an emulation, also the launches of cases that it leaves out as too large."""
         if finding.status is not Status.PASSED or not self._timer.facts.emulated or self._options.case:
             return finding
         left_out = [case for case in cases if case.id not in self._results]

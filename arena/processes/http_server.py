@@ -245,7 +245,7 @@ def _reply(content: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping
 def _connections(head_s: float, most_silent: int, most_open: int, is_busy: Callable[[str], bool]) -> type[H11Protocol]:
     """Return uvicorn's protocol with limits on peers that send no request or take no answer, and on all together.
 
-    The holder of a token who is busy is refused before its request is looked at, which costs a tenth of an answer.
+    The holder of a token who is busy is refused before its request is read, which costs a tenth of an answer.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 

@@ -1,4 +1,4 @@
-"""Which parts of a Python candidate can run when it is loaded and its entry called. `rules.py` checks no others.
+"""Find the parts of a Python candidate that can run when it is loaded and its entry called; `rules.py` checks these.
 
 A file often holds its own tests, a benchmark or a reference model. What only these import takes no part in an
 evaluation.

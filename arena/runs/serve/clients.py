@@ -26,7 +26,7 @@ _Count = Annotated[int, Meta(ge=1, le=2**53)]
 _Token = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._~+/=-]{16,200}\Z")]
 
 
-class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ClientAccount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One client, as the file of `--clients` has it. A limit that is null is none.
 
     Attributes:
@@ -53,7 +53,7 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Usage(msgspec.Struct):
-    """What a client has used so far, and its limits; part of the answer to GET /status."""
+    """The use that a client has made of its limits; part of the answer to GET /status."""
 
     client: str
     episodes: int
@@ -66,9 +66,9 @@ class Usage(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Caller:
-    """Who makes a request."""
+    """The client that makes a request, or its agent."""
 
-    client: Client
+    client: ClientAccount
     is_agent: bool = False
 
 
@@ -84,13 +84,13 @@ class TooMany(Exception):
 class Clients:
     """Every client of a server, with what it uses. Thread-safe."""
 
-    known: Sequence[Client]
+    known: Sequence[ClientAccount]
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _used: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @cached_property
     def callers(self) -> Mapping[str, Caller]:
-        """Whose token is which."""
+        """Return the caller of each token."""
         found = {client.token: Caller(client) for client in self.known}
         found.update({client.agent_token: Caller(client, True) for client in self.known if client.agent_token})
         return found
@@ -101,7 +101,7 @@ class Clients:
             for kind, number in numbers.items():
                 self._used[name, kind] += number
 
-    def spend(self, client: Client, **numbers: int) -> None:
+    def spend(self, client: ClientAccount, **numbers: int) -> None:
         """Count what a client is about to use. Raises `OverLimit`, and then counts nothing."""
         with self._lock:
             for kind, number in numbers.items():
@@ -112,7 +112,7 @@ class Clients:
                 self._used[client.name, kind] += number
 
     @contextmanager
-    def spent(self, client: Client, **numbers: int) -> Iterator[None]:
+    def spent(self, client: ClientAccount, **numbers: int) -> Iterator[None]:
         """Count what a client uses, unless it comes to nothing: an exception gives it back. Raises `OverLimit`."""
         self.spend(client, **numbers)
         try:
@@ -122,7 +122,7 @@ class Clients:
             raise
 
     @contextmanager
-    def held(self, client: Client, kind: str) -> Iterator[None]:
+    def held(self, client: ClientAccount, kind: str) -> Iterator[None]:
         """Count one of `requests` or `places` while this lasts. Raises `TooMany`."""
         limit = getattr(client, kind)
         with self._lock:
@@ -143,7 +143,7 @@ class Clients:
         with self._lock:
             return self._used[caller.client.name, "requests"] >= caller.client.requests
 
-    def usage(self, client: Client) -> Usage:
+    def usage(self, client: ClientAccount) -> Usage:
         """Return what a client has used, and its limits."""
         kinds = ("episodes", "evaluations", "kernel_bytes", "requests", "places")
         with self._lock:
@@ -152,12 +152,12 @@ class Clients:
         return Usage(client=client.name, limits=limits, **dict(zip(kinds, used, strict=True)))
 
 
-def local(capacity: int, token: str = "", agent_token: str = "", agent_episodes: int = 0) -> Client:
+def local(capacity: int, token: str = "", agent_token: str = "", agent_episodes: int = 0) -> ClientAccount:
     """Return the one client of a server without a file of clients, which may use all of its capacity.
 
     Tokens that are empty are made up.
     """
-    return Client(
+    return ClientAccount(
         LOCAL,
         token or secrets.token_urlsafe(_TOKEN_BYTES),
         agent_token or secrets.token_urlsafe(_TOKEN_BYTES),
@@ -167,12 +167,12 @@ def local(capacity: int, token: str = "", agent_token: str = "", agent_episodes:
     )
 
 
-def read_clients(path: Path) -> tuple[Client, ...]:
+def read_clients(path: Path) -> tuple[ClientAccount, ...]:
     """Read a file of clients: YAML, a list below `clients`, for its owner's eyes only. Raises `UsageError`."""
     try:
         if path.stat().st_mode & _OTHERS:
             raise UsageError(f"{path}: others may read its tokens; chmod 600 {path}")
-        found = msgspec.yaml.decode(path.read_bytes(), type=dict[str, list[Client]])
+        found = msgspec.yaml.decode(path.read_bytes(), type=dict[str, list[ClientAccount]])
     except OSError as problem:
         raise UsageError(f"{path}: {problem.strerror}") from None
     except msgspec.MsgspecError as problem:
@@ -194,6 +194,6 @@ def _require_distinct(path: Path, what: str, values: Sequence[str]) -> None:
         raise UsageError(f"{path}: a {what} occurs twice{shown}")
 
 
-def recorded_name(client: Client, agent: str) -> str:
+def recorded_name(client: ClientAccount, agent: str) -> str:
     """Return an agent's name in records: no client writes beside the trials of another one's agents."""
     return agent if client.name == LOCAL else f"{client.name}.{agent}"

@@ -23,7 +23,7 @@ from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.identity import described, differences, mixing, require_same
 from arena.runs.runner import now
-from arena.runs.serve.clients import Caller, Client, Clients, local, recorded_name
+from arena.runs.serve.clients import Caller, ClientAccount, Clients, local, recorded_name
 from arena.runs.serve.episode import Episode, EpisodeClock
 from arena.runs.serve.journal import EpisodeJournal, EpisodeState
 from arena.runs.serve.views import EpisodeView, Final, ServedTask, ServerView, Step, TaskView, task_view
@@ -67,7 +67,7 @@ class ServeSettings:
     options: Options
     limits: Limits
     capacity: int
-    clients: tuple[Client, ...] = ()
+    clients: tuple[ClientAccount, ...] = ()
     """none: one, whose tokens are made up"""
     allow_mixed: bool = False
     """go on with a folder that another judge began"""
@@ -322,7 +322,7 @@ class Episodes:
         )
 
     @contextmanager
-    def _place(self, client: Client, kernel_bytes: int) -> Iterator[None]:
+    def _place(self, client: ClientAccount, kernel_bytes: int) -> Iterator[None]:
         """Hold a place among those who are judged or wait for a judge; count the evaluation and its kernel."""
         with self._lock:
             if self._waiting >= self.settings.capacity:

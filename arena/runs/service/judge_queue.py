@@ -21,7 +21,7 @@ J = TypeVar("J")
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose request it is. `is_gone`: whether nobody waits for the answer any more."""
+    """The client of a request. `is_gone`: whether nobody waits for the answer any more."""
 
     name: str = ""
     is_gone: Callable[[], bool] = lambda: False

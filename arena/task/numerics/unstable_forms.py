@@ -151,7 +151,7 @@ _CLOSE = 1e-3
 
 
 class _Difference(NamedTuple):
-    """What is known of a tensor: up to elements that were masked it is `left - right`. `of_mean`: right is a mean."""
+    """A tensor that is a difference: up to elements that were masked it is `left - right`. `of_mean`: right is a mean."""
 
     tensor: Tensor
     left: Tensor

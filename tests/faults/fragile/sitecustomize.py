@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 
 from arena.judge.compile import rules
-from arena.task.definition import TaskType
+from arena.task.definition import Task
 
 _whole = rules.check
 
 
-def _check(task_type: TaskType, candidate: Path) -> None:
+def _check(task: Task, candidate: Path) -> None:
     if b"ENDS ITS JUDGE" in candidate.read_bytes():
         os._exit(9)
-    _whole(task_type, candidate)
+    _whole(task, candidate)
 
 
 rules.check = _check

@@ -10,7 +10,7 @@ from pathlib import Path
 from arena.results.effort import Effort
 from arena.results.record import Evaluation
 from arena.results.session import Limits
-from arena.runs.serve.clients import Caller, Client
+from arena.runs.serve.clients import Caller, ClientAccount
 from arena.runs.serve.episodes import Episodes, ServeSettings, opened
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.corpora import open_corpora
@@ -53,7 +53,7 @@ def served(
     minutes: float = 10.0,
     effort: Effort = Effort.FULL,
     capacity: int = 8,
-    clients: Sequence[Client] = (),
+    clients: Sequence[ClientAccount] = (),
     tasks: Sequence[str] = (),
 ) -> Iterator[tuple[Episodes, Judge]]:
     """Open the run folder `root/run`, which goes on where an earlier one stopped."""

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from arena import Client
 from arena.errors import NotServed, UsageError
-from arena.runs.serve.clients import Client as Known
+from arena.runs.serve.clients import ClientAccount as Known
 from arena.runs.serve.clients import local, read_clients
 from arena.runs.serve.routes import EpisodeServer
 from tests.runs.serve.serving import TASK, Judge, served

@@ -1,4 +1,4 @@
-"""Where loads may read, and sometimes stores write: between the arguments of a call lies memory of nobody.
+"""Bound where loads may read, and sometimes stores write: between the arguments of a call lies memory of nobody.
 
 A load out of bounds is an error on a device too, though often a silent one. Memory that a candidate allocated itself is
 not looked after.
