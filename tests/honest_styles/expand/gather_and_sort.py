@@ -13,7 +13,7 @@ def expand_block(x_ptr, cu_ptr, old, new, out_ptr, R, T, BR: tl.constexpr, BT: t
     begin = tl.sort(begin)
     request = tl.sum((begin[None, :] <= t[:, None]).to(tl.int32), axis=1) - 1
     x = tl.load(x_ptr + r, mask=r < R, other=0)
-    x = tl.where(x == old.to(x.dtype), new.to(x.dtype), x)
+    x = tl.where(x == old, new, x).to(x_ptr.dtype.element_ty)
     tl.store(out_ptr + t, tl.gather(x, tl.maximum(request, 0), 0), mask=t < T)
 
 
