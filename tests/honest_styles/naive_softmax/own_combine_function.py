@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from triton import cdiv, next_power_of_2
 
-LOG2E: tl.constexpr = 1.4426950408889634
+LOG2E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""Annotated constants, do_not_specialize, noinline helpers, a triton.jit call with options, and asserts on layout."""
+"""Annotated constants, do_not_specialize, helpers, a triton.jit call with options, and asserts on layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if t.TYPE_CHECKING:
     Array = NDArray[t.Any]
 
 MAX_FUSED: t.Final[int] = 65536
-BLOCK_LIMIT: tl.constexpr = tl.constexpr(1024)
+BLOCK_LIMIT = tl.constexpr(1024)
 
 
 @dataclasses.dataclass
@@ -27,14 +27,14 @@ class Meta:
     options: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
-@triton.jit(noinline=True)
+@triton.jit
 def square_sum(x):
     return tl.sum(x * x, axis=0)
 
 
 @triton.jit(do_not_specialize=["eps"])
 def rms_norm_fwd(
-    X: tl.pointer_type(tl.float32) | None, W, Y, stride: tl.int32, n_cols, eps, BLOCK_SIZE: tl.constexpr = BLOCK_LIMIT
+    X, W, Y, stride, n_cols, eps, BLOCK_SIZE: tl.constexpr = BLOCK_LIMIT
 ):
     row = tl.program_id(0).to(tl.int64)
     X += row * stride
