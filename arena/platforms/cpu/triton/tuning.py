@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from arena.platforms.cpu.triton.internals import Internals
+from arena.platforms.cpu.triton.launch_order import runs_ends, runs_nothing
 
 _autotuners: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -36,6 +37,11 @@ def _run_once(kernel_call: Callable[[], object], quantiles: Any = None) -> list[
     return [0.0] * 3
 
 
+def _where_all_run(hook: Callable[..., object]) -> Callable[..., object]:
+    """Leave a hook out where launches hardly run: it would copy arguments as large as a GPU's memory."""
+    return lambda *args, **kwargs: None if runs_nothing() or runs_ends() else hook(*args, **kwargs)
+
+
 def mend(at: Internals) -> None:
     """Make every autotuner benchmark with `_run_once`; keys, pruning, restoring and hooks stay Triton's own."""
     owner = at.member(at.autotuner, "Autotuner")
@@ -48,6 +54,7 @@ def mend(at: Internals) -> None:
         original(self, *args, **{**kwargs, "do_bench": _run_once})
         self.do_bench = _run_once
         self.cache_results = False
+        self.pre_hook, self.post_hook = _where_all_run(self.pre_hook), _where_all_run(self.post_hook)
         _autotuners.add(self)
 
     at.replace(owner, "__init__", __init__)
