@@ -151,7 +151,7 @@ _CLOSE = 1e-3
 
 
 class _Difference(NamedTuple):
-    """A tensor that is a difference: up to elements that were masked it is `left - right`. `of_mean`: right is a mean."""
+    """A tensor that is a difference: `left - right`, up to masked elements. `of_mean`: right is a mean."""
 
     tensor: Tensor
     left: Tensor
