@@ -1,6 +1,6 @@
 """Faults of kinds that engines have shipped, and honest styles: what the CPU platform must say of each.
 
-A file of `tests/shipped_faults/<task>/` is a whole candidate and begins with `expect: STATUS[ or STATUS]. Why.`
+A file of `tests/shipped_faults/<task>/` is a whole candidate. It begins: `expect: STATUS[ or STATUS][ in CASE]. Why.`
 Those of `tests/honest_styles/<task>/` must pass.
 
 With `ARENA_REPEATS=20` every fault is judged twenty times, after the first time on the case that rejected it.
@@ -20,11 +20,12 @@ from arena.judge.process.client import JudgeClient
 from arena.results.effort import Effort
 from arena.results.record import Evaluation
 from arena.results.verdict import Status
-from arena.task.corpus.task_folder import TASKS
+from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import Case
 from arena.task.options import Options
 from tests.candidates import candidates, name
 
-_HEADER = re.compile(r'(?:// |""")expect: (\w+(?: or \w+)*)\. \S')
+_HEADER = re.compile(r'(?:// |""")expect: (?P<statuses>\w+(?: or \w+)*)(?: in (?P<case>[\w-]+))?\. \S')
 _QUICK = {
     "rms_norm-asks_the_device",
     "temperature-tuned_in_place",
@@ -40,6 +41,7 @@ _QUICK = {
 }
 """what no other test would find; the others are slow"""
 REPEATS = int(os.environ.get("ARENA_REPEATS", "1"))
+"""how often each fault is judged; more than once: first with all cases, whatever its file names"""
 OPTIONS = Options(effort=Effort.CORRECTNESS, seeds=3, call_timeout_s=60.0, max_work=1e7)
 
 
@@ -48,6 +50,17 @@ def task_of(path: Path) -> Path:
     language = "triton2triton" if path.suffix == ".py" else "hip2hip"
     (found,) = TASKS.glob(f"{language}/*/{path.parent.name}")
     return found
+
+
+def of_one_dtype(task: Path) -> Options:
+    """Options with the cases of one dtype, the first one's: each further dtype is compiled twice, for seconds."""
+    found = load_task(task)
+    alike = [case.id for case in found.cases if _dtypes(case) == _dtypes(found.seen[0])]
+    return structs.replace(OPTIONS, case=tuple(alike), seeds=1)
+
+
+def _dtypes(case: Case) -> list[str]:
+    return [value for value in case.values.values() if isinstance(value, str)]
 
 
 def narrowed(evaluation: Evaluation) -> Options:
@@ -59,9 +72,9 @@ def narrowed(evaluation: Evaluation) -> Options:
     return structs.replace(OPTIONS, case=(evaluation.cases[0].case, wrong[0], wrong[-1], *values))
 
 
-def judged(judge: JudgeClient, path: Path, times: int) -> Iterator[Evaluation]:
-    """Judge a candidate in full, then narrowed to what rejected it, so many times in all."""
-    options = OPTIONS
+def judged(judge: JudgeClient, path: Path, times: int, case: str) -> Iterator[Evaluation]:
+    """Judge a candidate so many times: once with this case, or in full, then narrowed to what rejected it."""
+    options = structs.replace(OPTIONS, case=(case,)) if case and times == 1 else OPTIONS
     for turn in range(times):
         evaluation = judge.evaluate(task_of(path), path, options)
         if turn == 0:
@@ -84,7 +97,8 @@ def parameters(corpus: str) -> list[object]:
 
 @pytest.mark.parametrize("path", parameters("honest_styles"))
 def test_an_honest_style_is_accepted(cpu_judge: JudgeClient, path: Path) -> None:
-    status, why = last_word(cpu_judge.evaluate(task_of(path), path, OPTIONS))
+    task = task_of(path)
+    status, why = last_word(cpu_judge.evaluate(task, path, of_one_dtype(task)))
     assert status is Status.PASSED, why
 
 
@@ -92,9 +106,9 @@ def test_an_honest_style_is_accepted(cpu_judge: JudgeClient, path: Path) -> None
 def test_a_fault_is_rejected(cpu_judge: JudgeClient, path: Path) -> None:
     header = _HEADER.match(path.read_text(encoding="utf-8"))
     assert header is not None, "a fault begins with the status that is expected"
-    wanted = tuple(Status(status) for status in header.group(1).split(" or "))
+    wanted = tuple(Status(status) for status in header["statuses"].split(" or "))
     overlapping = "Overlapping" in path.read_text(encoding="utf-8").splitlines()[0]
-    for evaluation in judged(cpu_judge, path, REPEATS):
+    for evaluation in judged(cpu_judge, path, REPEATS, header["case"] or ""):
         status, why = last_word(evaluation)
         assert status in wanted, why
         assert not overlapping or "[wrong_in_order]" in why
