@@ -72,7 +72,7 @@ def _how_much(ranked: Sequence[RankedGroup], emulated: bool) -> ReportAnswer:
         return ReportAnswer(MUCH, "Not known: nothing was timed.", "")
     heading = ratio_heading(emulated)
     rule = "one that is not solved, or not shown to be faster, counts as 1×."
-    rest = [f"Geometric mean {heading} over all planned trials; {rule}"]
+    rest = [f"Geometric mean {heading} to the baseline on seen cases, over all planned trials; {rule}"]
     if len(ranked) > 1 and (ratio := ranked[0].over_next) is not None:
         level = "" if shown(ratio) else " The interval holds 1×: no difference is shown."
         rest.append(f"Over {ranked[1].group.label}, the next: {_factor(ratio)}.{level}")
@@ -98,7 +98,8 @@ def _lost(best: Group) -> ReportAnswer:
     if worst is not None and worst.drop.value:
         rest.append(f"Most often kind {worst.kind}: {worst.cases - worst.passed} of {worst.cases} cases.")
     if retention := best.mean["speedup_retention"]:
-        rest.append(f"Its speedup on unseen shapes is {_factor(retention)} that on seen ones.")
+        level = " The interval holds 1×: no change is shown." if _holds_1(retention) else ""
+        rest.append(f"Its speedup on unseen shapes is {_factor(retention)} that on seen ones.{level}")
     return ReportAnswer(LOST, lead, " ".join(rest))
 
 
@@ -108,6 +109,10 @@ def _ended(outcomes: Mapping[Outcome, int]) -> str:
 
 def _factor(value: Quantity) -> str:
     return formats.quantity(value, Unit.FACTOR)
+
+
+def _holds_1(ratio: Quantity) -> bool:
+    return ratio.low is None or ratio.high is None or ratio.low <= 1 <= ratio.high
 
 
 def _listed(names: Sequence[str]) -> str:

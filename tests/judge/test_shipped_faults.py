@@ -73,8 +73,8 @@ def narrowed(evaluation: Evaluation) -> Options:
 
 
 def judged(judge: JudgeClient, path: Path, times: int, case: str) -> Iterator[Evaluation]:
-    """Judge a candidate so many times: once with this case, or in full, then narrowed to what rejected it."""
-    options = structs.replace(OPTIONS, case=(case,)) if case and times == 1 else OPTIONS
+    """Judge a candidate so many times: once with this case and the first one, or in full, then narrowed to what rejected it."""
+    options = structs.replace(OPTIONS, case=("seen-01", case)) if case and times == 1 else OPTIONS
     for turn in range(times):
         evaluation = judge.evaluate(task_of(path), path, options)
         if turn == 0:

@@ -1,4 +1,4 @@
-"""expect: out_of_bounds or launch_error. Mask at the end: the last block stores past the output."""
+"""expect: out_of_bounds or launch_error in seen-01. Mask at the end: the last block stores past the output."""
 
 import triton
 import triton.language as tl

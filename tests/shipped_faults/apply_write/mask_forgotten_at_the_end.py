@@ -1,4 +1,4 @@
-"""expect: out_of_bounds or wrong_result. Mask at the end: a whole tile is stored however short the write is."""
+"""expect: out_of_bounds or wrong_result in seen-01. Mask at the end: a whole tile is stored however short the write is."""
 
 import triton
 import triton.language as tl

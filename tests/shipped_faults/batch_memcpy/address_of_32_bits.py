@@ -1,4 +1,4 @@
-"""expect: launch_error. Offsets of 32 bits: the upper half of an address is lost."""
+"""expect: launch_error in seen-01. Offsets of 32 bits: the upper half of an address is lost."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""expect: wrong_result. State longer than the window: a sequence with fewer tokens than the state has rows loses the old ones."""
+"""expect: wrong_result in seen-02. State longer than the window: a sequence with fewer tokens than the state has rows loses the old ones."""
 
 import triton
 import triton.language as tl

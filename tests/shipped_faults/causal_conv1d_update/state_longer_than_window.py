@@ -1,4 +1,4 @@
-"""expect: wrong_result. State longer than the window: taps count from the oldest row, though more rows are kept."""
+"""expect: wrong_result in seen-02. State longer than the window: taps count from the oldest row, though more rows are kept."""
 
 import triton
 import triton.language as tl

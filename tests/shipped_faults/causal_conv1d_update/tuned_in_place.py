@@ -1,4 +1,4 @@
-"""expect: wrong_result. Tuned in place: every configuration moves the states by a row."""
+"""expect: wrong_result in seen-01. Tuned in place: every configuration moves the states by a row."""
 
 import triton
 import triton.language as tl

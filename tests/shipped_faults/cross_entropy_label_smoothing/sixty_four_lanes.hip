@@ -1,4 +1,4 @@
-// expect: wave_size_dependent. Lanes mixed: shuffles over warpSize lanes, and sums counted in waves of 64.
+// expect: wave_size_dependent in seen-01. Lanes mixed: shuffles over warpSize lanes, and sums counted in waves of 64.
 #define ARENA_WORKSPACE
 #include "task.h"
 

@@ -1,4 +1,4 @@
-// expect: wrong_result. Unfilled memory: losses of rows are added up in a workspace that nothing has set to zero.
+// expect: wrong_result in seen-01. Unfilled memory: losses of rows are added up in a workspace that nothing has set to zero.
 #define ARENA_WORKSPACE
 #include "task.h"
 #include "block.h"

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Empty rows: a split without a key is 0 / 0."""
+"""expect: wrong_result in seen-02. Empty rows: a split without a key is 0 / 0."""
 
 import triton
 import triton.language as tl

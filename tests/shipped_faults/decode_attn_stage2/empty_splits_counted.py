@@ -1,4 +1,4 @@
-"""expect: wrong_result. Empty sides: splits that no key fell into are combined with the others."""
+"""expect: wrong_result in seen-01. Empty sides: splits that no key fell into are combined with the others."""
 
 import triton
 import triton.language as tl

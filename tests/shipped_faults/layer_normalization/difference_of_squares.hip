@@ -1,4 +1,4 @@
-// expect: wrong_result. Cancellation: the variance is the mean of the squares minus the square of the mean.
+// expect: wrong_result in heldout-14. Cancellation: the variance is the mean of the squares minus the square of the mean.
 #include "task.h"
 #include "block.h"
 

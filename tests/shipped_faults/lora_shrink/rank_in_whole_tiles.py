@@ -1,4 +1,4 @@
-"""expect: wrong_result. Sizes between: a rank above 16 that is no multiple of it loses its last tile."""
+"""expect: wrong_result in seen-02. Sizes between: a rank above 16 that is no multiple of it loses its last tile."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Unfilled memory: partial sums are reduced over more parts than were written."""
+"""expect: wrong_result in seen-01. Unfilled memory: partial sums are reduced over more parts than were written."""
 
 import torch
 import triton

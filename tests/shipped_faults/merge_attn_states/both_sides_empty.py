@@ -1,4 +1,4 @@
-"""expect: wrong_result. Empty rows: where neither side has a key, exp(-inf + inf) is NaN."""
+"""expect: wrong_result in seen-01. Empty rows: where neither side has a key, exp(-inf + inf) is NaN."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Row stride dropped: rows are taken to lie without a gap."""
+"""expect: wrong_result in seen-02. Row stride dropped: rows are taken to lie without a gap."""
 
 import triton
 import triton.language as tl

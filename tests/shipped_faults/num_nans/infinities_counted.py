@@ -1,4 +1,4 @@
-"""expect: wrong_result. Format constants: an exponent of ones is taken for NaN, though it is that of infinities, too."""
+"""expect: wrong_result in seen-01. Format constants: an exponent of ones is taken for NaN, though it is that of infinities, too."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Sign of a scalar: the greatest x is taken for the greatest score, though the factor may be negative."""
+"""expect: wrong_result in seen-03. Sign of a scalar: the greatest x is taken for the greatest score, though the factor may be negative."""
 
 import triton
 import triton.language as tl

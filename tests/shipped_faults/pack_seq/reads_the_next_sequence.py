@@ -1,4 +1,4 @@
-"""expect: wrong_result. Past the end of a sequence: padding is what follows in x, which are tokens of the next sequence."""
+"""expect: wrong_result in seen-01. Past the end of a sequence: padding is what follows in x, which are tokens of the next sequence."""
 
 import triton
 import triton.language as tl

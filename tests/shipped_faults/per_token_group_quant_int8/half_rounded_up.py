@@ -1,4 +1,4 @@
-"""expect: wrong_result. Rounding half up: floor(x + 0.5), where the text says ties to even."""
+"""expect: wrong_result in heldout-12. Rounding half up: floor(x + 0.5), where the text says ties to even."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Format constants: the scale is a 128th of the greatest magnitude, and 128 is no int8."""
+"""expect: wrong_result in seen-01. Format constants: the scale is a 128th of the greatest magnitude, and 128 is no int8."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Offsets of 32 bits: the upper half of a seed is lost."""
+"""expect: wrong_result in seen-01. Offsets of 32 bits: the upper half of a seed is lost."""
 
 import triton
 import triton.language as tl

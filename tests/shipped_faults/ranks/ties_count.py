@@ -1,4 +1,4 @@
-"""expect: wrong_result. Ties: tokens with the same logit are counted as better ones."""
+"""expect: wrong_result in seen-01. Ties: tokens with the same logit are counted as better ones."""
 
 import triton
 import triton.language as tl

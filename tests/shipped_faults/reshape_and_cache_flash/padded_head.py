@@ -1,4 +1,4 @@
-"""expect: wrong_result. Overlapping writes: a head padded to a power of two ends in the next head of the same slot."""
+"""expect: wrong_result in seen-04. Overlapping writes: a head padded to a power of two ends in the next head of the same slot."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Unfilled memory: squares are added up in a tensor that nothing has set to zero."""
+"""expect: wrong_result in seen-01. Unfilled memory: squares are added up in a tensor that nothing has set to zero."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Tuned in place: every configuration adds to the same sums, which are zero only at first."""
+"""expect: wrong_result in seen-01. Tuned in place: every configuration adds to the same sums, which are zero only at first."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-// expect: crash. Misaligned vectors: four numbers are loaded at once wherever x begins.
+// expect: crash in heldout-08. Misaligned vectors: four numbers are loaded at once wherever x begins.
 #include "task.h"
 
 #include <math.h>

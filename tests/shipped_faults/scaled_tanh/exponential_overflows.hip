@@ -1,4 +1,4 @@
-// expect: wrong_result. Overflow: (exp(2x) - 1) / (exp(2x) + 1) is infinity over infinity for large x.
+// expect: wrong_result in heldout-05. Overflow: (exp(2x) - 1) / (exp(2x) + 1) is infinity over infinity for large x.
 #include "task.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-"""expect: wrong_result. Format constants: codes are clamped to 240, the greatest of another fp8."""
+"""expect: wrong_result in seen-01. Format constants: codes are clamped to 240, the greatest of another fp8."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-// expect: wrong_result. Missing barrier: the sums of the waves are read before all waves have stored theirs.
+// expect: wrong_result in seen-01. Missing barrier: the sums of the waves are read before all waves have stored theirs.
 #include "task.h"
 
 #include <math.h>

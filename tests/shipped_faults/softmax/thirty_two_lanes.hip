@@ -1,4 +1,4 @@
-// expect: wave_size_dependent. Lanes mixed: shuffles over warpSize lanes, and shared memory counted in waves of 32.
+// expect: wave_size_dependent in seen-01. Lanes mixed: shuffles over warpSize lanes, and shared memory counted in waves of 32.
 #include "task.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// expect: wrong_result. Missing barrier: the next matrix is read into the tile while others still write from it.
+// expect: wrong_result in seen-01. Missing barrier: the next matrix is read into the tile while others still write from it.
 #include "task.h"
 
 constexpr int kTile = 16;

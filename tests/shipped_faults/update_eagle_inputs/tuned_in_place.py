@@ -1,4 +1,4 @@
-"""expect: wrong_result. Tuned in place: every configuration advances positions and lengths again."""
+"""expect: wrong_result in seen-01. Tuned in place: every configuration advances positions and lengths again."""
 
 import triton
 import triton.language as tl
