@@ -14,6 +14,7 @@ from arena.cli import (
     Interrupted,
     Unforeseen,
     agents,
+    audit,
     clean,
     compare,
     doctor,
@@ -106,6 +107,7 @@ app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
 app.command("regrade", epilog=regrade.EXAMPLES)(regrade.regrade)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("site", epilog=site.EXAMPLES)(site.site)
 app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)

@@ -22,7 +22,8 @@ def site(
     """Write a leaderboard of many runs as a static site. Needs no GPU and no torch.
 
     RUN.verification/verification.json, as `arena verify` writes it, and RUN.audit.yaml beside a run folder raise its
-    verification level. What lies inside of a run folder never does.
+    verification level. What lies inside of a run folder never does. The verdicts of RUN.verdicts.yaml, which
+    `arena audit` begins, are shown beside the agent.
 
     Exit code 3: a run folder is malformed.
     """

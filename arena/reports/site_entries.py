@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,15 @@ from pathlib import Path
 from arena.errors import RecordError, UsageError
 from arena.reports.groups import Group, groups
 from arena.reports.intervals import Quantity, Tally, estimate
+from arena.reports.kernel_verdicts import (
+    KernelVerdict,
+    VerdictFile,
+    VerdictOnKernel,
+    digest_of,
+    kernel_file,
+    read_verdicts,
+    verdicts_path,
+)
 from arena.reports.report_warnings import mixture
 from arena.reports.rows import TrialRow, trial_rows
 from arena.results.effort import Effort
@@ -56,6 +65,8 @@ class BoardEntry:
     verification: Verification | None
     audit: Audit | None
     notes: tuple[str, ...]
+    verdicts: VerdictFile | None = None
+    kernels: Mapping[tuple[str, str, int], VerdictOnKernel] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -115,10 +126,14 @@ class BoardEntry:
         return ", ".join(levels) or RECORDS_ONLY
 
     def flag(self, agent: str, task_type: str | None = None) -> str:
-        """Return what stands beside an agent's name: how many of its claims were not reproduced; empty: none."""
+        """Return what stands beside an agent's name: claims not reproduced, verdicts on its kernels; empty: none."""
         trials = self.verified(agent, task_type)
         wrong, claims = sum(trial.not_reproduced for trial in trials), sum(len(trial.figures) for trial in trials)
-        return f"{wrong} of {claims} {NOT_REPRODUCED}" if wrong else ""
+        flags = [f"{wrong} of {claims} {NOT_REPRODUCED}"] if wrong else []
+        mine = [key for key in self.kernels if key[0] == agent and task_type in (None, key[1].split("/")[0])]
+        counts = Counter(self.kernels[key].verdict for key in mine)
+        found = [f"{counts[one]} {one}" for one in KernelVerdict if counts[one]]
+        return ", ".join(flags + ([f"kernels read: {', '.join(found)}"] if found else []))
 
     def private_drop(self, agent: str, task_type: str | None = None) -> Quantity | None:
         """Return the share of trials, correct on seen cases, that fail a private held-out case."""
@@ -176,7 +191,19 @@ def _entry(path: Path) -> BoardEntry:
     mixed = mixture(run)
     if mixed:
         notes.append(f"Mixed: {'; '.join(mixed)}.")
-    return BoardEntry(run, rows, verification, audit, tuple(notes))
+    verdicts = read_verdicts(verdicts_path(path))
+    kernels = {} if verdicts is None else dict(_with_verdict(run, verdicts))
+    return BoardEntry(run, rows, verification, audit, tuple(notes), verdicts, kernels)
+
+
+def _with_verdict(run: RunRecords, verdicts: VerdictFile) -> Iterator[tuple[tuple[str, str, int], VerdictOnKernel]]:
+    """Yield the trials whose kernel has a verdict; a kernel that changed since has another digest, and none."""
+    known = verdicts.by_digest
+    for trial in run.trials:
+        file = kernel_file(run.path, trial)
+        found = known.get(digest_of(file.read_bytes())) if file.is_file() else None
+        if found is not None:
+            yield trial.key, found
 
 
 def _credited(rows: Iterable[TrialRow], wrong: Container[tuple[str, str, int]]) -> Iterator[TrialRow]:
