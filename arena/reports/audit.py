@@ -1,4 +1,4 @@
-"""Where the kernels of a run may come from: the nearest of the corpus, the run and folders. Used by `arena audit`."""
+"""Compare the kernels of a run with those of the corpus, of the run and of folders. Used by `arena audit`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from arena.task.definition import TaskType
 NOTE = (
     "Shared: of the kernel's fingerprints (winnowing; names and layout do not count), the share that the neighbour "
     "has. Beyond baseline: the same over fingerprints that the task's own baseline lacks, which order the neighbours. "
-    "A kernel that keeps its baseline's text is near it by construction. A share proves no copying: read both texts."
+    "A kernel that keeps its baseline's text is near it by construction. "
+    "A share alone is no evidence of copying: read both texts."
 )
 NOT_RECORDED = "not recorded"
 _MOST_BYTES, _MOST_FILES = 2 << 20, 100_000

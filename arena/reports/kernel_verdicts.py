@@ -1,4 +1,4 @@
-"""What a person found about single kernels: RUN.verdicts.yaml beside a run folder, by SHA-256 of the kernel.
+"""Verdicts of a person on single kernels: RUN.verdicts.yaml beside a run folder, by SHA-256 of the kernel.
 
 Used by `arena audit` and `arena site`.
 """
@@ -34,7 +34,7 @@ _HEAD = """\
 
 
 class KernelVerdict(StrEnum):
-    """What a person found about one kernel."""
+    """A person's verdict on one kernel."""
 
     CLEAN = "clean"
     """its own work"""
