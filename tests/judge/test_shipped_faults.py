@@ -17,11 +17,12 @@ import pytest
 from msgspec import structs
 
 from arena.judge.process.client import JudgeClient
+from arena.judge.selection import emulation_work
 from arena.results.effort import Effort
 from arena.results.record import Evaluation
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
-from arena.task.definition import Case
+from arena.task.definition import Case, arguments
 from arena.task.options import Options
 from tests.candidates import candidates, name
 
@@ -43,6 +44,7 @@ _QUICK = {
 REPEATS = int(os.environ.get("ARENA_REPEATS", "1"))
 """how often each fault is judged; more than once: first with all cases, whatever its file names"""
 OPTIONS = Options(effort=Effort.CORRECTNESS, seeds=3, call_timeout_s=60.0, max_work=1e7)
+_MOST_WORK = 1e6
 
 
 def task_of(path: Path) -> Path:
@@ -53,10 +55,11 @@ def task_of(path: Path) -> Path:
 
 
 def of_one_dtype(task: Path) -> Options:
-    """Options with the cases of one dtype, the first one's: each further dtype is compiled twice, for seconds."""
+    """Options with the small cases of one dtype, the first one's: each further dtype is compiled twice, for seconds."""
     found = load_task(task)
-    alike = [case.id for case in found.cases if _dtypes(case) == _dtypes(found.seen[0])]
-    return structs.replace(OPTIONS, case=tuple(alike), seeds=1)
+    alike = [case for case in found.cases if _dtypes(case) == _dtypes(found.seen[0])]
+    small = [case.id for case in alike if emulation_work(arguments(found, case)) <= _MOST_WORK]
+    return structs.replace(OPTIONS, case=(found.seen[0].id, *small), seeds=1)
 
 
 def _dtypes(case: Case) -> list[str]:
@@ -73,7 +76,7 @@ def narrowed(evaluation: Evaluation) -> Options:
 
 
 def judged(judge: JudgeClient, path: Path, times: int, case: str) -> Iterator[Evaluation]:
-    """Judge a candidate so many times: once with this case and the first one, or in full, then narrowed to what rejected it."""
+    """Judge a candidate so many times: once with the first case and this one, or in full, then narrowed."""
     options = structs.replace(OPTIONS, case=("seen-01", case)) if case and times == 1 else OPTIONS
     for turn in range(times):
         evaluation = judge.evaluate(task_of(path), path, options)

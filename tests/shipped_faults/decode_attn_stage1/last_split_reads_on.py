@@ -1,4 +1,4 @@
-"""expect: wrong_result or launch_error in seen-01. Past the end of a sequence: the last split is as long as the others and reads keys of the next sequence."""
+"""expect: wrong_result or launch_error. Past the end of a sequence: the last split is as long as the others and reads keys of the next sequence."""
 
 import triton
 import triton.language as tl

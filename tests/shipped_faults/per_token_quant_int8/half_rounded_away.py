@@ -1,4 +1,4 @@
-"""expect: wrong_result in seen-05. Rounding half up: ties go away from zero, where the text says to even."""
+"""expect: wrong_result. Rounding half up: ties go away from zero, where the text says to even."""
 
 import triton
 import triton.language as tl
