@@ -71,8 +71,8 @@ def _how_much(ranked: Sequence[RankedGroup], emulated: bool) -> ReportAnswer:
     if gain is None:
         return ReportAnswer(MUCH, "Not known: nothing was timed.", "")
     heading = ratio_heading(emulated)
-    rule = "one that is not solved, or not shown to be faster, counts as 1×."
-    rest = [f"Geometric mean {heading} to the baseline on seen cases, over all planned trials; {rule}"]
+    rule = "One that is not solved, or not shown to be faster, counts as 1×."
+    rest = [f"Geometric mean {heading} to the baseline on seen cases, over all planned trials. {rule}"]
     if len(ranked) > 1 and (ratio := ranked[0].over_next) is not None:
         level = "" if shown(ratio) else " The interval holds 1×: no difference is shown."
         rest.append(f"Over {ranked[1].group.label}, the next: {_factor(ratio)}.{level}")
