@@ -1,6 +1,6 @@
 """Evaluations by the real judge on the CPU platform, kept as JSON, and a judge that gives them again.
 
-`tools/stored_evaluations.py` makes them. Tests of adapters serve them, so that all adapters get the same answers.
+`python -m tests.stored` makes them. Tests of adapters serve them, so that all adapters get the same answers.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ Programs = Mapping[str, Program]
 def try_mutants(
     task: Task, cases: Sequence[Case], reference: Reference, context: JudgeContext, most: int, report: Report
 ) -> tuple[MutantFate, ...]:
-    """The fates of at most `most` mutants, on a few cases of the finest dtype; those that pass, on other dtypes too.
+    """The fates of at most `most` mutants, on a few cases of the finest dtype; those that pass, on all others too.
 
     A kernel may compute 16-bit dtypes in another way, as one with matrix units does.
     """
@@ -99,7 +99,7 @@ def mutants_item(task: Task, fates: Sequence[MutantFate]) -> CheckItem:
 
 
 def cases_by_dtypes(task: Task, cases: Sequence[Case]) -> list[list[Case]]:
-    """A few cases for each choice of dtypes, the finest choice first."""
+    """A few cases for each choice of dtypes, the finest choice first; then what is left of each choice."""
 
     def dtypes(case: Case) -> list[str]:
         return [str(case.values[name]) for name in task.dtypes]
@@ -109,11 +109,13 @@ def cases_by_dtypes(task: Task, cases: Sequence[Case]) -> list[list[Case]]:
 
     by_work = sorted(cases, key=lambda case: emulation_work(arguments(task, case)))
     choices = sorted(dict.fromkeys(tuple(dtypes(case)) for case in by_work), key=fineness)
-    groups = []
+    groups, others = [], []
     for choice in choices:
         same = [case for case in by_work if tuple(dtypes(case)) == choice]
-        groups.append([*same[: -1 : max(1, len(same) // _CASES)], same[-1]])
-    return groups
+        few = [*same[: -1 : max(1, len(same) // _CASES)], same[-1]]
+        groups.append(few)
+        others.append([case for case in same if case not in few])
+    return [*groups, *filter(None, others)]
 
 
 def _limited(

@@ -35,6 +35,14 @@ def test_a_call_may_take_as_long_as_the_kernel_takes_for_the_case(
     assert {case.id: one.timeout_s for case, one in found} == pytest.approx(limits_s)
 
 
+def test_a_mutant_that_a_few_cases_let_through_meets_all_others() -> None:
+    for name in ("triton2triton/normalization/fla_layernorm", "hip2hip/modules/gather_rows"):
+        task = shipped_tasks()[name]
+        few, *others = mutation.cases_by_dtypes(task, task.cases)
+        assert len(few) < len(task.cases) / 2
+        assert sorted(case.id for group in (few, *others) for case in group) == sorted(case.id for case in task.cases)
+
+
 @pytest.mark.parametrize("name", ["4:29 term", "4:29 term 2", "x:1 term", "x term"])
 def test_a_name_tells_the_kind_of_fault(name: str) -> None:
     assert MutantFate(name, 4, "", Status.PASSED).operator == "term"

@@ -48,7 +48,7 @@ def decode_keys(keys_ptr, values_ptr, indices_ptr, k, KEPT: tl.constexpr):
 def select_greatest(x, values, indices):
     batch, n = x.shape
     k = values.shape[1]
-    kept = triton.next_power_of_2(k)
+    kept = max(2, triton.next_power_of_2(k))
     block = max(2048, 4 * kept)
 
     def blocks_of(length):

@@ -1,6 +1,6 @@
 """Make the evaluations that tests of adapters serve, by the real judge on the CPU platform.
 
-    python tools/stored_evaluations.py
+    python -m tests.stored
 
 It serves rms_norm, asks the server as any client does, and keeps each verdict with its record in
 tests/stored/evaluations.json. That takes half a minute. Where an outcome is not the one that a kernel stands for,
@@ -16,22 +16,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from arena import Client
+from arena.results.record import Evaluation
+from arena.results.session import Limits
+from arena.runs import records
+from arena.runs.serve.episodes import ServeSettings, opened
+from arena.runs.serve.routes import EpisodeServer
+from arena.runs.service.judge_pool import started
+from arena.task.corpus.corpora import open_corpora
+from arena.task.options import Options
+from tests import stored
+from tests.candidates import assembled
+from tests.stored import OUTCOMES, TASK, StoredEvaluation
 
-from arena import Client  # noqa: E402
-from arena.results.record import Evaluation  # noqa: E402
-from arena.results.session import Limits  # noqa: E402
-from arena.runs import records  # noqa: E402
-from arena.runs.serve.episodes import ServeSettings, opened  # noqa: E402
-from arena.runs.serve.routes import EpisodeServer  # noqa: E402
-from arena.runs.service.judge_pool import started  # noqa: E402
-from arena.task.corpus.corpora import open_corpora  # noqa: E402
-from arena.task.options import Options  # noqa: E402
-from tests import stored  # noqa: E402
-from tests.candidates import assembled  # noqa: E402
-from tests.stored import OUTCOMES, TASK, StoredEvaluation  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, CHEATS = ROOT / "examples" / "candidates", ROOT / "tests" / "cheats" / "rms_norm"
 KERNELS = ROOT / "tests" / "stored" / "kernels"
 FILES = {
