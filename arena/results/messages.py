@@ -261,7 +261,7 @@ MESSAGES: dict[str, Message] = {
         MessageSection.COMPILE,
         _RULE,
         "a forbidden import",
-        "{place}: imports `{name}`; torch, triton, numpy and Python's standard library may be imported",
+        "{place}: imports `{name}`; torch, triton, numpy, einops and Python's standard library may be imported",
         "An imported library could compute the result in place of the candidate.",
         "remove the import",
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -118,7 +118,7 @@ class _Modules:
         """Construct a module, copy it for every set, and load the constants into each."""
         how = self._case
         states = [{name: values[given] for name, given in how.state.items()} for values in self._sets]
-        first, own_names = constructed(self._kind, how, states[0])
+        first, own_names = constructed(self._kind, how, states[0], _device(self._sets[0].values()))
         others = [copy.deepcopy(first) for _ in states[1:]]
         self._modules = [first, *others]
         for module, state in zip(self._modules, states, strict=True):
@@ -147,10 +147,17 @@ class _Modules:
         return self._how
 
 
+def _device(values: Iterable[object]) -> torch.device:
+    """Return the device of the arguments, which all lie in one buffer."""
+    import torch
+
+    return next(value.device for value in values if isinstance(value, torch.Tensor))
+
+
 def constructed(
-    kind: type, how: ModuleCall, state: Mapping[str, torch.Tensor]
+    kind: type, how: ModuleCall, state: Mapping[str, torch.Tensor], device: torch.device
 ) -> tuple[torch.nn.Module, dict[str, str]]:
-    """Construct a module on the device of its constants.
+    """Construct a module on the device of its arguments.
 
     Its constructor may draw and scale weights, which is arithmetic of PyTorch's. Where that is refused, it runs on the
     meta device, which computes nothing: the state has every value, and buffers that are only allocated are made again.
@@ -159,6 +166,7 @@ def constructed(
         kind: the candidate's class.
         how: what the constructor takes, and which of its tensors are 0.
         state: the constants by their names in the `state_dict`.
+        device: where its parameters and buffers shall lie, also where it has no constants.
 
     Returns:
         The module, and its own name for each constant.
@@ -170,7 +178,6 @@ def constructed(
 
     from arena.worker.allocations import Allocations
 
-    device = next((tensor.device for tensor in state.values()), torch.device("cpu"))
     allocations = Allocations()
     try:
         module = kind(*how.init)

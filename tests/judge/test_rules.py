@@ -66,6 +66,7 @@ UNUSED = "def check():\n    import cupy\n"
         "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        import einops\n",
         "import torch\ndef benchmark():\n    return torch.compile(torch.exp)\n",
         "import numpy as np\ndef rms_norm():\n    return np.prod((1, 2))\n",
+        "from einops import rearrange\nimport triton\ndef rms_norm():\n    return rearrange\n",
     ],
 )
 def test_code_that_the_judge_never_runs_may_import(text: str, tmp_path: Path) -> None:

@@ -7,13 +7,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from arena.errors import FileError
 from arena.judge.process.client import JudgeClient
+from arena.processes.protocol import ModuleCall
 from arena.results.effort import Effort
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.options import Options
+from arena.worker.modules import constructed
 
 HERE = Path(__file__).with_name("candidates")
 SOURCE = TASKS / "triton2triton/normalization/rms_norm"
@@ -77,3 +80,14 @@ def test_an_interface_that_does_not_fit_is_an_error(folder: Path, before: str, a
     (folder / "task.yaml").write_text(text.replace(before, after), encoding="utf-8")
     with pytest.raises(FileError, match=re.escape(said)):
         load_task(folder)
+
+
+def test_a_module_without_constants_lies_where_its_arguments_do() -> None:
+    class Scratch(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("scratch", torch.empty(4), persistent=False)
+
+    how = ModuleCall(init=(), forward=("x",), state={}, zeros=(), results=("y",))
+    made, _ = constructed(Scratch, how, {}, torch.device("meta"))
+    assert made.scratch.device.type == "meta"

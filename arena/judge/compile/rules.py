@@ -22,7 +22,7 @@ from arena.results.session import KERNEL_LIMIT_BYTES
 from arena.results.verdict import Status
 from arena.task.definition import Task
 
-_ALLOWED = frozenset({"torch", "triton", "numpy", "__future__", *sys.stdlib_module_names})
+_ALLOWED = frozenset({"torch", "triton", "numpy", "einops", "__future__", *sys.stdlib_module_names})
 _GENERATORS = (
     *("torch.utils.cpp_extension", "torch._inductor", "torch._dynamo", "torch.compile"),
     *("torch.cuda.jiterator", "torch.cuda._compile_kernel"),

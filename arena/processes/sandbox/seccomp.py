@@ -1,7 +1,8 @@
 """System calls refused to untrusted programs: filters in classic BPF, as seccomp(2) takes them.
 
-What is refused fails with EPERM; `clone3` and io_uring fail with ENOSYS, upon which libraries take the older way. The
-filter sees numbers, not what pointers lead to: hence `clone3`, whose flags lie in memory, cannot be allowed in part.
+What is refused fails with EPERM; `clone3` and io_uring fail with ENOSYS, upon which libraries take the older way.
+Files are seen by others too: nobody watches them; advice on their pages and workers' locks are said to be taken.
+The filter sees numbers, not what pointers lead to: `clone3`, whose flags lie in memory, cannot be allowed in part.
 """
 
 from __future__ import annotations
@@ -26,8 +27,15 @@ REFUSED = (
     *("kexec_load", "kexec_file_load", "create_module", "init_module", "finit_module", "delete_module", "reboot"),
     *("swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "settimeofday", "clock_settime", "adjtimex"),
     *("clock_adjtime", "iopl", "ioperm", "sethostname", "setdomainname", "vhangup"),
+    # which pages of a file are in memory, whoever has read them
+    "mincore",
 )
-ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
+ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "cachestat")
+PRETENDED = ("fadvise64", "readahead")
+"""advice about pages of a file; what a reader drops or brings would be a mark for the next one"""
+FLAGGED_TRANSFERS = ("preadv2", "pwritev2")
+"""with flags they read only what is in memory, or leave nothing there; older kernels know none of these flags"""
+PAGING_ADVICE = {"MADV_COLD": 20, "MADV_PAGEOUT": 21}
 REFUSED_TO_WORKERS = (
     # leaving the process group
     *("setsid", "setpgid"),
@@ -39,6 +47,8 @@ REFUSED_TO_WORKERS = (
     # marks on files that it need not be able to open: Landlock governs none of these
     *("chown", "fchown", "fchownat", "lchown", "utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr"),
     *("fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr"),
+    # what others do to files
+    *("inotify_init", "inotify_init1", "inotify_add_watch"),
 )
 ABSENT_FOR_WORKERS = ("io_setup",)
 """reads and writes that go on while the process is stopped, like io_uring's"""
@@ -74,6 +84,9 @@ FILE_COMMANDS = {
 }
 """of fcntl, by which a file comes to send signals"""
 _F_SETFL, _O_ASYNC = 4, 0x2000
+LOCKING_COMMANDS = {"F_SETLK": 6, "F_SETLKW": 7, "F_OFD_SETLK": 37, "F_OFD_SETLKW": 38}
+"""of fcntl. A worker's locks are said to be taken: it has no process to share a file with."""
+READING_LOCKS = {"F_GETLK": 5, "F_OFD_GETLK": 36}
 PROCESS_OPTIONS = {"PR_SET_PDEATHSIG": 1, "PR_SCHED_CORE": 62}
 """of prctl: a signal at the end of the parent, and sharing a core's cookie with another process"""
 _OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
@@ -192,8 +205,13 @@ def _argument_rules(strictness: Strictness, pid: int, *, inet: bool) -> list[tup
     """Calls that are refused for some arguments only; the most frequent first."""
     if strictness is Strictness.WORKER:
         families = (UNIX, INET, INET6, NETLINK) if inet else (UNIX,)
-        return [*_worker_argument_rules(pid), ("socket", [_argument(0), *_allowed_values(families)])]
+        sockets = ("socket", [_argument(0), *_allowed_values(families)])
+        return [*_worker_argument_rules(pid), sockets, *_page_rules()]
     return [
+        *_page_rules(),
+        # As where a user watches too much: programs then look at their files again and again.
+        ("inotify_add_watch", [_refuse(errno.ENOSPC)]),
+        ("fcntl", [_argument(1), *_refused_values((FILE_COMMANDS["F_NOTIFY"],))]),
         ("ioctl", [_argument(1), *_refused_values(_TERMINAL_INPUT)]),
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES)]),
         ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
@@ -202,10 +220,13 @@ def _argument_rules(strictness: Strictness, pid: int, *, inet: bool) -> list[tup
 
 def _worker_argument_rules(pid: int) -> list[tuple[str, list[_Line]]]:
     own = _own_only(0, pid)
+    refused = _refused_values((*FILE_COMMANDS.values(), *READING_LOCKS.values()))
+    locks = _refused_values(LOCKING_COMMANDS.values(), 0)
     asynchronous = [_Line(_JUMP_EQUAL, 0, 3, _F_SETFL), _argument(2), *_refused_bits(_O_ASYNC)]
     return [
         ("ioctl", [_argument(1), *_refused_values((*_TERMINAL_INPUT, *SIGNALLING_IOCTLS.values()))]),
-        ("fcntl", [_argument(1), *_refused_values(FILE_COMMANDS.values()), *asynchronous]),
+        ("fcntl", [_argument(1), *refused, *locks, *asynchronous]),
+        ("flock", [_PRETEND]),
         ("prctl", [_argument(0), *_refused_values(PROCESS_OPTIONS.values())]),
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES | _CLONE_PARENT), *_SIGNAL_AT_ITS_END]),
         ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
@@ -218,13 +239,23 @@ def _worker_argument_rules(pid: int) -> list[tuple[str, list[_Line]]]:
     ]
 
 
+def _page_rules() -> list[tuple[str, list[_Line]]]:
+    """Nobody may mark pages of files that others read, nor see which of them are in memory."""
+    unflagged = [_argument(5), _Line(_JUMP_EQUAL, 1, 0, 0), _refuse(errno.EOPNOTSUPP)]
+    return [
+        *((name, [_PRETEND]) for name in PRETENDED),
+        *((name, unflagged) for name in FLAGGED_TRANSFERS),
+        ("madvise", [_argument(2), *_refused_values(PAGING_ADVICE.values(), errno.EINVAL)]),
+    ]
+
+
 def _argument(index: int) -> _Line:
     """Load the lower half of an argument: ids, flags and requests are 32 bits wide for the kernel too."""
     return _Line(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
 
 
-def _refused_values(values: Iterable[int]) -> list[_Line]:
-    return [line for value in values for line in (_Line(_JUMP_EQUAL, 0, 1, value), _refuse())]
+def _refused_values(values: Iterable[int], number: int = errno.EPERM) -> list[_Line]:
+    return [line for value in values for line in (_Line(_JUMP_EQUAL, 0, 1, value), _refuse(number))]
 
 
 def _allowed_values(values: Sequence[int]) -> list[_Line]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import resource
 import signal
@@ -18,6 +19,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from arena.processes.protocol import Spawn
 from arena.processes.sandbox.calls import machine
@@ -194,6 +197,44 @@ def _find_daemon(_: Place) -> int:
         return _unpacked(one.recv(8))
 
 
+def _leave_pages(place: Place, bits: int) -> None:
+    """Drop what is in memory of the files whose bit is 0."""
+    for index, path in enumerate(_marks(place)):
+        if not bits >> index & 1:
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _find_pages(place: Place) -> int:
+    """A read that may not wait fails where a page is not in memory."""
+    found = 0
+    for index, path in enumerate(_marks(place)):
+        with path.open("rb") as file, suppress(BlockingIOError):
+            found |= os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT) << index
+    return found
+
+
+def _find_mapped_pages(place: Place) -> int:
+    found = 0
+    for index, path in enumerate(_marks(place)):
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+            first = np.frombuffer(mapped, dtype=np.uint8).ctypes.data
+            here = ctypes.c_ubyte()
+            _call("mincore", ctypes.c_void_p(first), ctypes.c_size_t(1), ctypes.byref(here))
+            found |= (here.value & 1) << index
+    return found
+
+
+def _find_counted_pages(place: Place) -> int:
+    found = 0
+    for index, path in enumerate(_marks(place)):
+        with path.open("rb") as file:
+            whole, counts = (ctypes.c_uint64 * 2)(0, 0), (ctypes.c_uint64 * 5)()
+            _call("cachestat", file.fileno(), ctypes.byref(whole), ctypes.byref(counts), 0)
+            found |= min(counts[0], 1) << index
+    return found
+
+
 CHANNELS = {
     "a file in /dev/shm": _file(Path("/dev/shm")),
     "a file in /tmp": _file(Path("/tmp")),
@@ -220,6 +261,9 @@ CHANNELS = {
     "a key": Channel(_leave_key, _find_key),
     "a limit of the fork server": Channel(_leave_limit, lambda _: resource.getrlimit(resource.RLIMIT_RTTIME)[0]),
     "a process that stays": Channel(_leave_daemon, _find_daemon),
+    "pages in memory, by mincore": Channel(_leave_pages, _find_mapped_pages),
+    "pages in memory, by cachestat": Channel(_leave_pages, _find_counted_pages),
+    "pages in memory, by reads that do not wait": Channel(_leave_pages, _find_pages),
 }
 
 
@@ -260,6 +304,12 @@ def _find_all(place: Place, bits: int, answer: int) -> None:
     os.write(answer, json.dumps(found).encode())
 
 
+def _written(path: Path) -> None:
+    """Have it on the disk: what is not yet there cannot be dropped from memory."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def _main(folder: Path, confined: bool) -> None:
     place = Place(folder / "shown", (folder / "first", folder / "second"))
     for path in (place.shown, *(home / "triton" for home in place.homes)):
@@ -268,6 +318,7 @@ def _main(folder: Path, confined: bool) -> None:
         path = place.shown / f"{index:02}"
         path.write_text("x")
         os.utime(path, (_LONG_AGO, _LONG_AGO + 1))
+        _written(path)
     bits = int.from_bytes(os.urandom(8)) >> 2 | 1 << 61
     _in_a_worker(place, 0, confined, lambda: _leave_all(place, bits))
     _in_a_worker(place, 1, confined, lambda: _find_all(place, bits, 1))
