@@ -52,7 +52,7 @@ FIGURES: Mapping[str, Figure] = {
     "mutants": Figure(corpus.mutants, [kept.CHECKS]),
     "options": Figure(options.table, [options.SOURCE], block=True),
     "production": Figure(corpus.engines, [_PRODUCTION]),
-    "published": Figure(published.survival, [published.SURVIVAL]),
+    "published": Figure(published.sentence, [published.RECORDS]),
     "quickstart-answers": Figure(quickstart.answers, [kept.QUICKSTART], block=True),
     "quickstart-evaluation": Figure(quickstart.evaluation, [kept.QUICKSTART], block=True),
     "quickstart-table": Figure(quickstart.table, [kept.QUICKSTART], block=True),
@@ -98,6 +98,7 @@ def made_files() -> Iterator[tuple[str, bytes]]:
         yield f"{tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
     for path, table in tables.TABLES.items():
         yield path, table.page().encode()
+    yield published.ROWS, published.table()
     for name, draw in drawings.FIGURES.items():
         yield f"{DRAWINGS}/{name}.svg", draw().svg().encode()
     yield messages.PAGE, messages.page().encode()

@@ -77,7 +77,7 @@ def regrade(
         run_command.say_estimate(plan, folder)
         done = run_command.judged(plan, folder, chosen_devices(devices), where)
     rows = survival.write(done, kernels, folder)
-    out.print(survival.page(done, rows), highlight=False, soft_wrap=True, markup=False)
+    out.print(survival.page(done, kernels, rows), highlight=False, soft_wrap=True, markup=False)
     out.print(f"rows: {folder / survival.ROWS}; counts: {folder / survival.PAGE}", highlight=False, soft_wrap=True)
     run_command.require_verdicts(done, folder)
 

@@ -57,6 +57,7 @@ def test_every_generated_page_is_that_of_its_record(tool: ModuleType) -> None:
     for path, table in tool.tables.TABLES.items():
         assert (ROOT / path).read_text(encoding="utf-8") == table.page(), f"{path}: {REDO}"
     assert (ROOT / tool.LIST).read_text(encoding="utf-8") == tool.listed(), REDO
+    assert (ROOT / tool.published.ROWS).read_bytes() == tool.published.table(), REDO
 
 
 def test_the_kept_report_is_what_arena_report_writes_today(tool: ModuleType) -> None:

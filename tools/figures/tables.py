@@ -15,7 +15,7 @@ from arena.integrations.yardstick.table import read_table
 from arena.processes.python_child import python_module
 from arena.reports import task_quality
 from arena.task.corpus.corpora import load_corpus
-from figures import full_run, kept, production, suites
+from figures import full_run, kept, production, published, suites
 
 FULL_REPORT = kept.REPORTS / "full-h200"
 NOT_KEPT = ("index.html", "tasks")
@@ -62,6 +62,7 @@ TABLES = {
     "reports/tables/task-quality.md": Table([kept.CHECKS, kept.FULL], task_quality_page),
     "reports/tables/cheats.md": Table(cheat_table.SOURCES, cheat_table.page),
     "reports/tables/fault-probes.md": Table(["reports/fault-probes.json"], fault_probes.kept_page),
+    "reports/tables/published-h200.md": Table([published.RECORDS], published.page),
     "reports/tables/noisy-credit.md": Table([kept.FULL], lambda: full_run.credit_page(kept.run(kept.FULL))),
 }
 

@@ -55,6 +55,8 @@ class PublishedKernel:
     attempt: int = 1
     lack: str = ""
     """why it is not judged; empty where it is"""
+    cases: tuple[str, ...] = ()
+    """the task's cases that have published sizes"""
 
     @property
     def row(self) -> str:
@@ -112,6 +114,8 @@ FORMATS: Mapping[str, Callable[[Path], Iterator[Found]]] = {
     "kernelbench": kernelbench,
     "folder": folder,
 }
+TIMED_ARE_PUBLISHED = ("kernelbench.com", "kernelbench")
+"""formats whose tasks have the published sizes as timed seen cases; the small ones beside them are ours"""
 
 
 def published(source: Path, form: str, tasks: Mapping[str, Task], rows: Sequence[str] = ()) -> list[Found]:
@@ -130,7 +134,7 @@ def published(source: Path, form: str, tasks: Mapping[str, Task], rows: Sequence
         raise UsageError(f"--as {form}: expected one of: {', '.join(FORMATS)}")
     commit = _commit(source)
     read = (Found(replace(one.kernel, commit=commit), one.text) for one in FORMATS[form](source))
-    found = list(_numbered(_placed(one, tasks) for one in read))
+    found = list(_numbered(_placed(one, tasks, timed=form in TIMED_ARE_PUBLISHED) for one in read))
     if not found:
         raise UsageError(f"{source} holds no kernel in the format {form}: see `arena regrade --help` for its layout")
     chosen = [one for one in found if not rows or any(fnmatch(one.kernel.row, glob) for glob in rows)]
@@ -151,8 +155,11 @@ def _found(source: Path, file: Path, agent: str, problem: str, claim: Claim) -> 
     return Found(kernel, text)
 
 
-def _placed(found: Found, tasks: Mapping[str, Task]) -> Found:
-    """Give a kernel its task: the one of this id, or the one whose `source` names the problem's file."""
+def _placed(found: Found, tasks: Mapping[str, Task], *, timed: bool) -> Found:
+    """Give a kernel its task: the one of this id, or the one whose `source` names the problem's file.
+
+    `timed`: only timed seen cases have published sizes.
+    """
     problem = found.kernel.problem
     level, _, number = problem.partition("/")
     mine = [task for task in tasks.values() if task.id == problem or f"/{problem}/" in task.source]
@@ -160,7 +167,8 @@ def _placed(found: Found, tasks: Mapping[str, Task]) -> Found:
     if len(mine) != 1:
         lack = "several tasks have this problem" if mine else "no task has this problem"
         return Found(replace(found.kernel, lack=lack), found.text)
-    return Found(replace(found.kernel, task=mine[0].id, lack=_language(found, mine[0])), found.text)
+    cases = tuple(case.id for case in mine[0].seen if case.timed or not timed)
+    return Found(replace(found.kernel, task=mine[0].id, lack=_language(found, mine[0]), cases=cases), found.text)
 
 
 def _language(found: Found, task: Task) -> str:
@@ -196,10 +204,14 @@ def _typed(value: object, kind: type) -> Any:
 
 
 def _commit(source: Path) -> str:
-    """Return the commit of a checkout; empty where the folder is none."""
-    asked = ["git", "-C", str(source), "rev-parse", "HEAD"]
+    """Return the commit of a checkout; empty where the folder is none, or has no file in it."""
+    return _git(source, "rev-parse", "HEAD") if _git(source, "ls-files", "--", ".") else ""
+
+
+def _git(folder: Path, *asked: str) -> str:
+    command = ["git", "-C", str(folder), *asked]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, encoding="utf-8", check=False, timeout=_GIT_S)
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, timeout=_GIT_S)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

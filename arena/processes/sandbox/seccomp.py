@@ -209,7 +209,7 @@ def _argument_rules(strictness: Strictness, pid: int, *, inet: bool) -> list[tup
         return [*_worker_argument_rules(pid), sockets, *_page_rules()]
     return [
         *_page_rules(),
-        # As where a user watches too much: programs then look at their files again and again.
+        # As where a user watches too much: programs then poll their files.
         ("inotify_add_watch", [_refuse(errno.ENOSPC)]),
         ("fcntl", [_argument(1), *_refused_values((FILE_COMMANDS["F_NOTIFY"],))]),
         ("ioctl", [_argument(1), *_refused_values(_TERMINAL_INPUT)]),

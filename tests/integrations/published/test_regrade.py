@@ -48,6 +48,6 @@ def test_what_survives(tmp_path: Path) -> None:
     with (tmp_path / "runs/published/survival.csv").open(encoding="utf-8") as table:
         rows = {row["agent"]: (row["outcome"], row["failure"], row["cause"]) for row in csv.DictReader(table)}
     assert rows == FOUND
-    assert "| right on every unseen case too, of those | 1 of 3 |" in done.stdout
+    assert "| right on every other case too, of those | 1 of 3 |" in done.stdout
     again = arena(*asked, "--runs-dir", str(tmp_path / "runs"))
     assert again.returncode == 0 and "4 of 4 trials are recorded already" in again.stderr

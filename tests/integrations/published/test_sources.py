@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,24 @@ def test_rows_are_chosen_and_what_is_wrong_is_said(tmp_path: Path, tasks: dict[s
         published(tmp_path, "zip", tasks)
     with pytest.raises(UsageError, match="holds no kernel"):
         published(tmp_path / "one", "kernelbench.com", tasks)
+
+
+def test_published_sizes_are_the_timed_ones_where_small_cases_are_ours(tmp_path: Path, tasks: dict[str, Task]) -> None:
+    write(tmp_path / "level_1_problem_19_sample_0_kernel.py")
+    (one,) = published(tmp_path, "kernelbench", tasks)
+    task = tasks["torch2triton/kernelbench_level1/p019_relu"]
+    assert one.kernel.cases == tuple(case.id for case in task.seen if case.timed) != ()
+    write(tmp_path / f"agent/{task.id}/kernel.py")
+    found = {one.kernel.task: one.kernel.cases for one in published(tmp_path, "folder", {task.id: task})}
+    assert found[task.id] == tuple(case.id for case in task.seen)
+
+
+def test_a_folder_inside_of_another_checkout_has_no_commit(tmp_path: Path, tasks: dict[str, Task]) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    write(tmp_path / "kept/level_1_problem_19_sample_0_kernel.py")
+    subprocess.run([*git, "add", "kept"], check=True)
+    subprocess.run([*git, "commit", "-qm", "one"], check=True)
+    write(tmp_path / "other/level_1_problem_19_sample_0_kernel.py")
+    commits = [published(tmp_path / name, "kernelbench", tasks)[0].kernel.commit for name in ("kept", "other")]
+    assert len(commits[0]) == 40 and commits[1] == ""

@@ -1,0 +1,40 @@
+"""Rows and counts of published kernels, from records that are made up here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from arena.integrations.published import survival
+from arena.integrations.published.sources import Claim, PublishedKernel
+from arena.results.record import CaseResult, Split
+from arena.results.verdict import Status
+
+KERNEL = PublishedKernel("a", "p", "a/kernel.py", "0", Claim(correct=True), task="t/s/n", cases=("seen-02",))
+
+
+@pytest.mark.parametrize(
+    ("status", "ratio", "expected"),
+    [
+        (Status.WRONG_RESULT, 10.0, survival.IMPRECISE),
+        (Status.WRONG_RESULT, 10.1, "silently wrong"),
+        (Status.WRONG_RESULT, None, "silently wrong"),
+        (Status.LAUNCH_ERROR, None, "crashed"),
+        (Status.PASSED, 0.5, ""),
+        (Status.RULE_VIOLATION, None, ""),
+    ],
+)
+def test_how_a_case_fails(status: Status, ratio: float | None, expected: str) -> None:
+    case = CaseResult("seen-01", Split.SEEN, "", "M=1", Status.PASSED, status, error_ratio=ratio)
+    assert survival._failure(case) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcome", "right", "judged", "met"),
+    [("solved", 3, 3, True), ("overfit", 2, 3, True), ("failed", 2, 3, True), ("failed", 3, 3, False)],
+)
+def test_who_met_other_cases(outcome: str, right: int, judged: int, met: bool) -> None:
+    """A kernel that fails a published case is not tried on held-out ones, so the small ones alone say nothing."""
+    row = replace(survival._row(KERNEL, None), outcome=outcome, unseen_right=right, unseen_judged=judged)
+    assert survival.met_others(row) is met
