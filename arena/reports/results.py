@@ -16,6 +16,7 @@ from arena.results.outcome import Outcome
 
 RESULTS = ("solved_rate", "overfit_rate", "gain", "mean_speedup", "relative_to_expert", "correctness_drop")
 """the measures of the table"""
+_EXPERT = "To the expert"
 NOTE = (
     "Solved: right on every case, seen and unseen. Gain: speedup over the task's baseline kernel, the geometric mean "
     "over the planned trials of a task, then over tasks; a trial that is not solved, or not shown to be faster, counts "
@@ -26,10 +27,19 @@ NOTE = (
 
 def results_frame(standings: Sequence[RankedGroup], emulated: bool) -> pd.DataFrame:
     """Return the table as text, one row per agent and task type."""
-    return pd.DataFrame([result_cells(one, emulated) for one in standings])
+    return pd.DataFrame(result_rows(standings, emulated))
 
 
-def result_cells(one: RankedGroup, emulated: bool) -> dict[str, str]:
+def result_rows(standings: Sequence[RankedGroup], emulated: bool) -> list[dict[str, str]]:
+    """Return the rows by heading. Where nobody was compared with an expert's kernel, they have no column for it."""
+    rows = [_cells(one, emulated) for one in standings]
+    if all(row[_EXPERT] == formats.NONE for row in rows):
+        for row in rows:
+            del row[_EXPERT]
+    return rows
+
+
+def _cells(one: RankedGroup, emulated: bool) -> dict[str, str]:
     """Return the row of one agent by heading. Intervals and denominators stand behind the numbers."""
     group, mean = one.group, one.group.mean
     ratio = ratio_heading(emulated)
@@ -41,7 +51,7 @@ def result_cells(one: RankedGroup, emulated: bool) -> dict[str, str]:
         "Overfit": formats.ratio_of(group.counts.outcomes.get(Outcome.OVERFIT, 0), group.counts.planned),
         gain_heading(emulated): gain_text(mean["gain"]),
         f"Mean {ratio}": formats.counted(mean["mean_speedup"], Unit.FACTOR),
-        "To the expert": formats.quantity(mean["relative_to_expert"], Unit.FACTOR),
+        _EXPERT: formats.quantity(mean["relative_to_expert"], Unit.FACTOR),
         "Lost on unseen shapes": formats.counted(mean["correctness_drop"], Unit.SHARE),
     }
 

@@ -21,7 +21,7 @@ from arena.reports.answers import answers
 from arena.reports.groups import ALL, Group
 from arena.reports.measure import Unit
 from arena.reports.pages import write_report
-from arena.reports.results import NOTE, result_cells
+from arena.reports.results import NOTE, result_rows
 from arena.reports.rows import TrialRow
 from arena.reports.site_entries import BoardEntry, out_of_range, parsed, slug
 from arena.reports.standings import LEVEL_NOTE, ranked
@@ -177,7 +177,7 @@ def board(entries: Sequence[BoardEntry], task_type: str, up: str = "", *, agent:
     groups = [(entry, group) for entry in entries for group in entry.groups if group.task_type == task_type]
     of = {id(group): entry for entry, group in groups}
     placed = ranked((group, [row for row in e.rows if row.label == group.label]) for e, group in groups)
-    shown = [(one, result_cells(one, emulated)) for one in placed]
+    shown = list(zip(placed, result_rows(placed, emulated), strict=True))
     columns = [heading for heading in (shown[0][1] if shown else ()) if heading not in _ELSEWHERE]
     rows = [
         _cells(of[id(one.group)], one.group, [cells[heading] for heading in columns], up)

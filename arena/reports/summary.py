@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from arena.reports.answers import ReportAnswer, answers
 from arena.reports.groups import groups
 from arena.reports.intervals import Quantity
-from arena.reports.results import RESULTS, notes, result_cells
+from arena.reports.results import RESULTS, notes, result_rows
 from arena.reports.rows import TrialRow, trial_rows
 from arena.reports.standings import RankedGroup, standings
 from arena.results.outcome import Outcome
@@ -69,16 +69,16 @@ def summary_table(run: RunRecords) -> Summary:
     failed = [row for row in rows if not row.outcome.solves and row.outcome not in _NOT_LISTED]
     return Summary(
         answers(ordered, emulated),
-        tuple(_row(one, emulated) for one in ordered),
+        tuple(_row(one, cells) for one, cells in zip(ordered, result_rows(ordered, emulated), strict=True)),
         tuple(notes(ordered, emulated)),
         tuple(FailedTrial(row.label, row.task, row.attempt, row.outcome, reason(row)) for row in failed),
     )
 
 
-def _row(one: RankedGroup, emulated: bool) -> SummaryRow:
+def _row(one: RankedGroup, cells: Mapping[str, str]) -> SummaryRow:
     group = one.group
     measures = {name: group.mean.get(name) for name in RESULTS}
-    counts, cells = group.counts, result_cells(one, emulated)
+    counts = group.counts
     return SummaryRow(group.label, group.task_type, one.place, counts.planned, counts.outcomes, measures, cells)
 
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from arena.reports.groups import ALL, CURVE, LATENCY_BOUND, Group, group, groups
 from arena.reports.intervals import Method, Quantity
 from arena.reports.measures import MEASURES
+from arena.reports.results import results_frame
 from arena.reports.rows import trial_rows
+from arena.reports.standings import standings
 from arena.results.outcome import HeldoutOutcome, Outcome
 from arena.results.record import Estimate
 from arena.results.verdict import Status
@@ -183,7 +185,8 @@ def test_relative_to_the_expert_by_hand() -> None:
         ],
         name="r2",
     )
-    found, expert = (each for each in groups(trial_rows([b.run(mine), experts])) if each.task_type == ALL)
+    both = trial_rows([b.run(mine), experts])
+    found, expert = (each for each in groups(both) if each.task_type == ALL)
     quantity = found.mean["relative_to_expert"]
     assert quantity is not None
     assert quantity.value == pytest.approx(math.sqrt(1 / 2 * 6 / 3))
@@ -192,6 +195,10 @@ def test_relative_to_the_expert_by_hand() -> None:
     assert quantity.low <= quantity.value * math.exp(-0.02 * math.sqrt(4) / 2 * 0.99), "errors of four trials"
     assert expert.mean["relative_to_expert"] is None
     assert overall(b.run(mine)).mean["relative_to_expert"] is None
+    shown = [
+        list(results_frame(standings(rows, groups(rows)), emulated=False)) for rows in (both, trial_rows([b.run(mine)]))
+    ]
+    assert [shown[0].count("To the expert"), shown[1].count("To the expert")] == [1, 0], "no column without a value"
 
 
 def test_roofline_and_sol_by_hand() -> None:
