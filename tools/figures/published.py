@@ -39,15 +39,13 @@ def table() -> bytes:
 
 def sentence() -> str:
     """Return how many published kernels are right on published cases, and how many of these on all others too."""
-    rows = survival.survival(*judged())
+    found = survival.way(survival.survival(*judged()))
     able = [one for one in judged()[1] if not one.lack]
-    tried = [row for row in rows if row.published_judged]
-    right = [row for row in tried if row.published_right == row.published_judged]
-    met = [row for row in right if survival.met_others(row)]
-    silent = [row for row in met if row.failure == FailureClass.SILENT]
+    tried = len(found.judged) - len(found.barred)
+    silent = [row for row in found.met if row.failure == FailureClass.SILENT]
     return (
-        f"{len(able)} published Triton kernels of KernelBench-Hard's H100 deck have a task here. "
-        f"{len(tried)} of them have run on an H200 so far. {len(right)} are right on every published size. "
-        f"{len(met)} of these met other sizes and values. Right on all: {sum(map(survival.survives, met))}. "
-        f"Wrong without an error: {len(silent)}."
+        f"{len(able)} published Triton kernels of KernelBench-Hard's H100 deck have a task here. {len(found.judged)} "
+        f"were judged on an H200 so far, and {tried} of them break no rule. {len(found.right)} are right on every "
+        f"published size. {len(found.met)} of these met other sizes and values: {len(found.kept)} right on all, "
+        f"{len(silent)} wrong without an error."
     )

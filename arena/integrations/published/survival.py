@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import geometric_mean
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -155,12 +156,33 @@ def write(run: RunRecords, kernels: Sequence[PublishedKernel], folder: Path) -> 
     return rows
 
 
+class Way(NamedTuple):
+    """How far kernels come: each list is a part of the one before, but for `barred`."""
+
+    judged: list[SurvivalRow]
+    barred: list[SurvivalRow]
+    """those that break a rule of ours, such as computing by PyTorch; the others were tried"""
+    right: list[SurvivalRow]
+    """right on every published case; where no published case was tried, all that were tried"""
+    met: list[SurvivalRow]
+    """of these, those that met all other cases, or failed one"""
+    kept: list[SurvivalRow]
+    """right on all of them"""
+
+
+def way(rows: Iterable[SurvivalRow]) -> Way:
+    """Return how far these kernels come."""
+    judged = [row for row in rows if row.outcome not in (NOT_JUDGED, str(Outcome.NO_VERDICT))]
+    barred = [row for row in judged if row.outcome == Outcome.FAILED and not row.failure]
+    right = [row for row in judged if row not in barred and row.published_right == row.published_judged]
+    met = [row for row in right if _met_others(row)]
+    return Way(judged, barred, right, met, [row for row in met if _all_others_right(row)])
+
+
 def page(run: RunRecords, kernels: Sequence[PublishedKernel], rows: Sequence[SurvivalRow]) -> str:
     """Return the counts as Markdown: the way of all kernels, causes, kinds of cases, and one line for each agent."""
-    judged = [row for row in rows if row.outcome not in (NOT_JUDGED, str(Outcome.NO_VERDICT))]
-    tried = [row for row in judged if row.published_judged]
-    right = [row for row in tried if row.published_right == row.published_judged]
-    held = [row for row in (right if tried else judged) if met_others(row)]
+    found, told = way(rows), any(row.published_judged for row in rows)
+    judged, tried = found.judged, len(found.judged) - len(found.barred)
     device = run.info.environment.device
     where = f"the platform {device.platform}, an emulation without speeds" if device.emulated else device.name
     parts = [
@@ -171,28 +193,29 @@ def page(run: RunRecords, kernels: Sequence[PublishedKernel], rows: Sequence[Sur
         *_table(
             ("", "kernels", "share", "95 % interval"),
             [
-                _share("published", rows, rows),
-                _share("judged here", judged, rows),
-                _share("claimed correct, of those judged", [r for r in judged if r.claimed_correct], judged),
-                _share("right on every published case", right, tried) if tried else _NOT_TRIED,
-                _share("right on every other case too, of those", [r for r in held if survives(r)], held),
+                ("published", str(len(rows)), "", ""),
+                ("judged so far", f"{len(judged)} of {len(rows)}", "", ""),
+                ("claimed correct", f"{sum(bool(row.claimed_correct) for row in judged)} of {len(judged)}", "", ""),
+                ("tried: they break no rule of ours", f"{tried} of {len(judged)}", "", ""),
+                _share("right on every published case", len(found.right), tried) if told else _NOT_TRIED,
+                _share("right on every other case too, of those", len(found.kept), len(found.met)),
             ],
         ),
         "",
         "## How they fail",
         "",
-        *_table(("failure", "cause", "kernels"), _causes(judged)),
+        *_table(("failure", "cause", "on published cases", "on others only"), _causes(judged)),
         "",
-        "## By kind of other case",
+        f"## By kind of other case, over the {len(found.met)} kernels that met them",
         "",
-        *_table(("kind", "right", "judged", "share"), _kinds(run, kernels, {_key(row) for row in held})),
+        *_table(("kind", "cases right", "cases", "share"), _kinds(run, kernels, {_key(row) for row in found.met})),
         "",
-        *_speeds(right),
+        *_speeds(found.right if told else []),
         *_by("agent", judged, lambda row: row.agent),
         *_by("problem", judged, lambda row: row.problem),
         "## Not judged",
         "",
-        *_table(("why", "kernels"), _counted(row.detail for row in rows if row not in judged)),
+        *_table(("why", "kernels"), _counted(row.detail or "not yet judged" for row in rows if row not in judged)),
         "",
     ]
     return "\n".join(parts)
@@ -202,21 +225,19 @@ def _key(row: SurvivalRow) -> tuple[str, str, int]:
     return row.agent, row.task, row.attempt
 
 
-def met_others(row: SurvivalRow) -> bool:
-    """Return whether all other cases were judged, or one of them failed."""
-    return row.outcome in (*_RIGHT, str(Outcome.OVERFIT)) or not survives(row)
+def _met_others(row: SurvivalRow) -> bool:
+    return row.outcome in (*_RIGHT, str(Outcome.OVERFIT)) or not _all_others_right(row)
 
 
-def survives(row: SurvivalRow) -> bool:
-    """Return whether no other case failed."""
+def _all_others_right(row: SurvivalRow) -> bool:
     return row.unseen_right == row.unseen_judged
 
 
 _NOT_TRIED = ("right on every published case", "none tried", "–", "–")
 
 
-def _share(name: str, part: Sequence[SurvivalRow], whole: Sequence[SurvivalRow]) -> tuple[str, ...]:
-    return (name, f"{len(part)} of {len(whole)}", *_interval(len(part), len(whole)))
+def _share(name: str, part: int, whole: int) -> tuple[str, ...]:
+    return (name, f"{part} of {whole}", *_interval(part, whole))
 
 
 def _interval(part: int, whole: int) -> tuple[str, str]:
@@ -227,8 +248,17 @@ def _interval(part: int, whole: int) -> tuple[str, str]:
 
 
 def _causes(judged: Sequence[SurvivalRow]) -> list[tuple[str, ...]]:
-    counts = Counter((row.failure or row.outcome, row.cause) for row in judged if row.outcome not in _RIGHT)
-    return [(failure.replace("_", " "), cause or "–", str(count)) for (failure, cause), count in counts.most_common()]
+    failed = [row for row in judged if row.outcome not in _RIGHT]
+    told = Counter((row.failure or row.outcome, row.cause) for row in failed if not _told_right(row))
+    counts = Counter((row.failure or row.outcome, row.cause) for row in failed)
+    return [
+        (failure.replace("_", " "), cause or "–", str(told[failure, cause]), str(count - told[failure, cause]))
+        for (failure, cause), count in counts.most_common()
+    ]
+
+
+def _told_right(row: SurvivalRow) -> bool:
+    return row.published_right == row.published_judged and bool(row.failure or row.outcome != Outcome.FAILED)
 
 
 def _kinds(
@@ -258,7 +288,10 @@ def _speeds(right: Sequence[SurvivalRow]) -> list[str]:
          f"{row.unseen_right} of {row.unseen_judged}")
         for row in sorted(timed, key=lambda row: (row.problem, row.agent))
     ]  # fmt: skip
-    over = "Speedups are over PyTorch's operators, geometric means of the timed cases that are right."
+    over = (
+        "Speedups are over PyTorch's operators: geometric means of the timed cases that are right. A kernel that fails "
+        "a small case is not timed."
+    )
     return ["## Speed", "", over, "", *_table(head, rows), ""]
 
 
@@ -269,17 +302,15 @@ def _number(value: float | None, form: str) -> str:
 def _by(heading: str, judged: Sequence[SurvivalRow], key: Callable[[SurvivalRow], str]) -> list[str]:
     rows = []
     for name in sorted({key(row) for row in judged}):
-        mine = [row for row in judged if key(row) == name]
-        tried = [row for row in mine if row.published_judged]
-        right = [row for row in tried if row.published_right == row.published_judged]
-        held = [row for row in (right if tried else mine) if met_others(row)]
-        kept = [row for row in held if survives(row)]
-        silent = [row for row in held if row.failure == FailureClass.SILENT]
+        found = way(row for row in judged if key(row) == name)
+        silent = [row for row in found.met if row.failure == FailureClass.SILENT]
+        tried = len(found.judged) - len(found.barred)
         rows.append(
-            (name, str(len(mine)), f"{len(right)} of {len(tried)}", f"{len(kept)} of {len(held)}", str(len(silent)),
-             _interval(len(kept), len(held))[1])
+            (name, str(len(found.judged)), f"{len(found.right)} of {tried}", f"{len(found.kept)} of {len(found.met)}",
+             str(len(silent)), _interval(len(found.kept), len(found.met))[1])
         )  # fmt: skip
-    head = (heading, "judged", "right on published", "right on others too", "silently wrong there", "95 % interval")
+    others = ("right on others too", "silently wrong there", "right on others, 95 % interval")
+    head = (heading, "judged", "right on published", *others)
     return [f"## By {heading}", "", *_table(head, rows), ""]
 
 
