@@ -39,7 +39,7 @@ def table() -> bytes:
 
 def sentence() -> str:
     """Return how many published kernels are right on published cases, and how many of these on all others too."""
-    found = survival.way(survival.survival(*judged()))
+    found = survival.progress_of(survival.survival(*judged()))
     able = [one for one in judged()[1] if not one.lack]
     tried = len(found.judged) - len(found.barred)
     silent = [row for row in found.met if row.failure == FailureClass.SILENT]

@@ -156,7 +156,7 @@ def write(run: RunRecords, kernels: Sequence[PublishedKernel], folder: Path) -> 
     return rows
 
 
-class Way(NamedTuple):
+class Survival(NamedTuple):
     """How far kernels come: each list is a part of the one before, but for `barred`."""
 
     judged: list[SurvivalRow]
@@ -170,18 +170,18 @@ class Way(NamedTuple):
     """right on all of them"""
 
 
-def way(rows: Iterable[SurvivalRow]) -> Way:
+def progress_of(rows: Iterable[SurvivalRow]) -> Survival:
     """Return how far these kernels come."""
     judged = [row for row in rows if row.outcome not in (NOT_JUDGED, str(Outcome.NO_VERDICT))]
     barred = [row for row in judged if row.outcome == Outcome.FAILED and not row.failure]
     right = [row for row in judged if row not in barred and row.published_right == row.published_judged]
     met = [row for row in right if _met_others(row)]
-    return Way(judged, barred, right, met, [row for row in met if _all_others_right(row)])
+    return Survival(judged, barred, right, met, [row for row in met if _all_others_right(row)])
 
 
 def page(run: RunRecords, kernels: Sequence[PublishedKernel], rows: Sequence[SurvivalRow]) -> str:
     """Return the counts as Markdown: the way of all kernels, causes, kinds of cases, and one line for each agent."""
-    found, told = way(rows), any(row.published_judged for row in rows)
+    found, told = progress_of(rows), any(row.published_judged for row in rows)
     judged, tried = found.judged, len(found.judged) - len(found.barred)
     device = run.info.environment.device
     where = f"the platform {device.platform}, an emulation without speeds" if device.emulated else device.name
@@ -302,7 +302,7 @@ def _number(value: float | None, form: str) -> str:
 def _by(heading: str, judged: Sequence[SurvivalRow], key: Callable[[SurvivalRow], str]) -> list[str]:
     rows = []
     for name in sorted({key(row) for row in judged}):
-        found = way(row for row in judged if key(row) == name)
+        found = progress_of(row for row in judged if key(row) == name)
         silent = [row for row in found.met if row.failure == FailureClass.SILENT]
         tried = len(found.judged) - len(found.barred)
         rows.append(

@@ -37,10 +37,10 @@ def test_how_a_case_fails(status: Status, ratio: float | None, expected: str) ->
 def test_who_met_other_cases(outcome: str, right: int, judged: int, met: bool) -> None:
     """A kernel that fails a published case is not tried on held-out ones, so the small ones alone say nothing."""
     row = replace(survival._row(KERNEL, None), outcome=outcome, unseen_right=right, unseen_judged=judged, failure="x")
-    assert bool(survival.way([row]).met) is met
+    assert bool(survival.progress_of([row]).met) is met
 
 
 def test_a_kernel_that_breaks_a_rule_is_not_among_those_tried() -> None:
     row = replace(survival._row(KERNEL, None), outcome="failed", published_judged=2)
-    found = survival.way([row, replace(row, failure="crashed"), survival._row(KERNEL, None)])
+    found = survival.progress_of([row, replace(row, failure="crashed"), survival._row(KERNEL, None)])
     assert (len(found.judged), len(found.barred), len(found.right)) == (2, 1, 0)
