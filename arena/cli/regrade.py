@@ -27,9 +27,13 @@ EXAMPLES = examples(
     "arena regrade ~/kernelbench.com --as kernelbench.com --tasks-dir corpora/kernelbench_hard --devices all",
     "arena regrade ~/kernelbench.com --as kernelbench.com --tasks-dir corpora/kernelbench_hard --row 'codex*/*topk*/*'",
     "arena regrade ~/DLBlas/dlblas/kernels/kernelagent --as kernelbench --tasks-dir imported --limit 20",
+    "arena regrade ~/CUDA-L1 --as cuda-l1 --tasks-dir imported --row 'cuda-l1.h100/*'",
     "arena regrade my_kernels --as folder --platform cpu --effort correctness",
 )
-_FORM = "Layout of the source: kernelbench.com (a checkout), kernelbench (a run folder), folder (AGENT/TASK/kernel.py)."
+_FORM = (
+    "Layout of the source: kernelbench.com or cuda-l1 (checkouts), kernelbench (a run folder), "
+    "folder (AGENT/TASK/kernel.py)."
+)
 
 
 @takes_options(RUN)

@@ -97,6 +97,23 @@ def kernelbench(source: Path) -> Iterator[Found]:
             yield _found(source, file, agent, f"level{found['level']}/{found['problem']}", Claim())
 
 
+def cuda_l1(source: Path) -> Iterator[Found]:
+    """Yield what a checkout of deepreinforce-ai/CUDA-L1 has: `optimized_cuda_code/<gpu>.json`, a problem a line.
+
+    Lines without a solution are left out. A claim is the speedup over PyTorch; a path has the number of its line.
+    """
+    for file in sorted(source.glob("optimized_cuda_code/*.json")):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            facts = _object(line)
+            text = facts.get("custom_code")
+            if isinstance(text, str) and text:
+                place = f"{file.relative_to(source).as_posix()}:{number}"
+                problem = f"level{facts.get('level_id')}/{facts.get('task_id')}"
+                speedup = _typed(facts.get("score_default"), float)
+                claim = Claim(correct=True if speedup is not None else None, speedup=speedup)
+                yield _found_text(text.encode(), place, f"cuda-l1.{file.stem}", problem, claim)
+
+
 def folder(source: Path) -> Iterator[Found]:
     """Yield `<agent>/<task id>/[<attempt>/]kernel.py` or `kernel.hip`; `claims.json` beside has claims by path."""
     claims = _json(source / "claims.json")
@@ -112,9 +129,10 @@ def folder(source: Path) -> Iterator[Found]:
 FORMATS: Mapping[str, Callable[[Path], Iterator[Found]]] = {
     "kernelbench.com": kernelbench_com,
     "kernelbench": kernelbench,
+    "cuda-l1": cuda_l1,
     "folder": folder,
 }
-TIMED_ARE_PUBLISHED = ("kernelbench.com", "kernelbench")
+TIMED_ARE_PUBLISHED = ("kernelbench.com", "kernelbench", "cuda-l1")
 """formats whose tasks have the published sizes as timed seen cases; the small ones beside them are ours"""
 
 
@@ -144,11 +162,14 @@ def published(source: Path, form: str, tasks: Mapping[str, Task], rows: Sequence
 
 
 def _found(source: Path, file: Path, agent: str, problem: str, claim: Claim) -> Found:
-    text = file.read_bytes()
+    return _found_text(file.read_bytes(), file.relative_to(source).as_posix(), agent, problem, claim)
+
+
+def _found_text(text: bytes, path: str, agent: str, problem: str, claim: Claim) -> Found:
     kernel = PublishedKernel(
         agent=_NAME.sub("-", agent).strip("-.")[:60] or "unknown",
         problem=problem,
-        path=file.relative_to(source).as_posix(),
+        path=path,
         sha256=hashlib.sha256(text).hexdigest(),
         claim=claim,
     )
@@ -190,8 +211,16 @@ def _numbered(found: Iterable[Found]) -> Iterator[Found]:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        read = json.loads(file.read_text(encoding="utf-8"))
+        return _object(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
+        return {}
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return an object of JSON; an empty one for anything else."""
+    try:
+        read = json.loads(text)
+    except ValueError:
         return {}
     return read if isinstance(read, dict) else {}
 

@@ -98,3 +98,18 @@ def test_a_folder_inside_of_another_checkout_has_no_commit(tmp_path: Path, tasks
     write(tmp_path / "other/level_1_problem_19_sample_0_kernel.py")
     commits = [published(tmp_path / name, "kernelbench", tasks)[0].kernel.commit for name in ("kept", "other")]
     assert len(commits[0]) == 40 and commits[1] == ""
+
+
+def test_cuda_l1_has_a_problem_a_line(tmp_path: Path, tasks: dict[str, Task]) -> None:
+    lines = [
+        {"level_id": 1, "task_id": 19, "custom_code": KERNEL, "score_default": 3},
+        {"level_id": 1, "task_id": 19, "custom_code": None, "score_default": None},
+        {"level_id": 1, "task_id": 20, "custom_code": KERNEL, "score_default": None},
+    ]
+    text = "\n".join([*map(json.dumps, lines), "no JSON", "[1]"])
+    write(tmp_path / "optimized_cuda_code/h100.json", text)
+    first, second = published(tmp_path, "cuda-l1", tasks)
+    assert (first.kernel.agent, first.kernel.task) == ("cuda-l1.h100", "torch2triton/kernelbench_level1/p019_relu")
+    assert first.kernel.claim == Claim(correct=True, speedup=3.0) and second.kernel.claim == Claim()
+    assert first.kernel.path == "optimized_cuda_code/h100.json:1" and first.text == KERNEL.encode()
+    assert second.kernel.lack == "no task has this problem"
