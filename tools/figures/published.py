@@ -10,7 +10,7 @@ import msgspec
 from arena.integrations.published import survival
 from arena.integrations.published.sources import PublishedKernel
 from arena.results.failures import FailureClass
-from arena.runs.records import RunRecords, read_run
+from arena.runs.records import RunRecords
 from figures import kept
 
 RECORDS = "reports/published-kernels/records.tar.xz"
@@ -20,9 +20,9 @@ ROWS = "reports/published-kernels/h200.csv"
 @cache
 def judged() -> tuple[RunRecords, Sequence[PublishedKernel]]:
     """Return the kept run of `arena regrade`, and the kernels that it is of."""
-    (folder,) = kept.unpacked(RECORDS).iterdir()
-    kernels = msgspec.json.decode((folder / survival.KERNELS).read_bytes(), type=tuple[PublishedKernel, ...])
-    return read_run(folder), kernels
+    run = kept.run(RECORDS)
+    kernels = msgspec.json.decode((run.path / survival.KERNELS).read_bytes(), type=tuple[PublishedKernel, ...])
+    return run, kernels
 
 
 def page() -> str:
@@ -32,20 +32,19 @@ def page() -> str:
 
 def table() -> bytes:
     """Return the rows as CSV."""
-    folder = kept.unpacked(RECORDS)
-    survival.write(*judged(), next(folder.iterdir()))
-    return (next(folder.iterdir()) / survival.ROWS).read_bytes()
+    run, kernels = judged()
+    survival.write(run, kernels, run.path)
+    return (run.path / survival.ROWS).read_bytes()
 
 
 def sentence() -> str:
     """Return how many published kernels are right on published cases, and how many of these on all others too."""
     found = survival.progress_of(survival.survival(*judged()))
     able = [one for one in judged()[1] if not one.lack]
-    tried = len(found.judged) - len(found.barred)
     silent = [row for row in found.met if row.failure == FailureClass.SILENT]
     return (
         f"{len(able)} published Triton kernels of KernelBench-Hard's H100 deck have a task here. {len(found.judged)} "
-        f"were judged on an H200 so far, and {tried} of them break no rule. {len(found.right)} are right on every "
-        f"published size. {len(found.met)} of these met other sizes and values: {len(found.kept)} right on all, "
+        f"were judged on an H200 so far, and {len(found.tried)} of them break no rule. {len(found.right)} are right on "
+        f"every published size. {len(found.met)} of these met other sizes and values: {len(found.kept)} right on all, "
         f"{len(silent)} wrong without an error."
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from arena.errors import UsageError
+from arena.integrations.checkout import commit_of
 from arena.task.definition import Task
 
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_GIT_S = 60
 _SAMPLE = re.compile(r"(^|/)level_(?P<level>\d+)_problem_(?P<problem>\d+)_sample_\d+_kernel\.py$")
 _BY_LEVEL = re.compile(r"(^|/)level(?P<level>\d)/(?P<problem>\d+)_[^/]*$")
 
@@ -150,7 +149,7 @@ def published(source: Path, form: str, tasks: Mapping[str, Task], rows: Sequence
     """
     if form not in FORMATS:
         raise UsageError(f"--as {form}: expected one of: {', '.join(FORMATS)}")
-    commit = _commit(source)
+    commit = commit_of(source)
     read = (Found(replace(one.kernel, commit=commit), one.text) for one in FORMATS[form](source))
     found = list(_numbered(_placed(one, tasks, timed=form in TIMED_ARE_PUBLISHED) for one in read))
     if not found:
@@ -230,17 +229,3 @@ def _typed(value: object, kind: type) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value if isinstance(value, kind) else None
-
-
-def _commit(source: Path) -> str:
-    """Return the commit of a checkout; empty where the folder is none, or has no file in it."""
-    return _git(source, "rev-parse", "HEAD") if _git(source, "ls-files", "--", ".") else ""
-
-
-def _git(folder: Path, *asked: str) -> str:
-    command = ["git", "-C", str(folder), *asked]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, timeout=_GIT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

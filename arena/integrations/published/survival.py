@@ -92,7 +92,7 @@ def _row(kernel: PublishedKernel, trial: Trial | None) -> SurvivalRow:
         published_judged=len(told),
         unseen_right=sum(map(_right, unseen)),
         unseen_judged=len(unseen),
-        failure=worst[0] if worst is not None else "",
+        failure=worst[0] if worst is not None else _failed_before_any_case(trial),
         cause=code_of(worst[1].detail) if worst is not None else _cause(trial),
         detail=_last_line(detail),
         claimed_correct=kernel.claim.correct,
@@ -114,6 +114,13 @@ def _judged(cases: Iterable[CaseResult]) -> list[CaseResult]:
 def _speedup(cases: Iterable[CaseResult]) -> float | None:
     values = [case.speedup.value for case in cases if case.speedup is not None]
     return geometric_mean(values) if values else None
+
+
+def _failed_before_any_case(trial: Trial | None) -> str:
+    """Return the class of a kernel that does not build or load; empty where it breaks a rule, or runs."""
+    if trial is None or outcome_of_trial(trial) is not Outcome.FAILED or trial.status is Status.RULE_VIOLATION:
+        return ""
+    return FailureClass.CRASHED
 
 
 def _failure(case: CaseResult) -> str:
@@ -157,11 +164,11 @@ def write(run: RunRecords, kernels: Sequence[PublishedKernel], folder: Path) -> 
 
 
 class Survival(NamedTuple):
-    """How far kernels come: each list is a part of the one before, but for `barred`."""
+    """How far kernels come: each list is a part of the one before."""
 
     judged: list[SurvivalRow]
-    barred: list[SurvivalRow]
-    """those that break a rule of ours, such as computing by PyTorch; the others were tried"""
+    tried: list[SurvivalRow]
+    """without those that break a rule of ours, such as computing by PyTorch"""
     right: list[SurvivalRow]
     """right on every published case; where no published case was tried, all that were tried"""
     met: list[SurvivalRow]
@@ -173,16 +180,16 @@ class Survival(NamedTuple):
 def progress_of(rows: Iterable[SurvivalRow]) -> Survival:
     """Return how far these kernels come."""
     judged = [row for row in rows if row.outcome not in (NOT_JUDGED, str(Outcome.NO_VERDICT))]
-    barred = [row for row in judged if row.outcome == Outcome.FAILED and not row.failure]
-    right = [row for row in judged if row not in barred and row.published_right == row.published_judged]
+    tried = [row for row in judged if row.outcome != Outcome.FAILED or row.failure]
+    right = [row for row in tried if row.published_right == row.published_judged and _ran(row)]
     met = [row for row in right if _met_others(row)]
-    return Survival(judged, barred, right, met, [row for row in met if _all_others_right(row)])
+    return Survival(judged, tried, right, met, [row for row in met if _all_others_right(row)])
 
 
 def page(run: RunRecords, kernels: Sequence[PublishedKernel], rows: Sequence[SurvivalRow]) -> str:
     """Return the counts as Markdown: the way of all kernels, causes, kinds of cases, and one line for each agent."""
     found, told = progress_of(rows), any(row.published_judged for row in rows)
-    judged, tried = found.judged, len(found.judged) - len(found.barred)
+    judged, tried = found.judged, len(found.tried)
     device = run.info.environment.device
     where = f"the platform {device.platform}, an emulation without speeds" if device.emulated else device.name
     parts = [
@@ -204,7 +211,7 @@ def page(run: RunRecords, kernels: Sequence[PublishedKernel], rows: Sequence[Sur
         "",
         "## How they fail",
         "",
-        *_table(("failure", "cause", "on published cases", "on others only"), _causes(judged)),
+        *_table(("failure", "cause", "on published cases", "on others only"), _causes(found)),
         "",
         f"## By kind of other case, over the {len(found.met)} kernels that met them",
         "",
@@ -223,6 +230,10 @@ def page(run: RunRecords, kernels: Sequence[PublishedKernel], rows: Sequence[Sur
 
 def _key(row: SurvivalRow) -> tuple[str, str, int]:
     return row.agent, row.task, row.attempt
+
+
+def _ran(row: SurvivalRow) -> bool:
+    return row.published_judged + row.unseen_judged > 0
 
 
 def _met_others(row: SurvivalRow) -> bool:
@@ -247,18 +258,14 @@ def _interval(part: int, whole: int) -> tuple[str, str]:
     return f"{100 * part / whole:.0f} %", f"[{100 * low:.0f} %, {100 * high:.0f} %]"
 
 
-def _causes(judged: Sequence[SurvivalRow]) -> list[tuple[str, ...]]:
-    failed = [row for row in judged if row.outcome not in _RIGHT]
-    told = Counter((row.failure or row.outcome, row.cause) for row in failed if not _told_right(row))
+def _causes(found: Survival) -> list[tuple[str, ...]]:
+    failed = [row for row in found.judged if row.outcome not in _RIGHT]
+    told = Counter((row.failure or row.outcome, row.cause) for row in failed if row not in found.right)
     counts = Counter((row.failure or row.outcome, row.cause) for row in failed)
     return [
         (failure.replace("_", " "), cause or "–", str(told[failure, cause]), str(count - told[failure, cause]))
         for (failure, cause), count in counts.most_common()
     ]
-
-
-def _told_right(row: SurvivalRow) -> bool:
-    return row.published_right == row.published_judged and bool(row.failure or row.outcome != Outcome.FAILED)
 
 
 def _kinds(
@@ -304,10 +311,9 @@ def _by(heading: str, judged: Sequence[SurvivalRow], key: Callable[[SurvivalRow]
     for name in sorted({key(row) for row in judged}):
         found = progress_of(row for row in judged if key(row) == name)
         silent = [row for row in found.met if row.failure == FailureClass.SILENT]
-        tried = len(found.judged) - len(found.barred)
         rows.append(
-            (name, str(len(found.judged)), f"{len(found.right)} of {tried}", f"{len(found.kept)} of {len(found.met)}",
-             str(len(silent)), _interval(len(found.kept), len(found.met))[1])
+            (name, str(len(found.judged)), f"{len(found.right)} of {len(found.tried)}",
+             f"{len(found.kept)} of {len(found.met)}", str(len(silent)), _interval(len(found.kept), len(found.met))[1])
         )  # fmt: skip
     others = ("right on others too", "silently wrong there", "right on others, 95 % interval")
     head = (heading, "judged", "right on published", *others)

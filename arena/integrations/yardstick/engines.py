@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from arena.errors import UsageError
+from arena.integrations.checkout import commit_of
 
 PACKAGES: Mapping[str, str] = {"vllm": "vllm", "sglang": "sglang", "fla": "fla", "mamba": "mamba_ssm"}
 """Python packages by engine"""
@@ -80,9 +80,4 @@ def _version(name: str, root: Path) -> str:
     for distribution in _DISTRIBUTIONS.get(name, (PACKAGES[name],)):
         for folder in sorted(root.glob(f"{distribution}-*.dist-info")):
             return folder.name.removeprefix(f"{distribution}-").removesuffix(".dist-info")
-    asked = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, encoding="utf-8", timeout=30, check=False)
-    except OSError:
-        return "unknown"
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+    return commit_of(root)[:12] or "unknown"

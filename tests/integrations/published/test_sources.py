@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from arena.cli import regrade
 from arena.errors import UsageError
-from arena.integrations.published.sources import Claim, published
+from arena.integrations.published.sources import FORMATS, Claim, published
 from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.definition import Task
 
@@ -113,3 +114,7 @@ def test_cuda_l1_has_a_problem_a_line(tmp_path: Path, tasks: dict[str, Task]) ->
     assert first.kernel.claim == Claim(correct=True, speedup=3.0) and second.kernel.claim == Claim()
     assert first.kernel.path == "optimized_cuda_code/h100.json:1" and first.text == KERNEL.encode()
     assert second.kernel.lack == "no task has this problem"
+
+
+def test_the_help_of_the_command_names_every_format() -> None:
+    assert [name for name in FORMATS if name not in regrade._FORM] == []

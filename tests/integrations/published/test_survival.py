@@ -10,6 +10,7 @@ from arena.integrations.published import survival
 from arena.integrations.published.sources import Claim, PublishedKernel
 from arena.results.record import CaseResult, Split
 from arena.results.verdict import Status
+from tests.reports import builders as b
 
 KERNEL = PublishedKernel("a", "p", "a/kernel.py", "0", Claim(correct=True), task="t/s/n", cases=("seen-02",))
 
@@ -43,4 +44,10 @@ def test_who_met_other_cases(outcome: str, right: int, judged: int, met: bool) -
 def test_a_kernel_that_breaks_a_rule_is_not_among_those_tried() -> None:
     row = replace(survival._row(KERNEL, None), outcome="failed", published_judged=2)
     found = survival.progress_of([row, replace(row, failure="crashed"), survival._row(KERNEL, None)])
-    assert (len(found.judged), len(found.barred), len(found.right)) == (2, 1, 0)
+    assert (len(found.judged), len(found.tried), len(found.right)) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(("status", "tried"), [(Status.COMPILE_ERROR, 1), (Status.RULE_VIOLATION, 0)])
+def test_a_kernel_that_does_not_build_was_tried_and_is_not_right(status: Status, tried: int) -> None:
+    found = survival.progress_of([survival._row(KERNEL, b.trial("t/s/n", status, agent="a"))])
+    assert (len(found.judged), len(found.tried), len(found.right)) == (1, tried, 0)
