@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,8 +21,9 @@ from msgspec import structs
 from arena.errors import InfrastructureError
 from arena.judge.compile import rules
 from arena.judge.compile.cross_compile import CrossCompilation, Limit
+from arena.judge.compile.extensions import ExtensionBuilder
 from arena.judge.compile.signature import other_names
-from arena.judge.compile.stage import build_program, hip_worker
+from arena.judge.compile.stage import COMPILER_S, build_program, hip_worker, run_compiler
 from arena.judge.correctness.dump import CallDump
 from arena.judge.correctness.launches import check_launches
 from arena.judge.correctness.machine_code import executed
@@ -37,7 +38,7 @@ from arena.judge.performance.timed_program import TimedProgram
 from arena.judge.performance.timer import Timer
 from arena.judge.process.messages import HELDOUT, SEEN
 from arena.judge.selection import is_timed, not_run, select_cases
-from arena.judge.workers.program import WorkerProgram
+from arena.judge.workers.program import Program, WorkerProgram
 from arena.judge.workers.worker import CandidateFailed, ForkServers
 from arena.platforms.toolchains.same_program import same_program
 from arena.processes.scratch import prefix as scratch_prefix
@@ -209,13 +210,14 @@ class CandidateEvaluation:
             baseline = self._task.baseline_kernel
             self._unchanged = baseline is not None and same_program(self._file, baseline)
             build = build_program(self._task, self._file, cases, self._timer.facts)
+            program = self._complete(build.program, self._seen)
             other = build_other_wave(self._task, self._file, cases, self._timer.facts)
         except CandidateFailed as failure:
             return OutputCheck(failure.status, failure.detail)
         finally:
             self._await_start(_CANDIDATE)
         self._log, self._build_s = build.log, build.seconds
-        self._of_candidate.adopt(build.program)
+        self._of_candidate.adopt(program)
         if other is not None:
             self._other_wave = self._worker_program().adopt(other.program)
         smallest = min(self._seen, key=lambda case: arguments(self._task, case).num_bytes)
@@ -225,6 +227,12 @@ class CandidateEvaluation:
             return OutputCheck(failure.status, failure.detail)
         first = self._correctness.first_call(self._of_candidate, arguments(self._task, smallest))
         return first if first.status in (Status.COMPILE_ERROR, Status.LOAD_ERROR) else OutputCheck(Status.PASSED)
+
+    def _complete(self, program: Program, cases: tuple[Case, ...]) -> Program:
+        """Return a program with the extensions that it asks for on cases of one split."""
+        builder = ExtensionBuilder(self._context.cross_compilation, run_compiler, COMPILER_S)
+        limit = Limit(self._options.call_timeout_s, self._hidden)
+        return builder.complete(program, cases, self._timer.facts, limit)
 
     def _warn_of_names(self) -> None:
         """Put into the log of a candidate that is wrong that its parameters have other names than the task's."""
@@ -281,10 +289,13 @@ class CandidateEvaluation:
         for worker_program in (self._of_candidate, self._other_wave):
             if worker_program is not None:
                 worker_program.close()
+        program = self._of_candidate.program
+        with suppress(CandidateFailed):  # the cases that lack one say so
+            program = self._complete(program, self._heldout)
         if self._compiled is not None:
-            program = self._of_candidate.program
             self._of_candidate.discard()
-            self._candidate = self._worker_program(HELDOUT).adopt(program)
+            self._candidate = self._worker_program(HELDOUT)
+        self._of_candidate.adopt(program)
         self._measure_baseline(self._heldout)
         finding = self._over_cases(Stage.HELDOUT, self._heldout, self._check_and_time, report)
         return self._with_launches(finding, self._task.heldout)

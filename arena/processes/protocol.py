@@ -5,6 +5,7 @@ The judge commands, the worker obeys or says why it could not; nothing a worker 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -85,6 +86,26 @@ class Language(StrEnum):
     TORCH_COMPILE = "torch_compile"
 
 
+class Extension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a module gives to `torch.utils.cpp_extension` to be compiled: texts of C++ and of CUDA C++, and flags."""
+
+    name: str
+    cpp: tuple[str, ...] = ()
+    cuda: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    """for which PyTorch writes the binding; none where the text has its own"""
+    cpp_flags: tuple[str, ...] = ()
+    cuda_flags: tuple[str, ...] = ()
+    link_flags: tuple[str, ...] = ()
+    inline: bool = True
+    """whether PyTorch puts its own headers before the texts, as `load_inline` does and `load` does not"""
+
+    @property
+    def key(self) -> str:
+        """Return the hash of its content, by which it is found once it is built."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
+
 class Load(WorkerMessage, frozen=True):
     """Load a candidate: a Python file or a shared library."""
 
@@ -104,6 +125,10 @@ class Load(WorkerMessage, frozen=True):
     may also be a HIP library for the target"""
     modules: bool = False
     """for `triton`: the file may define a module in place of the entry"""
+    extensions: dict[str, str] = {}
+    """libraries of finished extensions, by the keys of what they were made of"""
+    keeps_choices: bool = False
+    """whether what Triton's autotuner has chosen is kept in the cache, for the other workers of a candidate"""
 
 
 class TensorArgument(WorkerMessage, frozen=True):
@@ -220,6 +245,8 @@ NAME_CHARACTERS = 300
 """of a kernel's name"""
 MOST_KERNELS = 128
 DIMENSIONS = 3
+MOST_TEXTS = 64
+"""texts, flags or functions of an extension"""
 LARGEST_COUNT = 1 << 40
 LONGEST_S = 1e6
 
@@ -276,12 +303,18 @@ class Failed(WorkerMessage, frozen=True):
     detail: str
 
 
+class ExtensionWanted(WorkerMessage, frozen=True):
+    """Not done, since the candidate asks for an extension that is not built."""
+
+    extension: Extension
+
+
 ToForkServer = Spawn | Reap
 FromForkServer = Spawned | Ended
 ToWorker = (
     Load | Bind | LoadConstants | Release | Call | Arrange | Prepare | Pass | CopyBack | ProfileRequest | ReportKernels
 )
-FromWorker = Ready | Done | Failed | Kernels | Profiled
+FromWorker = Ready | Done | Failed | ExtensionWanted | Kernels | Profiled
 
 
 # --- judge → a process that a vendor's profiler starts (`worker/profiled_run.py`)

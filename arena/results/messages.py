@@ -273,6 +273,22 @@ MESSAGES: dict[str, Message] = {
         "Only kernels in the candidate's file are measured as its work.",
         "write that kernel in the file",
     ),
+    "extension_not_built": Message(
+        MessageSection.COMPILE,
+        (Status.COMPILE_ERROR,),
+        "an extension is not there",
+        "the extension `{name}` is not built: extensions of modules are built for NVIDIA GPUs, before the first case",
+        "CUDA C++ runs on no other platform, and no compiler runs while a device is in use.",
+        "evaluate with --platform cuda, and compile at import, in the constructor or in the first call",
+    ),
+    "too_many_extensions": Message(
+        MessageSection.COMPILE,
+        (Status.COMPILE_ERROR,),
+        "too many extensions",
+        "the module asks for more than {allowed} extensions",
+        "Each takes a compiler about a minute.",
+        "put the kernels into fewer extensions",
+    ),
     "include_not_allowed": Message(
         MessageSection.COMPILE,
         _RULE,

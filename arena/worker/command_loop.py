@@ -23,6 +23,7 @@ from arena.processes.protocol import (
     Call,
     CopyBack,
     Done,
+    ExtensionWanted,
     Failed,
     FromWorker,
     Kernels,
@@ -40,6 +41,7 @@ from arena.processes.protocol import (
 from arena.processes.sandbox import confinement
 from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.results.portability import most_used
+from arena.worker import extensions
 from arena.worker.binding import Binding
 from arena.worker.loaders import Entry, blame, load
 from arena.worker.passes import GraphPass, PlainPass, TimedPass
@@ -88,8 +90,13 @@ class CommandLoop:
             if self._flags is not None and isinstance(message, Pass):
                 self._flags.run(self._passes[message.name].run)
                 return None
-            return self._obey(message, files)
+            answer = self._obey(message, files)
+            return extensions.wanted() or answer  # a candidate may have caught what it was told
+        except extensions.NotBuilt as lack:
+            return ExtensionWanted(lack.extension)
         except Exception as problem:
+            if (asked := extensions.wanted()) is not None:
+                return asked
             kind = self._blame(problem, message)
             return Failed(kind, printable(explain(problem, self._path))[-DETAIL_CHARACTERS:])
 

@@ -12,6 +12,7 @@ from arena.platforms.cross import triton as triton_cross
 from arena.processes.protocol import Blame, Language, Load, NullArgument, ScalarArgument
 from arena.results.portability import KernelUse
 from arena.task.numerics.reference import FUNCTION, load_module, results
+from arena.worker import extensions
 from arena.worker.binding import Binding
 from arena.worker.c_values import c_value
 from arena.worker.modules import LoadError, WrongTensors, callee
@@ -74,6 +75,10 @@ class PythonEntry:
         path, target = Path(message.path), message.target
         self._operators = None if target else Operators(device)
         once, ahead = message.once, message.ahead
+        if message.modules:
+            extensions.install(message.extensions)
+        if message.keeps_choices and not target:
+            os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
         self._records = triton_cross.install(target, each_once=once, ahead=ahead) if target else None
         self._callee = callee(load_module(path, "candidate"), message, path.name)
         self._interprets = self._operators is not None and os.environ.get("TRITON_INTERPRET") == "1"

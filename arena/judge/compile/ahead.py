@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -41,6 +41,8 @@ class TritonKernel:
     task: Task
     file: Path
     target: str
+    extensions: Mapping[str, Path] = field(default_factory=dict)
+    """as a program has them"""
 
 
 class AheadCompiler:
@@ -100,7 +102,10 @@ class _CaseQueue:
         self, kernel: TritonKernel, cases: Sequence[Case], over: threading.Event, indices: KnownIndices
     ) -> None:
         self._task, self._indices = kernel.task, indices
-        self._program = Program(self._task, Language.TRITON, {"": kernel.file}, target=kernel.target, ahead=True)
+        files, target = {"": kernel.file}, kernel.target
+        self._program = Program(
+            self._task, Language.TRITON, files, target=target, ahead=True, extensions=kernel.extensions
+        )
         self._reference = Reference(self._task.reference_path)
         self._waiting, self._over = deque(cases), over
         self.failure: CandidateFailed | None = None

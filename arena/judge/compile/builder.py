@@ -20,8 +20,9 @@ from arena.errors import ArenaError
 from arena.judge.compile import rules
 from arena.judge.compile.ahead import AheadCompiler, TritonKernel
 from arena.judge.compile.cross_compile import CrossCompilation, Limit
+from arena.judge.compile.extensions import ExtensionBuilder
 from arena.judge.compile.refusals import refusal
-from arena.judge.compile.stage import baseline_program, build_program
+from arena.judge.compile.stage import COMPILER_S, baseline_program, build_program, run_compiler
 from arena.judge.correctness.wave_size import build_other_wave
 from arena.judge.process.messages import HELDOUT, SEEN
 from arena.judge.selection import bounded, select_cases
@@ -44,6 +45,7 @@ class Builder:
     def __init__(self) -> None:
         self._cross_compilation = CrossCompilation()
         self._ahead = AheadCompiler(self._cross_compilation)
+        self._extensions = ExtensionBuilder(self._cross_compilation, run_compiler, COMPILER_S)
         self._beside = ThreadPoolExecutor()
         self._interpreting: ForkServers | None = None
         self._one_at_a_time = threading.Lock()
@@ -94,6 +96,12 @@ class Builder:
         Workers of the one are not those of the other, and neither are the folders.
         """
         kernel, over = TritonKernel(job.task, file, job.facts.arch), threading.Event()
+        try:
+            program = Program(job.task, Language.TRITON, {"": file})
+            with_extensions = self._extensions.complete(program, job.seen, job.facts, job.limit)
+        except CandidateFailed as broken:
+            return broken
+        kernel = replace(kernel, extensions=with_extensions.extensions)
         if job.into is None:
             return self._ahead.compile(kernel, job.seen, job.limit, None, over)
         folders = {split: job.into / split for split in (SEEN, HELDOUT)}

@@ -11,20 +11,23 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from arena.judge.compile.live_code import live_nodes
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.toolchains.hip_scan import mask
+from arena.processes.protocol import Extension
 from arena.results.messages import message
 from arena.results.session import KERNEL_LIMIT_BYTES
 from arena.results.verdict import Status
 from arena.task.definition import Task
 
 _ALLOWED = frozenset({"torch", "triton", "numpy", "einops", "__future__", *sys.stdlib_module_names})
+_EXTENSIONS = "torch.utils.cpp_extension"
+"""compiles what a module brings, and is refused where a task takes no modules"""
 _GENERATORS = (
-    *("torch.utils.cpp_extension", "torch._inductor", "torch._dynamo", "torch.compile"),
+    *(_EXTENSIONS, "torch._inductor", "torch._dynamo", "torch.compile"),
     *("torch.cuda.jiterator", "torch.cuda._compile_kernel"),
 )
 """parts of PyTorch that compile other kernels than the candidate's"""
@@ -33,6 +36,7 @@ _KERNEL_LIBRARIES = re.compile(
     r"|(ck|ck_tile|cutlass|cute|thrust|cub|torch|aten|c10|oneapi)/|mkl|openblas|cblas|dnnl",
     re.IGNORECASE,
 )
+_OF_PYTORCH = ("torch/", "aten/", "c10/")
 _MOST_TO_COPY = 20_000 << 20
 """characters: 20,000 braces in a mebibyte, which takes some seconds"""
 _INCLUDE = re.compile(r"^[ \t]*(?P<sign>#)[ \t]*include[ \t]*([<\"])(?P<name>[^>\"\n]+)[>\"]", re.MULTILINE)
@@ -45,12 +49,19 @@ def check(task: Task, candidate: Path) -> None:
         detail = message("file_too_large", file=candidate.name, found=size, allowed=KERNEL_LIMIT_BYTES)
         raise CandidateFailed(Status.RULE_VIOLATION, detail)
     text = candidate.read_text(encoding="utf-8", errors="replace")
-    found = _imports(text, candidate.name, task.called) if task.task_type.triton else _includes(text, candidate.name)
+    found = _imports(text, candidate.name, task) if task.task_type.triton else _includes(text, candidate.name)
     for detail in found:
         raise CandidateFailed(Status.RULE_VIOLATION, detail)
 
 
-def _imports(text: str, file: str, called: Collection[str]) -> Iterator[str]:
+def kernel_libraries(extension: Extension) -> list[str]:
+    """Return the headers of kernel libraries that the texts of an extension include, PyTorch's own left out."""
+    texts = (*extension.cpp, *extension.cuda)
+    names = [found["name"].strip() for text in texts for found in _INCLUDE.finditer(text)]
+    return [name for name in names if _KERNEL_LIBRARIES.match(name) and not name.lower().startswith(_OF_PYTORCH)]
+
+
+def _imports(text: str, file: str, task: Task) -> Iterator[str]:
     """Yield a message for each module in live code that may not be imported; none if the text does not parse.
 
     A text that takes long to parse is refused: Python copies what is left of an f-string at each of its braces.
@@ -66,7 +77,8 @@ def _imports(text: str, file: str, called: Collection[str]) -> Iterator[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     inner: set[ast.AST] = set()
-    for node in live_nodes(tree, called):  # outer nodes first
+    generators = [name for name in _GENERATORS if name != _EXTENSIONS or not task.takes_modules]
+    for node in live_nodes(tree, task.called):  # outer nodes first
         if not isinstance(node, ast.stmt | ast.expr):
             continue
         if isinstance(node, ast.Attribute):
@@ -78,7 +90,7 @@ def _imports(text: str, file: str, called: Collection[str]) -> Iterator[str]:
             if name.partition(".")[0] not in _ALLOWED:
                 yield message("import_not_allowed", place=place, name=name)
         for name in (*_modules(node), *_attribute(node)):
-            if any(f"{name}.".startswith(f"{generator}.") for generator in _GENERATORS):
+            if any(f"{name}.".startswith(f"{generator}.") for generator in generators):
                 yield message("foreign_compiler", place=place, name=name)
 
 

@@ -125,10 +125,10 @@ def hip_worker(arch: str) -> NativeWorker:
 
 def _toolchain(target: Target) -> HipToolchain:
     """Builds made in another sandbox are none of its: what could be read then may stand in them."""
-    return toolchain_for(target, default_cache_root() / compiling.level(), run=_held)
+    return toolchain_for(target, default_cache_root() / compiling.level(), run=run_compiler)
 
 
-def _held(
+def run_compiler(
     command: Sequence[str | Path], *, timeout_s: float, cwd: Path | None, env: Mapping[str, str] | None
 ) -> process.Finished:
     """Run a compiler in a sandbox, within limits: it may be given a bomb, or sent for secrets."""

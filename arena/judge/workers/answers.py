@@ -10,7 +10,16 @@ from msgspec import structs
 
 from arena.processes import protocol
 from arena.processes.printable import printable
-from arena.processes.protocol import Done, Failed, FromWorker, Kernels, Profiled, Ready
+from arena.processes.protocol import (
+    Done,
+    Extension,
+    ExtensionWanted,
+    Failed,
+    FromWorker,
+    Kernels,
+    Profiled,
+    Ready,
+)
 from arena.results.portability import KernelUse
 from arena.results.profile import KernelTime
 
@@ -29,12 +38,21 @@ def bounded(answer: FromWorker) -> FromWorker:
             return answer
         case Failed():
             return structs.replace(answer, detail=_text("detail", answer.detail, protocol.DETAIL_CHARACTERS))
+        case ExtensionWanted():
+            _check_extension(answer.extension)
+            return answer
         case Kernels():
             _long("kernels", answer.kernels, protocol.MOST_KERNELS)
             return Kernels(tuple(map(_use, answer.kernels)))
         case Profiled():
             _long("kernels", answer.kernels, protocol.MOST_KERNELS)
             return Profiled(tuple(map(_time, answer.kernels)))
+
+
+def _check_extension(extension: Extension) -> None:
+    _text("name", extension.name, protocol.NAME_CHARACTERS)
+    for name in ("cpp", "cuda", "functions", "cpp_flags", "cuda_flags", "link_flags"):
+        _long(name, getattr(extension, name), protocol.MOST_TEXTS)
 
 
 def _use(use: KernelUse) -> KernelUse:

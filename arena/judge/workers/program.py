@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import structs
 
 from arena.errors import InfrastructureError
 from arena.judge.workers.watchdog import WatchedWorker, memory_limit_bytes
@@ -38,6 +40,8 @@ class Program:
     """files that a worker finds in the folder of the one that it loads"""
     native_worker: NativeWorker | None = None
     """what loads it, where that is not Python"""
+    extensions: Mapping[str, Path] = field(default_factory=dict)
+    """libraries of a module's extensions, by the keys of what they were made of"""
 
     def key(self, case: Case) -> str:
         """Return which of its files a case needs."""
@@ -48,6 +52,9 @@ class Program:
         copy = Path(tempfile.mkdtemp(dir=folder)) / self.files[key].name
         for file in (self.files[key], *self.beside):
             shutil.copyfile(file, copy.with_name(file.name))
+        extensions = {key: str(copy.with_name(f"{key}.so")) for key in self.extensions}
+        for key, library in self.extensions.items():
+            shutil.copyfile(library, extensions[key])
         return Load(
             self.language,
             str(copy),
@@ -58,6 +65,7 @@ class Program:
             self.ahead,
             str(self.disassembler or ""),
             self.task.takes_modules,
+            extensions,
         )
 
 
@@ -120,12 +128,15 @@ class WorkerProgram:
 
     def ready(self, case: Case) -> WatchedWorker:
         """A live worker with what the case needs loaded. Raises `CandidateFailed` where that does not load."""
-        if self.program.language is Language.HIP:
+        if self.program.language is Language.HIP or self.program.extensions:
             require_executable(self._folder)
         worker = self._started()
         key = self.program.key(case)
         if self._loaded != key:
-            worker.ask(self.program.load_message(key, self._folder), self._timeout_s)
+            load = structs.replace(
+                self.program.load_message(key, self._folder), keeps_choices=self._cache != triton_cache()
+            )
+            worker.ask(load, self._timeout_s)
             self._loaded = key
         return worker
 

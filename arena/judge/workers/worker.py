@@ -30,6 +30,8 @@ from arena.processes.protocol import (
     Blame,
     Done,
     Ended,
+    Extension,
+    ExtensionWanted,
     Failed,
     FromForkServer,
     FromWorker,
@@ -88,6 +90,14 @@ class CandidateFailed(Exception):
         self.status = status
         self.detail = detail
         self.blame = blame
+
+
+class LacksExtension(CandidateFailed):
+    """A module asks for an extension that it was not given: whoever can build it does, and starts another worker."""
+
+    def __init__(self, extension: Extension) -> None:
+        super().__init__(Status.COMPILE_ERROR, message("extension_not_built", name=printable(extension.name)))
+        self.extension = extension
 
 
 @dataclass(frozen=True)
@@ -259,6 +269,8 @@ class Worker:
         if isinstance(answer, Failed):
             status, detail = _failure(answer)
             raise CandidateFailed(status, detail, answer.blame)
+        if isinstance(answer, ExtensionWanted):
+            raise LacksExtension(answer.extension)
         return answer
 
     def _answered(self, command: ToWorker, timeout_s: float, *, timed: bool) -> FromWorker:

@@ -139,10 +139,30 @@ def broken_rules(library: Path, vendor: str) -> list[str]:
     try:
         own = Elf(library.with_name(OBJECT_NAME), RELOCATABLE)
         inline = _of_assembly(library.with_name(ASSEMBLY_NAME)) if vendor == "cpu" else ()
-        objects = [*_of_sections(own), *_of_symbols(own, vendor), *_of_library(Elf(library, LIBRARY), vendor)]
+        objects = [*of_object(own, allowed_symbols(vendor)), *_of_library(Elf(library, LIBRARY), vendor)]
         return [*objects, *inline, *_of_names(library)]
     except (ElfError, OSError) as problem:
         return [message("object_unreadable", problem=problem)]
+
+
+def allowed_symbols(vendor: str, *further: str) -> re.Pattern[str]:
+    """Return a pattern of the functions that an object may need beside `NAMES`, with `further` alternatives."""
+    return re.compile("|".join((_ARITHMETIC, *_CXX, *_RUNTIMES[vendor], *further)))
+
+
+def of_object(
+    own: Elf, allowed: re.Pattern[str], beside: frozenset[str] = frozenset(), sections: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """Yield a message for each section and symbol of an object that it may not have.
+
+    Args:
+        own: the object file.
+        allowed: the functions that it may need.
+        beside: what other objects of the same candidate define for it.
+        sections: what its compiler makes beside the usual ones.
+    """
+    yield from _of_sections(own, sections)
+    yield from _of_symbols(own, allowed, beside)
 
 
 def _of_names(library: Path) -> Iterator[str]:
@@ -158,9 +178,9 @@ def _of_assembly(file: Path) -> Iterator[str]:
         yield message("inline_assembly", text=" ".join(found[0].split())[:80])
 
 
-def _of_sections(own: Elf) -> Iterator[str]:
+def _of_sections(own: Elf, further: frozenset[str]) -> Iterator[str]:
     for section in own.sections():
-        if not _SECTIONS.fullmatch(section.name):
+        if section.name not in further and not _SECTIONS.fullmatch(section.name):
             yield message("section_not_allowed", name=section.name)
         elif _is_odd(section):
             yield message("section_executable", name=section.name)
@@ -170,12 +190,12 @@ def _is_odd(section: Section) -> bool:
     return bool(section.flags & EXECUTABLE) and not re.match(r"\.text(\.|$)", section.name)
 
 
-def _of_symbols(own: Elf, vendor: str) -> Iterator[str]:
-    allowed = re.compile("|".join((_ARITHMETIC, *_CXX, *_RUNTIMES[vendor])))
+def _of_symbols(own: Elf, allowed: re.Pattern[str], beside: frozenset[str]) -> Iterator[str]:
     for symbol in own.symbols():
         name = short_name(symbol.name)
         if symbol.undefined:
-            if symbol.binding != LOCAL and symbol.name not in NAMES and not allowed.fullmatch(symbol.name):
+            known = symbol.binding == LOCAL or symbol.name in NAMES or symbol.name in beside
+            if not known and not allowed.fullmatch(symbol.name):
                 yield message("symbol_not_allowed", name=name)
         elif _is_disguised(symbol):
             yield message("code_disguised", name=name)
