@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,8 @@ EXAMPLES = examples(
     "arena regrade ~/CUDA-L1 --as cuda-l1 --tasks-dir imported --row 'cuda-l1.h100/*'",
     "arena regrade my_kernels --as folder --platform cpu --effort correctness",
 )
+_CORES_A_KERNEL = 2
+"""so many kernels are compiled at once: an extension takes its compilers a minute"""
 _FORM = (
     "Layout of the source: kernelbench.com or cuda-l1 (checkouts), kernelbench (a run folder), "
     "folder (AGENT/TASK/kernel.py)."
@@ -95,6 +98,7 @@ def _planned(
     from arena.errors import UsageError
     from arena.runs.config import RunConfig
     from arena.runs.runner import RunPlan
+    from arena.runs.service.judge_pool import QUEUED_A_GPU
 
     keys = []
     for one in found:
@@ -117,6 +121,7 @@ def _planned(
         agents=specs,
         platform=run[1],
         attempts=max(key[2] for key in keys),
+        jobs=None if run[1] == "cpu" else max(QUEUED_A_GPU, len(os.sched_getaffinity(0)) // _CORES_A_KERNEL),
         path="arena regrade",
     )
     return RunPlan(config, chosen, {spec.name: make_agent(spec) for spec in specs}, options, tuple(keys))
