@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from arena.checks.doctor import candidates as c
@@ -48,6 +51,7 @@ from tests.checks.doctor.fake_evidence import (
     timing,
 )
 from tests.conftest import has_gpu
+from tests.processes.test_python_child import COMMAND, dependencies, plant
 
 
 @pytest.mark.parametrize("facts", [MI300X, RADEON, H200, CPU], ids=lambda facts: facts.arch)
@@ -327,8 +331,16 @@ def check(results: tuple[ItemResult, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_here_on_the_cpu_platform() -> None:
-    check(run_quick("cpu", lambda result: None))
+def test_here_on_the_cpu_platform(tmp_path: Path) -> None:
+    """By the command, in a folder with a file for every module that there is, of which it imports none."""
+    folder, marker = tmp_path / "folder", tmp_path / "imported"
+    folder.mkdir()
+    plant(folder, marker, {*sys.stdlib_module_names, *dependencies(), "sitecustomize", "usercustomize"})
+    typed = [*COMMAND, "doctor", "--quick", "--platform", "cpu", "--json"]
+    done = subprocess.run(typed, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    assert not marker.exists(), marker.read_text()
+    assert done.returncode == 0 and "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+    check(msgspec.json.decode(done.stdout, type=tuple[ItemResult, ...]))
 
 
 @pytest.mark.gpu
