@@ -11,12 +11,11 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from arena.cli.report import write_and_show
@@ -127,12 +126,11 @@ def changed(document: Any, place: Place, draw: random.Random) -> str:
     return f"{place} = {str(inner[last])[:80]!r}"
 
 
-def texts(folder: Path) -> dict[Path, Any]:
-    return {path: json.loads(path.read_bytes()) for path in [folder / "run.json", *folder.glob("trials/*/*.json")]}
+def used_by_every_command(folder: Path, unchanged: Sequence[Trial]) -> None:
+    """Read a run as report, compare, site, verify, export and tracking do, and compute what they show.
 
-
-def used_by_every_command(folder: Path, out: Path) -> None:
-    """Read a run as report, compare, site, verify, export and tracking do, and compute what they show."""
+    Repeating a trial reads nothing but its record, so records that are as they were need no repetition.
+    """
     run = read_folder(folder)
     for part in records.by_device(run):
         rows = trial_rows([part])
@@ -143,7 +141,7 @@ def used_by_every_command(folder: Path, out: Path) -> None:
             comparison_markdown(compare_runs(run, other, agent, agent))
     for trial in run.trials:
         point(trial)
-        if trial.evaluation is not None:
+        if trial.evaluation is not None and trial not in unchanged:
             compare_trial(trial, trial, task_changed=False, own_cases=())
 
 
@@ -170,8 +168,10 @@ class Mutants:
         kernel = records.submission_folder(self.folder, *made.trials[0].key)
         kernel.mkdir(parents=True)
         (kernel / "kernel.py").write_text("def f(): ...\n", encoding="utf-8")
-        self.documents = texts(self.folder)
-        self.places = {path: list(places(document)) for path, document in self.documents.items()}
+        self.texts = {
+            path: path.read_bytes() for path in [self.folder / "run.json", *self.folder.glob("trials/*/*.json")]
+        }
+        self.places = {path: list(places(json.loads(text))) for path, text in self.texts.items()}
         self.fates: Counter[str] = Counter()
 
     def fields(self) -> set[tuple[str, ...]]:
@@ -184,8 +184,8 @@ class Mutants:
 
     def run(self, number: int, draw: random.Random, use: Any) -> None:
         """Change up to three places of one file, and have the commands use the folder."""
-        path = draw.choice(list(self.documents))
-        document = copy.deepcopy(self.documents[path])
+        path = draw.choice(list(self.texts))
+        document = json.loads(self.texts[path])
         done = []
         for _ in range(draw.choice((1, 1, 1, 2, 3))):
             try:
@@ -208,7 +208,7 @@ class Mutants:
         except Exception as problem:
             raise AssertionError(f"{what}: {type(problem).__name__}: {problem}") from problem
         finally:
-            path.write_bytes(msgspec.json.encode(self.documents[path]))
+            path.write_bytes(self.texts[path])
         assert time.monotonic() - began < LONGEST_S, what
 
 
@@ -217,8 +217,10 @@ class Mutants:
 def test_a_changed_run_is_refused_with_its_file_or_used(tmp_path: Path, count: int) -> None:
     mutants, draw = Mutants(tmp_path), random.Random(SEED + count)
     assert len(mutants.fields()) >= 200
+    trials = read_folder(mutants.folder).trials
+    used_by_every_command(mutants.folder, ())
     for number in range(count):
-        mutants.run(number, draw, used_by_every_command)
+        mutants.run(number, draw, lambda folder, out: used_by_every_command(folder, trials))
     assert mutants.fates["refused"] > count / 4 and mutants.fates["used"] > count / 20, mutants.fates
 
 
