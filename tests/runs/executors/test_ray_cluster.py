@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,13 +76,25 @@ class Three:
 
     def have(self, **nodes: dict[str, str]) -> None:
         """Have exactly these nodes with a judge each; those that are there already are kept."""
-        for name in [name for name in self.nodes if self.variables[name] != nodes.get(name)]:
-            self.cluster.remove_node(self.nodes.pop(name))
-            self.variables.pop(name)
+        self.leave(nodes)
         for name, variables in nodes.items():
             if name not in self.nodes:
                 self.add(name, variables)
         self.cluster.wait_for_nodes()
+
+    def have_gpus(self, *names: str) -> None:
+        """Have exactly these nodes with what counts as a GPU; each judge is given three requests at once."""
+        self.leave({name: {} for name in names})
+        for name in names:
+            if name not in self.nodes:
+                self.add(name, {}, {"accelerator_type:H200": 1.0}, 1)
+        self.cluster.wait_for_nodes()
+
+    def leave(self, nodes: Mapping[str, dict[str, str]]) -> None:
+        """Remove every other node, and those that have other variables."""
+        for name in [name for name in self.nodes if self.variables[name] != nodes.get(name)]:
+            self.cluster.remove_node(self.nodes.pop(name))
+            self.variables.pop(name)
 
     def begun(self) -> list[tuple[str, str]]:
         """Node and Ray job of each evaluation that was begun."""
@@ -135,14 +147,6 @@ def on_one(tasks: Path, folder: Path, attempts: int) -> records.RunRecords:
     return runner.run(fake_actors.plan(tasks, attempts), folder, JudgePool([FakeEvaluator(environment=CLOSED)]))
 
 
-def two_gpus(cluster: Three) -> None:
-    """Have two nodes with what counts as a GPU; each judge is given three requests at once."""
-    cluster.have()
-    for name in ("first-gpu", "second-gpu"):
-        cluster.add(name, {}, {"accelerator_type:H200": 1.0}, 1)
-    cluster.cluster.wait_for_nodes()
-
-
 def comparable(run: records.RunRecords) -> list[object]:
     return [replace(trial, started_at="", seconds=0.0) for trial in run.trials]
 
@@ -154,6 +158,45 @@ def verdicts(run: records.RunRecords) -> list[tuple[object, Status]]:
 
 def wanted(tasks: Path) -> JudgesWanted:
     return JudgesWanted("cpu", corpora=(tasks,), tasks={name: tasks / name for name in (SCALE, TWICE)})
+
+
+def test_a_gpu_that_dies_with_three_requests_loses_none(cluster: Three, tasks: Path, tmp_path: Path) -> None:
+    """Whichever of the three were begun, a dying node's answers are lost with it; each is begun again once."""
+    cluster.have_gpus("first-gpu", "second-gpu")
+
+    def kill() -> None:
+        while cluster.asked().count("second-gpu") < 2:
+            time.sleep(0.02)
+        cluster.kill("second-gpu")
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    far = fake_actors.run(cluster.address, tasks, tmp_path / "far", 6, "cuda")
+    killing.join(60)
+    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 6)) and 18 <= len(cluster.asked()) <= 18 + 3
+
+
+@pytest.mark.parametrize("platform", ["cuda", "cpu"])
+def test_a_run_whose_driver_was_killed_is_resumed(cluster: Three, tasks: Path, tmp_path: Path, platform: str) -> None:
+    if platform == "cpu":
+        cluster.have(one={}, two={})
+    else:
+        cluster.have_gpus("first-gpu", "second-gpu")
+    folder = tmp_path / "far"
+    arguments = [cluster.address, str(tasks), str(folder), "10", platform]
+    command = [sys.executable, "-m", "tests.runs.executors.fake_actors", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as driver:
+        while len(list(folder.glob("trials/*/*.json"))) < 5:
+            assert driver.poll() is None
+            time.sleep(0.02)
+        driver.send_signal(signal.SIGKILL)
+    before = {path: path.read_bytes() for path in folder.glob("trials/*/*.json")}
+    killed = {job for _, job in cluster.begun()}  # its last evaluation may begin after this
+    far = fake_actors.run(cluster.address, tasks, folder, 10, platform)
+    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 10))
+    assert {path: path.read_bytes() for path in before} == before
+    judged = sum(b"verdicts" in text for text in before.values())
+    assert sum(job not in killed for _, job in cluster.begun()) == 30 - judged
 
 
 def test_the_same_records_as_on_one_machine(cluster: Three, tasks: Path, tmp_path: Path) -> None:
@@ -183,97 +226,6 @@ def test_a_node_that_dies_loses_no_trial(cluster: Three, tasks: Path, tmp_path: 
     assert len(cluster.asked()) in (30, 31)  # the one in flight, if any, was begun twice
 
 
-def test_a_gpu_that_dies_with_three_requests_loses_none(cluster: Three, tasks: Path, tmp_path: Path) -> None:
-    """Whichever of the three were begun, a dying node's answers are lost with it; each is begun again once."""
-    two_gpus(cluster)
-
-    def kill() -> None:
-        while cluster.asked().count("second-gpu") < 2:
-            time.sleep(0.02)
-        cluster.kill("second-gpu")
-
-    killing = threading.Thread(target=kill)
-    killing.start()
-    far = fake_actors.run(cluster.address, tasks, tmp_path / "far", 6, "cuda")
-    killing.join(60)
-    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 6)) and 18 <= len(cluster.asked()) <= 18 + 3
-
-
-def test_a_judge_on_a_new_node_takes_the_place_of_a_lost_one(cluster: Three, tasks: Path, tmp_path: Path) -> None:
-    """The only judge dies; its evaluation waits for another node."""
-    cluster.have(one={})
-
-    arguments = (cluster.address, tasks, tmp_path / "far", 4)
-    running = threading.Thread(target=fake_actors.run, args=arguments)  # nodes are added by the main thread only
-    running.start()
-    while len(cluster.asked()) < 2:
-        time.sleep(0.02)
-    cluster.kill("one")
-    cluster.add("three", {})
-    running.join(100)
-    assert comparable(records.read_run(tmp_path / "far")) == local(tasks, tmp_path / "local", 4)
-    assert set(cluster.asked()) == {"one", "three"}
-
-
-@pytest.mark.parametrize("platform", ["cpu", "cuda"])
-def test_a_run_whose_driver_was_killed_is_resumed(cluster: Three, tasks: Path, tmp_path: Path, platform: str) -> None:
-    if platform == "cpu":
-        cluster.have(one={}, two={})
-    else:
-        two_gpus(cluster)
-    folder = tmp_path / "far"
-    arguments = [cluster.address, str(tasks), str(folder), "10", platform]
-    command = [sys.executable, "-m", "tests.runs.executors.fake_actors", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as driver:
-        while len(list(folder.glob("trials/*/*.json"))) < 5:
-            assert driver.poll() is None
-            time.sleep(0.02)
-        driver.send_signal(signal.SIGKILL)
-    before = {path: path.read_bytes() for path in folder.glob("trials/*/*.json")}
-    killed = {job for _, job in cluster.begun()}  # its last evaluation may begin after this
-    far = fake_actors.run(cluster.address, tasks, folder, 10, platform)
-    assert verdicts(far) == verdicts(on_one(tasks, tmp_path / "local", 10))
-    assert {path: path.read_bytes() for path in before} == before
-    judged = sum(b"verdicts" in text for text in before.values())
-    assert sum(job not in killed for _, job in cluster.begun()) == 30 - judged
-
-
-def test_nodes_that_differ_are_refused(
-    cluster: Three, tasks: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    write_task(tmp_path / "other", SCALE, task=TASK.replace("alpha, plus", "beta, plus"))
-    cluster.have(one={}, two={"ARENA_TASKS_DIR": str(tmp_path / "other")})
-    far = fake_actors.run(cluster.address, tasks, tmp_path / "far", 2)
-    assert comparable(far) == local(tasks, tmp_path / "local", 2) and set(cluster.asked()) == {"one"}
-    assert f"{SCALE} differs: content hash" in caplog.text
-    open_network = '{"isolation": "session"}'
-    cluster.have(one={ENVIRONMENT: open_network}, two={ENVIRONMENT: open_network})
-    with (
-        pytest.raises(JudgeUnavailable, match="its sandbox lacks network and mount"),
-        FakeExecutor(cluster.address).judges(wanted(tasks)),
-    ):
-        raise AssertionError("there is no judge")
-
-
-def test_a_node_with_another_toolchain_is_refused(
-    cluster: Three, tasks: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    cluster.have(one={}, two={ENVIRONMENT: '{"versions": {"torch": "2.12"}}'})
-    with FakeExecutor(cluster.address).judges(wanted(tasks)) as judges:
-        assert len(judges.environments) == 1
-    assert "torch 2.1" in caplog.text and "instead of 2.1" in caplog.text
-
-
-def test_a_real_judge_on_a_node(cluster: Three) -> None:
-    """The CPU platform's own judge, on a candidate that fails before anything is timed."""
-    cluster.have(one={})
-    task = load_task(TASKS / RMS_NORM)
-    kernel = ROOT / "examples" / "candidates" / "broken" / RMS_NORM / "kernel.py"
-    with RayExecutor(cluster.address).judges(JudgesWanted("cpu", tasks={RMS_NORM: task.path})) as judges:
-        evaluation = judges.evaluate(task, kernel, Options(max_work=1e5))
-    assert evaluation.status is Status.WRONG_RESULT and evaluation.environment == judges.environment
-
-
 REACHING = """
 
 import socket
@@ -293,16 +245,64 @@ def rms_norm(*arguments):
 """
 
 
-def test_a_candidate_does_not_reach_the_sockets_of_ray(cluster: Three, tmp_path: Path) -> None:
-    """They are files, which closing the network leaves open, and they ask for no token."""
+def test_a_real_judge_on_a_node(cluster: Three, tmp_path: Path) -> None:
+    """The CPU platform judges a candidate that fails before anything is timed, and one that looks for Ray.
+
+    Ray's sockets are files, which closing the network leaves open, and they ask for no token.
+    """
     cluster.have(one={})
     assert Path("/tmp/ray/session_latest/sockets").is_dir()
     task = load_task(TASKS / RMS_NORM)
+    broken = ROOT / "examples" / "candidates" / "broken" / RMS_NORM / "kernel.py"
     kernel = tmp_path / "kernel.py"
     kernel.write_text((task.path / "kernel.py").read_text(encoding="utf-8") + REACHING, encoding="utf-8")
     with RayExecutor(cluster.address).judges(JudgesWanted("cpu", tasks={RMS_NORM: task.path})) as judges:
+        evaluation = judges.evaluate(task, broken, Options(max_work=1e5))
         failure = judges.evaluate(task, kernel, Options(heldout=False, max_work=1e4)).failure
+        assert evaluation.status is Status.WRONG_RESULT and evaluation.environment == judges.environment
     assert failure is not None and "no way to Ray" in failure.detail
+
+
+def test_a_judge_on_a_new_node_takes_the_place_of_a_lost_one(cluster: Three, tasks: Path, tmp_path: Path) -> None:
+    """The only judge dies; its evaluation waits for another node."""
+    cluster.have(one={})
+
+    arguments = (cluster.address, tasks, tmp_path / "far", 4)
+    running = threading.Thread(target=fake_actors.run, args=arguments)  # nodes are added by the main thread only
+    running.start()
+    while len(cluster.asked()) < 2:
+        time.sleep(0.02)
+    cluster.kill("one")
+    cluster.add("three", {})
+    running.join(100)
+    assert comparable(records.read_run(tmp_path / "far")) == local(tasks, tmp_path / "local", 4)
+    assert set(cluster.asked()) == {"one", "three"}
+
+
+def test_a_node_with_another_toolchain_is_refused(
+    cluster: Three, tasks: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.have(three={}, newer={ENVIRONMENT: '{"versions": {"torch": "2.12"}}'})
+    with FakeExecutor(cluster.address).judges(wanted(tasks)) as judges:
+        assert len(judges.environments) == 1
+    assert "torch 2.1" in caplog.text and "instead of 2.1" in caplog.text
+
+
+def test_nodes_that_differ_are_refused(
+    cluster: Three, tasks: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_task(tmp_path / "other", SCALE, task=TASK.replace("alpha, plus", "beta, plus"))
+    other, open_network = {"ARENA_TASKS_DIR": str(tmp_path / "other")}, {ENVIRONMENT: '{"isolation": "session"}'}
+    cluster.have(three={}, other=other, open_network=open_network)
+    far = fake_actors.run(cluster.address, tasks, tmp_path / "far", 2)
+    assert comparable(far) == local(tasks, tmp_path / "local", 2) and set(cluster.asked()) == {"three"}
+    assert f"{SCALE} differs: content hash" in caplog.text and "its sandbox lacks network and mount" in caplog.text
+    cluster.have(open_network=open_network)
+    with (
+        pytest.raises(JudgeUnavailable, match="its sandbox lacks network and mount"),
+        FakeExecutor(cluster.address).judges(wanted(tasks)),
+    ):
+        raise AssertionError("there is no judge")
 
 
 def test_a_run_on_gpus_of_two_vendors(cluster: Three, tasks: Path, tmp_path: Path) -> None:
