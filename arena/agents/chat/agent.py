@@ -17,7 +17,7 @@ from arena.agents.budget import Budget, Reached, Stopwatch
 from arena.agents.chat.definition import LIBRARY, ModelDefinition, lacks, library_version, target_of
 from arena.agents.chat.endpoint import ChatEndpoint
 from arena.agents.chat.pausable_loop import PausableLoop
-from arena.agents.chat.prompt import prompt_of
+from arena.agents.chat.prompt import files_of, long_headers, prompt_of
 from arena.agents.chat.sampling import ChatRequest, Sampling
 from arena.agents.parsers.chat_answers import ChatAnswers
 from arena.agents.recorder import RecordedService, Recorder
@@ -122,7 +122,8 @@ class ModelAgent(Agent):
 
     def _request(self, workspace: Workspace) -> ChatRequest:
         kernel, entry = workspace.candidate.name, workspace.task.entry
-        return ChatRequest(prompt_of(workspace.folder, kernel, entry, self._definition.turns), kernel, entry)
+        text = prompt_of(workspace.folder, kernel, entry, self._definition.turns)
+        return ChatRequest(text, kernel, entry, long_headers(files_of(workspace.folder)))
 
     def _settings(self) -> str:
         """Return how the model is asked, as JSON: what a reader needs to repeat the session."""

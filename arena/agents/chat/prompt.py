@@ -10,12 +10,14 @@ TEXT = "TASK.md"
 _LIBRARY, _INCLUDES = "headers", re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([\w.]+)"', re.MULTILINE)
 _NOT_SHOWN = ("evaluate", "include")
 """the command, which a model cannot call, and headers of a compiler, which it knows"""
+_LONG_HEADER_WORDS = 400
+"""a header that is longer stands behind its name"""
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".h": "cpp", ".hip": "cpp"}
 
 _HEAD = """\
 You write one file, `{kernel}`: a GPU kernel for the task below. You have no tools and run nothing. The text of the \
 task is written for agents that work in a folder and call `./evaluate`; the files of that folder stand after it, of \
-`headers/` those that the baseline includes.
+`headers/` those that the baseline includes, if they are short.
 
 Answer with the complete file in one fenced code block that begins with ```{language}. It must define `{entry}`. \
 Nothing else of an answer is read, and parts of a file are not put together.
@@ -35,6 +37,9 @@ in one block that begins with ```{language} and ends with ```."""
 _CUT_OFF = """\
 The answer was cut off at the limit on its length{limit}, before the file was complete. Think less and write less \
 around it: answer with the complete file in one block that begins with ```{language}."""
+_LONG = '\nNot shown here; its functions are named under "Entry": {names}. {how}\n'
+_ASK = "To read one, answer with its name and without a code block, which takes one of your answers."
+_INCLUDE = "A kernel may include it."
 _NEXT = """\
 ./evaluate says:
 
@@ -46,7 +51,7 @@ _NEXT = """\
 def files_of(folder: Path) -> dict[str, str]:
     """Return the files of a workspace that a model is shown, by path in it, without the text of the task.
 
-    Of the headers that a kernel may include, they are those that the baseline does: all of them have 4,400 words.
+    Of the headers that a kernel may include, they are those that the baseline does.
     """
     names = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
     used = _included(folder)
@@ -78,7 +83,26 @@ def prompt_of(folder: Path, kernel: str, entry: str, turns: int = 1) -> str:
     """
     told = _ONE_ANSWER if turns == 1 else _TURNS.format(turns=turns)
     head = _HEAD.format(kernel=kernel, language=language_of(kernel), entry=entry, turns=told)
-    return head + with_files((folder / TEXT).read_text(encoding="utf-8"), files_of(folder))
+    files = files_of(folder)
+    long = long_headers(files)
+    shown = {name: text for name, text in files.items() if name not in long}
+    text = head + with_files((folder / TEXT).read_text(encoding="utf-8"), shown)
+    if not long:
+        return text
+    names = ", ".join(f"`{name}` ({len(content.split()):,} words)" for name, content in long.items())
+    return text + _LONG.format(names=names, how=_INCLUDE if turns == 1 else _ASK)
+
+
+def long_headers(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers among these files that the first message only names."""
+    found = {name: text for name, text in files.items() if Path(name).parts[0] == _LIBRARY}
+    return {name: text for name, text in found.items() if len(text.split()) > _LONG_HEADER_WORDS}
+
+
+def asked_headers(answer: str, headers: Mapping[str, str]) -> str:
+    """Return the headers that an answer names, each in a fenced block; empty where it names none."""
+    found = {name: text for name, text in headers.items() if Path(name).name in answer}
+    return with_files("", found).lstrip() if found else ""
 
 
 def with_files(text: str, files: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
@@ -118,6 +118,8 @@ class ChatRequest:
     prompt: str
     kernel: str
     entry: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """those that the first message only names, by path; an answer may ask for them"""
 
     @property
     def suffix(self) -> str:
@@ -210,6 +212,10 @@ class Sampling:
         name = self.request.kernel
         code = kernel_in(answer.text, self.request.entry, self.request.suffix, cut_off=answer.cut_off)
         if code is None:
+            asked = "" if answer.cut_off else prompt.asked_headers(answer.text, self.request.headers)
+            if asked:
+                self.write("reply", where, text=asked)
+                return asked
             text = prompt.no_code(name, cut_off=answer.cut_off, max_tokens=self.definition.max_tokens)
             self.write("reply", where, text=text, failed=True)
             return text

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.agents.chat import agent
 from arena.reports.groups import groups
 from arena.reports.rows import trial_rows
 from arena.results.session import Ending, EventKind, Tokens
@@ -102,6 +103,14 @@ def test_an_answer_without_code_is_said_back_to_the_model(tmp_path: Path) -> Non
     with endpoint(says("I would tile it."), says(coded("fast"))) as server:
         done = tried(tmp_path, server, "turns: 2\n")
     assert "there is no complete fenced code block" in server.last_message
+    assert done.submitted == kernel("fast") and len(done.session.evaluations) == 1
+
+
+def test_a_header_that_an_answer_names_is_the_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent, "long_headers", lambda files: {"headers/matrix.h": "the text of it"})
+    with endpoint(says("Show me `headers/matrix.h`."), says(coded("fast"))) as server:
+        done = tried(tmp_path, server, "turns: 2\n")
+    assert "the text of it" in server.last_message and "there is no complete" not in server.last_message
     assert done.submitted == kernel("fast") and len(done.session.evaluations) == 1
 
 
