@@ -80,9 +80,10 @@ def both(task: Task, kernel: Path, asked: argparse.Namespace) -> tuple[Result, R
     """The machine code and the source-level emulation, with a line of output."""
     machine = kept(task, kernel, MACHINE, asked)
     source = None if asked.no_source else kept(task, kernel, SOURCE, asked)
-    beside = f"; source {source.outcome} {source.seconds:.1f} s" if source else ""
+    of_source = f"; source {source.outcome} {source.seconds:.1f} s" if source else ""
     print(
-        f"{task.id} ({machine.case}): {machine.outcome} {machine.seconds:.1f} s{beside}; {machine.detail}", flush=True
+        f"{task.id} ({machine.case}): {machine.outcome} {machine.seconds:.1f} s{of_source}; {machine.detail}",
+        flush=True,
     )
     return machine, source
 

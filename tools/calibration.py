@@ -113,8 +113,10 @@ def main() -> int:
                 two = judged(judge, task, Path(place), f"known {again}", tuple(given.only))
                 mine += pairs(name, one, two)
             worst = max(mine, key=lambda pair: abs(pair.z), default=None)
-            said = f"{worst.case} {worst.unknown:.4f} {worst.known:.4f}, z {worst.z:.1f}" if worst else "nothing timed"
-            print(f"{name}: {one.status}, {two.status}, {len(mine)} cases; {said}", flush=True)
+            worst_case = (
+                f"{worst.case} {worst.unknown:.4f} {worst.known:.4f}, z {worst.z:.1f}" if worst else "nothing timed"
+            )
+            print(f"{name}: {one.status}, {two.status}, {len(mine)} cases; {worst_case}", flush=True)
             found += mine
             if given.json:
                 text = "".join(json.dumps(asdict(pair)) + "\n" for pair in found)

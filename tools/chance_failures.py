@@ -145,8 +145,8 @@ def main() -> int:
             above = [w for w in worst if w.above]
             found += len(above)
             for w in above:
-                said = f"{w.above} of {w.draws} draws above, worst {w.error:.3g}"
-                print(f"{task_id} {w.case} ({w.label}): {said}", flush=True)
+                counted = f"{w.above} of {w.draws} draws above, worst {w.error:.3g}"
+                print(f"{task_id} {w.case} ({w.label}): {counted}", flush=True)
     left = len(chosen) - len(wanted)
     print(f"{draws} draws of {cases} cases of {len(wanted)} tasks, {left} left out, where float32 is the arithmetic;")
     print(f"{found} may fail by chance")

@@ -162,9 +162,9 @@ def listed() -> str:
         "| --- | --- | --- | --- |",
     ]
     for name, where in sorted(used().items()):
-        said = "a block" if FIGURES[name].block else _text(name)
+        shown = "a block" if FIGURES[name].block else _text(name)
         on = ", ".join(f"`{page}`" for page in where)
-        lines.append(f"| `{name}` | {said} | {on} | {_cited(FIGURES[name].sources)} |")
+        lines.append(f"| `{name}` | {shown} | {on} | {_cited(FIGURES[name].sources)} |")
     lines += ["", "| page | made from |", "| --- | --- |"]
     lines.append(f"| {_linked('reports/full-h200/summary.md')} and the files beside it | {_cited([kept.FULL])} |")
     lines.append(f"| `{DRAWINGS}/report.svg` | {_cited([kept.QUICKSTART])} |")

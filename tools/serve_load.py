@@ -57,10 +57,10 @@ def main() -> None:
 
 def _report(seconds: float, judged_ms: float) -> None:
     alone, _ = measured(seconds, judged_ms, hostile=False)
-    beside, answers = measured(seconds, judged_ms, hostile=True)
-    for name, found in (("alone", alone), ("beside a hostile client", beside)):
+    contended, answers = measured(seconds, judged_ms, hostile=True)
+    for name, found in (("alone", alone), ("beside a hostile client", contended)):
         print(f"{name:24} {described(found)}")
-    print(f"p95, beside / alone      {p95(beside) / p95(alone):.2f}")
+    print(f"p95, beside / alone      {p95(contended) / p95(alone):.2f}")
     print(f"the hostile client got   {answers}")
 
 

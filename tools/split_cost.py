@@ -150,10 +150,10 @@ def main() -> None:
     levels = {}
     for level in ("full", "basic"):
         command = [sys.executable, __file__, "--here", "--platform", asked.platform]
-        said = subprocess.run(
+        done = subprocess.run(
             command, env={**os.environ, confinement.SWITCH: level}, stdout=subprocess.PIPE, check=True
         )
-        levels[level] = json.loads(said.stdout.splitlines()[-1])
+        levels[level] = json.loads(done.stdout.splitlines()[-1])
     for name in CHOSEN:
         print(f"{name}: seconds in an evaluation, median of {REPEATS}; full walls, then basic ones")
         for kind in sorted({*levels["full"][name], *levels["basic"][name]}):

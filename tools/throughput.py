@@ -218,8 +218,8 @@ def measure(
 def shown(done: Iterator[Judged], of: int) -> Iterator[Judged]:
     """Print a line for each candidate."""
     for number, one in enumerate(done, 1):
-        said = f"{one.status:<14} {one.task} {one.detail}".rstrip()
-        print(f"{number:4} of {of} {one.latency_s:7.2f} s  {said}", file=sys.stderr, flush=True)
+        line = f"{one.status:<14} {one.task} {one.detail}".rstrip()
+        print(f"{number:4} of {of} {one.latency_s:7.2f} s  {line}", file=sys.stderr, flush=True)
         yield one
 
 

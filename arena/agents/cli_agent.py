@@ -266,8 +266,8 @@ def _follow(boxed: Boxed, watch: Stopwatch, recorder: Recorder) -> Reached:
         return reached
     if code == 0 and not recorder.error:
         return Reached(Ending.FINISHED, "")
-    said = recorder.error or f"the program ended with exit code {code}"
-    return Reached(Ending.FAILED, f"{said}: {recorder.last_error}" if recorder.last_error else said)
+    reason = recorder.error or f"the program ended with exit code {code}"
+    return Reached(Ending.FAILED, f"{reason}: {recorder.last_error}" if recorder.last_error else reason)
 
 
 def _clear(folders: tuple[Path, ...]) -> None:

@@ -37,11 +37,11 @@ def _read(call: _Call, status: int, headers: Mapping[str, str], content: bytes) 
     if status == 200:
         return msgspec.json.decode(content, type=call.answer)
     try:
-        said = str(msgspec.json.decode(content, type=dict[str, str])["error"])
+        reason = str(msgspec.json.decode(content, type=dict[str, str])["error"])
     except (msgspec.MsgspecError, KeyError):
-        said = f"an answer that is not of arena serve: {content[:200]!r}"
+        reason = f"an answer that is not of arena serve: {content[:200]!r}"
     wait = headers.get("retry-after", "")
-    raise NotServed(f"{status}: {said}", status, float(wait) if wait.isdecimal() else None)
+    raise NotServed(f"{status}: {reason}", status, float(wait) if wait.isdecimal() else None)
 
 
 def _where(address: str | Path) -> tuple[str, str | None]:

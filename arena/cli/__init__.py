@@ -78,10 +78,10 @@ def _unforeseen(problem: Exception) -> int:
 
 
 def _told(problem: ArenaError) -> int:
-    said = str(problem)
-    if _TRACEBACK in said:
+    text = str(problem)
+    if _TRACEBACK in text:
         from arena.cli.crash import without_traceback
 
-        said = without_traceback(said)
-    streams.say(printable(f"arena: {said}"))
+        text = without_traceback(text)
+    streams.say(printable(f"arena: {text}"))
     return problem.exit_code

@@ -60,8 +60,8 @@ def audit(
             lambda folder, files: status.update(f"{escape(str(folder.path))}: {files} files"),
         )
     for folder in folders:
-        said = f"{folder.path}: {folder.read} files compared, {folder.skipped} skipped (links, too large, no UTF-8)"
-        err.print(said, markup=False, highlight=False, soft_wrap=True)
+        line = f"{folder.path}: {folder.read} files compared, {folder.skipped} skipped (links, too large, no UTF-8)"
+        err.print(line, markup=False, highlight=False, soft_wrap=True)
     frame, place = audit_frame(kernels), out_dir or REPORTS / records.info.run
     page = f"# Audit of {records.info.run}\n\n{NOTE}\n\n"
     page += markdown(frame) if kernels else "The run keeps no kernel.\n"

@@ -13,13 +13,13 @@ class InternalError(ArenaError):
     """The command failed in a way that nobody foresaw. The message names the file with the traceback."""
 
 
-def without_traceback(said: str) -> str:
+def without_traceback(text: str) -> str:
     """Return one line for an error of another process whose text holds a traceback, which goes to a file."""
     from arena.processes.error_line import first_error_line
 
-    before = said.partition("Traceback (most recent call last)")[0].split("\n")[-1]
-    what = shortened(before + first_error_line(said, _CHARACTERS), _CHARACTERS)
-    file = crash_file.write(f"{said}\n")
+    before = text.partition("Traceback (most recent call last)")[0].split("\n")[-1]
+    what = shortened(before + first_error_line(text, _CHARACTERS), _CHARACTERS)
+    file = crash_file.write(f"{text}\n")
     return f"{what}; {'no file could be written' if file is None else f'please report it with the traceback in {file}'}"
 
 

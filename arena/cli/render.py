@@ -69,8 +69,8 @@ def _short(heading: str, text: str) -> str:
 
 def answer_lines(summary: Summary) -> list[str]:
     """The three answers of the report, a line each."""
-    said = ((one.question, escape(one.lead.rstrip(".")), escape(one.rest)) for one in summary.answers)
-    return [f"[bold]{question}[/bold] {lead}. [dim]{rest}[/dim]" for question, lead, rest in said]
+    answers = ((one.question, escape(one.lead.rstrip(".")), escape(one.rest)) for one in summary.answers)
+    return [f"[bold]{question}[/bold] {lead}. [dim]{rest}[/dim]" for question, lead, rest in answers]
 
 
 def failures_table(summary: Summary) -> Table | None:

@@ -130,9 +130,9 @@ def _lines(check: TaskCheck, *, details: bool) -> list[str]:
     }
     verdict = "[red]failed[/red]" if check.failed else "[green]passed[/green]"
     counts = Counter(item.outcome for item in check.items)
-    said = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in counts.items())
+    counted = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in counts.items())
     score = "" if check.mutation_score is None else f", mutation score {check.mutation_score:.0%}"
-    lines = [f"{verdict} {check.task:<58} {check.seconds:5.1f} s  {said}{score}"]
+    lines = [f"{verdict} {check.task:<58} {check.seconds:5.1f} s  {counted}{score}"]
     for item in check.items:
         if details or item.outcome is CheckOutcome.FAILED:
             colour = colours[item.outcome]

@@ -75,8 +75,8 @@ class VerdictFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def verdicts_path(run: Path) -> Path:
     """Return where the verdicts on a run lie: beside its folder, since a submission says nothing of itself."""
-    beside = run.resolve()
-    return beside.with_name(f"{beside.name}.verdicts.yaml")
+    folder = run.resolve()
+    return folder.with_name(f"{folder.name}.verdicts.yaml")
 
 
 def read_verdicts(path: Path) -> VerdictFile | None:

@@ -363,17 +363,17 @@ def _agent(entries: Sequence[BoardEntry], agent: str) -> Iterable[PageSection]:
                 yield PageSection(f"{board_title(mine[0])}: {name(task_type)}", (), table)
         for entry in mine:
             if entry.audit is not None and agent in entry.audit.agents:
-                said = f"{name(entry.audit.by)}, {entry.audit.date}: {entry.audit.found}"
-                yield PageSection(f"Audit of {name(entry.name)}", (said,))
+                sentence = f"{name(entry.audit.by)}, {entry.audit.date}: {entry.audit.found}"
+                yield PageSection(f"Audit of {name(entry.name)}", (sentence,))
             rows = [
                 (Cell(name(key[1])), Cell(str(key[2])), Cell(str(one.verdict)), Cell(name(one.note)))
                 for key, one in entry.kernels.items()
                 if key[0] == agent
             ]
             if rows and entry.verdicts is not None:
-                said = f"Read by {name(entry.verdicts.by)}, {entry.verdicts.date}."
+                sentence = f"Read by {name(entry.verdicts.by)}, {entry.verdicts.date}."
                 table = SiteTable(("Task", "Attempt", "Verdict", "Note"), tuple(rows))
-                yield PageSection(f"Kernels of {name(entry.name)}", (said,), table)
+                yield PageSection(f"Kernels of {name(entry.name)}", (sentence,), table)
 
 
 def _task(entries: Sequence[BoardEntry], task: str) -> Iterable[PageSection]:

@@ -168,16 +168,16 @@ def _entry(path: Path) -> BoardEntry:
         rows = tuple(trial_rows([run]))
     except (ValueError, ArithmeticError) as problem:
         raise out_of_range(path, problem) from None
-    beside = path.resolve()
+    folder = path.resolve()
     digest, notes = records_hash(path), []
     verification = audit = None
-    file = beside.with_name(f"{beside.name}.verification") / FILE
+    file = folder.with_name(f"{folder.name}.verification") / FILE
     if file.is_file():
         verification = records.read(file, Verification)
         if verification.records_hash != digest:
             notes.append("The records changed after they were verified: the verification does not count.")
             verification = None
-    file = beside.with_name(f"{beside.name}.audit.yaml")
+    file = folder.with_name(f"{folder.name}.audit.yaml")
     if file.is_file():
         data = strict_yaml.read(file, "audit").data
         audit = Audit(data["by"], data["date"], data["found"], tuple(data["agents"]))

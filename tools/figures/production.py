@@ -80,11 +80,11 @@ def page(rows: Sequence[Row]) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for row in means:
-        ours = [one for one in cases if (one["task"], one["engine"]) == (row["task"], row["engine"])]
-        passed = [float(one["speedup"]) for one in ours if one["status"] == "passed" and one["speedup"]]
+        own = [one for one in cases if (one["task"], one["engine"]) == (row["task"], row["engine"])]
+        passed = [float(one["speedup"]) for one in own if one["status"] == "passed" and one["speedup"]]
         shown = f"{float(row['speedup']):.2f} [{float(row['speedup_low']):.2f}, {float(row['speedup_high']):.2f}]"
         lines.append(
-            f"| {row['task'].split('/', 1)[1]} | {row['engine']} {row['version']} | {len(passed)} of {len(ours)} "
+            f"| {row['task'].split('/', 1)[1]} | {row['engine']} {row['version']} | {len(passed)} of {len(own)} "
             f"| {shown} | {min(passed):.2f} | {max(passed):.2f} |"
         )
     return "\n".join(lines)

@@ -93,7 +93,7 @@ class Measured:
         if self.off is not None:
             most = MOST_OFF_HIP.get(self.bound, MOST_OFF) if hip else MOST_OFF
             checks.append((self.off > most, "baseline bound", f"baseline {self.off:.1f} × its bound"))
-        return [(name, said) for is_outside, name, said in checks if is_outside]
+        return [(name, problem) for is_outside, name, problem in checks if is_outside]
 
 
 def bound_of(task: Task, case_id: str, facts: DeviceFacts) -> tuple[str, float]:
@@ -254,7 +254,7 @@ def page(found: Sequence[Measured], device: str) -> str:
     for one in found:
         task_type, suite, _ = one.task.split("/")
         suites[f"{task_type}/{suite}"].append(one)
-    beyond = [(one, name, said) for one in found for name, said in one.outside()]
+    beyond = [(one, name, problem) for one in found for name, problem in one.outside()]
     unexplained = sum(name not in one.reasons for one, name, _ in beyond)
     lines = [
         "# Baselines, experts and production kernels by suite",
@@ -269,7 +269,7 @@ def page(found: Sequence[Measured], device: str) -> str:
         "",
         "| task | limited by | outside of its bounds | reason |",
         "| --- | --- | --- | --- |",
-        *(f"| {one.task} | {one.bound} | {said} | {one.reasons.get(name, '–')} |" for one, name, said in beyond),
+        *(f"| {one.task} | {one.bound} | {problem} | {one.reasons.get(name, '–')} |" for one, name, problem in beyond),
     ]
     return "\n".join(lines)
 

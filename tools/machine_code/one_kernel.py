@@ -101,8 +101,8 @@ def child(task: Task, kernel: Path, target: str, way: str, cases: list[Case], li
     except MachineFault as problem:
         return Result("wrong", str(problem), 0.0, label, {})
     checks = [each.check() for each in drawn]
-    said = next((detail for right, detail in checks if not right), checks[0][1])
-    return Result("right" if all(right for right, _ in checks) else "wrong", said, seconds, label, counted)
+    detail = next((detail for right, detail in checks if not right), checks[0][1])
+    return Result("right" if all(right for right, _ in checks) else "wrong", detail, seconds, label, counted)
 
 
 def chosen_cases(task: Task, which: str) -> list[Case]:

@@ -93,8 +93,8 @@ def _first_process(info: int, monitor: subprocess.Popen[bytes]) -> int:
         chunk = os.read(info, 4096)
         if not chunk:
             assert monitor.stderr is not None
-            said = monitor.stderr.read().decode("utf-8", errors="replace").strip()
-            raise InfrastructureError(f"bubblewrap cannot open a box: {said or 'it says nothing'}")
+            errors = monitor.stderr.read().decode("utf-8", errors="replace").strip()
+            raise InfrastructureError(f"bubblewrap cannot open a box: {errors or 'it says nothing'}")
         text += chunk
     return int(json.loads(text)["child-pid"])
 

@@ -113,13 +113,13 @@ class FallbackBox(Opened):
         finally:
             os.close(reporter)
             os.close(wait)
-        with open(report, "rb") as said, open(go, "wb", buffering=0) as begin:  # noqa: PTH123
-            level = said.readline().decode().strip()
+        with open(report, "rb") as reported, open(go, "wb", buffering=0) as begin:  # noqa: PTH123
+            level = reported.readline().decode().strip()
             boxed = self._confine(supervisor, level)
             self._started.append(boxed)
             with suppress(BrokenPipeError):
                 begin.write(b"\n")
-            problem = said.read().decode("utf-8", errors="replace")
+            problem = reported.read().decode("utf-8", errors="replace")
         self._check(boxed, level, problem)
         network = f"network={'allow-list' if self._plan.network else 'none'}"
         level = level.replace("network", network)
@@ -194,8 +194,8 @@ class FallbackBox(Opened):
 
     def _python(self) -> str:
         """A Python that the agent's user may run: ours, or the system's."""
-        ours = Path(sys.executable).resolve()
-        if self._user == os.geteuid() or all(folder.stat().st_mode & 0o001 for folder in (ours, *ours.parents)):
+        python = Path(sys.executable).resolve()
+        if self._user == os.geteuid() or all(folder.stat().st_mode & 0o001 for folder in (python, *python.parents)):
             return sys.executable
         return shutil.which("python3", path=os.pathsep.join(visible.STANDARD_PATH)) or sys.executable
 

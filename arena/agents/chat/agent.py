@@ -129,8 +129,8 @@ class ModelAgent(Agent):
         """Return how the model is asked, as JSON: what a reader needs to repeat the session."""
         given, target = self._definition, target_of(self._definition, self._environ)
         fields = ("temperature", "max_tokens", "options", "samples", "turns", "parallel", "retries", "silence_s")
-        said = {name: getattr(given, name) for name in fields if getattr(given, name) not in (None, {})}
-        return json.dumps({"base_url": target.url, "model": target.model, **said})
+        settings = {name: getattr(given, name) for name in fields if getattr(given, name) not in (None, {})}
+        return json.dumps({"base_url": target.url, "model": target.model, **settings})
 
     def _secrets(self) -> dict[str, str]:
         """Return the key, and the headers that the library takes from the environment."""

@@ -203,8 +203,8 @@ class Sampling:
                 return
             self._record(answer, where)
             reply = await self._reply(sample, answer, where, self.definition.turns - turn)
-            said = without_thoughts(answer.text).strip() or _NOTHING_SAID
-            messages += [{"role": "assistant", "content": said}, {"role": "user", "content": reply}]
+            answered = without_thoughts(answer.text).strip() or _NOTHING_SAID
+            messages += [{"role": "assistant", "content": answered}, {"role": "user", "content": reply}]
         sample.complete = not sample.refused
 
     async def _reply(self, sample: Conversation, answer: ModelAnswer, where: str, left: int) -> str:

@@ -111,8 +111,8 @@ class ClaudeStream(JsonLines):
                 yield Event(EventKind.USAGE, tokens=tokens)
 
     def _result(self, data: dict[str, Any]) -> Event:
-        said = data.get("result") or "; ".join(data.get("errors", ())) or data["subtype"]
-        self.error = said if data["is_error"] else ""
+        text = data.get("result") or "; ".join(data.get("errors", ())) or data["subtype"]
+        self.error = text if data["is_error"] else ""
         before = sum(self._counted.values(), Tokens())
         rest = _beyond(_total(data), before)
         self._counted["result"] = self._counted.get("result", Tokens()) + rest

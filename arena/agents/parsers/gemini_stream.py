@@ -49,8 +49,8 @@ class GeminiStream(JsonLines):
             case "tool_use":
                 return _call(data)
             case "tool_result":
-                said = data.get("output") or (data.get("error") or {}).get("message", "")
-                return Event(EventKind.TOOL_RESULT, said, call=data["tool_id"], failed=data["status"] != "success")
+                text = data.get("output") or (data.get("error") or {}).get("message", "")
+                return Event(EventKind.TOOL_RESULT, text, call=data["tool_id"], failed=data["status"] != "success")
             case "error":
                 severe = data.get("severity") == "error"
                 self.error = data["message"] if severe else self.error
@@ -61,8 +61,8 @@ class GeminiStream(JsonLines):
 
     def _result(self, data: dict[str, Any]) -> Event:
         failed = data["status"] != "success"
-        said = (data.get("error") or {}).get("message") or self.error or data["status"]
-        self.error = said if failed else ""  # what came before was got over
+        text = (data.get("error") or {}).get("message") or self.error or data["status"]
+        self.error = text if failed else ""  # what came before was got over
         stats = data.get("stats") or {}
         models = stats.get("models") or {}
         if not self.model and models:

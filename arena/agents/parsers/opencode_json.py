@@ -47,8 +47,8 @@ def _tool(part: dict[str, Any]) -> Iterator[Event]:
     arguments = json.dumps(state.get("input") or {}, ensure_ascii=False)
     yield Event(EventKind.TOOL_CALL, arguments, tool=part["tool"], call=part["callID"], diff=diff)
     failed = state["status"] == "error" or bool(metadata.get("exit"))
-    said = state.get("output") or state.get("error") or ""
-    yield Event(EventKind.TOOL_RESULT, said, tool=part["tool"], call=part["callID"], failed=failed)
+    text = state.get("output") or state.get("error") or ""
+    yield Event(EventKind.TOOL_RESULT, text, tool=part["tool"], call=part["callID"], failed=failed)
 
 
 def _tokens(tokens: dict[str, Any]) -> Tokens:

@@ -120,8 +120,8 @@ def folder(source: Path) -> Iterator[Found]:
         parts = file.relative_to(source).parts
         if len(parts) < len(("agent", "type", "suite", "name", "file")):
             continue
-        said = claims.get(file.relative_to(source).as_posix())
-        claim = Claim(**{key: said[key] for key in Claim.__annotations__ if key in said}) if said else Claim()
+        entry = claims.get(file.relative_to(source).as_posix())
+        claim = Claim(**{key: entry[key] for key in Claim.__annotations__ if key in entry}) if entry else Claim()
         yield _found(source, file, parts[0], "/".join(parts[1:4]), claim)
 
 

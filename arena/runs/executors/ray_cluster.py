@@ -212,15 +212,15 @@ class RayTransport:
 
     def ask(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
         """Return the answer; raises `JudgeLost` where the actor, its node, or the way to it is gone or silent."""
-        said = b""
+        message = b""
         try:
             for reference in self._streamed(self._actor.ask.options(num_returns="streaming").remote(request)):
-                said = self._ray.get(reference, timeout=SILENCE_S)
-                if said.startswith(PROGRESS):
-                    on_progress(said[1:])
+                message = self._ray.get(reference, timeout=SILENCE_S)
+                if message.startswith(PROGRESS):
+                    on_progress(message[1:])
         except self._ray.exceptions.RayError as problem:
             raise _gone(problem) from None
-        return said[1:]
+        return message[1:]
 
     def _streamed(self, references: Any) -> Iterator[Any]:
         """Yield what an actor streams as it comes. Raises `JudgeLost` where nothing comes for `SILENCE_S`."""

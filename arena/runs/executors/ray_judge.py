@@ -57,19 +57,19 @@ class JudgeActor:
         except ArenaError as problem:
             yield _unfit(str(problem))
             return
-        said: SimpleQueue[bytes] = SimpleQueue()
+        messages: SimpleQueue[bytes] = SimpleQueue()
 
         def answer() -> None:
             try:
-                said.put(ANSWER + judge.answer(request, lambda step: said.put(PROGRESS + step)))
+                messages.put(ANSWER + judge.answer(request, lambda step: messages.put(PROGRESS + step)))
             except BaseException:  # nobody else sees it, and whoever asked would wait for good
-                said.put(_unfit(what_was_raised()))
+                messages.put(_unfit(what_was_raised()))
 
         threading.Thread(target=answer, daemon=True).start()
         one = PROGRESS
         while not one.startswith(ANSWER):
             try:
-                one = said.get(timeout=self.silent_s)
+                one = messages.get(timeout=self.silent_s)
             except Empty:
                 one = _unfit(f"waited for the judge, which said nothing for {self.silent_s:.0f} s")
             yield one

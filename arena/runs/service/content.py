@@ -122,9 +122,9 @@ def _finite(value: float | None) -> float | None:
 
 
 def _target(build: TargetBuild) -> TargetContent:
-    said, ran = (shortened(cleaned(text), characters=DETAIL_CHARACTERS) for text in (build.detail, _ran(build)))
+    detail, ran = (shortened(cleaned(text), characters=DETAIL_CHARACTERS) for text in (build.detail, _ran(build)))
     outcome = build.machine_code.outcome if build.machine_code else None
-    return TargetContent(build.target, build.outcome, said, build.kernels, outcome, ran)
+    return TargetContent(build.target, build.outcome, detail, build.kernels, outcome, ran)
 
 
 def _ran(build: TargetBuild) -> str:

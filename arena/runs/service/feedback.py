@@ -131,8 +131,8 @@ def _targets(targets: Sequence[TargetContent]) -> Iterator[str]:
             for use in target.kernels:
                 yield f"  {use.kernel}: {_use(use)}"
             if target.machine_code is not None:
-                said = first_error_line(target.machine_code_detail, _FIRST_LINE_CHARACTERS)
-                yield f"  machine code, executed on the CPU: {target.machine_code.replace('_', ' ')}: {said}"
+                first_line = first_error_line(target.machine_code_detail, _FIRST_LINE_CHARACTERS)
+                yield f"  machine code, executed on the CPU: {target.machine_code.replace('_', ' ')}: {first_line}"
 
 
 def _profile(profile: Profile | None) -> Iterator[str]:

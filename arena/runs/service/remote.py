@@ -235,12 +235,12 @@ class RemoteJudge:
     def answer(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
         """Answer one request; never raises, since an exception would have to be pickled."""
         try:
-            said = self._answer(_requests.decode(request), on_progress)
+            reply = self._answer(_requests.decode(request), on_progress)
         except (JudgeLost, JudgeUnavailable, msgspec.MsgspecError) as problem:
-            said = Unfit(shortened(str(problem), DETAIL_CHARACTERS))
+            reply = Unfit(shortened(str(problem), DETAIL_CHARACTERS))
         except Exception as problem:
-            said = HarnessFailed.of(problem)
-        return msgspec.json.encode(said)
+            reply = HarnessFailed.of(problem)
+        return msgspec.json.encode(reply)
 
     def _answer(self, request: ToRemote, on_progress: Callable[[bytes], None]) -> FromRemote:
         if isinstance(request, Join):
