@@ -140,7 +140,7 @@ def test_agents_can_be_compared(place: Path, finished: RunRecords) -> None:
 def test_evaluate_exits_with_1_for_a_failure_and_speaks_json() -> None:
     broken = CANDIDATES / "broken/triton2triton/normalization/rms_norm/kernel.py"
     shown = CliRunner().invoke(
-        app, ["evaluate", "rms_norm", str(broken), "--platform", "cpu", "--max-work", "1e5", "--json"]
+        app, ["evaluate", "rms_norm", str(broken), "--platform", "cpu", "--max-work", "2e4", "--json"]
     )
     assert shown.exit_code == 1
     judged = msgspec.json.decode(shown.stdout, type=Evaluation)
@@ -150,7 +150,7 @@ def test_evaluate_exits_with_1_for_a_failure_and_speaks_json() -> None:
 @pytest.mark.slow
 def test_evaluate_exits_with_1_where_only_held_out_cases_fail() -> None:
     kernel = CANDIDATES / "hardcoded" / "triton2triton" / "normalization" / "rms_norm" / "kernel.py"
-    typed = ["evaluate", "rms_norm", str(kernel), "--platform", "cpu", "--max-work", "1e6"]
+    typed = ["evaluate", "rms_norm", str(kernel), "--platform", "cpu", "--max-work", "2e5", "--effort", "correctness"]
     assert CliRunner().invoke(app, [*typed, "--no-heldout"]).exit_code == 0
     done = CliRunner().invoke(app, [*typed, "--json"])
     judged = msgspec.json.decode(done.stdout, type=Evaluation)
@@ -160,13 +160,13 @@ def test_evaluate_exits_with_1_where_only_held_out_cases_fail() -> None:
 @pytest.mark.slow
 def test_fresh_heldout_cases_are_proven_and_used(tmp_path: Path) -> None:
     private = tmp_path / "private"
-    options = ["--seed", "7", "--count", "5", "--max-work", "2e5", "--platform", "cpu", "--out", str(private)]
+    options = ["--seed", "7", "--count", "5", "--max-work", "5e4", "--platform", "cpu", "--out", str(private)]
     drawn = CliRunner().invoke(app, ["heldout", "sample", "--tasks", "rms_norm", *options])
     assert drawn.exit_code == 0, drawn.output
     assert "5 cases, all pass; 0 left out" in drawn.output
     (tmp_path / "fresh.yaml").write_text(
         "platform: cpu\ntasks: [rms_norm]\nattempts: 1\nagents: [{kind: noop}]\nheldout: private\n"
-        "evaluation: {max_work: 2.0e+5, timing_budget_s: 0.05}\n",
+        "evaluation: {max_work: 5.0e+4, timing_budget_s: 0.05}\n",
         encoding="utf-8",
     )
     folders = ["--runs-dir", str(tmp_path / "runs"), "--reports-dir", str(tmp_path / "reports")]

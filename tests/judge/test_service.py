@@ -18,6 +18,7 @@ import pytest
 from arena.errors import InfrastructureError
 from arena.judge.process import service
 from arena.judge.process.client import JudgeClient
+from arena.judge.process.control import Request
 from arena.judge.process.messages import (
     CheckBaseline,
     Evaluate,
@@ -98,6 +99,10 @@ def test_a_judge_that_dies_is_replaced(tmp_path: Path, caplog: pytest.LogCapture
         os.kill(judge.pid, signal.SIGKILL)
         os.waitid(os.P_PID, judge.pid, os.WEXITED | os.WNOWAIT)
         assert evaluate(judge, tmp_path, "").status is Status.PASSED
+        of_judge = scratch.prefix("worker").removesuffix(f"{os.getpid()}-") + f"{judge.pid}-"
+        left = Path(tempfile.mkdtemp(prefix=of_judge))
+        os.kill(judge.pid, signal.SIGSTOP)
+    assert not left.exists(), "the folder of a judge that had to be killed"
     assert "the judge failed with" not in caplog.text, "nothing was asked of it then"
 
 
@@ -148,16 +153,6 @@ def test_who_asked_need_not_wait_for_the_end_of_workers() -> None:
         done.clear()
         service._serve_one(cast(service.JudgeService, Judge()), cast(Any, Asking()))
         assert done == steps
-
-
-@pytest.mark.slow
-def test_a_judge_that_has_to_be_killed_leaves_no_folders() -> None:
-    with JudgeClient("cpu") as judge:
-        _ = judge.environment
-        of_judge = scratch.prefix("worker").removesuffix(f"{os.getpid()}-") + f"{judge.pid}-"
-        left = Path(tempfile.mkdtemp(prefix=of_judge))
-        os.kill(judge.pid, signal.SIGSTOP)
-    assert not left.exists()
 
 
 def test_of_announcements_that_wait_the_last_one_counts() -> None:
@@ -213,7 +208,7 @@ def test_cases_are_those_of_the_task(tmp_path: Path, cpu_judge: JudgeClient) -> 
 def test_a_task_that_needs_a_newer_triton_says_so(tmp_path: Path, cpu_judge: JudgeClient) -> None:
     folder = write_task(tmp_path, task=f"least_triton: '99.0'\n{TASK}")
     with pytest.raises(InfrastructureError, match=r"needs Triton 99\.0 or newer"):
-        cpu_judge.evaluate(folder, folder / "kernel.py", QUICK)
+        cpu_judge.evaluate_once(Request(folder, folder / "kernel.py", QUICK), lambda progress: None)
 
 
 def test_a_timing_holds_what_it_was_made_from(tmp_path: Path, cpu_judge: JudgeClient) -> None:

@@ -31,7 +31,17 @@ CANDIDATES = [
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A task whose weight is constant, and which takes modules."""
-    made = tmp_path / "triton2triton/suite/rms_norm"
+    return made_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for all candidates: the judge knows its baseline after the first of them."""
+    return made_in(tmp_path_factory.mktemp("judged"))
+
+
+def made_in(root: Path) -> Path:
+    made = root / "triton2triton/suite/rms_norm"
     shutil.copytree(SOURCE, made, ignore=shutil.ignore_patterns("__pycache__"))
     text = (made / "task.yaml").read_text(encoding="utf-8")
     changed = text.replace("{uniform: [0.5, 1.5]}}", "{uniform: [0.5, 1.5]}, constant: true}") + MODULE
@@ -50,9 +60,9 @@ def evaluated(judge: JudgeClient, folder: Path, candidate: Path, place: Path) ->
 
 @pytest.mark.parametrize("candidate", CANDIDATES)
 def test_a_module_is_judged_as_its_folder_says(
-    candidate: Path, folder: Path, cpu_judge: JudgeClient, tmp_path: Path
+    candidate: Path, judged: Path, cpu_judge: JudgeClient, tmp_path: Path
 ) -> None:
-    assert evaluated(cpu_judge, folder, candidate, tmp_path) is Status(candidate.parent.name)
+    assert evaluated(cpu_judge, judged, candidate, tmp_path) is Status(candidate.parent.name)
 
 
 def test_a_module_is_no_candidate_where_the_task_takes_none(cpu_judge: JudgeClient, tmp_path: Path) -> None:
@@ -60,8 +70,8 @@ def test_a_module_is_no_candidate_where_the_task_takes_none(cpu_judge: JudgeClie
     assert evaluated(cpu_judge, SOURCE, candidate, tmp_path) is Status.LOAD_ERROR
 
 
-def test_functions_are_judged_with_constants_too(folder: Path, cpu_judge: JudgeClient, tmp_path: Path) -> None:
-    assert evaluated(cpu_judge, folder, folder / "kernel.py", tmp_path) is Status.PASSED
+def test_functions_are_judged_with_constants_too(judged: Path, cpu_judge: JudgeClient, tmp_path: Path) -> None:
+    assert evaluated(cpu_judge, judged, judged / "kernel.py", tmp_path) is Status.PASSED
 
 
 @pytest.mark.parametrize(
