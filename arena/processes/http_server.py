@@ -10,7 +10,6 @@ import asyncio
 import hmac
 import logging
 import os
-import re
 import resource
 import socket
 import threading
@@ -22,11 +21,13 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import msgspec
 
 from arena.errors import UsageError
+from arena.processes.admission import Admission
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from uvicorn import Config, Server
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LOOPBACK = "127.0.0.1"
@@ -36,13 +37,8 @@ MAX_SILENT = 256
 HEAD_S = 2.0
 _ANSWER_S = 60.0
 _MOST_OPEN = 2048
+_BACKLOG = 4096
 _SILENT_S = 0.2
-_BEARER = re.compile(rb"\r\nauthorization: *bearer +([^\r\n]+)\r\n", re.IGNORECASE)
-_BUSY_TEXT = b'{"error": "as many requests at once as may be: wait for answers"}'
-_BUSY = (
-    b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
-    b"Content-Length: %d\r\n\r\n%b" % (len(_BUSY_TEXT), _BUSY_TEXT)
-)
 _CLOSE_S = 1.0
 _MAX_PATH_BYTES = 107
 _Body = TypeVar("_Body")
@@ -102,7 +98,7 @@ class EvaluationServer:
         listener = self._listen()
         self._config = uvicorn.Config(
             _application(self._routes, self._holders),
-            http=_connections(self._head_s, self._most_silent, most_open, self._is_busy),
+            http=_connections(self._head_s, self._most_silent, most_open),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -112,7 +108,15 @@ class EvaluationServer:
             headers=[("connection", "close")],
             timeout_graceful_shutdown=0,
         )
-        self._server = uvicorn.Server(self._config)
+        admission = Admission(
+            listener,
+            self._holders,
+            self._is_busy,
+            most_silent=self._most_silent,
+            most_open=most_open,
+            silent_s=self._head_s,
+        )
+        self._server = _server(self._config, admission)
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="server", daemon=True)
         self._thread.start()
         return self
@@ -136,7 +140,7 @@ class EvaluationServer:
                 os.fchmod(listener.fileno(), self._mode)  # Linux gives the file no more than this from its first moment
                 listener.bind(str(self._path))
                 self._path.chmod(self._mode)  # and less where the umask says so
-            listener.listen(MAX_SILENT)
+            listener.listen(_BACKLOG)
         except OSError as problem:
             listener.close()
             raise UsageError(f"cannot listen at {self.address}: {problem.strerror}") from None
@@ -242,11 +246,25 @@ def _reply(content: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping
     return Response(msgspec.json.encode(content), status, headers, "application/json")
 
 
-def _connections(head_s: float, most_silent: int, most_open: int, is_busy: Callable[[str], bool]) -> type[H11Protocol]:
-    """Return uvicorn's protocol with limits on peers that send no request or take no answer, and on all together.
+def _server(config: Config, admission: Admission) -> Server:
+    """Return uvicorn's server, whose connections come from `admission`."""
+    import uvicorn
 
-    The holder of a token who is busy is refused before its request is read, which costs a tenth of an answer.
-    """
+    class AdmittingServer(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=[])
+            make, state, app = config.http_protocol_class, self.server_state, self.lifespan.state
+            admission.open(lambda: make(config=config, server_state=state, app_state=app))  # type: ignore[call-arg]
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            admission.close()
+            await super().shutdown(sockets)
+
+    return AdmittingServer(config)
+
+
+def _connections(head_s: float, most_silent: int, most_open: int) -> type[H11Protocol]:
+    """Return uvicorn's protocol with limits on peers that send no request or take no answer, and on all together."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     quiet: dict[Connection, None] = {}
@@ -276,12 +294,6 @@ def _connections(head_s: float, most_silent: int, most_open: int, is_busy: Calla
             silent.pop(self, None)
 
         def data_received(self, data: bytes) -> None:
-            token = _BEARER.search(data) if self in quiet else None
-            if token is not None and is_busy(token[1].decode("latin-1").strip()):
-                self._is_heard()
-                self.transport.write(_BUSY)
-                self.transport.close()
-                return
             super().data_received(data)
             if self.cycle is not None:
                 self._is_heard()
