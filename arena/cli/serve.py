@@ -62,6 +62,12 @@ def serve(
     agent_episodes: Annotated[
         int, typer.Option(help="Episodes that may be begun by the agents' token, of the one client.", min=0)
     ] = 0,
+    private_heldout: Annotated[
+        bool,
+        typer.Option(
+            "--private-heldout", help="Draw held-out cases for each episode alone, in place of those of the task."
+        ),
+    ] = False,
     tasks_dir: TasksDirs = None,
     allow_mixed: Annotated[bool, ALLOW_MIXED] = False,
     *,
@@ -91,7 +97,9 @@ def serve(
             f"--clients has the tokens and limits: leave out {_TOKEN}, {_AGENT_TOKEN}, --socket and --agent-episodes"
         )
     known = read_clients(clients) if clients else (local(capacity, token, agent_token, agent_episodes),)
-    settings = ServeSettings(runs_dir / name, corpora, chosen, options, limits, capacity, known, allow_mixed)
+    settings = ServeSettings(
+        runs_dir / name, corpora, chosen, options, limits, capacity, known, allow_mixed, private_heldout
+    )
     folders = {task: corpora.folders[task] for task in chosen}
     wanted = JudgesWanted(platform, chosen_devices(devices), True, tuple(tasks_dir or ()), folders)
     judges = executor_called(executor, address, accelerator).judges(wanted)

@@ -17,11 +17,10 @@ from msgspec import structs
 from arena.agents import make_agent
 from arena.agents.base import AgentSpec
 from arena.errors import UsageError
-from arena.processes.scratch import scratch
-from arena.results.record import SCHEMA_VERSION, Split, Trial
-from arena.results.verdict import Status
+from arena.results.record import SCHEMA_VERSION, Trial
 from arena.runs import records
 from arena.runs.config import RunConfig
+from arena.runs.private_draw import passing, work_limit
 from arena.runs.runner import RunPlan, TrialKey
 from arena.runs.service.judge_pool import JudgePool
 from arena.runs.sharing import share_out
@@ -30,15 +29,13 @@ from arena.task.corpus.corpora import Corpora
 from arena.task.corpus.sampling import sample_cases, to_yaml
 from arena.task.corpus.selection import select
 from arena.task.corpus.task_folder import HELDOUT
-from arena.task.definition import Case, Task
+from arena.task.definition import Task
 from arena.task.options import Options
 
 CHOICE = "selection.json"
 REJUDGED = "run"
 _DRAWS = "heldout"
 _SEED_BITS = 63
-_EMULATED_WORK = 1e5
-"""operations plus bytes of a private case on the CPU platform, which emulates each program of a launch"""
 
 
 @dataclass(frozen=True)
@@ -184,26 +181,11 @@ class _Draw:
     def text(self, task: Task) -> str:
         """Return the file's text; without private cases where the domain has too few."""
         own = (task.path / HELDOUT).read_text(encoding="utf-8").rstrip() + "\n"
-        wanted, limit = self.choice.asked.private_cases, self.options.max_work
-        if self.judges.environment.device.emulated:
-            limit = min(limit or _EMULATED_WORK, _EMULATED_WORK)
+        wanted = self.choice.asked.private_cases
         if not wanted:
             return own
         try:
-            cases = sample_cases(task, wanted, self.choice.draw_seed, limit)
+            cases = sample_cases(task, wanted, self.choice.draw_seed, work_limit(self.options, self.judges))
         except UsageError:
             return own
-        return own + to_yaml(self._passing(task, own, cases))
-
-    def _passing(self, task: Task, own: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
-        """Return the cases that the baseline passes. They are checked behind the task's own, as they are judged."""
-        with scratch("private") as place:
-            file = Path(place, HELDOUT)
-            file.write_text(own + to_yaml(cases), encoding="utf-8")
-            found = self.judges.check_baseline(task, file, self.options)
-        first = len(task.heldout) + 1
-        return tuple(
-            case
-            for number, case in enumerate(cases, first)
-            if found.get(f"{Split.HELDOUT}-{number:02d}") == Status.PASSED
-        )
+        return own + to_yaml(passing(task, cases, self.judges, self.options, own))

@@ -22,6 +22,7 @@ from arena.results.session import Ending, Evaluated, Limits, Session
 from arena.results.verdict import Status
 from arena.runs import records
 from arena.runs.identity import described, differences, mixing, require_same
+from arena.runs.private_draw import drawn, private_file, secret_seed
 from arena.runs.runner import now
 from arena.runs.serve.clients import Caller, ClientAccount, Clients, local, recorded_name
 from arena.runs.serve.episode import Episode, EpisodeClock
@@ -71,6 +72,13 @@ class ServeSettings:
     """none: one, whose tokens are made up"""
     allow_mixed: bool = False
     """go on with a folder that another judge began"""
+    private_heldout: bool = False
+    """whether each episode has held-out cases of its own in place of the task's"""
+
+    @property
+    def config(self) -> str:
+        """Return what the head of the run folder says of its episodes."""
+        return "arena serve --private-heldout" if self.private_heldout else "arena serve"
 
 
 @dataclass
@@ -149,7 +157,7 @@ class Episodes:
         """Begin an episode, or return the client's one of this agent, task and seed.
 
         Raises:
-            UnknownName: no such task is served.
+            UnknownName: no such task is served, or it has no private cases where they are asked for.
             OverLimit: the client, or its agents, may begin no more.
             StorageError: the episode could not be stored.
         """
@@ -159,11 +167,13 @@ class Episodes:
             known = self._named.get((agent, task.id, seed)) if seed is not None else None
             if known is not None:
                 return self.status(caller, known)
+            draw_seed = self._draw_seed(task)
             self.clients.spend(client, episodes=1, **({"agent_episodes": 1} if caller.is_agent else {}))
             attempt = self._attempts.get((agent, task.id), 0) + 1
             state = EpisodeState(
                 secrets.token_hex(8), task.id, task.content_hash, agent, attempt, seed,
                 effort or self.settings.options.effort, now(), client=client.name, by_agent=caller.is_agent,
+                draw_seed=draw_seed,
             )  # fmt: skip
             self.journal.write(state)
             self._index(state)
@@ -262,13 +272,36 @@ class Episodes:
         settings, clock = self.settings, EpisodeClock(state.active_s)
         options = structs.replace(settings.options, effort=state.effort)
         service = TrialService(task, options, self.pool, settings.limits, clock.active_s)
-        return _Open(state, Episode(service, partial(self._final, task), settings.limits, clock), task)
+        return _Open(state, Episode(service, partial(self._final, task, state), settings.limits, clock), task)
 
-    def _final(self, task: Task, kernel: bytes, owner: Owner) -> Evaluation:
+    def _draw_seed(self, task: Task) -> int | None:
+        """Return the seed of an episode's private cases; None where it has none."""
+        if not self.settings.private_heldout:
+            return None
+        seed = secret_seed()
+        try:
+            drawn(task, seed, self.pool, self.settings.options)
+        except UsageError as problem:
+            raise UnknownName(f"{problem}, and this server draws private held-out cases") from None
+        return seed
+
+    def _heldout(self, task: Task, state: EpisodeState) -> Path | None:
+        """Return the file of an episode's private cases, which its first verdict draws; None where it has none."""
+        if state.draw_seed is None:
+            return None
+        file = self.journal.heldout(state.episode)
+        if not file.is_file():
+            text = private_file(task, state.draw_seed, self.pool, self.settings.options)
+            records.write_bytes(file, text.encode())
+        return file
+
+    def _final(self, task: Task, state: EpisodeState, kernel: bytes, owner: Owner) -> Evaluation:
+        heldout = self._heldout(task, state)
         with scratch("episode") as place:
             file = Path(place) / task.task_type.kernel_file
             file.write_bytes(kernel)
-            return self.pool.evaluate(task, file, structs.replace(self.settings.options, heldout=True), owner=owner)
+            options = structs.replace(self.settings.options, heldout=True)
+            return self.pool.evaluate(task, file, options, heldout=heldout, owner=owner)
 
     def _keep_step(self, one: _Open, kernel: bytes, evaluated: Evaluated) -> None:
         self.journal.write_kernel(one.state.episode, evaluated.number, kernel)
@@ -293,7 +326,7 @@ class Episodes:
             run=self.info.run,
             task=state.task,
             task_type=one.task.task_type,
-            task_hash=state.task_hash,
+            task_hash=state.task_hash if evaluation is None else evaluation.task_hash,
             agent=state.agent,
             attempt=state.attempt,
             status=Status.NOTHING_SUBMITTED if evaluation is None else evaluation.status,
@@ -359,7 +392,7 @@ def opened(settings: ServeSettings, pool: JudgePool) -> Iterator[Episodes]:
             agents=(),
             tasks=(),
             attempts=0,
-            config="arena serve",
+            config=settings.config,
             arena_version=version(),
             evaluation=described(settings.options),
             open_ended=True,
@@ -377,6 +410,8 @@ def opened(settings: ServeSettings, pool: JudgePool) -> Iterator[Episodes]:
 def _same(old: RunInfo, new: RunInfo, folder: Path, *, allow_mixed: bool) -> RunInfo:
     if not old.open_ended:
         raise UsageError(f"{folder} holds a run of `arena run`; serve under another --name")
+    if old.config != new.config:
+        raise UsageError(f"{folder} was begun by `{old.config}`, this is `{new.config}`; serve under another --name")
     require_same(old, new, folder)
     differing = differences(old, new)
     if differing and not allow_mixed:
@@ -388,11 +423,12 @@ def _same(old: RunInfo, new: RunInfo, folder: Path, *, allow_mixed: bool) -> Run
 
 def _session(state: EpisodeState, active_s: float) -> Session:
     seed = "" if state.seed is None else f", seed {state.seed}"
+    private = "" if state.draw_seed is None else f", private held-out cases of seed {state.draw_seed}"
     return Session(
         agent=state.agent,
         version="",
         ending=Ending.FINISHED,
-        detail=f"episode {state.episode}{seed}",
+        detail=f"episode {state.episode}{seed}{private}",
         active_s=active_s,
         paused_s=sum(evaluated.seconds for evaluated in state.evaluations),
         isolation="a client of arena serve",

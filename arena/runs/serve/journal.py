@@ -1,4 +1,7 @@
-"""Episodes on disk, in a run folder: `episodes/<id>/state.json`, and every evaluated kernel as a file beside it."""
+"""Episodes on disk, in a run folder: `episodes/<id>/state.json`, and files beside it.
+
+Every evaluated kernel is a file, and so are private held-out cases.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from arena.results.effort import Effort
 from arena.results.session import Evaluated
 from arena.runs import records
 from arena.runs.serve.clients import LOCAL
+from arena.task.corpus.task_folder import HELDOUT
 
 FOLDER = "episodes"
 _STATE = "state.json"
@@ -34,6 +38,8 @@ class EpisodeState(msgspec.Struct, forbid_unknown_fields=True):
     client: str = LOCAL
     by_agent: bool = False
     """whether the holder of an `agent_token` began it"""
+    draw_seed: int | None = None
+    """of its private held-out cases, which no client is told; None: the task's own cases"""
     schema_version: int = 1
 
     @property
@@ -62,6 +68,10 @@ class EpisodeJournal:
             return self._kernel(episode, number).read_bytes()
         except OSError as problem:
             raise RecordError(f"{self._kernel(episode, number)}: {problem.strerror}") from None
+
+    def heldout(self, episode: str) -> Path:
+        """Return where the private held-out cases of an episode lie."""
+        return self._folder(episode) / HELDOUT
 
     def kernel_bytes(self, state: EpisodeState) -> int:
         """Return how many bytes the kept kernels of an episode have. Raises `RecordError`."""

@@ -55,6 +55,7 @@ def served(
     capacity: int = 8,
     clients: Sequence[ClientAccount] = (),
     tasks: Sequence[str] = (),
+    private_heldout: bool = False,
 ) -> Iterator[tuple[Episodes, Judge]]:
     """Open the run folder `root/run`, which goes on where an earlier one stopped."""
     if not (root / "tasks").is_dir():
@@ -64,7 +65,8 @@ def served(
     corpora = open_corpora([root / "tasks"])
     limits = Limits(wall_clock_s=minutes * 60, evaluations=evaluations)
     options, chosen = Options(effort=effort), tuple(tasks) or corpora.ids
-    settings = ServeSettings(root / "run", corpora, chosen, options, limits, capacity, tuple(clients))
+    folder, known = root / "run", tuple(clients)
+    settings = ServeSettings(folder, corpora, chosen, options, limits, capacity, known, private_heldout=private_heldout)
     pool = JudgePool([judge])
     try:
         with opened(settings, pool) as episodes:
