@@ -11,19 +11,23 @@ from arena.cli.console import err, examples, out
 
 EXAMPLES = examples(
     "arena site runs/monday runs/tuesday --out site",
-    "arena verify runs/monday && arena site runs/monday --out site   # with what was judged again",
+    "arena verify runs/monday && arena site runs/monday --findings findings --out site   # with what was judged again",
 )
 
 
 def site(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.", exists=True, file_okay=False)],
     out_dir: Annotated[Path, typer.Option("--out", help="Folder of the site; an earlier site in it is replaced.")],
+    findings: Annotated[
+        Path | None,
+        typer.Option(help="Your own folder of verifications, audits and verdicts.", exists=True, file_okay=False),
+    ] = None,
 ) -> None:
     """Write a leaderboard of many runs as a static site. Needs no GPU and no torch.
 
-    RUN.verification/verification.json, as `arena verify` writes it, and RUN.audit.yaml beside a run folder raise its
-    verification level. What lies inside of a run folder never does. The verdicts of RUN.verdicts.yaml, which
-    `arena audit` begins, are shown beside the agent.
+    Records are claims. An agent is ranked where each of its kernels was judged again, by the files of --findings:
+    */verification.json, as `arena verify` writes it to findings/RUN, RUN.audit.yaml and RUN.verdicts.yaml, which
+    `arena audit` begins. Nothing in or beside a run folder is believed.
 
     Exit code 3: a run folder is malformed.
     """
@@ -32,7 +36,7 @@ def site(
     from arena.reports.site import write_site
     from arena.reports.site_entries import read_entries
 
-    entries = read_entries(runs)
+    entries = read_entries(runs, findings)
     index = write_site(entries, out_dir)
     for entry in entries:
         for note in entry.notes:

@@ -43,7 +43,7 @@ def verify(
     private_cases: Annotated[
         int, typer.Option(help="Private held-out cases per task, drawn for this verification; 0: none.", min=0)
     ] = 8,
-    out_dir: Annotated[Path | None, typer.Option("--out", help="Output folder; default: RUN.verification.")] = None,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="Output folder; default: findings/RUN.")] = None,
     platform: Platform = "auto",
     devices: Annotated[str, DEVICES] = "",
     tasks_dir: TasksDirs = None,
@@ -68,7 +68,7 @@ def verify(
 
     options = chosen_options(given, RUN)
     recorded = read_submission(run)
-    target = out_dir or run.resolve().with_name(f"{run.resolve().name}.verification")
+    target = out_dir or Path("findings", run.resolve().name)
     if target.resolve().is_relative_to(run.resolve()):
         raise UsageError(f"--out {target}: give a folder outside of the run, which is not changed")
     asked = Asked(trials, tuple(tasks or ()), tuple(agents or ()), seed, private_cases)

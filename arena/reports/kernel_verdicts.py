@@ -29,7 +29,7 @@ _PLACES = re.compile(r"\.(\w+)|\[(\d+)\]")
 _PLACE = re.compile(r" - at `\$(.*?)`")
 _HEAD = """\
 # Verdicts on kernels, by SHA-256. `verdict` is null or one of: {words}.
-# Beside the run folder, as RUN.verdicts.yaml, `arena site` shows them.
+# As RUN.verdicts.yaml in the folder of --findings, `arena site` shows them.
 """
 
 

@@ -24,7 +24,7 @@ from arena.reports.pages import write_report
 from arena.reports.results import NOTE, result_rows
 from arena.reports.rows import TrialRow
 from arena.reports.site_entries import BoardEntry, out_of_range, parsed, slug
-from arena.reports.standings import LEVEL_NOTE, ranked
+from arena.reports.standings import LEVEL_NOTE, RankedGroup, ranked
 from arena.reports.templating import html_engine
 from arena.results.environment import ratio_heading
 from arena.results.record import Estimate
@@ -35,13 +35,15 @@ Part = tuple[str, tuple[str, ...]]
 
 INDEX = (
     f"{NOTE} {LEVEL_NOTE}",
-    "Agents without a rank hand in files of the corpus, to calibrate.",
+    "Agents without a rank hand in files of the corpus, to calibrate, or have trials that are claimed: "
+    "we have not judged these kernels again.",
     "Each board has one kind of device and one release of the corpus. Intervals are 95 %.",
     "Lost on unseen shapes: the share of trials, right on seen cases, that are wrong on a held-out case. Lost, private "
     "draw: the same on held-out cases that nobody knew before the kernel was handed in.",
 )
+NOT_JUDGED = "No agent is ranked: no run has all of its kernels judged again."
 BEST = (
-    "A trial counts where its kernel is correct on every seen and every held-out case and every check of its timing "
+    "A trial counts where we judged its kernel again, the kernel is correct on every seen and every held-out case and every check of its timing "
     "held. The speedup is relative to the task's baseline on the same device."
 )
 METHOD: tuple[Part, ...] = (
@@ -60,7 +62,8 @@ METHOD: tuple[Part, ...] = (
     (
         "Verification levels",
         (
-            "Records only: the numbers are those of the submitted records, checked for form alone.",
+            "Records only: the numbers are claimed by the submitted records, checked for form alone. An agent with a "
+            "claimed trial has no rank.",
             "Re-judged by us: kernels were judged again with `arena verify`. The board says how many trials, and how "
             "many of their figures are reproduced. The others are undecided.",
             "Claims not reproduced: what the records say is not what we found. The count stands beside the agent's "
@@ -74,7 +77,7 @@ METHOD: tuple[Part, ...] = (
             "A status or a count of cases is reproduced where both are equal. A case that we did not judge is not "
             "reproduced, and neither is a figure that contradicts the recorded rounds.",
             "A speedup is reproduced where both 95 % intervals, widened by the documented timing error of the clock, "
-            "overlap. It is undecided where they overlap and a timing is noisy.",
+            "overlap. It is undecided where they overlap and a timing is noisy, and then counts as no speedup.",
             "Figures of tasks that changed since the record are compared, but do not count.",
         ),
     ),
@@ -176,7 +179,8 @@ def board(entries: Sequence[BoardEntry], task_type: str, up: str = "", *, agent:
     emulated = any(entry.run.info.environment.device.emulated for entry in entries)
     groups = [(entry, group) for entry in entries for group in entry.groups if group.task_type == task_type]
     of = {id(group): entry for entry, group in groups}
-    placed = ranked((group, [row for row in e.rows if row.label == group.label]) for e, group in groups)
+    placed = _placed(groups)
+    placed += [RankedGroup(group, None) for entry, group in groups if entry.claimed(group.agent)]
     shown = list(zip(placed, result_rows(placed, emulated), strict=True))
     columns = [heading for heading in (shown[0][1] if shown else ()) if heading not in _ELSEWHERE]
     rows = [
@@ -191,8 +195,16 @@ def board_texts(entries: Sequence[BoardEntry]) -> tuple[str, ...]:
     """Return what stands above a board: the three answers of a report, and that ratios are of an emulation."""
     emulated = any(entry.run.info.environment.device.emulated for entry in entries)
     groups = [(entry, group) for entry in entries for group in entry.groups if group.task_type == ALL]
-    placed = ranked((group, [row for row in e.rows if row.label == group.label]) for e, group in groups)
+    placed = _placed(groups)
+    if not placed:
+        return (NOT_JUDGED,)
     return tuple(f"{one.question} {one.lead.rstrip('.')}. {one.rest}" for one in answers(placed, emulated))
+
+
+def _placed(groups: Sequence[tuple[BoardEntry, Group]]) -> list[RankedGroup]:
+    """Return the agents whose every kernel was judged again here, at their places."""
+    own = [(entry, group) for entry, group in groups if not entry.claimed(group.agent)]
+    return ranked((group, [row for row in entry.rows if row.label == group.label]) for entry, group in own)
 
 
 def _cells(entry: BoardEntry, group: Group, texts: Sequence[str], up: str) -> tuple[Cell, ...]:
@@ -214,7 +226,7 @@ def best_known(entries: Sequence[BoardEntry], task: str) -> list[Best]:
     for entry in entries:
         moments: Mapping[tuple[str, str, int], str] = {trial.key: trial.started_at for trial in entry.run.trials}
         for row in entry.rows:
-            if row.task == task and row.speedup is not None and row.solved:
+            if row.task == task and row.speedup is not None and row.solved and not entry.is_claim(row):
                 moment = parsed(moments[row.agent, row.task, row.attempt])
                 timed.append(Best(moment, row, entry, row.speedup))
     timed.sort(key=lambda one: (one.moment is None, one.moment.timestamp() if one.moment else 0.0))

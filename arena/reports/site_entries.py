@@ -1,6 +1,7 @@
 """The runs of a leaderboard, each with what we found out about it ourselves.
 
-What raises the level lies beside the run folder, not in it: a submission says nothing about its own verification.
+What raises the level lies in a folder that the owner of the board names, where nobody else writes: a submission says
+nothing about its own verification.
 """
 
 from __future__ import annotations
@@ -24,13 +25,12 @@ from arena.reports.kernel_verdicts import (
     digest_of,
     kernel_file,
     read_verdicts,
-    verdicts_path,
 )
 from arena.reports.report_warnings import mixture
 from arena.reports.rows import TrialRow, trial_rows
 from arena.results.effort import Effort
 from arena.results.outcome import Outcome
-from arena.results.verification import FILE, Reproduction, TrialVerification, Verification
+from arena.results.verification import FILE, FigureKind, Reproduction, TrialVerification, Verification
 from arena.runs import records
 from arena.runs.records import RunRecords
 from arena.runs.submission import read_submission, records_hash
@@ -38,7 +38,9 @@ from arena.task.corpus import strict_yaml
 
 RECORDS_ONLY, REJUDGED, AUDITED = "records only", "re-judged by us", "transcript audited"
 NOT_REPRODUCED = "claims not reproduced"
+CLAIMED = "claimed"
 UNKNOWN_RELEASE = "release unknown"
+TrialKey = tuple[str, str, int]
 _SLUG = re.compile(r"[^a-z0-9]+")
 _SLUG_CHARACTERS, _SLUG_DIGITS = 48, 8
 
@@ -57,7 +59,7 @@ class Audit:
 class BoardEntry:
     """One run of the board. `notes`: what does not count, and why.
 
-    `rows`: a trial with a claim that was not reproduced is not credited.
+    `rows`: a trial with a claim that was not reproduced is not credited, and a speedup that is undecided does not count.
     """
 
     run: RunRecords
@@ -109,6 +111,25 @@ class BoardEntry:
             if trial.agent == agent and not trial.task_changed and task_type in (None, trial.task_type)
         )
 
+    @cached_property
+    def judged(self) -> frozenset[TrialKey]:
+        """Return the trials that were judged again here, on unchanged tasks and the same kind of device."""
+        found = self.verification
+        if found is None or not found.recorded_on.comparable_with(found.repeated_on):
+            return frozenset()
+        return frozenset(
+            (one.agent, one.task, one.attempt) for one in found.trials if not one.task_changed and not one.no_verdict
+        )
+
+    def is_claim(self, row: TrialRow) -> bool:
+        """Return whether a trial has a kernel that was not judged again here: its figures are its author's alone."""
+        return row.handed_in and (row.agent, row.task, row.attempt) not in self.judged
+
+    def claimed(self, agent: str, task_type: str | None = None) -> int:
+        """Return how many trials of an agent are claims. One that has any has no rank."""
+        mine = [row for row in self.rows if row.agent == agent and task_type in (None, row.task_type)]
+        return sum(map(self.is_claim, mine))
+
     def level(self, agent: str, task_type: str | None = None) -> str:
         """Return the verification level of an agent's row, with how many trials and figures it is about."""
         levels, trials = [], self.verified(agent, task_type)
@@ -130,6 +151,8 @@ class BoardEntry:
         trials = self.verified(agent, task_type)
         wrong, claims = sum(trial.not_reproduced for trial in trials), sum(len(trial.figures) for trial in trials)
         flags = [f"{wrong} of {claims} {NOT_REPRODUCED}"] if wrong else []
+        unseen = self.claimed(agent, task_type)
+        flags += [f"{unseen} trials {CLAIMED}"] if unseen else []
         mine = [key for key in self.kernels if key[0] == agent and task_type in (None, key[1].split("/")[0])]
         counts = Counter(self.kernels[key].verdict for key in mine)
         found = [f"{counts[one]} {one}" for one in KernelVerdict if counts[one]]
@@ -144,14 +167,20 @@ class BoardEntry:
         return estimate([Tally(sum(failed), len(failed)) for failed in tried.values()], proportion=True)
 
 
-def read_entries(runs: Sequence[Path]) -> list[BoardEntry]:
-    """Read run folders that anybody may have written, and what lies beside them.
+def read_entries(runs: Sequence[Path], findings: Path | None = None) -> list[BoardEntry]:
+    """Read run folders that anybody may have written, and what the owner of the board found about them.
+
+    Args:
+        runs: run folders; nothing in or beside them raises their level.
+        findings: a folder of `*/verification.json`, `RUN.audit.yaml` and `RUN.verdicts.yaml`; None: nothing was found.
 
     Raises:
-        RecordError: a folder is no run, or holds what no run holds.
-        UsageError: two runs have the same name.
+        RecordError: a folder is no run, or holds what no run holds; a verification cannot be read.
+        UsageError: two runs have the same name, or strangers may write where findings lie.
     """
-    entries = [_entry(run) for run in runs]
+    _require_own(findings, runs)
+    known = {} if findings is None else _verifications(findings)
+    entries = [_entry(run, findings, known) for run in runs]
     for name, count in Counter(entry.name for entry in entries).items():
         if count > 1:
             raise UsageError(
@@ -160,7 +189,26 @@ def read_entries(runs: Sequence[Path]) -> list[BoardEntry]:
     return entries
 
 
-def _entry(path: Path) -> BoardEntry:
+def _require_own(findings: Path | None, runs: Sequence[Path]) -> None:
+    """Raise `UsageError` where a run folder lies in the folder of findings, or around it."""
+    if findings is None:
+        return
+    place = findings.resolve()
+    for run in (one.resolve() for one in runs):
+        if run.is_relative_to(place) or place.is_relative_to(run):
+            raise UsageError(
+                f"--findings {findings}: {run} lies there too, so a submission could bring its own verification; "
+                "keep findings in a folder that you alone write, as `arena verify RUN --out FINDINGS/RUN` does"
+            )
+
+
+def _verifications(findings: Path) -> dict[str, Verification]:
+    """Return the verifications of a folder by the hash of the records that they are about, the latest of each."""
+    found = [records.read(file, Verification) for file in sorted(findings.glob(f"*/{FILE}"))]
+    return {one.records_hash: one for one in sorted(found, key=lambda one: one.verified_at)}
+
+
+def _entry(path: Path, findings: Path | None, known: Mapping[str, Verification]) -> BoardEntry:
     run = read_submission(path)
     if run.info.effort is not Effort.FULL:
         raise RecordError(f"{path}: its effort is {run.info.effort}; boards take evaluations of effort full alone")
@@ -168,17 +216,12 @@ def _entry(path: Path) -> BoardEntry:
         rows = tuple(trial_rows([run]))
     except (ValueError, ArithmeticError) as problem:
         raise out_of_range(path, problem) from None
-    folder = path.resolve()
-    digest, notes = records_hash(path), []
-    verification = audit = None
-    file = folder.with_name(f"{folder.name}.verification") / FILE
-    if file.is_file():
-        verification = records.read(file, Verification)
-        if verification.records_hash != digest:
-            notes.append("The records changed after they were verified: the verification does not count.")
-            verification = None
-    file = folder.with_name(f"{folder.name}.audit.yaml")
-    if file.is_file():
+    run_name, digest, notes = path.resolve().name, records_hash(path), []
+    verification, audit = known.get(digest), None
+    if verification is None and any(one.run == run.info.run for one in known.values()):
+        notes.append("The records changed after they were verified: the verification does not count.")
+    file = None if findings is None else findings / f"{run_name}.audit.yaml"
+    if file is not None and file.is_file():
         data = strict_yaml.read(file, "audit").data
         audit = Audit(data["by"], data["date"], data["found"], tuple(data["agents"]))
         if data["records_hash"] != digest:
@@ -186,12 +229,12 @@ def _entry(path: Path) -> BoardEntry:
             audit = None
     judged = () if verification is None else verification.trials
     wrong = [(one.agent, one.task, one.attempt) for one in judged if one.not_reproduced and not one.task_changed]
-    rows = tuple(_credited(rows, wrong))
+    rows = tuple(_credited(rows, wrong, _undecided(judged)))
     notes += [f"Not credited, since claims were not reproduced: {one[0]}, {one[1]}, attempt {one[2]}." for one in wrong]
     mixed = mixture(run)
     if mixed:
         notes.append(f"Mixed: {'; '.join(mixed)}.")
-    verdicts = read_verdicts(verdicts_path(path))
+    verdicts = None if findings is None else read_verdicts(findings / f"{run_name}.verdicts.yaml")
     kernels = {} if verdicts is None else dict(_with_verdict(run, verdicts))
     return BoardEntry(run, rows, verification, audit, tuple(notes), verdicts, kernels)
 
@@ -206,14 +249,27 @@ def _with_verdict(run: RunRecords, verdicts: VerdictFile) -> Iterator[tuple[tupl
             yield trial.key, found
 
 
-def _credited(rows: Iterable[TrialRow], wrong: Container[tuple[str, str, int]]) -> Iterator[TrialRow]:
-    """Yield the rows of a run, those of trials with a wrong claim without what they claim."""
+def _undecided(judged: Iterable[TrialVerification]) -> set[TrialKey]:
+    """Return the trials whose speedup could not be decided: a wide interval may overlap with anything."""
+    return {
+        (one.agent, one.task, one.attempt)
+        for one in judged
+        for figure in one.figures
+        if figure.kind is FigureKind.SPEEDUP and figure.outcome is Reproduction.UNDECIDED
+    }
+
+
+def _credited(
+    rows: Iterable[TrialRow], wrong: Container[TrialKey], undecided: Container[TrialKey]
+) -> Iterator[TrialRow]:
+    """Yield the rows of a run: of trials with a wrong claim without what they claim, of undecided ones untimed."""
     for row in rows:
-        if (row.agent, row.task, row.attempt) not in wrong:
-            yield row
-            continue
-        row = replace(row, outcome=Outcome.NOT_CREDITED, performed=False, heldout_ran=False, cases=())
-        yield replace(row, speedup=None, heldout_speedup=None, roofline=None, sol=None)
+        key = row.agent, row.task, row.attempt
+        if key in wrong:
+            row = replace(row, outcome=Outcome.NOT_CREDITED, performed=False, heldout_ran=False, cases=())
+        if key in wrong or key in undecided:
+            row = replace(row, speedup=None, heldout_speedup=None, roofline=None, sol=None)
+        yield row
 
 
 def out_of_range(run: Path, problem: Exception) -> RecordError:

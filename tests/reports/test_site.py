@@ -50,6 +50,11 @@ def kept(root: Path, made: RunRecords, **changes: object) -> Path:
     return folder
 
 
+def findings_of(folder: Path) -> Path:
+    """Return the folder where the owner of the board keeps findings."""
+    return folder.parent.parent / f"findings-{folder.parent.name}"
+
+
 def verification_of(folder: Path, *, outcome: Reproduction = Reproduction.REPRODUCED, failed: int = 1) -> Path:
     """Write a verification of the first trial beside a run."""
     read = records.read_run(folder)
@@ -61,14 +66,15 @@ def verification_of(folder: Path, *, outcome: Reproduction = Reproduction.REPROD
         read.info.run, records_hash(folder), "", "", read.info.environment, read.info.environment,
         0.004, None, 1, 8, 2, (judged,),
     )  # fmt: skip
-    path = folder.with_name(f"{folder.name}.verification") / FILE
+    path = findings_of(folder) / folder.name / FILE
     records.write(path, found)
     return path
 
 
 def audit_of(folder: Path, digest: str = "") -> Path:
-    path = folder.with_name(f"{folder.name}.audit.yaml")
+    path = findings_of(folder) / f"{folder.name}.audit.yaml"
     text = f"records_hash: '{digest or records_hash(folder)}'\nby: A. Reader\ndate: '2026-01-02'\n"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text + "found: nothing unusual\nagents: [alpha]\n", encoding="utf-8")
     return path
 
@@ -79,7 +85,10 @@ def no_report(runs: Sequence[RunRecords], out: Path) -> None:
 
 
 def index_of(*folders: Path, out: Path) -> str:
-    return write_site(read_entries(folders), out, no_report).read_text(encoding="utf-8")
+    findings = findings_of(folders[0])
+    return write_site(read_entries(folders, findings if findings.is_dir() else None), out, no_report).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_level_follows_from_what_lies_beside_the_run_alone(tmp_path: Path) -> None:
@@ -104,7 +113,7 @@ def test_what_was_not_reproduced_or_not_decided_is_said(tmp_path: Path) -> None:
     verification_of(folder, outcome=Reproduction.NOT_REPRODUCED)
     page = index_of(folder, out=tmp_path / "site")
     assert "claims not reproduced (1 of 2 trials, 0 of 1 figures reproduced)" in page and "re-judged by us" not in page
-    assert "alpha (1 of 1 claims not reproduced)" in page
+    assert "alpha (1 of 1 claims not reproduced, 1 trials claimed)" in page
     assert "Not credited, since claims were not reproduced: alpha, triton2triton/norm/t00, attempt 1." in page
     assert "1/2" in page and "3.00×" in page and "2.00×" not in page  # what is credited is the other trial alone
     task = (tmp_path / "site" / "tasks" / f"{slug('triton2triton/norm/t00')}.html").read_text()
@@ -117,6 +126,39 @@ def test_what_was_not_reproduced_or_not_decided_is_said(tmp_path: Path) -> None:
     assert "1 of 2 figures reproduced, 1 undecided" in index_of(folder, out=tmp_path / "site")
     verification_of(folder, outcome=Reproduction.UNDECIDED)
     assert "records only" in index_of(folder, out=tmp_path / "site")
+
+
+def test_a_verification_that_its_author_wrote_is_shown_as_claimed(tmp_path: Path) -> None:
+    runs = tmp_path / "submissions"
+    forged, honest = kept(runs, simple([9.0], name="r1")), kept(runs, simple([2.0], name="r2"))
+    own = verification_of(forged)
+    beside = forged.with_name("r1.verification") / FILE
+    for place in (beside, forged / FILE, forged / "r1" / FILE):
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(own.read_bytes())
+    own.unlink()
+    verification_of(honest)
+    page = index_of(forged, honest, out=tmp_path / "site")
+    rows = {name: re.search(f"<tr>(?:(?!<tr>).)*{name}-(?:(?!<tr>).)*", page, re.DOTALL)[0] for name in ("r1", "r2")}  # type: ignore[index]
+    assert "alpha (1 trials claimed)" in rows["r1"] and "records only" in rows["r1"] and "<td>–</td>" in rows["r1"]
+    assert "claimed" not in rows["r2"] and "re-judged by us" in rows["r2"] and "<td>1</td>" in rows["r2"]
+    assert page.index("records only") > page.index("re-judged by us")
+    for place in (runs, forged, forged / "r1"):
+        with pytest.raises(UsageError, match="a submission could bring its own verification"):
+            read_entries([forged], place)
+
+
+def test_a_speed_that_is_undecided_or_of_another_device_is_none(tmp_path: Path) -> None:
+    folder = kept(tmp_path, simple([9.0]))
+    path = verification_of(folder)
+    file = records.read(path, Verification)
+    wide = Figure(FigureKind.SPEEDUP, "speedup", None, None, Reproduction.UNDECIDED)
+    records.write(path, replace(file, trials=(replace(file.trials[0], figures=(*file.trials[0].figures, wide)),)))
+    (entry,) = read_entries([folder], findings_of(folder))
+    assert not entry.claimed("alpha") and entry.rows[0].solved and entry.rows[0].speedup is None
+    other = replace(file.repeated_on, device=replace(file.repeated_on.device, name="another"))
+    records.write(path, replace(file, repeated_on=other))
+    assert read_entries([folder], findings_of(folder))[0].claimed("alpha") == 1
 
 
 def test_records_that_changed_afterwards_lose_their_level(tmp_path: Path) -> None:
@@ -133,7 +175,7 @@ def test_a_malformed_audit_names_its_line(tmp_path: Path) -> None:
     folder = kept(tmp_path, simple([2.0]))
     audit_of(folder).write_text("by: me\n")
     with pytest.raises(FileError, match="records_hash"):
-        read_entries([folder])
+        read_entries([folder], findings_of(folder))
 
 
 def test_boards_do_not_mix_releases_or_devices(tmp_path: Path) -> None:
@@ -165,12 +207,15 @@ def test_the_best_known_speed_of_a_task_rises_over_time(tmp_path: Path) -> None:
         cases = (case("s", speed), heldout("h", speed))
         made = replace(trial(task, cases=cases, run=f"r{day}"), started_at=f"2026-01-0{day}T00:00:00+00:00")
         folders.append(kept(tmp_path, run([made], name=f"r{day}")))
+        verification_of(folders[-1])
+    claimed = trial(task, cases=(case("s", 7.0), heldout("h", 7.0)), run="r5")
+    folders.append(kept(tmp_path, run([claimed], name="r5")))
     wrong = trial(task, cases=(case("s", 9.0), heldout("h", candidate=Status.WRONG_RESULT)), run="r4")
     folders.append(kept(tmp_path, run([wrong], name="r4")))
     index_of(*folders, out=tmp_path / "site")
     page = (tmp_path / "site" / "tasks" / f"{slug(task)}.html").read_text()
     assert re.findall(r"<td>(\d\.\d\d)×", page) == ["2.00", "1.50"] and page.count("<polyline") == 1
-    assert "9.00×" not in page and "2026-01-03 00:00" in page
+    assert "9.00×" not in page and "7.00×" not in page and "2026-01-03 00:00" in page
 
 
 class Page(HTMLParser):

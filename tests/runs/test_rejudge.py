@@ -150,6 +150,12 @@ def test_private_cases_that_the_baseline_fails_are_left_out(
     assert found.notes == (f"{SCALE}: 0 of 5 private cases", f"{TWICE}: 0 of 5 private cases")
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `findings` below the test's folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 def invoke(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator, *typed: object) -> tuple[int, str]:
     from contextlib import nullcontext
 
@@ -165,8 +171,8 @@ def test_the_command_writes_the_file_and_exits_by_what_was_found(
     asked = (recorded.path, "--platform", "cpu", "--tasks-dir", tasks, "--private-cases", "5")
     code, text = invoke(monkeypatch, FakeEvaluator(), *asked)
     assert code == 0 and "figures of 4 of 4 trials with a kernel" in text
-    written = json.loads((tmp_path / "demo.verification" / FILE).read_text())
-    assert written["draw_seed"] == json.loads((tmp_path / "demo.verification" / CHOICE).read_text())["draw_seed"]
+    written = json.loads((tmp_path / "findings" / "demo" / FILE).read_text())
+    assert written["draw_seed"] == json.loads((tmp_path / "findings" / "demo" / CHOICE).read_text())["draw_seed"]
     assert invoke(monkeypatch, FakeEvaluator(failing={"scale", "twice"}), *asked, "--out", tmp_path / "x")[0] == 3
     inside = CliRunner().invoke(app, ["verify", str(recorded.path), "--out", str(recorded.path / "in")])
     assert isinstance(inside.exception, UsageError)
@@ -233,7 +239,7 @@ def test_a_forged_run_is_not_reproduced_and_its_figures_are_on_no_board(
     assert code == 1
     for claim in ("case heldout-01", "case heldout-02", "outcome: recorded solved, here overfit", "its rounds give"):
         assert claim in text
-    shown = CliRunner().invoke(app, ["site", str(made.path), "--out", str(tmp_path / "site")])
+    shown = CliRunner().invoke(app, ["site", str(made.path), "--findings", "findings", "--out", str(tmp_path / "site")])
     assert shown.exit_code == 0, shown.output
     page = (tmp_path / "site" / "index.html").read_text()
     assert "re-judged by us" not in page and "40.00" not in page and "claims not reproduced" in page
