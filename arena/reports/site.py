@@ -43,8 +43,8 @@ INDEX = (
 )
 NOT_JUDGED = "No agent is ranked: no run has all of its kernels judged again."
 BEST = (
-    "A trial counts where we judged its kernel again, the kernel is correct on every seen and every held-out case and every check of its timing "
-    "held. The speedup is relative to the task's baseline on the same device."
+    "A trial counts where we judged its kernel again, the kernel is correct on every seen and every held-out case, and "
+    "every check of its timing held. The speedup is relative to the task's baseline on the same device."
 )
 METHOD: tuple[Part, ...] = (
     (

@@ -59,7 +59,7 @@ class Audit:
 class BoardEntry:
     """One run of the board. `notes`: what does not count, and why.
 
-    `rows`: a trial with a claim that was not reproduced is not credited, and a speedup that is undecided does not count.
+    `rows`: a trial with a claim that was not reproduced is not credited, and an undecided speedup does not count.
     """
 
     run: RunRecords
@@ -176,7 +176,7 @@ def read_entries(runs: Sequence[Path], findings: Path | None = None) -> list[Boa
 
     Raises:
         RecordError: a folder is no run, or holds what no run holds; a verification cannot be read.
-        UsageError: two runs have the same name, or strangers may write where findings lie.
+        UsageError: two runs have the same name, or others may write where findings lie.
     """
     _require_own(findings, runs)
     known = {} if findings is None else _verifications(findings)
