@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from arena.cli.report import write_and_show
-from arena.errors import RecordError
+from arena.errors import ArenaError, RecordError
 from arena.integrations.submissions import write_submissions
 from arena.integrations.tracking import point
 from arena.reports.compare import compare_runs
@@ -36,8 +36,10 @@ from arena.results.release import Corpus
 from arena.results.session import Flag, Limits
 from arena.runs import records
 from arena.runs.records import RunRecords
+from arena.runs.serve.clients import read_clients
 from arena.runs.submission import read_folder
 from tests.reports import builders as b
+from tests.reports.test_site import findings_of, kept, verification_of
 
 Place = tuple[str | int, ...]
 SEED = 20261128
@@ -240,3 +242,30 @@ def test_a_changed_run_is_written_nowhere_but_into_its_output_folder(tmp_path: P
         assert "<script>alert(1)" not in page.read_text(encoding="utf-8"), page
     for page in mutants.out.rglob("*.md"):
         assert "<script" not in page.read_text(encoding="utf-8"), page
+
+
+def test_a_changed_verification_or_file_of_clients_is_refused_with_its_file_or_used(tmp_path: Path) -> None:
+    folder = kept(tmp_path / "in", b.simple([2.0, 3.0]))
+    verification, clients = verification_of(folder), tmp_path / "clients.yaml"
+    account = {"name": "anna", "token": "t" * 16, "agent_token": "u" * 16, "episodes": 5, "places": 2}
+    files: dict[Path, tuple[Any, Any]] = {
+        verification: (
+            json.loads(verification.read_bytes()),
+            lambda: [entry.flag("alpha") for entry in read_entries([folder], findings_of(folder))],
+        ),
+        clients: ({"clients": [account]}, lambda: read_clients(clients)),
+    }
+    draw, fates = random.Random(SEED), Counter[str]()
+    for file, (document, use) in files.items():
+        for _ in range(400):
+            mutant = copy.deepcopy(document)
+            done = changed(mutant, draw.choice(list(places(document))), draw)
+            file.write_text(json.dumps(mutant), encoding="utf-8")
+            file.chmod(0o600)
+            try:
+                use()
+                fates[f"{file.name} used"] += 1
+            except ArenaError as problem:
+                assert str(file) in str(problem), f"{done}: {problem}"
+                fates[f"{file.name} refused"] += 1
+    assert len(fates) == 4 and min(fates.values()) > 20, fates
