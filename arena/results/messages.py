@@ -226,6 +226,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "scale_up case": ("check_kind_missing",),
     "long structural case": ("check_no_long_case",),
     "values case": ("check_no_fills",),
+    "unread memory": ("check_unread_needed",),
     "unstable FORM": ("check_unstable_form",),
     "harness": ("check_no_verdict",),
 }
@@ -903,7 +904,7 @@ MESSAGES: dict[str, Message] = {
         "{axis} is at most {greatest}, its domain ends at {high}",
         "The domain promises that kernels are right up to its end, but no case comes close to it. Faults such as "
         "32-bit offsets show only there.",
-        "add a larger case, or end it earlier",
+        "add a larger case",
     ),
     "check_few_heldout": Message(
         MessageSection.CHECK,
@@ -930,6 +931,14 @@ MESSAGES: dict[str, Message] = {
         "A kernel may treat edges by a slow path. Its cost is measurable only where the call takes longer than a "
         "launch.",
         "add a larger one",
+    ),
+    "check_unread_needed": Message(
+        MessageSection.CHECK,
+        (),
+        "unread memory matters",
+        "with NaN in what `unread` of reference.py names, the answers differ in case {case}",
+        "The judge writes NaN to what is unread, and every right kernel would fail.",
+        "name less",
     ),
     "check_no_fills": Message(
         MessageSection.CHECK,
@@ -1242,6 +1251,6 @@ MESSAGES: dict[str, Message] = {
         "the task needs a newer Triton",
         "{task} needs Triton {needed} or newer, here is {found}",
         "The task's own kernels use what older versions lack.",
-        "update Triton, or leave the task out",
+        "update Triton, or leave it out",
     ),
 }

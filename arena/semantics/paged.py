@@ -70,3 +70,19 @@ def draw_slots(places: int, num_tokens: int, count: int, generator: torch.Genera
 
     padding = shuffled(num_tokens)[:, : (num_tokens + 5) // 8]
     return shuffled(places)[:, :num_tokens].scatter(1, padding, -1)
+
+
+def unread_places(
+    block_table: torch.Tensor, lengths: torch.Tensor, num_blocks: int, block_size: int
+) -> dict[str, torch.Tensor]:
+    """For `unread`: places of key_cache and value_cache that hold no token, (count, num_blocks, block_size).
+
+    block_table: (count, num_seqs, max_blocks); lengths: (count, num_seqs), tokens of each sequence in the cache.
+    """
+    import torch
+
+    tokens = torch.arange(block_table.shape[-1] * block_size, device=lengths.device).view(-1, block_size)
+    present = (tokens < lengths[..., None, None]).flatten(1, 2).to(torch.uint8)
+    blocks = block_table.flatten(1).long()[..., None].expand(present.shape)
+    used = present.new_zeros(len(present), num_blocks, block_size).scatter_reduce(1, blocks, present, "amax")
+    return {"key_cache": used == 0, "value_cache": used == 0}

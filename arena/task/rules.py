@@ -74,6 +74,11 @@ RULES = (
         "where an input is floating, a held-out case with [fills of its own](task-format.md#another-fill-in-one-case)",
     ),
     TaskRule(
+        "unread memory",
+        RuleLevel.STRICT,
+        "what [`unread`](task-format.md#functions) names may be NaN without changing an answer",
+    ),
+    TaskRule(
         "unstable FORM",
         RuleLevel.STRICT,
         "a small case makes each [unstable form](#unstable-forms) of an operation wrong by 10 times the tolerance",

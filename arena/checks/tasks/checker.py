@@ -15,6 +15,7 @@ from arena.checks.tasks.arithmetic import arithmetic_item
 from arena.checks.tasks.self_timing import SelfTiming
 from arena.checks.tasks.soundness import Draw, check_definition, unless_declared
 from arena.checks.tasks.stability import stability_items
+from arena.checks.tasks.unread import unread_item
 from arena.checks.tasks.work import work_items
 from arena.errors import FileError
 from arena.judge.compile.cross_compile import Limit
@@ -115,6 +116,7 @@ class TaskChecker:
         )
         if told_apart is not None:
             yield unless_declared(self._task, told_apart)
+        yield unread_item(self._task, reference, small, level_of(self._task), generator)
         yield from work_items(self._task, reference, small, generator)
         yield from stability_items(self._task, reference, level_of(self._task), generator)
         kernel = self._task.trusted_kernel

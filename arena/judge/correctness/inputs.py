@@ -25,6 +25,7 @@ _MOST_BYTES_AT_ONCE = 1 << 30
 """of inputs that a task builds itself: while it does, it may hold them several times over, in wider types"""
 _NONE, _ONE = 0.2, 0.6
 """up to the first share no input of a draw is uneven, up to the second a single one"""
+_SPOILED = 0.5
 _TWISTER_WORDS = 624
 _TWISTER_STATE = slice(24, 24 + 8 * _TWISTER_WORDS)
 """where a CPU generator's state has the words of its Mersenne twister, eight bytes for each (ATen's legacy layout)"""
@@ -111,7 +112,8 @@ def draw_secret(
 
     `constants`: values that every set has, as `draw_constants` returned them. `generator`: that of a `SecretDraw`.
     """
-    drawn = draw_inputs(arguments, reference, count, generator or secret_generator(device), data=data)
+    made = generator or secret_generator(device)
+    drawn = draw_inputs(arguments, reference, count, made, data=data, spoiled=data)
     return drawn | {name: values.expand(count, *values.shape) for name, values in constants.items()}
 
 
@@ -135,11 +137,13 @@ def draw_inputs(
     *,
     data: bool = True,
     uneven: bool = True,
+    spoiled: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Every input tensor by name, shape (count, *shape); unpredictable, and as the task's fills say.
 
     Without `data`, declared fills of floating-point tensors, and of large ones of integers, are left out where zeros
     would do as well: for who needs no more than valid indices. `uneven`: see `arena.task.numerics.fills.draw`.
+    `spoiled`: see `spoil`.
     """
     declared = [t for t in arguments.inputs if not is_custom(t.spec.fill) and not t.base]
     if not data:
@@ -149,7 +153,33 @@ def draw_inputs(
     custom = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
     if custom:
         drawn |= _built(custom, arguments, reference, count, generator)
+    if spoiled:
+        spoil(drawn, arguments, reference, generator)
     return _as_stored(drawn, arguments)
+
+
+def spoil(
+    drawn: Mapping[str, torch.Tensor],
+    arguments: Arguments,
+    reference: Reference,
+    generator: torch.Generator,
+    share: float = _SPOILED,
+) -> None:
+    """Write NaN to a share of the floating-point elements that no result depends on, as memory that was in use holds.
+
+    The others keep what was drawn: a maximum passes over NaN, and over large numbers it does not.
+    """
+    import torch
+
+    if not reference.has_unread:
+        return
+    for name, mask in reference.unread(arguments, drawn).items():
+        values = drawn.get(name)
+        if values is None or not values.is_floating_point():
+            continue
+        if share < 1:
+            mask = mask & (torch.rand(mask.shape, generator=generator, device=mask.device) < share)
+        values.masked_fill_(mask.view(*mask.shape, *[1] * (values.dim() - mask.dim())), torch.nan)
 
 
 def _as_stored(drawn: dict[str, torch.Tensor], arguments: Arguments) -> dict[str, torch.Tensor]:

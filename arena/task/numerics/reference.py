@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FUNCTION = "reference"
 INPUT_BUILDER = "make_inputs"
 REGRET = "regret"
+UNREAD = "unread"
 FEW = 16
 """elements of an output that may all happen to have small errors, and beside which there is hardly any scale"""
 _OTHER_WAYS = 4
@@ -155,6 +156,23 @@ class Reference:
                     f"`{INPUT_BUILDER}` returned a {type(made).__name__}, expected a dict of tensors by name"
                 )
         return made
+
+    @property
+    def has_unread(self) -> bool:
+        """Return whether the task says which elements of its inputs no result depends on."""
+        return hasattr(self._module, UNREAD)
+
+    def unread(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return by input which of its elements no result depends on; inputs are of shape (count, *shape).
+
+        A mask has the first dimensions of its input, `count` among them, and holds for all that lies in the others.
+        """
+        function = _function(self._module, UNREAD, self._path)
+        with self._located(arguments):
+            given = call_by_name(function, known_values(arguments), inputs)
+            if not isinstance(given, dict):
+                raise TypeError(f"`{UNREAD}` returned a {type(given).__name__}, expected a dict of masks by name")
+        return given
 
     def regret(
         self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]

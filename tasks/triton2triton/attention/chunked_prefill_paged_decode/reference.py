@@ -3,7 +3,14 @@
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend
-from arena.semantics.paged import cached_tokens
+from arena.semantics.paged import cached_tokens, unread_places
+
+
+def unread(
+    block_table: torch.Tensor, seq_lens: torch.Tensor, num_blocks: int, block_size: int
+) -> dict[str, torch.Tensor]:
+    """Places of the caches that hold no token of a sequence. seq_lens: (count, num_seqs)."""
+    return unread_places(block_table, seq_lens, num_blocks, block_size)
 
 
 def reference(

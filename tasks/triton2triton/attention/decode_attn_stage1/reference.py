@@ -6,6 +6,13 @@ from arena.semantics.attention import Rule, Sequences, attend_in_parts
 from arena.semantics.chunks import gather_chunks
 
 
+def unread(kv_indices: torch.Tensor, num_slots: int) -> dict[str, torch.Tensor]:
+    """Rows of the caches that no sequence has. kv_indices: (count, num_keys)."""
+    unused = torch.ones(len(kv_indices), num_slots, dtype=torch.bool, device=kv_indices.device)
+    unused = unused.scatter(1, kv_indices.long(), False)
+    return {"key_cache": unused, "value_cache": unused}
+
+
 def reference(
     query: torch.Tensor,
     key_cache: torch.Tensor,

@@ -3,6 +3,14 @@
 import torch
 
 
+def unread(seq_lens: torch.Tensor, num_heads: int, num_splits: int) -> dict[str, torch.Tensor]:
+    """What the empty splits hold. seq_lens: (count, num_seqs)."""
+    lengths = seq_lens.long()[..., None]
+    starts = torch.arange(num_splits, device=seq_lens.device) * ((lengths + num_splits - 1) // num_splits)
+    empty = (starts >= lengths)[..., None, :].expand(-1, -1, num_heads, -1)
+    return {"partial": empty, "partial_lse": empty}
+
+
 def reference(
     partial: torch.Tensor, partial_lse: torch.Tensor, seq_lens: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -10,6 +18,8 @@ def reference(
     num_splits = partial.shape[2]
     lengths = seq_lens.long()[:, None]
     starts = torch.arange(num_splits, device=partial.device) * ((lengths + num_splits - 1) // num_splits)
-    lses = partial_lse.masked_fill((starts >= lengths)[:, None, :], -torch.inf)
+    empty = (starts >= lengths)[:, None, :]
+    lses = partial_lse.masked_fill(empty, -torch.inf)
     weights = torch.softmax(lses, dim=-1)
-    return torch.einsum("shj,shjd->shd", weights, partial), torch.logsumexp(lses, dim=-1)
+    present = partial.masked_fill(empty[..., None], 0.0)
+    return torch.einsum("shj,shjd->shd", weights, present), torch.logsumexp(lses, dim=-1)

@@ -34,8 +34,9 @@ def merge_head(
     dims = tl.arange(0, DIM)
     inside = dims < head_dim
     places = (token * tl.num_programs(1) + head) * head_dim + dims
-    prefix = tl.load(prefix_out_ptr + places, mask=inside).to(tl.float32)
-    suffix = tl.load(suffix_out_ptr + places, mask=inside).to(tl.float32)
+    # What a side without keys holds may be NaN, and 0 times NaN is NaN.
+    prefix = tl.load(prefix_out_ptr + places, mask=inside & (prefix_lse > -infinity), other=0.0).to(tl.float32)
+    suffix = tl.load(suffix_out_ptr + places, mask=inside & (suffix_lse > -infinity), other=0.0).to(tl.float32)
     merged = prefix * prefix_weight + suffix * suffix_weight
     merged = tl.where(total > 0, merged / total, 0.0)
     tl.store(out_ptr + places, merged.to(out_ptr.dtype.element_ty), mask=inside)

@@ -16,6 +16,11 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     return {"prefix_lse": lse[0], "suffix_lse": lse[1]}
 
 
+def unread(prefix_lse: torch.Tensor, suffix_lse: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Outputs of a side without keys. prefix_lse, suffix_lse: (count, num_heads, num_tokens)."""
+    return {"prefix_out": prefix_lse.isinf().transpose(1, 2), "suffix_out": suffix_lse.isinf().transpose(1, 2)}
+
+
 def reference(
     prefix_out: torch.Tensor, suffix_out: torch.Tensor, prefix_lse: torch.Tensor, suffix_lse: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -24,4 +29,6 @@ def reference(
     lse = lse.masked_fill(lse == torch.inf, -torch.inf)
     out_lse = torch.logsumexp(lse, dim=0)
     weights = torch.softmax(lse, dim=0).nan_to_num(0.0).transpose(1, 2)[..., None]
-    return weights[0] * prefix_out + weights[1] * suffix_out, out_lse
+    absent = (lse == -torch.inf).transpose(1, 2)[..., None]
+    sides = torch.stack([prefix_out, suffix_out]).masked_fill(absent, 0.0)
+    return (weights * sides).sum(dim=0), out_lse

@@ -3,7 +3,14 @@
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend
-from arena.semantics.paged import after_prefix, cached_tokens
+from arena.semantics.paged import after_prefix, cached_tokens, unread_places
+
+
+def unread(
+    block_table: torch.Tensor, context_lens: torch.Tensor, num_blocks: int, block_size: int
+) -> dict[str, torch.Tensor]:
+    """Places of the caches that hold no token of a sequence. context_lens: (count, num_seqs)."""
+    return unread_places(block_table, context_lens, num_blocks, block_size)
 
 
 def reference(

@@ -5,13 +5,20 @@ from typing import Any
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend
-from arena.semantics.paged import after_prefix, cached_tokens
+from arena.semantics.paged import after_prefix, cached_tokens, unread_places
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """alibi_slopes: powers of two from 2**-8 up to 1, even in the exponent."""
     exponents = torch.rand(count, case["num_heads"], generator=generator, device=generator.device)
     return {"alibi_slopes": torch.exp2(-8 * exponents)}
+
+
+def unread(
+    block_table: torch.Tensor, context_lens: torch.Tensor, num_blocks: int, block_size: int
+) -> dict[str, torch.Tensor]:
+    """Places of the caches that hold no token of a sequence. context_lens: (count, num_seqs)."""
+    return unread_places(block_table, context_lens, num_blocks, block_size)
 
 
 def reference(

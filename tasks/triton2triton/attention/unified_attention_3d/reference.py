@@ -5,12 +5,19 @@ from typing import Any
 import torch
 
 from arena.semantics.attention import Rule, Sequences, attend_in_parts, mixed_batch
-from arena.semantics.paged import cached_tokens
+from arena.semantics.paged import cached_tokens, unread_places
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """cu_seqlens, seq_lens and block_table of a batch with num_decodes decodes among its sequences."""
     return mixed_batch(case, generator, count)
+
+
+def unread(
+    block_table: torch.Tensor, seq_lens: torch.Tensor, num_blocks: int, block_size: int
+) -> dict[str, torch.Tensor]:
+    """Places of the caches that hold no token of a sequence. seq_lens: (count, num_seqs)."""
+    return unread_places(block_table, seq_lens, num_blocks, block_size)
 
 
 def reference(

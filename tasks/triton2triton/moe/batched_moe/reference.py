@@ -14,6 +14,12 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     return {"expert_num_tokens": tokens_per_expert(count, total, experts, most, active, generator)}
 
 
+def unread(expert_num_tokens: torch.Tensor, max_tokens: int) -> dict[str, torch.Tensor]:
+    """Rows of x past the tokens of an expert. expert_num_tokens: (count, num_experts)."""
+    rows = torch.arange(max_tokens, device=expert_num_tokens.device)
+    return {"x": rows >= expert_num_tokens[..., None]}
+
+
 def reference(
     x: torch.Tensor,
     weight: torch.Tensor,
