@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from arena.semantics.edges import draw_counts
 from arena.semantics.uneven import make_uneven
 
 
@@ -32,8 +33,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     masked = uniform(*shape) < 1 / 16
     spared = torch.randint(0, vocab, (*shape[:2], 1), generator=generator, device=device)
     logits.masked_fill_(masked.scatter_(2, spared, False), -torch.inf)
-    limit = min(vocab, 1000)
-    some_k = (limit ** uniform(*slots)).round().long().clamp(1, limit)
+    some_k = draw_counts(1, vocab, slots, generator)
     top_k = torch.where(uniform(*slots) < 0.25, vocab + (some_k % 2), some_k)
     top_p = torch.where(uniform(*slots) < 0.25, 1.0, 0.05 + 0.94 * uniform(*slots))
     return {"logits": logits, "top_k": top_k, "top_p": top_p}
