@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 GATE_FLOOR = 60.0
 """No log-decay of a whole chunk is below minus this, so that exp of any difference inside it is finite in float32."""
+FASTEST = 5.0
+"""what FLA lets a gate of Kimi Delta Attention fall in one token at most"""
+_FAST = 1 / 8
 _SUB_BLOCK = 8
 """tokens: between sub-blocks decayed products are matrix products, within one they are not"""
 
@@ -34,28 +37,39 @@ def head_slopes(num_heads: int, generator: torch.Generator, count: int) -> torch
     return torch.exp2(-8 * heads / num_heads) * layer
 
 
-def draw_gated_chunks(case: Mapping[str, int], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """`cu_seqlens`, `chunk_indices` and `g` (count, num_tokens, num_heads, head_dim) of a batch with channel gates."""
+def draw_gated_chunks(
+    case: Mapping[str, int], generator: torch.Generator, count: int, fastest: float = 0.0
+) -> dict[str, torch.Tensor]:
+    """`cu_seqlens`, `chunk_indices` and `g` (count, num_tokens, num_heads, head_dim) of a batch with channel gates.
+
+    `fastest`: see `draw_summed_gates`.
+    """
     drawn = draw_chunks(case, generator, count)
     begins = chunk_begins(drawn["cu_seqlens"], case["num_tokens"], case["chunk_size"])
-    drawn["g"] = draw_summed_gates(begins, case["chunk_size"], (case["num_heads"], case["head_dim"]), generator)
+    row = (case["num_heads"], case["head_dim"])
+    drawn["g"] = draw_summed_gates(begins, case["chunk_size"], row, generator, fastest)
     return drawn
 
 
 def draw_summed_gates(
-    begins: torch.Tensor, chunk_size: int, row: tuple[int, ...], generator: torch.Generator
+    begins: torch.Tensor, chunk_size: int, row: tuple[int, ...], generator: torch.Generator, fastest: float = 0.0
 ) -> torch.Tensor:
     """Log-decays summed from the first token of each chunk on: (count, num_tokens, *row), float32.
 
     begins: (count, num_tokens), of `chunk_begins`. The sums fall from token to token, in a full chunk by about 0.5 to
-    5 in all, each channel at its own pace, and stay above -GATE_FLOOR.
+    5 in all, each channel at its own pace, and stay above -GATE_FLOOR. With
+    `fastest`, about one channel in eight falls by so much in every token, and forgets at once.
     """
     import torch
 
     device = generator.device
     pace = torch.rand((begins.shape[0], 1, *row), generator=generator, device=device) * 4.5 + 0.5
     gates = draw_log_decays((*begins.shape, *row), -1.0, generator).mul_(pace / chunk_size)
-    flat = gates.clamp_(min=-GATE_FLOOR / chunk_size).flatten(0, 1)
+    gates.clamp_(min=-GATE_FLOOR / chunk_size)
+    if fastest:
+        fast = torch.rand(pace.shape, generator=generator, device=device) < _FAST
+        gates.masked_fill_(fast.expand_as(gates), -fastest)
+    flat = gates.flatten(0, 1)
     positions = (torch.arange(begins.shape[1], device=device) - begins).flatten()
     for position in range(1, chunk_size):
         tokens = (positions == position).nonzero().squeeze(1)
