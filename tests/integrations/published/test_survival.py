@@ -51,3 +51,24 @@ def test_a_kernel_that_breaks_a_rule_is_not_among_those_tried() -> None:
 def test_a_kernel_that_does_not_build_was_tried_and_is_not_right(status: Status, tried: int) -> None:
     found = survival.progress_of([survival._row(KERNEL, b.trial("t/s/n", status, agent="a"))])
     assert (len(found.judged), len(found.tried), len(found.right)) == (1, tried, 0)
+
+
+@pytest.mark.parametrize(
+    ("told", "other", "expected"),
+    [
+        (Status.PASSED, Status.RULE_VIOLATION, survival.BREAKS_RULE),
+        (Status.RULE_VIOLATION, Status.RULE_VIOLATION, ""),
+        (Status.PASSED, Status.PASSED, ""),
+    ],
+)
+def test_a_rule_that_is_broken_on_other_cases_alone(told: Status, other: Status, expected: str) -> None:
+    """A kernel that falls back to PyTorch for sizes that nobody published is right on those that were."""
+    cases = (
+        CaseResult("seen-02", Split.SEEN, "", "M=2", Status.PASSED, told),
+        CaseResult("seen-01", Split.SEEN, "", "M=1", Status.PASSED, other),
+    )
+    trial = b.trial("t/s/n", Status.RULE_VIOLATION, agent="a")
+    assert trial.evaluation is not None
+    row = survival._row(KERNEL, replace(trial, evaluation=replace(trial.evaluation, cases=cases)))
+    assert row.failure == expected
+    assert bool(survival.progress_of([row]).right) is (expected == survival.BREAKS_RULE)
