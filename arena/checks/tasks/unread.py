@@ -52,14 +52,16 @@ def _spoiled(draw: Draw, generator: torch.Generator) -> Tensors:
 def _left(draws: Sequence[Draw]) -> Iterator[tuple[str, float]]:
     """Yield for each floating input the greatest share of its rows, over the draws, that is unread and not named."""
     results = {spec.name for draw in draws for spec in compared(draw.arguments)}
-    names = {name for draw in draws for name, values in draw.inputs.items() if values.is_floating_point()}
+    names = {name for draw in draws for name in draw.inputs}
     for name in sorted(names - results):
         yield name, max(_unread_share(draw, name) for draw in draws if name in draw.inputs)
 
 
 def _unread_share(draw: Draw, name: str) -> float:
+    import torch
+
     values = draw.inputs[name]
-    if values.dim() < 1 or not values.numel():
+    if values.dim() < 1 or not values.numel() or not _holds_nan(values):
         return 0.0
     width = values.shape[-1] if values.dim() > 1 else 1
     rows = values.reshape(-1, width)
@@ -70,7 +72,7 @@ def _unread_share(draw: Draw, name: str) -> float:
     while pieces and calls < _MOST_CALLS:
         first, end = pieces.pop(0)
         spoiled = rows.clone()
-        spoiled[first:end] = float("nan")
+        spoiled[first:end] = torch.full((1,), torch.nan).to(spoiled.dtype)
         calls += 1
         if _same(draw, {**draw.inputs, name: spoiled.view(values.shape)}):
             unread += int((~named[first:end]).sum())
@@ -78,6 +80,13 @@ def _unread_share(draw: Draw, name: str) -> float:
             middle = (first + end) // 2
             pieces += [(first, middle), (middle, end)]
     return unread / count
+
+
+def _holds_nan(values: torch.Tensor) -> bool:
+    """Return whether a dtype has NaN: integers, of which another case may draw the input, and float4 have none."""
+    import torch
+
+    return values.is_floating_point() and bool(torch.full((1,), torch.nan).to(values.dtype).float().isnan())
 
 
 def _named_rows(draw: Draw, name: str, rows: torch.Tensor) -> torch.Tensor:

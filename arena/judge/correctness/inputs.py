@@ -179,7 +179,12 @@ def spoil(
             continue
         if share < 1:
             mask = mask & (torch.rand(mask.shape, generator=generator, device=mask.device) < share)
-        values.masked_fill_(mask.view(*mask.shape, *[1] * (values.dim() - mask.dim())), torch.nan)
+        where = mask.view(*mask.shape, *[1] * (values.dim() - mask.dim()))
+        if values.itemsize == 1:  # PyTorch fills eight bits as integers alone, on some devices
+            code = torch.full((1,), torch.nan).to(values.dtype).view(torch.uint8).item()
+            values.view(torch.uint8).masked_fill_(where, code)
+        else:
+            values.masked_fill_(where, torch.nan)
 
 
 def _as_stored(drawn: dict[str, torch.Tensor], arguments: Arguments) -> dict[str, torch.Tensor]:
