@@ -44,7 +44,8 @@ def sentence() -> str:
     silent = [row for row in found.met if row.failure == FailureClass.SILENT]
     return (
         f"{len(able)} published kernels of KernelBench-Hard's H100 deck have a task here. {len(found.judged)} "
-        f"were judged on an H200 so far, and {len(found.tried)} of them break no rule on published sizes. {len(found.right)} are right on "
-        f"every published size. {len(found.met)} of these met other sizes and values: {len(found.kept)} right on all, "
+        f"were judged on an H200 so far, and {len(found.tried)} of them break no rule on published sizes. "
+        f"{len(found.right)} are right on every published size. {len(found.met)} of these met other sizes and "
+        f"values: {len(found.kept)} right on all, "
         f"{len(silent)} wrong without an error."
     )
