@@ -10,10 +10,11 @@ import typer
 
 from arena.cli.console import err
 from arena.errors import UsageError
-from arena.platforms import known
 
 
 def _known(name: str | None) -> str | None:
+    from arena.platforms import known
+
     return None if name is None else known(name)
 
 

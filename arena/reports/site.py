@@ -180,7 +180,7 @@ def board(entries: Sequence[BoardEntry], task_type: str, up: str = "", *, agent:
     groups = [(entry, group) for entry in entries for group in entry.groups if group.task_type == task_type]
     of = {id(group): entry for entry, group in groups}
     placed = _placed(groups)
-    placed += [RankedGroup(group, None) for entry, group in groups if entry.claimed(group.agent)]
+    placed += [RankedGroup(group, None) for entry, group in groups if not _has_place(entry, group)]
     shown = list(zip(placed, result_rows(placed, emulated), strict=True))
     columns = [heading for heading in (shown[0][1] if shown else ()) if heading not in _ELSEWHERE]
     rows = [
@@ -201,9 +201,14 @@ def board_texts(entries: Sequence[BoardEntry]) -> tuple[str, ...]:
     return tuple(f"{one.question} {one.lead.rstrip('.')}. {one.rest}" for one in answers(placed, emulated))
 
 
+def _has_place(entry: BoardEntry, group: Group) -> bool:
+    """Return whether all of an agent's kernels were judged again here; of a run that nobody verified none was."""
+    return entry.verification is not None and not entry.claimed(group.agent)
+
+
 def _placed(groups: Sequence[tuple[BoardEntry, Group]]) -> list[RankedGroup]:
     """Return the agents whose every kernel was judged again here, at their places."""
-    own = [(entry, group) for entry, group in groups if not entry.claimed(group.agent)]
+    own = [(entry, group) for entry, group in groups if _has_place(entry, group)]
     return ranked((group, [row for row in entry.rows if row.label == group.label]) for entry, group in own)
 
 

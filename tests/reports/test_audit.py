@@ -111,9 +111,11 @@ def written(folder: Path, verdict: str, note: str = "") -> Path:
 
 
 def test_the_site_shows_verdicts_beside_the_agent(tmp_path: Path) -> None:
-    folder = made(tmp_path)
-    written(folder, "copied", EVIL)
-    index = write_site(read_entries([folder]), tmp_path / "site", no_report)
+    folder, findings = made(tmp_path), tmp_path / "findings"
+    findings.mkdir()
+    file = written(folder, "copied", EVIL)
+    file.rename(findings / file.name)
+    index = write_site(read_entries([folder], findings), tmp_path / "site", no_report)
     assert "kernels read: 1 copied" in index.read_text(encoding="utf-8")
     (page,) = (tmp_path / "site/agents").glob("alpha*.html")
     text = page.read_text(encoding="utf-8")

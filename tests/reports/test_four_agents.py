@@ -84,17 +84,14 @@ def test_the_report(run: records.RunRecords, tmp_path: Path) -> None:
 
 
 def test_the_site(run: records.RunRecords, tmp_path: Path) -> None:
+    """Nobody but their author has judged these kernels: each agent has its figures, and none has a rank."""
     write_site(read_entries([run.path]), tmp_path)
     with (tmp_path / "boards.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["Task type"] == "all"]
-    assert [row["Agent"] for row in rows] == ORDER and [row["Rank"] for row in rows] == ["1", "2", "3 ≈", "4 ≈"]
-    assert {row["Agent"]: row["Gain"].split()[0] for row in rows} == GAINS
-    assert {row["Agent"]: row["Solved"].split()[0] for row in rows} == SOLVED
-    index = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "Which agent is best? fast. It solves 6 of 6 trials" in index, "the words of the report"
-    assert "By how much, really? 1.50× [1.49×, 1.51×] of 6 tasks." in index
-    places = [index.index(f">{agent}</a>") for agent in ORDER]
-    assert places == sorted(places) and "1.50× [1.49×, 1.51×] of 6 tasks" in index
+        rows = {row["Agent"].split()[0]: row for row in csv.DictReader(file) if row["Task type"] == "all"}
+    assert set(rows) == set(ORDER) and not any(row["Rank"].strip("– ") for row in rows.values())
+    assert {agent: row["Gain"].split()[0] for agent, row in rows.items()} == GAINS
+    assert {agent: row["Solved"].split()[0] for agent, row in rows.items()} == SOLVED
+    assert "6 trials claimed" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_the_terminal(run: records.RunRecords, tmp_path: Path) -> None:
