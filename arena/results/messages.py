@@ -277,10 +277,10 @@ MESSAGES: dict[str, Message] = {
     "extension_not_built": Message(
         MessageSection.COMPILE,
         (Status.COMPILE_ERROR,),
-        "an extension is not there",
+        "no extension",
         "the extension `{name}` is not built: extensions of modules are built for NVIDIA GPUs, before the first case",
         "CUDA C++ runs on no other platform, and no compiler runs while a device is in use.",
-        "evaluate with --platform cuda, and compile at import, in the constructor or in the first call",
+        "use --platform cuda, and compile at import",
     ),
     "too_many_extensions": Message(
         MessageSection.COMPILE,
@@ -288,7 +288,7 @@ MESSAGES: dict[str, Message] = {
         "too many extensions",
         "the module asks for more than {allowed} extensions",
         "Each takes a compiler about a minute.",
-        "put the kernels into fewer extensions",
+        "join some",
     ),
     "include_not_allowed": Message(
         MessageSection.COMPILE,
