@@ -278,17 +278,9 @@ MESSAGES: dict[str, Message] = {
         MessageSection.COMPILE,
         (Status.COMPILE_ERROR,),
         "no extension",
-        "the extension `{name}` is not built: extensions of modules are built for NVIDIA GPUs, before the first case",
+        "the extension `{name}` is not built: at most {most} of a module are, for NVIDIA GPUs, before the first case",
         "CUDA C++ runs on no other platform, and no compiler runs while a device is in use.",
-        "use --platform cuda, and compile at import",
-    ),
-    "too_many_extensions": Message(
-        MessageSection.COMPILE,
-        (Status.COMPILE_ERROR,),
-        "too many extensions",
-        "the module asks for more than {allowed} extensions",
-        "Each takes a compiler about a minute.",
-        "join some",
+        "use --platform cuda",
     ),
     "include_not_allowed": Message(
         MessageSection.COMPILE,
@@ -1248,9 +1240,9 @@ MESSAGES: dict[str, Message] = {
     "triton_too_old": Message(
         MessageSection.HARNESS,
         _NO_VERDICT,
-        "the task needs a newer Triton",
+        "Triton is too old",
         "{task} needs Triton {needed} or newer, here is {found}",
         "The task's own kernels use what older versions lack.",
-        "update Triton, or leave it out",
+        "update Triton",
     ),
 }

@@ -15,7 +15,7 @@ from pathlib import Path
 from arena.judge.compile.cross_compile import CrossCompilation, Limit, arguments_only
 from arena.judge.compile.rules import kernel_libraries
 from arena.judge.workers.program import Program, WorkerProgram
-from arena.judge.workers.worker import CandidateFailed, LacksExtension
+from arena.judge.workers.worker import MOST_EXTENSIONS, CandidateFailed, LacksExtension
 from arena.platforms.cuda import extension_symbols
 from arena.platforms.cuda.extension import ExtensionToolchain, foreign_libraries
 from arena.platforms.toolchains.base import BuildFailed
@@ -31,8 +31,6 @@ from arena.task.definition import Case, arguments
 from arena.task.numerics.reference import Reference
 
 _ASKS = re.compile(r"\bcpp_extension\b|\bload_inline\b")
-_MOST = 8
-"""extensions of one module"""
 
 
 class ExtensionBuilder:
@@ -73,8 +71,8 @@ class ExtensionBuilder:
         by_size = sorted(cases, key=lambda case: arguments(program.task, case).num_bytes)
         for case in [*by_size[:1], *by_size[1:][len(by_size[1:]) // 2 :][:1]]:
             while (lack := self._asked(replace(program, extensions=extensions), case, facts.arch, limit)) is not None:
-                if len(extensions) == _MOST:
-                    raise CandidateFailed(Status.COMPILE_ERROR, message("too_many_extensions", allowed=_MOST))
+                if len(extensions) == MOST_EXTENSIONS:
+                    raise LacksExtension(lack)
                 extensions[lack.key] = self._built(lack, facts.arch)
         return replace(program, extensions=extensions)
 

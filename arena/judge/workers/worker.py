@@ -59,6 +59,8 @@ _ANSWER_S = 1.0
 """for the rest of an answer that has begun to come"""
 _START_S = 120.0
 _LOG_TAIL_BYTES = 4096
+MOST_EXTENSIONS = 8
+"""of one module: each takes a compiler about a minute"""
 DETAIL_CHARACTERS = 8000
 """of what is said about a candidate that failed: a compiler's words, a traceback, the end of its log"""
 _BLAMED = {
@@ -96,7 +98,8 @@ class LacksExtension(CandidateFailed):
     """A module asks for an extension that it was not given: whoever can build it does, and starts another worker."""
 
     def __init__(self, extension: Extension) -> None:
-        super().__init__(Status.COMPILE_ERROR, message("extension_not_built", name=printable(extension.name)))
+        named = {"name": printable(extension.name), "most": MOST_EXTENSIONS}
+        super().__init__(Status.COMPILE_ERROR, message("extension_not_built", **named))
         self.extension = extension
 
 
