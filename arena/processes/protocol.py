@@ -125,6 +125,8 @@ class Load(WorkerMessage, frozen=True):
     may also be a HIP library for the target"""
     modules: bool = False
     """for `triton`: the file may define a module in place of the entry"""
+    metadata: bool = False
+    """for `triton`: PyTorch may compute with few integers"""
     extensions: dict[str, str] = {}
     """libraries of finished extensions, by the keys of what they were made of"""
     keeps_choices: bool = False

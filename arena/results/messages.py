@@ -474,7 +474,7 @@ MESSAGES: dict[str, Message] = {
         _RULE,
         "PyTorch computes in a Triton candidate",
         "{operator} of PyTorch was called: PyTorch may allocate, fill, view and copy, and Triton kernels compute",
-        "A result that PyTorch computes is no result of the kernels; sizes come from shapes or `.tolist()`.",
+        "A result that PyTorch computes is no result of the kernels; few integers may be, for launches.",
         "compute in the kernel, launch sizes in Python",
     ),
     "pytorch_copies_to_output": Message(

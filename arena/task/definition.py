@@ -215,6 +215,12 @@ class Task:
         return self.module is not None and self.task_type.triton
 
     @property
+    def takes_metadata(self) -> bool:
+        """Return whether host code may work with integers by PyTorch: where none of them can be a result."""
+        results = (*self.outputs, *(spec for spec in self.tensors if spec.mutable))
+        return all(spec.dtype in (*FLOATING, FP8) or spec.dtype.startswith("$") for spec in results)
+
+    @property
     def called(self) -> tuple[str, ...]:
         """The names that the judge looks up in a file of Python."""
         return (self.entry, *(MODULE_CLASSES if self.takes_modules else ()))

@@ -5,19 +5,21 @@ from __future__ import annotations
 import ctypes
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from arena.platforms.cpu.triton import device_memory
 from arena.worker.emulated_queries import answer_queries
+from arena.worker.metadata import mapped
 
 if TYPE_CHECKING:
     import torch
 
 _TOUCHING = ("fill_.Scalar", "fill_.Tensor", "zero_", "_local_scalar_dense")
 _ARANGE = "arange.start_out"
-_NAMED = ("empty.memory_format", "empty_strided")
+_STRIDED = "empty_strided"
+_NAMED = ("empty.memory_format", _STRIDED)
 """what makes tensors where `device="cuda"` is asked for"""
 _MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor")
 _READERS = ("numpy", "tolist", "__array__", "__dlpack__")
@@ -26,17 +28,16 @@ _READERS = ("numpy", "tolist", "__array__", "__dlpack__")
 class EmulatedDevice:
     """From here on, new tensors lie in device memory, out of the reach of this process's Python and NumPy."""
 
-    def __init__(self, allow_copy: Callable[[torch.Tensor], None]) -> None:
-        """`allow_copy` raises where PyTorch may not copy into a tensor."""
+    def __init__(self, allow_copy: Callable[[torch.Tensor], None], computing: Mapping[str, Any]) -> None:
+        """`allow_copy` raises where PyTorch may not copy into a tensor; `computing`: what `compute` may call."""
         import torch
 
         self._allow_copy = allow_copy
         self._on_the_host = 0
         get_kernel = getattr(torch.library, "get_kernel", None)
         self._keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-        self._own = (
-            {name: get_kernel(f"aten::{name}", "CPU") for name in (*_TOUCHING, _ARANGE, "copy_")} if get_kernel else {}
-        )
+        names = (*_TOUCHING, _ARANGE, "copy_", _STRIDED) if get_kernel else ()
+        self._own = {**{name: get_kernel(f"aten::{name}", "CPU") for name in names}, **computing}
         self._register()
         self._replace_constructors()
         answer_queries()
@@ -49,7 +50,7 @@ class EmulatedDevice:
             warnings.simplefilter("ignore")  # of operators that are registered a second time
             making: dict[str, Callable[..., Any]] = {
                 "empty.memory_format": self._empty,
-                "empty_strided": self._empty_strided,
+                _STRIDED: self._empty_strided,
                 _ARANGE: self._arange,
             }
             touching: dict[str, Callable[..., Any]] = {
@@ -77,6 +78,9 @@ class EmulatedDevice:
         import torch
 
         dtype = dtype or torch.get_default_dtype()
+        if self._on_the_host and self._own:
+            made: torch.Tensor = self._own[_STRIDED].call_boxed(self._keys, size, stride, dtype=dtype)  # that can grow
+            return made
         span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 1
         num_bytes = int(span) * dtype.itemsize
         if self._on_the_host:
@@ -107,7 +111,11 @@ class EmulatedDevice:
 
         return touch
 
-    def _copy(self, into: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    def _copy(self, into: torch.Tensor, source: torch.Tensor | int, non_blocking: bool = False) -> torch.Tensor:
+        import torch
+
+        if not isinstance(source, torch.Tensor):  # a number that PyTorch compares with
+            return into.fill_(source)
         if _same(into, source):
             return into
         self._allow_copy(into)
@@ -115,6 +123,17 @@ class EmulatedDevice:
             device_memory.count_to_host(source.numel() * source.element_size())
         self._really("copy_", _reached(into), _reached(source), non_blocking)
         return into
+
+    def compute(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call an operator of PyTorch's own on tensors wherever they are, and put new results into device memory."""
+        import torch
+
+        reached = mapped(_reached, (args, kwargs))
+        result = self._really(name, *reached[0], **reached[1])
+        given = kwargs.get("out", args[0] if name.partition(".")[0].endswith("_") else None)
+        if given is not None or self._on_the_host:
+            return result if given is None else given
+        return mapped(lambda each: each.clone() if isinstance(each, torch.Tensor) else each, result)
 
     def _really(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """PyTorch's own implementation."""

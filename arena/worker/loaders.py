@@ -73,7 +73,7 @@ class PythonEntry:
 
     def __init__(self, message: Load, device: str) -> None:
         path, target = Path(message.path), message.target
-        self._operators = None if target else Operators(device)
+        self._operators = None if target else Operators(device, metadata=message.metadata)
         once, ahead = message.once, message.ahead
         if message.modules:
             extensions.install(message.extensions)

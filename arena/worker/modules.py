@@ -20,6 +20,8 @@ from arena.worker.operators import breaks_a_rule
 if TYPE_CHECKING:
     import torch
 
+    from arena.worker.allocations import Allocations
+
 _SIGNATURE_CHARACTERS = 1000
 
 
@@ -159,8 +161,9 @@ def constructed(
 ) -> tuple[torch.nn.Module, dict[str, str]]:
     """Construct a module on the device of its arguments.
 
-    Its constructor may draw and scale weights, which is arithmetic of PyTorch's. Where that is refused, it runs on the
-    meta device, which computes nothing: the state has every value, and buffers that are only allocated are made again.
+    Constructors draw and scale weights, which the state replaces. So a constructor runs on the meta device, which
+    computes nothing, and buffers that are only allocated are made again. One that needs what it computes runs for real,
+    as far as PyTorch may compute there.
 
     Args:
         kind: the candidate's class.
@@ -179,31 +182,71 @@ def constructed(
     from arena.worker.allocations import Allocations
 
     allocations = Allocations()
-    try:
-        module = kind(*how.init)
-    except Exception as problem:
-        if not breaks_a_rule(problem):
-            raise
+
+    def without_memory() -> Any:
         with torch.device("meta"), allocations:
-            module = kind(*how.init)
-    if not isinstance(module, torch.nn.Module):
-        raise LoadError(f"{kind.__name__} is no torch.nn.Module")
-    own_names = _own_names(module, state, how.zeros)
+            return kind(*how.init)
+
+    def completed(construct: Callable[[], Any]) -> tuple[torch.nn.Module, dict[str, str]]:
+        module = construct()
+        if not isinstance(module, torch.nn.Module):
+            raise LoadError(f"{kind.__name__} is no torch.nn.Module")
+        own_names = _complete(module, how, state, device, allocations)
+        return module.to(device), own_names
+
+    try:
+        return completed(without_memory)
+    except Exception as problem:  # whatever a constructor raises that misses its values
+        refused = problem if isinstance(problem, LoadError) else None
+    try:
+        return completed(lambda: kind(*how.init))
+    except Exception as problem:
+        if refused is None or not breaks_a_rule(problem):
+            raise
+    raise refused
+
+
+def _complete(
+    module: torch.nn.Module,
+    how: ModuleCall,
+    state: Mapping[str, torch.Tensor],
+    device: torch.device,
+    allocations: Allocations,
+) -> dict[str, str]:
+    """Give memory to each tensor of a module, and return its own names of constants. Raises `LoadError`."""
+    import torch
+
+    kind, own_names = type(module).__name__, _own_names(module, state, how.zeros)
     for name, tensor in state.items():
         _place(module, own_names[name], torch.empty_like(tensor))
     for name, parameter in list(module.named_parameters()):
         if name in how.zeros:
             _place(module, name, torch.zeros(parameter.shape, dtype=parameter.dtype, device=device))
         elif name not in own_names.values():
-            raise LoadError(f"{kind.__name__}.{name} is a parameter that the task does not give: {', '.join(state)}")
+            raise LoadError(f"{kind}.{name} is a parameter that the task does not give: {', '.join(state)}")
     for name, buffer in list(module.named_buffers()):
         if not buffer.is_meta:
             continue
         again = allocations.again(buffer, device)
         if again is None:
-            raise LoadError(f"{kind.__name__}.{name} is computed by PyTorch in the constructor, and is no constant")
+            raise LoadError(f"{kind}.{name} is computed by PyTorch in the constructor, and is no constant")
         _place(module, name, again)
-    return module.to(device), own_names
+    for part in module.modules():
+        for name, value in vars(part).items():
+            if name not in ("_parameters", "_buffers", "_modules") and _holds_meta(value):
+                raise LoadError(f"{kind}.{name} holds a tensor of the constructor's that is no buffer")
+    return own_names
+
+
+def _holds_meta(value: object) -> bool:
+    """Return whether a tensor without memory is among a value and what collections in it hold."""
+    import torch
+
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple | set):
+        return any(_holds_meta(each) for each in value)
+    return isinstance(value, torch.Tensor) and value.is_meta
 
 
 def _own_names(module: torch.nn.Module, state: Mapping[str, torch.Tensor], zeros: Sequence[str]) -> dict[str, str]:

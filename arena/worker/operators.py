@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena.package import PACKAGE, resource
 from arena.results.messages import message
+from arena.worker.metadata import is_metadata, may_compute_metadata, with_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -53,30 +54,56 @@ def breaks_a_rule(problem: BaseException | None) -> bool:
 class Operators:
     """The operators of one device, restricted from here on."""
 
-    def __init__(self, device: str) -> None:
-        """`device` is PyTorch's word for it: cpu, or cuda, ROCm's devices among them."""
+    def __init__(self, device: str, *, metadata: bool = False) -> None:
+        """`device` is PyTorch's word for it: cpu, or cuda, ROCm's devices among them.
+
+        `metadata`: PyTorch may compute with few integers (`metadata.py`), if its version can call what was replaced.
+        """
         import torch
 
         os.environ["TORCH_COMPILE_DISABLE"] = "1"  # what it would generate is PyTorch's kernel, not the candidate's
         self._arguments = (0, 0)
         self._key = device.upper()
+        get_kernel = getattr(torch.library, "get_kernel", None) if metadata else None
+        kernels: dict[str, Any] = {}
         with _quietly():
             for (namespace, key), operators in computing(device).items():
                 library = torch._C._dispatch_library("IMPL", namespace, key, __file__, 0)
                 for operator in operators:
-                    library.impl(operator, key, _refusal(f"{namespace}::{operator}"))
+                    name = f"{namespace}::{operator}"
+                    if get_kernel and (namespace, key) == ("aten", self._key) and may_compute_metadata(operator):
+                        kernels[operator] = get_kernel(name, key)
+                        library.impl(operator, key, self._on_metadata(operator, _refusal(name)))
+                    else:
+                        library.impl(operator, key, _refusal(name))
                 # When the last reference goes, so do the replacements: there shall be none that can be found.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
-        if device == "cpu":
-            self._emulate()
-        else:
+        self._call = self._emulated(kernels) if device == "cpu" else self._on_device(kernels)
+        if device != "cpu":
             self._watch_copies()
 
-    def _emulate(self) -> None:
+    def _emulated(self, kernels: dict[str, Any]) -> Callable[..., Any]:
         """Put device memory out of the worker's reach, where kernels are interpreted."""
         from arena.worker.emulated_device import EmulatedDevice
 
-        EmulatedDevice(self._allow_copy)
+        return EmulatedDevice(self._allow_copy, kernels).compute
+
+    def _on_device(self, kernels: dict[str, Any]) -> Callable[..., Any]:
+        import torch
+
+        keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, self._key))
+        return lambda operator, *args, **kwargs: kernels[operator].call_boxed(keys, *args, **kwargs)
+
+    def _on_metadata(self, operator: str, refuse: Callable[..., Any]) -> Callable[..., Any]:
+        def compute(*args: Any, **kwargs: Any) -> Any:
+            if not is_metadata(args, kwargs):
+                refuse()
+            result = self._call(operator, *with_tensors(operator, args), **kwargs)
+            if not is_metadata(result):
+                refuse()
+            return result
+
+        return compute
 
     def protect(self, first: int, num_bytes: int) -> None:
         """Refuse copies to these addresses: the arguments are for kernels to write."""

@@ -101,3 +101,31 @@ def test_a_module_without_constants_lies_where_its_arguments_do() -> None:
     how = ModuleCall(init=(), forward=("x",), state={}, zeros=(), results=("y",))
     made, _ = constructed(Scratch, how, {}, torch.device("meta"))
     assert made.scratch.device.type == "meta"
+
+
+def test_a_constructor_computes_nothing_but_where_it_needs_what_it_computes() -> None:
+    drawn = []
+
+    class Draws(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(4, 4))
+            drawn.append(self.weight.is_meta)
+
+    class Keeps(Draws):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = {"table": [torch.arange(3)]}
+
+    class Reads(Draws):
+        def __init__(self) -> None:
+            super().__init__()
+            self.largest = float(torch.arange(3).max())
+
+    how = ModuleCall(init=(), forward=("x",), state={"weight": "weight"}, zeros=(), results=("y",))
+    given = {"weight": torch.ones(4, 4)}
+    for kind, seen in ((Draws, [True]), (Keeps, [True, False]), (Reads, [True, False])):
+        drawn.clear()
+        made, _ = constructed(kind, how, given, torch.device("cpu"))
+        assert drawn == seen
+        assert not any(tensor.is_meta for tensor in (made.weight, *getattr(made, "kept", {}).get("table", ())))

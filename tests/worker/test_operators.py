@@ -27,6 +27,30 @@ HARMLESS = {
     "copy elsewhere": "torch.empty(4, 4).copy_(a)",
     "fill an argument": "argument.zero_()",
 }
+METADATA = {
+    "longest sequence": "lengths.max().item() == 5",
+    "counts": "(offsets[1:] - offsets[:-1]).tolist() == [2, 3, 0]",
+    "blocks before": "torch.cumsum((offsets[1:] - offsets[:-1] + 1) // 2, 0).tolist() == [1, 3, 3]",
+    "whose block": "torch.repeat_interleave(torch.arange(3), offsets.diff()).tolist() == [0, 0, 1, 1, 1]",
+    "search": "torch.searchsorted(offsets, torch.arange(3), right=True).tolist() == [1, 1, 2]",
+    "sorted": "lengths.sort(descending=True)[1].tolist() == [1, 2, 0]",
+    "indexed": "lengths[torch.tensor([2, 0])].tolist() == [4, 3]",
+    "cat": "torch.cat([lengths.new_zeros(1), lengths.cumsum(0).to(torch.int32)]).tolist() == [0, 3, 8, 12]",
+    "in place": "lengths.clone().add_(1).tolist() == [4, 6, 5]",
+    "where": "torch.where(lengths > 3, lengths, 0).tolist() == [0, 5, 4]",
+    "one number or another": "bool((lengths > 3).any())",
+}
+"""what holds in the worker of a task whose outputs are floating point"""
+NO_METADATA = {
+    "floating point": "a.sum()",
+    "a float beside": "lengths * 0.5",
+    "a sum of another dtype": "lengths.sum(dtype=torch.float32)",
+    "a quotient": "lengths / 2",
+    "many integers": "torch.arange(4097).sum()",
+    "many made of few": "torch.repeat_interleave(lengths, torch.full((3,), 4096))",
+    "codes": "torch.ones(4, dtype=torch.uint8) + 1",
+    "not elementwise": "lengths.to(torch.float32) @ a[:3]",
+}
 REFUSED = {
     "matrix product": "a @ a",
     "sum": "a.sum()",
@@ -62,7 +86,8 @@ import torch
 from arena.worker.operators import Operators, RuleViolation
 
 a, argument = torch.ones(4, 4), torch.zeros(4, 4)
-kept = Operators("cpu")
+lengths, offsets = torch.tensor([3, 5, 4], dtype=torch.int32), torch.tensor([0, 2, 5, 5])
+kept = Operators("cpu", metadata=sys.argv[2] == "metadata")
 kept.protect(argument.data_ptr(), argument.nbytes)
 
 def elsewhere(work):
@@ -90,8 +115,7 @@ def put_back():
 outcomes = {}
 for name, text in json.loads(sys.argv[1]).items():
     try:
-        eval(text)
-        outcomes[name] = ""
+        outcomes[name] = "wrong" if eval(text) is False else ""
     except RuleViolation as problem:
         outcomes[name] = str(problem)
     except Exception as problem:
@@ -105,10 +129,10 @@ def outcomes() -> dict[str, str]:
     return tried(HARMLESS | REFUSED)
 
 
-def tried(expressions: dict[str, str]) -> dict[str, str]:
+def tried(expressions: dict[str, str], metadata: str = "") -> dict[str, str]:
     """What each expression got in a process of its own, which is of no use afterwards."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps(expressions)],
+        [sys.executable, "-c", SCRIPT, json.dumps(expressions), metadata],
         capture_output=True,
         text=True,
         check=False,
@@ -127,6 +151,13 @@ def test_what_computes_nothing_works(outcomes: dict[str, str], name: str) -> Non
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_computes_is_refused_and_named(outcomes: dict[str, str], name: str) -> None:
     assert_refused(outcomes[name])
+
+
+def test_few_integers_may_be_computed_with_where_none_is_a_result() -> None:
+    found = tried({**METADATA, **NO_METADATA}, "metadata")
+    assert {name: found[name] for name in METADATA} == dict.fromkeys(METADATA, "")
+    assert [name for name in NO_METADATA if "PyTorch" not in found[name]] == []
+    assert [name for name, outcome in tried(METADATA).items() if "PyTorch" not in outcome] == []
 
 
 @pytest.mark.slow

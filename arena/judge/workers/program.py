@@ -65,6 +65,7 @@ class Program:
             self.ahead,
             str(self.disassembler or ""),
             self.task.takes_modules,
+            self.task.takes_metadata,
             extensions,
         )
 
