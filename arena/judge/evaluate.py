@@ -139,6 +139,7 @@ class CandidateEvaluation:
         try:
             shutil.copyfile(candidate, self._file)
             self._await_device()
+            self._timer.make_room(arguments(self._task, case) for case in self._timed(self._seen + self._heldout))
             for stage, gate in self._gates():
                 started = time.monotonic()
                 finding = gate(report)
@@ -247,7 +248,8 @@ class CandidateEvaluation:
         if self._compiled is not None:
             cache = self._compiled / split
             hidden += tuple(self._compiled / other for other in (SEEN, HELDOUT) if other != split)
-        return WorkerProgram(self._fork_servers, cache, hidden, options.call_timeout_s, most_bytes, native_worker)
+        limits, modules = (options.call_timeout_s, most_bytes), self._task.takes_modules
+        return WorkerProgram(self._fork_servers, cache, hidden, *limits, native_worker, modules=modules)
 
     def _cross(self, report: Report) -> None:
         """Build for the GPUs asked for. All cases count: none is run, but for one small one where that is asked for."""
@@ -268,8 +270,10 @@ class CandidateEvaluation:
 
     def _check_performance(self, report: Report) -> OutputCheck:
         self._await_start(_BASELINE)
-        timed = tuple(case for case in self._seen if is_timed(case, self._timer.facts, self._options.effort))
-        return self._over_cases(Stage.PERFORMANCE, timed, self._time, report)
+        return self._over_cases(Stage.PERFORMANCE, self._timed(self._seen), self._time, report)
+
+    def _timed(self, cases: tuple[Case, ...]) -> tuple[Case, ...]:
+        return tuple(case for case in cases if is_timed(case, self._timer.facts, self._options.effort))
 
     def _await_start(self, whose: str) -> None:
         """Wait for a worker. Raises `InfrastructureError` where it did not start: it knows no candidate yet."""

@@ -36,8 +36,9 @@ class EmulatedDevice:
         self._on_the_host = 0
         get_kernel = getattr(torch.library, "get_kernel", None)
         self._keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-        names = (*_TOUCHING, _ARANGE, "copy_", _STRIDED) if get_kernel else ()
-        self._own = {**{name: get_kernel(f"aten::{name}", "CPU") for name in names}, **computing}
+        names = (*_TOUCHING, _ARANGE, "copy_", _STRIDED)
+        self._own = {name: get_kernel(f"aten::{name}", "CPU") for name in names} if get_kernel else {}
+        self._own.update(computing)
         self._register()
         self._replace_constructors()
         answer_queries()

@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from arena.extras import is_installed
@@ -51,6 +52,8 @@ def main(platform_name: str, descriptor: int) -> None:
         except ChannelClosed:
             return
         if isinstance(message, Spawn):
+            if message.modules:
+                _ready_meta_device()
             pid = os.fork()
             if pid == 0:
                 channel.close()
@@ -97,6 +100,14 @@ def _import_libraries() -> None:
         from arena.platforms.cross import triton as triton_cross
 
         triton_cross.warm()
+
+
+@cache
+def _ready_meta_device() -> None:
+    """Have PyTorch import what its first operator without memory needs: seconds, once here and not in each worker."""
+    import torch
+
+    torch.empty(1, device="meta").normal_()
 
 
 def _reap(message: Reap, ended: dict[int, int]) -> Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -79,6 +80,11 @@ _CPU = TimingConfig(
 )
 
 
+def _whole_pages(num_bytes: int) -> int:
+    """Return a whole number of pages, however odd a size is: a buffer is seen as items of every size."""
+    return num_bytes // _PAGE * _PAGE
+
+
 def config_of(facts: DeviceFacts) -> TimingConfig:
     """Return the settings for a device."""
     return _CPU if facts.emulated else _GPU
@@ -89,7 +95,8 @@ _LONGEST_PASS_S = 20e-3
 _SLOW_PASS_S = 100e-3  # of a candidate: by how much it is slower than this tells, nobody needs to know exactly
 _SLOWEST_PASS_S = 500e-3  # of one, for as many calls as the shortest pass usually has
 _BASELINE_PASS_S = 1.0  # beside a candidate that is much faster
-_MEMORY_SHARE = 8
+_MEMORY_SHARE, _LARGEST_SHARE = 8, 4
+_FEWEST_SETS = 5  # of a short pass, a long one and a single call
 _PAGE = 2 << 20
 _SHORT_SHARE = 8
 
@@ -109,6 +116,7 @@ class Timer:
     def __init__(self, platform: Platform, facts: DeviceFacts) -> None:
         self.platform, self.facts = platform, facts
         self.timing_config = config_of(facts)
+        self._arena_bytes = _whole_pages(min(self.timing_config.most_bytes, facts.memory_bytes // _MEMORY_SHARE))
 
     def calibrate(self) -> None:
         """Measure what bounds a timing while no candidate exists that could disturb it."""
@@ -154,10 +162,17 @@ class Timer:
         first, second = (self.platform.allocate(self._arena_bytes, lasting=True) for _ in range(2))
         return first, second
 
-    @property
-    def _arena_bytes(self) -> int:
-        """A whole number of pages, however odd the memory's size: a buffer is seen as items of every size."""
-        return min(self.timing_config.most_bytes, self.facts.memory_bytes // _MEMORY_SHARE // _PAGE * _PAGE)
+    def make_room(self, cases: Iterable[Arguments]) -> None:
+        """Have both arenas hold the fewest sets of each of these cases, up to a quarter of the memory each.
+
+        Larger ones replace them for the rest of the judge's life. Sets that fit into none lie in buffers beside them,
+        for which some devices have no memory then.
+        """
+        wanted = _whole_pages(max((lay_out(each, _FEWEST_SETS)[1] + _PAGE for each in cases), default=0))
+        if self.platform.graphs and self._arena_bytes < wanted <= self.facts.memory_bytes // _LARGEST_SHARE:
+            for arena in self.__dict__.pop("arenas", ()):
+                arena.close()
+            self._arena_bytes = wanted
 
     def run(self, side: TimedProgram, name: str) -> tuple[float, float]:
         """Run a pass with a cold cache on an idle device: what `TimedProgram.run` returns."""

@@ -81,14 +81,16 @@ class WorkerProgram:
         timeout_s: float,
         memory_bytes: int | None = None,
         native_worker: NativeWorker | None = None,
+        *,
+        modules: bool = False,
     ) -> None:
         """`cache`: where its compiled Triton kernels are kept; None: with the rest of what its workers write.
 
         `memory_bytes`: what its workers may take, half of the machine's if None. `native_worker`: what will load a
-        program that is not there yet.
+        program that is not there yet. `modules`: whether it may hold modules.
         """
         self._program: Program | None = None
-        self._native_worker, self._profiled = native_worker, False
+        self._native_worker, self._profiled, self._modules = native_worker, False, modules
         self._memory_bytes = memory_bytes or memory_limit_bytes()
         self._fork_servers, self._hide, self._timeout_s = fork_servers, hide, timeout_s
         self._home = Path(tempfile.mkdtemp(prefix=scratch_prefix("worker")))
@@ -153,7 +155,7 @@ class WorkerProgram:
             if shared:
                 make_folder(self._cache)
             worker = self._fork_servers.spawn(
-                WorkerFolder(self._home, self._cache, self._folder, native_worker), self._hide
+                WorkerFolder(self._home, self._cache, self._folder, native_worker, self._modules), self._hide
             )
             self._worker = WatchedWorker(worker, self._memory_bytes, (self._home, *(() if shared else (self._cache,))))
             self.isolation = self._worker.isolation

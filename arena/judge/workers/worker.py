@@ -113,6 +113,8 @@ class WorkerFolder:
     """holds the files that it is to load; it may read them and nothing around them"""
     native_worker: NativeWorker | None = None
     """the program for HIP candidates, where that is what it becomes"""
+    modules: bool = False
+    """whether it may construct modules"""
 
 
 class ForkServers:
@@ -161,7 +163,9 @@ class ForkServer:
         shown = [str(folder.program)] if folder.program else []
         shown += [str(path) for path in native_worker.folders] if native_worker else []
         program = str(native_worker.program) if native_worker else ""
-        request = Spawn(str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program)
+        request = Spawn(
+            str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program, folder.modules
+        )
         try:
             with self._one_at_a_time:
                 self._channel.send(request, [theirs.fileno(), log.fileno(), *files])
