@@ -24,6 +24,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
@@ -45,9 +46,9 @@ from arena.judge.process.messages import (
 )
 from arena.processes.python_child import python_module
 from arena.processes.wire import Channel, ChannelClosed
-from arena.results.record import Evaluation, Split
+from arena.results.record import Evaluation, Split, Trial
 from arena.results.verdict import Stage
-from arena.runs import records, runner
+from arena.runs import runner
 from arena.runs.config import RunConfig
 from arena.runs.service.judge_pool import JudgePool
 from arena.task.corpus.task_folder import load_task
@@ -120,8 +121,12 @@ def simulated(devices: int, judged_s: float) -> Iterator[JudgePool]:
             theirs.close()
         (mine, _), *others = pairs
         judges = [SimulatedJudge(process, ours) for ours, _ in others]
-        yield JudgePool(judges, SimulatedBuilder(process, mine))
-        process.kill()
+        try:
+            yield JudgePool(judges, SimulatedBuilder(process, mine))
+        finally:
+            process.kill()
+            for ours, _ in pairs:
+                ours.close()
 
 
 class Stopwatch(RunDisplay):
@@ -131,11 +136,15 @@ class Stopwatch(RunDisplay):
         super().__init__(Console(file=io.StringIO(), force_terminal=True, width=120))
         self.marks: list[tuple[float, float]] = []
 
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
     def planned(self, total: int, recorded: int) -> None:
         super().planned(total, recorded)
         self.marks.append((processor_s(), time.monotonic()))
 
-    def finished(self, trial: object) -> None:
+    def finished(self, trial: Trial) -> None:
         super().finished(trial)
         self.marks[1:] = [(processor_s(), time.monotonic())]
 
@@ -173,7 +182,14 @@ def profiled(lines: int = 40) -> Iterator[None]:
 def measured(folder: Path, devices: int, evaluations: int, rate: float) -> Cost:
     """Run the baselines of shipped tasks in turn on pretended GPUs, so many a second."""
     agents = (AgentSpec("noop", "noop"),)
-    config = RunConfig(name="demo", tasks=("triton2triton/*", "hip2hip/*"), agents=agents, platform="cuda", path="demo.yaml", attempts=1)
+    config = RunConfig(
+        name="demo",
+        tasks=("triton2triton/*", "hip2hip/*"),
+        agents=agents,
+        platform="cuda",
+        path="demo.yaml",
+        attempts=1,
+    )
     plan = runner.plan_run(config)
     plan = replace(plan, config=replace(config, attempts=math.ceil(evaluations / len(plan.tasks))), limit=evaluations)
     with simulated(devices, devices / rate) as pool, Stopwatch() as watch:
@@ -261,9 +277,9 @@ def main() -> None:
             thread.start()
         builder(first, given.judge / 4)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        with profiled() if given.profile else nullcontext():
-            print(measured(Path(folder), given.devices, given.evaluations, given.rate))
+    with tempfile.TemporaryDirectory() as folder, profiled() if given.profile else nullcontext():
+        cost = measured(Path(folder), given.devices, given.evaluations, given.rate)
+        sys.stdout.write(f"{cost}\n")
 
 
 if __name__ == "__main__":
