@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,6 +40,8 @@ class JudgeActor:
 
     silent_s = STALLED_S
     """how long a judge may say nothing"""
+    step_s = 1.0
+    """between two steps that are passed on: each costs the runner a millisecond of processor time"""
 
     def __init__(self, platform: str, folders: list[str]) -> None:
         self.platform, self._folders = platform, folders
@@ -51,7 +55,7 @@ class JudgeActor:
         return socket.gethostname().encode()
 
     def ask(self, request: bytes) -> Iterator[bytes]:
-        """Answer one request: any number of steps, then the answer."""
+        """Answer one request: steps, of which those that follow within `step_s` are dropped, then the answer."""
         try:
             judge = self._started()
         except ArenaError as problem:
@@ -66,12 +70,16 @@ class JudgeActor:
                 messages.put(_unfit(what_was_raised()))
 
         threading.Thread(target=answer, daemon=True).start()
-        one = PROGRESS
+        one, said_s = PROGRESS, -math.inf
         while not one.startswith(ANSWER):
             try:
                 one = messages.get(timeout=self.silent_s)
             except Empty:
                 one = _unfit(f"waited for the judge, which said nothing for {self.silent_s:.0f} s")
+            if one.startswith(PROGRESS):
+                if time.monotonic() < said_s + self.step_s:
+                    continue
+                said_s = time.monotonic()
             yield one
 
     def close(self) -> bytes:

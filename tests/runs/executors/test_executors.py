@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from arena.runs.executors import executor
 from arena.runs.executors.base import JudgesWanted
 from arena.runs.executors.local import LocalExecutor
 from arena.runs.executors.ray_cluster import require_token
-from arena.runs.executors.ray_judge import ANSWER, JudgeActor
+from arena.runs.executors.ray_judge import ANSWER, PROGRESS, JudgeActor
 from arena.runs.records import read_run
 from arena.runs.service.judge_pool import Evaluator, JudgePool, KernelBuilder
 from arena.task.corpus.task_folder import TASKS, hidden_from_candidates, load_task
@@ -115,6 +116,25 @@ def test_whoever_asks_an_actor_gets_an_answer(problem: BaseException | None, sai
     actor.judge, actor.silent_s = Broken(problem), 0.2
     (answer,) = actor.ask(b"{}")
     assert answer.startswith(ANSWER) and said in answer.decode() and b"Unfit" in answer
+
+
+class Stepping:
+    """In place of a judge: a hundred steps in a moment, and two after a pause."""
+
+    def answer(self, request: bytes, on_progress: Callable[[bytes], None]) -> bytes:
+        for number in range(100):
+            on_progress(str(number).encode())
+        time.sleep(1.0)
+        on_progress(b"later")
+        on_progress(b"and at once")
+        return b"done"
+
+
+def test_an_actor_passes_on_few_steps() -> None:
+    """Each costs the runner processor time, and 64 judges take thousands in a second."""
+    actor: Any = Quick("cpu", [])
+    actor.judge, actor.step_s = Stepping(), 0.5
+    assert list(actor.ask(b"{}")) == [PROGRESS + b"0", PROGRESS + b"later", ANSWER + b"done"]
 
 
 class Ending(JudgeClient):
