@@ -41,7 +41,7 @@ class JudgeActor:
     silent_s = STALLED_S
     """how long a judge may say nothing"""
     step_s = 1.0
-    """between two steps that are passed on: each costs the runner a millisecond of processor time"""
+    """between two steps that are passed on: each costs the runner almost a millisecond of processor time"""
 
     def __init__(self, platform: str, folders: list[str]) -> None:
         self.platform, self._folders = platform, folders
