@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     import torch
 
 _IPC_BYTES = 64
+_BLOCK_BYTES = 2 << 20
+"""Both runtimes place smaller allocations in blocks of this size, and export whole blocks. Sources: `simple_heap.h` of
+ROCR-Runtime; CUDA's reference of `cudaIpcGetMemHandle`."""
+_LEAST_BLOCKS = 2
+"""ROCr keeps a freed single block for later small allocations, and whoever imported it may still have it mapped"""
 _LIMIT_STACK_SIZE = 0
 """`cudaLimitStackSize`"""
 _LAZY_PEER_ACCESS = 1
@@ -180,11 +185,12 @@ class GpuPlatform:
 
     def allocate(self, num_bytes: int, *, lasting: bool = False) -> SharedBuffer:
         """A plain device allocation that can be exported; PyTorch's idle cache is given back first if need be."""
+        whole_bytes = whole_blocks(num_bytes)
         try:
-            address = self.runtime.malloc(num_bytes)
+            address = self.runtime.malloc(whole_bytes)
         except RuntimeError:
             self.free_cache()
-            address = self.runtime.malloc(num_bytes)
+            address = self.runtime.malloc(whole_bytes)
         try:
             handle = Handle(num_bytes, self.runtime.export(address), lasting)
         except RuntimeError as problem:
@@ -255,6 +261,11 @@ class GpuPlatform:
             self._least_tiny_launch_s = min(self._least_tiny_launch_s, seconds)
             in_a_row = in_a_row + 1 if seconds <= 2 * self._least_tiny_launch_s + _JITTER_S else 0
         return True
+
+
+def whole_blocks(num_bytes: int) -> int:
+    """Return the size of an allocation that holds so many bytes and shares no block of the runtime with another."""
+    return max(_LEAST_BLOCKS, -(-num_bytes // _BLOCK_BYTES)) * _BLOCK_BYTES
 
 
 def gpu_facts(platform: str, vendor: str, device: TorchDevice, wave_size: int, driver: str) -> DeviceFacts:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from arena.errors import InfrastructureError
+from arena.platforms import gpu
 from arena.platforms.cuda.platform import CudaPlatform
 from arena.platforms.device import TorchDevice
 from arena.platforms.gpu import _loaded, loaded_library
 from arena.platforms.rocm.platform import RocmPlatform
 from arena.platforms.toolchains.programs import find_program
+from arena.processes.protocol import Handle
 from tests.platforms.fake_device import GIB, H200, MI300X, FakeDevice, silent
 
 _LINE = "7f1c00000000-7f1c00001000 r-xp 00000000 fe:01 1234567                    "
@@ -57,6 +59,69 @@ def test_functions_and_libraries_by_vendor() -> None:
     rocm, cuda = RocmPlatform(FakeDevice(MI300X)).names, CudaPlatform(FakeDevice(H200)).names
     assert (rocm.prefix, rocm.library) == ("hip", "libamdhip64")
     assert (cuda.prefix, cuda.library) == ("cuda", "libcudart")
+
+
+class BlockRuntime:
+    """Simulates how ROCr places allocations: best fit in blocks of 2 MiB, a freed block kept for the next small one."""
+
+    block = 2 << 20
+
+    def __init__(self) -> None:
+        self.used: dict[int, int] = {}
+        self.blocks: dict[int, int] = {}
+        self._kept: list[int] = []
+
+    def malloc(self, num_bytes: int) -> int:
+        for base, size in self.blocks.items():
+            inside = [at + self.used[at] for at in self.used if base <= at < base + size]
+            if inside and size == self.block and max(inside) + num_bytes <= base + size:
+                self.used[max(inside)] = num_bytes
+                return max(inside)
+        if num_bytes < self.block and self._kept:
+            base = self._kept.pop()
+        else:
+            base = max((at + size for at, size in self.blocks.items()), default=self.block)
+            self.blocks[base] = -(-num_bytes // self.block) * self.block
+        self.used[base] = num_bytes
+        return base
+
+    def free(self, address: int) -> None:
+        del self.used[address]
+        if self.blocks.get(address) == self.block:
+            self._kept.append(address)
+
+    def export(self, address: int) -> str:
+        base, size = next((at, size) for at, size in self.blocks.items() if at <= address < at + size)
+        return f"{base}+{size}"
+
+
+class PlainBuffer:
+    """A `DeviceBuffer` without a tensor, which needs a device."""
+
+    def __init__(self, runtime: BlockRuntime, address: int, handle: Handle, owner: bool) -> None:
+        assert owner
+        self.handle, self._runtime, self._address = handle, runtime, address
+
+    def close(self) -> None:
+        self._runtime.free(self._address)
+
+
+@pytest.mark.parametrize("num_bytes", [1, 300_000, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, 7_000_000])
+def test_what_is_exported_holds_nothing_else(num_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An importer sees all of the block, also after the judge has freed the buffer."""
+    platform, runtime = RocmPlatform(FakeDevice(MI300X)), BlockRuntime()
+    monkeypatch.setattr(platform, "_runtime", runtime)
+    monkeypatch.setattr(gpu, "DeviceBuffer", PlainBuffer)
+    runtime.malloc(4096)
+    buffer = platform.allocate(num_bytes)
+    start, size = map(int, buffer.handle.ipc.split("+"))
+    assert buffer.handle.num_bytes == num_bytes <= size
+    runtime.malloc(4096)
+    assert [at for at in runtime.used if start <= at < start + size] == [start]
+    buffer.close()
+    for _ in range(3):
+        runtime.malloc((2 << 20) - 4096)
+    assert not [at for at in runtime.used if start <= at < start + size]
 
 
 def hipcc(root: Path) -> Path:
