@@ -56,14 +56,14 @@ def detect() -> str:
 
 def shares_by_socket(name: str) -> bool:
     """Return whether this platform's buffers travel over an abstract Unix socket alone. Imports no torch."""
-    if name == "cpu" or name == "cuda" or (name == "auto" and not _built_for_hip()):
+    if name == "cpu" or name == "cuda" or (name == "auto" and not built_for_hip()):
         return False
     from arena.platforms.rocm.platform import shares_by_socket
 
     return shares_by_socket()
 
 
-def _built_for_hip() -> bool:
+def built_for_hip() -> bool:
     """Return whether the installed PyTorch was built for ROCm, as its own `torch/version.py` says."""
     found = find_spec("torch")
     path = Path(found.origin).with_name("version.py") if found and found.origin else None

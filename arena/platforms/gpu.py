@@ -61,7 +61,7 @@ class Runtime:
 
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._prefix, self._error_name = names.prefix, names.error_name
-        self._library = ctypes.CDLL(_loaded(names.library))
+        self._library = ctypes.CDLL(loaded_path(names.library))
 
     def malloc(self, num_bytes: int) -> int:
         """Device address of a new allocation, on a boundary of its own."""
@@ -302,7 +302,7 @@ def loaded_library(name: str, maps: str) -> str | None:
     return next((path for path in paths if file.fullmatch(path.rsplit("/", 1)[-1])), None)
 
 
-def _loaded(library: str) -> str:
+def loaded_path(library: str) -> str:
     """Path of the runtime library that PyTorch has already loaded: a second copy would be a second runtime."""
     found = loaded_library(library, Path("/proc/self/maps").read_text(encoding="utf-8"))
     if found is None:

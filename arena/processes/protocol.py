@@ -45,6 +45,8 @@ class Spawn(WorkerMessage, frozen=True):
     """further folders it may read"""
     worker: str = ""
     """the program that it becomes in its sandbox, which holds no Python; empty: it stays what it is"""
+    preload: str = ""
+    """a library that this program loads first"""
     modules: bool = False
     """whether it may construct modules"""
 

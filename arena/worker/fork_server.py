@@ -138,7 +138,7 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
         channel: Channel[FromWorker, ToWorker] = Channel(socket.socket(fileno=channel_file), ToWorker, takes_files=True)
         channel.send(Ready(level))
         if message.worker:
-            _become_native_worker(message.worker, [channel_file, *flags_file])
+            _become_native_worker(message, [channel_file, *flags_file])
         assert device is not None
         from arena.worker.command_loop import CommandLoop
 
@@ -154,13 +154,15 @@ def _become_python_worker(device: Platform | None, message: Spawn, files: list[i
         os._exit(code & 0xFF)
 
 
-def _become_native_worker(program: str, files: list[int]) -> None:
+def _become_native_worker(message: Spawn, files: list[int]) -> None:
     """Replace Python by the native worker; number, channel, log, flags and sandbox stay. Never returns."""
     confinement.refuse_processes(programs=True)  # the worker, which is one
     for file in files:
         os.set_inheritable(file, True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRITON"))}
-    os.execve(program, [program, *map(str, files)], kept)
+    if message.preload:
+        kept["LD_PRELOAD"] = message.preload
+    os.execve(message.worker, [message.worker, *map(str, files)], kept)
 
 
 def _enter_sandbox(message: Spawn, *, gpus: bool = True) -> str:

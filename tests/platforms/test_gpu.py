@@ -10,7 +10,7 @@ from arena.errors import InfrastructureError
 from arena.platforms import gpu
 from arena.platforms.cuda.platform import CudaPlatform
 from arena.platforms.device import TorchDevice
-from arena.platforms.gpu import _loaded, loaded_library
+from arena.platforms.gpu import loaded_library, loaded_path
 from arena.platforms.rocm.platform import RocmPlatform
 from arena.platforms.toolchains.programs import find_program
 from arena.processes.protocol import Handle
@@ -52,7 +52,7 @@ def test_the_loaded_runtime_is_found(name: str, path: str) -> None:
 
 def test_a_runtime_that_is_not_loaded_is_said_plainly() -> None:
     with pytest.raises(InfrastructureError, match="PyTorch has not loaded libnosuchruntime"):
-        _loaded("libnosuchruntime")
+        loaded_path("libnosuchruntime")
 
 
 def test_functions_and_libraries_by_vendor() -> None:

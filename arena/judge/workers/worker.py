@@ -163,8 +163,9 @@ class ForkServer:
         shown = [str(folder.program)] if folder.program else []
         shown += [str(path) for path in native_worker.folders] if native_worker else []
         program = str(native_worker.program) if native_worker else ""
+        preload = str(native_worker.runtime or "") if native_worker else ""
         request = Spawn(
-            str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program, folder.modules
+            str(folder.home), str(folder.cache), tuple(map(str, hide)), tuple(shown), program, preload, folder.modules
         )
         try:
             with self._one_at_a_time:

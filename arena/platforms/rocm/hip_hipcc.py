@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from arena.errors import InfrastructureError
+from arena.platforms.rocm.runtime_library import loaded_runtime, needed_files, require_same_runtime
 from arena.platforms.toolchains.base import BuildFailed, Built, NativeWorker, Source, Target
 from arena.platforms.toolchains.hip_build import UNIT, SdkToolchain
 from arena.platforms.toolchains.hip_resources import AMD_FLAGS
@@ -48,7 +49,11 @@ class HipccToolchain(SdkToolchain):
         """The program that loads candidates on AMD GPUs of `arch`: built once."""
         command = [self.compiler, *WORKER_FLAGS, f"--offload-arch={arch}", "-x", "hip", str(WORKER_SOURCE), "-ldl"]
         built = build_worker(command, {"compiler": self._version}, self._cache, self._run)
-        return NativeWorker(built, (built.parent,))
+        runtime = loaded_runtime()
+        if runtime is None:
+            return NativeWorker(built, (built.parent,))
+        require_same_runtime(built, runtime, self.compiler)
+        return NativeWorker(built, (built.parent, *needed_files(runtime)), runtime)
 
     def archs(self) -> frozenset[str]:
         """The GPUs that its clang can compile for; none where it does not say where that lies."""

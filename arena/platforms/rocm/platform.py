@@ -15,6 +15,7 @@ from arena.platforms.device import DeviceProvider, TorchDevice
 from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
 from arena.platforms.rocm.hip_launch import LaunchSeen, launch_code_object
 from arena.platforms.rocm.hip_python import HipAnswer, ask_hip, error_name
+from arena.platforms.rocm.runtime_library import LIBRARY
 from arena.results.environment import DeviceFacts
 
 IPC_MODE = "HSA_ENABLE_IPC_MODE_LEGACY"
@@ -32,7 +33,7 @@ class RocmPlatform(GpuPlatform):
     """Triton's AMD backend, and HIP sources through hipcc."""
 
     name = "rocm"
-    names = RuntimeNames("hip", "libamdhip64", _SHARING, error_name)
+    names = RuntimeNames("hip", LIBRARY, _SHARING, error_name)
 
     def __init__(self, provider: DeviceProvider | None = None, ask: Callable[[], HipAnswer] = ask_hip) -> None:
         super().__init__(provider)

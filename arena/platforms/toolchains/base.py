@@ -65,6 +65,8 @@ class NativeWorker:
 
     program: Path
     folders: tuple[Path, ...]
+    runtime: Path | None = None
+    """the library of the device's runtime that it loads before any other, where the loader might find another build"""
 
 
 class HipToolchain(Protocol):

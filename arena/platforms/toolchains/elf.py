@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-RELOCATABLE, LIBRARY = 1, 3
+RELOCATABLE, PROGRAM, LIBRARY = 1, 2, 3
 EXECUTABLE = 0x4
 OBJECT_SYMBOL, INDIRECT_SYMBOL = 1, 10
 LOCAL, WEAK = 0, 2
@@ -39,6 +39,7 @@ class Tag(IntEnum):
     NEEDED = 1
     STRTAB = 5
     STRSZ = 10
+    SONAME = 14
     FLAGS = 30
     FLAGS_1 = 0x6FFFFFFB
 
@@ -69,15 +70,17 @@ class Symbol:
 class Elf:
     """One file, read whole. Every method raises `ElfError` where the file does not hold what it claims."""
 
-    def __init__(self, path: Path, kind: int) -> None:
-        """`kind`: `RELOCATABLE` or `LIBRARY`."""
+    def __init__(self, path: Path, *kinds: int) -> None:
+        """`kinds`: which of `RELOCATABLE`, `PROGRAM` and `LIBRARY` it may be; most programs are made as libraries."""
         if path.stat().st_size > _MOST_BYTES:
             raise ElfError(f"{path.name} has more than {_MOST_BYTES} bytes")
         self._data = path.read_bytes()
         fields = _HEADER.unpack(self._bytes(0, _HEADER.size))
         identity, found, machine = fields[0], fields[1], fields[2]
-        if not identity.startswith(_IDENTITY) or found != kind or machine not in _MACHINES:
-            raise ElfError(f"{path.name} is no ELF file of type {kind} for this kind of machine")
+        if not identity.startswith(_IDENTITY) or found not in kinds or machine not in _MACHINES:
+            raise ElfError(
+                f"{path.name} is no ELF file of type {' or '.join(map(str, kinds))} for this kind of machine"
+            )
         self._segments_at, self._sections_at = fields[5], fields[6]
         self._segment_size, self._segment_count, self._section_size, self._section_count, self._names = fields[9:14]
 
@@ -148,6 +151,12 @@ class Elf:
         if offset < 0 or size < 0 or offset + size > len(self._data):
             raise ElfError(f"{size} bytes at {offset} lie outside of the file")
         return self._data[offset : offset + size]
+
+
+def linked_names(path: Path, wanted: Tag) -> list[str]:
+    """Return the names of this tag in a program or library, such as `Tag.NEEDED`. Raises `ElfError`."""
+    file = Elf(path, PROGRAM, LIBRARY)
+    return file.texts(file.dynamic(), wanted)
 
 
 def _symbol(name: str, info: int, index: int, sections: list[Section]) -> Symbol:

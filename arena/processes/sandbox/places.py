@@ -58,11 +58,15 @@ def for_python_worker(
 def for_native_worker(own: Sequence[str], readable: Sequence[str], hidden: Sequence[str], level: str = "") -> Allowed:
     """Return the files for a worker without Python: as for any other, but nothing of Python's or PyTorch's.
 
-    What is installed for Python below a folder of the system's is left out of it.
+    What is installed for Python below a folder of the system's is left out of it, unless it is named: ROCm's libraries
+    may lie there.
     """
     modules = [folder for folder in _import_folders() if Path(folder).name in _INSTALLED]
     named = [part for name in _ROOTS for part in os.environ.get(name, "").split(os.pathsep) if part]
-    return _allowed(own, landlock.without((*system(), *named, *readable), (*hidden, *modules)), hidden, level)
+    shown = landlock.without((*system(), *named), (*hidden, *modules))
+    wanted = landlock.without(readable, hidden)
+    both = Allowed(read=(*shown.read, *wanted.read), listed=(*shown.listed, *wanted.listed))
+    return _allowed(own, both, hidden, level)
 
 
 def _allowed(own: Sequence[str], shown: Allowed, hidden: Sequence[str], level: str, *, gpus: bool = True) -> Allowed:

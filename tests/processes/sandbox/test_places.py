@@ -104,3 +104,6 @@ def test_a_worker_without_python_is_shown_no_modules(monkeypatch: pytest.MonkeyP
     assert {str(tmp_path / "lib"), str(tmp_path / "program")} <= set(allowed.read)
     assert not [path for path in (*allowed.read, *allowed.write) if "dist-packages" in path or path == str(tmp_path)]
     assert not {str(folder) for folder in visible.interpreter_folders()} & set(allowed.read)
+    named = str(tmp_path / "dist-packages" / "torch" / "file")
+    assert named in places.for_native_worker((), (named,), (), "session").read, "ROCm's runtime lies there"
+    assert named not in places.for_native_worker((), (named,), (str(tmp_path / "dist-packages"),), "session").read
