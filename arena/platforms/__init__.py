@@ -46,9 +46,9 @@ def detect() -> str:
     import torch
 
     if torch.version.hip:
-        from arena.platforms.rocm.platform import choose_ipc_mode
+        from arena.platforms.rocm.platform import prepare_environment
 
-        choose_ipc_mode()  # looking for a device initialises HIP
+        prepare_environment()  # looking for a device initialises HIP
     if not torch.cuda.is_available():
         return "cpu"
     return "rocm" if torch.version.hip else "cuda"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from arena import platforms
+from arena.judge.workers.environment import clean_environment
 from arena.platforms.device import TorchDevice
 from arena.platforms.rocm.hip_python import HipAnswer
 from arena.platforms.rocm.platform import (
@@ -86,7 +87,7 @@ def test_memory_multiprocessors_and_versions_come_from_pytorch() -> None:
     platform = RocmPlatform(FakeDevice(MI300X, free_bytes=5 * GIB), lambda: ABSENT)
     assert (platform.memory().free_bytes, platform.memory().total_bytes) == (5 * GIB, 192 * GIB)
     assert platform.multiprocessors() == 304
-    assert platform.versions() == {"hip": "7.0.51831"}
+    assert platform.versions()["hip"] == "7.0.51831"
 
 
 @pytest.mark.parametrize(
@@ -164,6 +165,17 @@ def test_buffers_go_through_the_kernel_module_where_it_is_amds_own_else_over_a_s
     assert chosen({}, amds_own) == {IPC_MODE: "1"} and not shares_by_socket({}, amds_own)
     assert chosen({IPC_MODE: "0"}, amds_own) == {IPC_MODE: "0"}, "chosen by the user"
     assert shares_by_socket({IPC_MODE: "0"}, amds_own) and not shares_by_socket({IPC_MODE: "1"}, kernels_own)
+
+
+def test_workers_run_under_the_judges_variables_and_the_record_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HSA_XNACK", "1")
+    monkeypatch.setenv("HSA_OVERRIDE_CPU_AFFINITY_DEBUG", "1")
+    monkeypatch.delenv("HSA_ENABLE_SDMA", raising=False)
+    versions = RocmPlatform(FakeDevice(MI300X), lambda: ABSENT).versions()
+    kept = clean_environment(interprets=False)
+    for seen in (versions, kept):
+        assert (seen["HSA_XNACK"], "HSA_ENABLE_SDMA" in seen) == ("1", False)
+        assert seen["HSA_OVERRIDE_CPU_AFFINITY_DEBUG"] == "0", "whatever the user has set: a timing would be refused"
 
 
 def test_only_rocm_shares_over_a_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

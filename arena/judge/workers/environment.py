@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from arena.platforms.rocm.platform import VARIABLES
 from arena.processes.python_child import python_environment
 from arena.processes.sandbox import confinement, network
 
@@ -16,8 +17,7 @@ _KEPT = (
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
-    "HSA_ENABLE_IPC_MODE_LEGACY",
-    "HSA_OVERRIDE_GFX_VERSION",
+    *VARIABLES,
     confinement.SWITCH,
     network.IN_FORCE,
 )

@@ -19,6 +19,13 @@ from arena.platforms.rocm.runtime_library import LIBRARY
 from arena.results.environment import DeviceFacts
 
 IPC_MODE = "HSA_ENABLE_IPC_MODE_LEGACY"
+_AFFINITY = "HSA_OVERRIDE_CPU_AFFINITY_DEBUG"
+VARIABLES = (
+    *(IPC_MODE, _AFFINITY, "HSA_OVERRIDE_GFX_VERSION", "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK", "HSA_XNACK"),
+    *("HIP_FORCE_DEV_KERNARG", "GPU_MAX_HW_QUEUES", "HSA_ENABLE_INTERRUPT", "HSA_ENABLE_SDMA", "HSA_ENABLE_PEER_SDMA"),
+    *("HSA_NO_SCRATCH_RECLAIM", "HSA_SCRATCH_SINGLE_LIMIT", "HSA_ENABLE_SCRATCH_ASYNC_RECLAIM"),
+)
+"""what changes how the runtime runs kernels: the same for judge and workers, and in the record where it is set"""
 _MODULE = Path("/sys/module/amdgpu")
 # Only AMD's own build of the kernel module has a version of its own.
 _MODULE_VERSION = _MODULE / "version"
@@ -38,7 +45,7 @@ class RocmPlatform(GpuPlatform):
     def __init__(self, provider: DeviceProvider | None = None, ask: Callable[[], HipAnswer] = ask_hip) -> None:
         super().__init__(provider)
         self._ask = ask
-        choose_ipc_mode()
+        prepare_environment()
 
     @cached_property
     def hip(self) -> HipAnswer:
@@ -51,6 +58,10 @@ class RocmPlatform(GpuPlatform):
         driver = module_version() or self.hip.runtime
         return gpu_facts("rocm", "amd", device, wave_size(device, self.hip), driver)
 
+    def versions(self) -> dict[str, str]:
+        """The runtime that PyTorch was built for, and each of `VARIABLES` that is set."""
+        return {**super().versions(), **{name: os.environ[name] for name in VARIABLES if name in os.environ}}
+
     def launch_code_object(self, code: Path, kernel: str) -> LaunchSeen:
         """Have hip-python load a code object and launch a kernel of it, see `hip_launch.py`."""
         return launch_code_object(code, kernel)
@@ -58,6 +69,16 @@ class RocmPlatform(GpuPlatform):
     def remarks(self) -> tuple[str, ...]:
         """What is odd about this device, one sentence each."""
         return disagreements(self.provider.describe(), self.hip)
+
+
+def prepare_environment(environment: MutableMapping[str, str] = os.environ, module: Path = _MODULE) -> None:
+    """Set what the HIP runtime reads when it is initialised, in this process and those that it starts.
+
+    ROCr moves the threads that it starts to any processor unless told not to (ROCR-Runtime, flag.h). A worker whose
+    threads leave its processors is refused.
+    """
+    choose_ipc_mode(environment, module)
+    environment[_AFFINITY] = "0"
 
 
 def choose_ipc_mode(environment: MutableMapping[str, str] = os.environ, module: Path = _MODULE) -> None:
