@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import runpy
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,13 +55,13 @@ def detect() -> str:
     return "rocm" if torch.version.hip else "cuda"
 
 
-def shares_by_socket(name: str) -> bool:
+def shares_by_socket(name: str, environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether this platform's buffers travel over an abstract Unix socket alone. Imports no torch."""
     if name == "cpu" or name == "cuda" or (name == "auto" and not built_for_hip()):
         return False
     from arena.platforms.rocm.platform import shares_by_socket
 
-    return shares_by_socket()
+    return shares_by_socket(environment)
 
 
 def built_for_hip() -> bool:

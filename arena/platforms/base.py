@@ -62,6 +62,9 @@ class Platform(Protocol):
     def open(self, handle: Handle, file: int | None) -> SharedBuffer:
         """The same memory in another process."""
 
+    def restart_environment(self) -> dict[str, str] | None:
+        """Variables for a new process, which may share buffers where this one cannot; None where none are known."""
+
     def synchronize(self) -> None:
         """Wait for all work of this process on the device; raises `RuntimeError` for a device fault."""
 

@@ -211,6 +211,10 @@ class GpuPlatform:
             self._mapped[handle.ipc] = buffer
         return self._mapped[handle.ipc]
 
+    def restart_environment(self) -> dict[str, str] | None:
+        """On CUDA there is one way of sharing."""
+        return None
+
     def synchronize(self) -> None:
         """Wait for the device through the runtime itself."""
         self.runtime.synchronize()

@@ -242,6 +242,12 @@ class ReportKernels(WorkerMessage, frozen=True):
     """Ask what was compiled for the target since the last time."""
 
 
+class CopyHalf(WorkerMessage, frozen=True):
+    """Map a buffer, copy its first half to its second, and unmap it: only where sharing itself is checked."""
+
+    handle: Handle
+
+
 # --- worker → judge: a worker that oversteps these limits has failed (`judge/answers.py`)
 
 ANSWER_BYTES = 1 << 20
@@ -318,7 +324,18 @@ class ExtensionWanted(WorkerMessage, frozen=True):
 ToForkServer = Spawn | Reap
 FromForkServer = Spawned | Ended
 ToWorker = (
-    Load | Bind | LoadConstants | Release | Call | Arrange | Prepare | Pass | CopyBack | ProfileRequest | ReportKernels
+    Load
+    | Bind
+    | LoadConstants
+    | Release
+    | Call
+    | Arrange
+    | Prepare
+    | Pass
+    | CopyBack
+    | ProfileRequest
+    | ReportKernels
+    | CopyHalf
 )
 FromWorker = Ready | Done | Failed | ExtensionWanted | Kernels | Profiled
 

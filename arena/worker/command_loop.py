@@ -22,10 +22,12 @@ from arena.processes.protocol import (
     Blame,
     Call,
     CopyBack,
+    CopyHalf,
     Done,
     ExtensionWanted,
     Failed,
     FromWorker,
+    Handle,
     Kernels,
     Language,
     Load,
@@ -119,7 +121,7 @@ class CommandLoop:
                 return Profiled(profiled(self._loaded, index, self._platform))
             case Load():
                 self._load(message)
-            case Bind() | Release():
+            case Bind() | Release() | CopyHalf():
                 self._release()
                 self._bind(message, files)
             case LoadConstants():
@@ -148,13 +150,24 @@ class CommandLoop:
         self._platform.fix_local_memory()
         self._entry = load(message, self._platform.torch_device)
 
-    def _bind(self, message: Bind | Release, files: list[int]) -> None:
+    def _bind(self, message: Bind | Release | CopyHalf, files: list[int]) -> None:
         """Map the buffers of a case; after the last one there are none."""
+        file = files[0] if files else None
         if isinstance(message, Release):
             self._platform.free_cache()
             return
-        self._binding = Binding(message, self._platform, files[0] if files else None)
+        if isinstance(message, CopyHalf):
+            self._copy_half(message.handle, file)
+            return
+        self._binding = Binding(message, self._platform, file)
         self._loaded.bind(self._binding)
+
+    def _copy_half(self, handle: Handle, file: int | None) -> None:
+        buffer = self._platform.open(handle, file)
+        half = handle.num_bytes // 2
+        buffer.tensor[half:].copy_(buffer.tensor[:half])
+        self._platform.synchronize()
+        buffer.close()
 
     def _prepare(self) -> None:
         self._platform.fix_local_memory()

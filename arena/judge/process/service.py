@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform as host_platform
 import socket
 import sys
@@ -33,11 +34,12 @@ from arena.judge.process.messages import (
     ToJudge,
 )
 from arena.judge.selection import bounded, select_cases, with_made_up_case
+from arena.judge.workers.sharing import SharingFailed, check_sharing
 from arena.judge.workers.worker import CandidateFailed, ForkServers, WorkerFolder
-from arena.platforms import here, show_only
+from arena.platforms import here, shares_by_socket, show_only
 from arena.platforms.base import Platform
 from arena.processes.protocol import Prepare
-from arena.processes.sandbox import compiling
+from arena.processes.sandbox import compiling, network
 from arena.processes.scratch import require_executable, scratch
 from arena.processes.wire import Channel, ChannelClosed, ChannelTimeout
 from arena.results.environment import Environment
@@ -81,13 +83,16 @@ class JudgeService:
         return Environment(self._timer.facts, level, versions)
 
     def _worker_isolation(self) -> str:
-        """Return the isolation level of workers here, asked of one that must also reach the device."""
+        """Return the isolation level of workers here, asked of one that must also reach device and shared buffers."""
         with scratch("worker") as home:
             worker = self._fork_servers.spawn(WorkerFolder(Path(home), Path(home)), ())
             try:
                 worker.ask(Prepare(), _REACH_S)
             except CandidateFailed as failure:
+                worker.kill_worker()
                 raise InfrastructureError(message("device_not_reached", problem=bare(failure.detail))) from None
+            try:
+                check_sharing(self._device, worker, _REACH_S)
             finally:
                 worker.kill_worker()
             return worker.isolation
@@ -183,13 +188,28 @@ def _serve(
 ) -> None:
     if device is not None:
         show_only(device)
-    judge = kind(here(platform_name))
+    platform = here(platform_name)
+    try:
+        judge = kind(platform)
+    except SharingFailed:
+        _restart(platform)
+        raise
     try:
         channel.send(Hello(judge.environment()))
         while True:
             _serve_one(judge, channel)
     finally:
         judge.close()
+
+
+def _restart(platform: Platform) -> None:
+    """Become a judge that shares buffers in another way, where there is one that was not tried."""
+    environment = platform.restart_environment()
+    if environment is None:
+        return
+    shared = network.wanted(shares_by_socket(platform.name, environment), environment)
+    command = network.starting([sys.executable, *sys.orig_argv[1:]], shared=shared)
+    os.execve(command[0], command, environment)
 
 
 def _serve_one(judge: JudgeService, channel: Channel[FromJudge, ToJudge]) -> None:

@@ -16,6 +16,7 @@ from arena.processes.protocol import (
     Bind,
     Call,
     CopyBack,
+    CopyHalf,
     Load,
     LoadConstants,
     NullArgument,
@@ -78,8 +79,8 @@ def encode(message: ToWorker) -> bytes:
             return _head(Kind.FLUSH) + _text(name)
         case ReportKernels():
             return _head(Kind.REPORT)
-        case ProfileRequest() | LoadConstants():
-            raise InfrastructureError("a HIP worker has no profiler and no modules: take a worker with Python")
+        case ProfileRequest() | LoadConstants() | CopyHalf():
+            raise InfrastructureError("a HIP worker has no profiler, modules or PyTorch: take a worker with Python")
 
 
 def _bind(message: Bind) -> bytes:

@@ -19,9 +19,10 @@ from arena.platforms.rocm.runtime_library import LIBRARY
 from arena.results.environment import DeviceFacts
 
 IPC_MODE = "HSA_ENABLE_IPC_MODE_LEGACY"
+_FELL_BACK = "ARENA_IPC_FALLBACK"
 _AFFINITY = "HSA_OVERRIDE_CPU_AFFINITY_DEBUG"
 VARIABLES = (
-    *(IPC_MODE, _AFFINITY, "HSA_OVERRIDE_GFX_VERSION", "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK", "HSA_XNACK"),
+    *(IPC_MODE, _FELL_BACK, _AFFINITY, "HSA_OVERRIDE_GFX_VERSION", "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK", "HSA_XNACK"),
     *("HIP_FORCE_DEV_KERNARG", "GPU_MAX_HW_QUEUES", "HSA_ENABLE_INTERRUPT", "HSA_ENABLE_SDMA", "HSA_ENABLE_PEER_SDMA"),
     *("HSA_NO_SCRATCH_RECLAIM", "HSA_SCRATCH_SINGLE_LIMIT", "HSA_ENABLE_SCRATCH_ASYNC_RECLAIM"),
 )
@@ -61,6 +62,13 @@ class RocmPlatform(GpuPlatform):
     def versions(self) -> dict[str, str]:
         """The runtime that PyTorch was built for, and each of `VARIABLES` that is set."""
         return {**super().versions(), **{name: os.environ[name] for name in VARIABLES if name in os.environ}}
+
+    def restart_environment(self) -> dict[str, str] | None:
+        """The other of the two ways of sharing, once: HIP reads the variable only when it is initialised."""
+        if _FELL_BACK in os.environ:
+            return None
+        other = "1" if shares_by_socket() else "0"
+        return {**os.environ, IPC_MODE: other, _FELL_BACK: f"{IPC_MODE}={other}"}
 
     def launch_code_object(self, code: Path, kernel: str) -> LaunchSeen:
         """Have hip-python load a code object and launch a kernel of it, see `hip_launch.py`."""
