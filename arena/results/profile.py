@@ -39,7 +39,7 @@ class Counters:
     lds_conflict_pct: Number | None = None
     """of the cycles in which shared memory (LDS) worked, those that bank conflicts added"""
     memory_gbs: Number | None = None
-    """read from and written to device memory, in 10^9 bytes a second"""
+    """read from and written to memory behind the L2, in 10^9 bytes a second; on AMD the Infinity Cache is part of it"""
     l2_gbs: Number | None = None
     """requested of the L2, in 10^9 bytes a second"""
     matrix_pct: Number | None = None
@@ -54,7 +54,7 @@ COUNTER_NAMES = {
     "kernel_us": "kernels, µs",
     "occupancy_pct": "occupancy, %",
     "lds_conflict_pct": "bank conflicts of LDS cycles, %",
-    "memory_gbs": "device memory, GB/s",
+    "memory_gbs": "memory behind L2, GB/s",
     "l2_gbs": "L2, GB/s",
     "matrix_pct": "matrix units busy, %",
     "vector_pct": "vector units busy, %",

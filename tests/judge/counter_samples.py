@@ -27,12 +27,17 @@ def _times(dispatch: int) -> str:
 
 
 def rocm_counters(rows: list[tuple[int, str, float]], *, timed: bool = True) -> str:
-    """`counter_collection.csv` with a row for each (launch from 1 on, counter, value); `timed`: as from ROCm 6.4 on."""
+    """`counter_collection.csv` with a row for each (launch from 1 on, counter, value); `timed`: as from ROCm 6.4 on.
+
+    Between the launches the runtime fills a buffer by a kernel of its own.
+    """
     lines = [_ROCM + (',"Start_Timestamp","End_Timestamp"' if timed else "")]
     for dispatch, name, value in rows:
         kernel = '"void reduce<float, 256>(float const*, float*)"'
         line = f'{dispatch},{dispatch},"Agent 1",1,19,19,1048576,17,{kernel},256,4096,0,8,0,16,"{name}",{value:.6f}'
         lines.append(f"{line},{_times(dispatch)}" if timed else line)
+    filled = f'9,9,"Agent 1",1,19,19,1024,3,"__amd_rocclr_fillBufferAligned",256,0,0,8,0,16,"{rows[0][1]}",1e9'
+    lines.append(f"{filled},{_STARTED},{_STARTED + 10**9}" if timed else filled)
     return "\n".join(lines) + "\n"
 
 

@@ -92,14 +92,32 @@ def test_ncu_rows_become_one_set_of_counters() -> None:
 
 
 def test_each_tool_is_asked_for_what_is_read(tmp_path: Path) -> None:
-    command = ROCM.command(tmp_path)
-    rows = Path(command[command.index("-i") + 1]).read_text(encoding="ascii").splitlines()
-    assert command[-1] == "--" and all(row.startswith("pmc: ") for row in rows)
-    counted = {name for rows in ROCM_PASSES for _, name, _ in rows}
-    assert {name for row in rows for name in row.split()[1:]} == counted
-    ncu = TOOLS["cuda"].command(tmp_path)
+    command = ROCM.command(tmp_path, "gfx942")
+    assert command[-1] == "--"
+    assert asked_for(tmp_path, "gfx942") == {name for rows in ROCM_PASSES for _, name, _ in rows}
+    ncu = TOOLS["cuda"].command(tmp_path, "sm_90")
     metrics = ncu[ncu.index("--metrics") + 1].split(",")
     assert all(f'"{name}"' in NCU for name in metrics) and {"--csv", "raw", "base", "off"} <= set(ncu)
+
+
+def asked_for(folder: Path, arch: str) -> set[str]:
+    command = ROCM.command(folder, arch)
+    rows = Path(command[command.index("-i") + 1]).read_text(encoding="ascii").splitlines()
+    assert all(row.startswith("pmc: ") for row in rows)
+    return {name for row in rows for name in row.split()[1:]}
+
+
+@pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201"])
+def test_rdna_is_asked_for_what_it_has(tmp_path: Path, arch: str) -> None:
+    """By counter_defs.yaml; one unknown name ends a run without any counter."""
+    asked = asked_for(tmp_path, arch)
+    assert not asked & {"MfmaUtil", "VALUBusy", "SALUBusy", "TCC_REQ_sum", "SQ_LDS_BANK_CONFLICT"}
+    place = tmp_path / "rocprofv3" / "pmc_1"
+    place.mkdir(parents=True)
+    rows = [(2, name, 10.0) for name in sorted(asked)]
+    (place / "19_counter_collection.csv").write_text(rocm_counters(rows), encoding="utf-8")
+    found = read_rocprofv3(tmp_path, "", 1)
+    assert found == Counters(kernel_us=1.0, occupancy_pct=10.0, lds_conflict_pct=100.0, memory_gbs=2 * 10 * 1024 / 1000)
 
 
 def test_a_refusal_says_what_to_do_in_one_line() -> None:

@@ -60,6 +60,9 @@ def test_a_machine_without_a_judge_and_a_wheel_have_rows_too() -> None:
 
 def test_a_simulated_device_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SIMULATED not in list(_simulation())
+    with monkeypatch.context() as patch:
+        patch.setenv("RJ_CONFIG", "/opt/mi300x.json")
+        assert SIMULATED in list(_simulation())
     monkeypatch.setenv("LD_PRELOAD", "/opt/librocjitsu_kmd.so")
     made = sent()
     assert "simulated" not in TOOL.row(made, Path("x.json"))

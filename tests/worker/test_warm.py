@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from arena.judge.workers.environment import clean_environment
+from arena.platforms.cross import triton as triton_cross
 from arena.task.corpus.task_folder import TASKS
 
 RMS_NORM = TASKS / "triton2triton/normalization/rms_norm/kernel.py"
@@ -31,6 +32,23 @@ entry.call(0)
 assert entry.kernels()
 print(sum("gluon" in name for name in set(sys.modules) - known), len(asked))
 """
+
+
+@pytest.mark.parametrize("hip", ["7.0", None])
+def test_the_library_of_the_installed_pytorchs_vendor_is_looked_for(
+    hip: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton")
+    import torch
+    from triton.backends.amd import driver as amd
+    from triton.backends.nvidia import driver as nvidia
+
+    asked: list[str] = []
+    monkeypatch.setattr(torch.version, "hip", hip)
+    monkeypatch.setattr(amd, "_get_path_to_hip_runtime_dylib", lambda: asked.append("amd"))
+    monkeypatch.setattr(nvidia, "libcuda_dirs", lambda: asked.append("nvidia"))
+    triton_cross.warm()
+    assert asked == ["amd" if hip else "nvidia"]
 
 
 @pytest.mark.parametrize("warm", [True, False])

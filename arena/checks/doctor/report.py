@@ -97,6 +97,7 @@ def _by_length(pair: tuple[str, str]) -> int:
 SCHEMA = "doctor_report"
 MOST_CHARACTERS = 100_000
 """of a step's output; GitHub takes files of 25 MB"""
+_ROCJITSU = ("ROCJITSU_", "RJ_CONFIG")
 SIMULATED = "the device is simulated by rocjitsu: no timing is that of a GPU"
 _FREE_TEXT = frozenset({"seen", "found", "cost", "output", "warnings", "problem"})
 _INVENTORY_S = 120.0
@@ -263,7 +264,7 @@ def read_report(file: Path) -> DoctorReport:
 
 def _simulation() -> Iterator[str]:
     """A warning where rocjitsu has started this process: it leaves its variables, and preloads its library."""
-    if "rocjitsu" in os.environ.get("LD_PRELOAD", "") or any(name.startswith("ROCJITSU_") for name in os.environ):
+    if "rocjitsu" in os.environ.get("LD_PRELOAD", "") or any(name.startswith(_ROCJITSU) for name in os.environ):
         yield SIMULATED
 
 

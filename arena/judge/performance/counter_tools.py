@@ -17,14 +17,25 @@ from pathlib import Path
 from arena.processes.printable import printable
 from arena.results.profile import Counters
 
-_ROCM_PASSES = (
+_CDNA_PASSES = (
     ("OccupancyPercent", "VALUBusy", "SALUBusy", "MfmaUtil"),
     ("SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"),
     ("FETCH_SIZE",),
     ("WRITE_SIZE", "TCC_REQ_sum"),
 )
 """what the counters of a block of the chip allow in one run each, on gfx942"""
-_ROCM_MEANS = frozenset(_ROCM_PASSES[0])
+_RDNA_PASSES = (
+    ("OccupancyPercent",),
+    ("SQC_LDS_BANK_CONFLICT", "SQC_LDS_IDX_ACTIVE"),
+    ("FETCH_SIZE",),
+    ("WRITE_SIZE",),
+)
+"""counter_defs.yaml has none there of busy units and of requests to the L2"""
+_ROCM_MEANS = frozenset(_CDNA_PASSES[0])
+_BLIT = "__amd_rocclr_"
+"""how the names of kernels begin by which the runtime itself copies and fills"""
+_CONFLICTING = ("SQ_LDS_BANK_CONFLICT", "SQC_LDS_BANK_CONFLICT")
+_ACTIVE = ("SQ_LDS_IDX_ACTIVE", "SQC_LDS_IDX_ACTIVE")
 _ROCM_BYTES = {"FETCH_SIZE": 1024, "WRITE_SIZE": 1024, "TCC_REQ_sum": 128}
 _DURATION, _OCCUPANCY = "gpu__time_duration.sum", "sm__warps_active.avg.pct_of_peak_sustained_active"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
@@ -48,8 +59,8 @@ class CounterTool:
 
     program: str
     install: str
-    command: Callable[[Path], list[str]]
-    """the command line up to the profiled program, for a folder that it may write to"""
+    command: Callable[[Path, str], list[str]]
+    """the command line up to the profiled program, for a folder that it may write to and the device's arch"""
     read: Callable[[Path, str, int], Counters | None]
     """what folder and output hold of the last so many launches; None where they hold no counter"""
     refusals: Mapping[str, str]
@@ -64,10 +75,11 @@ class CounterTool:
         return f"{self.program} gave no counters: {printable(last).strip()[:300]}"
 
 
-def rocprofv3_command(folder: Path) -> list[str]:
+def rocprofv3_command(folder: Path, arch: str) -> list[str]:
     """Have each row of counters collected in a run of its own."""
+    passes = _CDNA_PASSES if arch.startswith("gfx9") else _RDNA_PASSES
     rows = folder / "counters.txt"
-    rows.write_text("".join(f"pmc: {' '.join(names)}\n" for names in _ROCM_PASSES), encoding="ascii")
+    rows.write_text("".join(f"pmc: {' '.join(names)}\n" for names in passes), encoding="ascii")
     output = ["--kernel-trace", "--output-format", "csv", "-d", str(folder / "rocprofv3")]
     return ["-i", str(rows), *output, "--"]
 
@@ -85,10 +97,12 @@ def read_rocprofv3(folder: Path, output: str, launches: int) -> Counters | None:
     if not values:
         return None
     read, written = values.get("FETCH_SIZE"), values.get("WRITE_SIZE")
+    conflicts = next((values[name] for name in _CONFLICTING if name in values), None)
+    active = next((values[name] for name in _ACTIVE if name in values), None)
     return Counters(
         kernel_us=values.get("us"),
         occupancy_pct=values.get("OccupancyPercent"),
-        lds_conflict_pct=_share(values.get("SQ_LDS_BANK_CONFLICT"), values.get("SQ_LDS_IDX_ACTIVE")),
+        lds_conflict_pct=_share(conflicts, active),
         memory_gbs=None if read is None or written is None else read + written,
         l2_gbs=values.get("TCC_REQ_sum"),
         matrix_pct=values.get("MfmaUtil"),
@@ -97,9 +111,9 @@ def read_rocprofv3(folder: Path, output: str, launches: int) -> Counters | None:
     )
 
 
-def ncu_command(folder: Path) -> list[str]:
+def ncu_command(folder: Path, arch: str) -> list[str]:
     """Have one row of raw metrics printed for each kernel between the start and the end of the profiled region."""
-    del folder
+    del folder, arch
     shape = ["--csv", "--page", "raw", "--print-units", "base"]
     return [*shape, "--profile-from-start", "off", "--target-processes", "all", "--metrics", ",".join(_METRICS)]
 
@@ -157,6 +171,8 @@ def _rocm_dispatches(collected: str, trace: str) -> list[Dispatch]:
     times = {row["Dispatch_Id"]: row for row in csv.DictReader(io.StringIO(trace))}
     found: dict[int, dict[str, float]] = defaultdict(dict)
     for row in csv.DictReader(io.StringIO(collected)):
+        if row.get("Kernel_Name", "").startswith(_BLIT):
+            continue
         value = _number(row.get("Counter_Value"))
         timed = row if row.get("End_Timestamp") else times.get(row["Dispatch_Id"], {})
         dispatch = found[int(row["Dispatch_Id"])]

@@ -31,7 +31,7 @@ from arena.task.definition import Arguments
 
 _MOST_BYTES = 1 << 30
 _TIMEOUT_S = 240.0
-_NO_KERNELS = ("Memcpy", "Memset")
+_NO_KERNELS = ("Memcpy", "Memset", "__amd_rocclr_")
 Side = tuple[WorkerProgram, Sequence[KernelTime]]
 """a program, and the kernels of one of its calls"""
 
@@ -76,7 +76,11 @@ def count(check: CorrectnessCheck, tool: CounterTool, side: Side, worked_out: Ar
             file = _written(check, worker_program, worked_out, folder, home)
         except CandidateFailed as failure:
             return None, failure.detail
-        command = [str(program), *tool.command(home), *python_module("arena.worker.profiled_run", str(file))]
+        command = [
+            str(program),
+            *tool.command(home, check.platform.facts().arch),
+            *python_module("arena.worker.profiled_run", str(file)),
+        ]
         environment = {**clean_environment(interprets=check.platform.name == "cpu"), "TMPDIR": str(home)}
         line = network.starting(command, shared=True, loopback=True)
         done = process.run(line, timeout_s=_TIMEOUT_S, cwd=home, env={**environment, "HOME": str(home)})

@@ -203,6 +203,10 @@ def test_amd_gets_hipcc(tmp_path: Path) -> None:
     assert re.search(r"^hipcc --offload-arch=gfx942 .* kernel\.hip -o kernel\.so$", text, re.MULTILINE)
     assert "There is no baseline kernel" in text and "PyTorch eager" in text and "wave size 64" in text
     assert not (tmp_path / "include").exists() and not (tmp_path / "kernel.hip").exists()
+    assert "unsafeAtomicAdd" not in text
+    (other := tmp_path / "other").mkdir()
+    older = prompt_text(workspace(other, "torch2hip/modules/softmax", replace(MI300X, arch="gfx90a")))
+    assert "`unsafeAtomicAdd` is one instruction" in older
 
 
 def test_the_emulation_is_called_one(tmp_path: Path) -> None:

@@ -82,9 +82,16 @@ def _ask_compilers() -> None:
 
 
 def _find_driver() -> None:
-    from triton.backends.nvidia import driver
+    import torch
 
-    driver.libcuda_dirs()
+    if torch.version.hip:
+        from triton.backends.amd import driver as amd
+
+        amd._get_path_to_hip_runtime_dylib()
+    else:
+        from triton.backends.nvidia import driver as nvidia
+
+        nvidia.libcuda_dirs()
 
 
 def _import_kinds() -> None:
